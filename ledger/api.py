@@ -14,8 +14,14 @@ from ledger.engine.answer import Answer
 from ledger.engine.paging import LIMIT, checked_limit, found, page, plural
 from ledger.engine.scope import Area, Scope, callback
 from ledger.engine.work import Who
+from ledger.erasure import erasing
+from ledger.history import trail, undoing
+from ledger.interactions import commands as interaction_commands
 from ledger.memories import commands
 from ledger.memories import queries as memory_queries
+from ledger.observations import commands as observation_commands
+from ledger.observations import consolidating
+from ledger.recall import recalling, reopening
 from ledger.types import (
     Cancel,
     Channel,
@@ -117,9 +123,10 @@ class LedgerRead(Area):
         """
         if checked_limit(limit) > RECALLED:
             raise RejectedError(f"recall gives at most {RECALLED} items, and {limit} were asked for", rule="limit")
-        return self._core.recall(
+        return recalling.recall(
+            self._core,
+            self._scope.user,
             query,
-            user=self._scope.user,
             project=project,
             kinds=plural("kinds", kinds),
             status=plural("statuses", statuses, get_args(MemoryStatus)) or "all",
@@ -141,7 +148,7 @@ class LedgerRead(Area):
             budget: The most that the pack may hold, counted in ``unit``.
             unit: "chars" or "tokens".
         """
-        return self._core.user_profile(user=self._scope.user, budget=budget, unit=unit)
+        return recalling.user_profile(self._core, self._scope.user, budget=budget, unit=unit)
 
     def why(self, id: str) -> answers.Why:
         """Return why a memory or an observation is believed: every event behind it, with sources and their words.
@@ -149,7 +156,7 @@ class LedgerRead(Area):
         Args:
             id: A memory's or an observation's id.
         """
-        return found("memory or observation", id, self._core.why(id, user=self._scope.user))
+        return found("memory or observation", id, trail.why(self._core, self._scope.user, id))
 
     def review(
         self, *, project: str | None = None, limit: int = LIMIT, after: str | None = None
@@ -507,7 +514,9 @@ class Ledger(LedgerRead):
             reinforce: False if its response is no evidence.
             append: Also append prompt and response to the session as messages, in the same append.
         """
-        return self._core.capture(
+        return interaction_commands.capture(
+            self._core,
+            self._scope.asker(options),
             prompt,
             response,
             response_summary=summary,
@@ -518,7 +527,6 @@ class Ledger(LedgerRead):
             context_pack=context.to_dict() if isinstance(context, Answer) else context,
             reinforce=reinforce,
             append=append,
-            **self._scope.by(options),
         )
 
     def remember(
@@ -632,7 +640,7 @@ class Ledger(LedgerRead):
         Args:
             content: The new text.
         """
-        return self._core.revise(id, content, reason, **self._scope.by(options))
+        return observation_commands.revise(self._core, self._scope.asker(options), id, content, reason)
 
     def supersede(
         self,
@@ -690,11 +698,11 @@ class Ledger(LedgerRead):
 
     def retract(self, id: str, *, reason: str = "", **options: Unpack[WriteOptions]) -> answers.Memory | Observation:
         """Take a memory or an observation out of use; ``restore`` brings it back."""
-        return self._core.retract(id, reason, **self._scope.by(options))
+        return observation_commands.retract(self._core, self._scope.asker(options), id, reason)
 
     def restore(self, id: str, *, reason: str = "", **options: Unpack[WriteOptions]) -> Any:
         """Bring back what was superseded, invalidated, retracted or rejected; of a withdrawn source, its evidence."""
-        return self._core.restore(id, reason, **self._scope.by(options))
+        return observation_commands.restore(self._core, self._scope.asker(options), id, reason)
 
     def reinforce(
         self,
@@ -712,7 +720,7 @@ class Ledger(LedgerRead):
         """
         if isinstance(id, str) and id.startswith("i_"):
             raise RejectedError("this is an interaction: interactions.reinforce(id) counts what its response restates")
-        answer = self._core.reinforce(id, amount, source=source, **self._scope.by(options))
+        answer = interaction_commands.reinforce(self._core, self._scope.asker(options), id, amount, source=source)
         assert isinstance(answer, answers.Memory)
         return answer
 
@@ -725,7 +733,7 @@ class Ledger(LedgerRead):
         Raises:
             NotFoundError: This user has no such receipt.
         """
-        return found("receipt", receipt, self._core.reopen(receipt, user=self._scope.user))
+        return found("receipt", receipt, reopening.reopen(self._core, self._scope.user, receipt))
 
     # --- undo and erase ------------------------------------------------------------------------------------------
 
@@ -749,7 +757,7 @@ class Ledger(LedgerRead):
             DependentsError: Later commands built on it; ``cascade`` voids them too.
         """
         told = self._scope.by(options)
-        return self._core.undo(target, reason, cascade=cascade, exclusive=exclusive, dry_run=dry_run, **told)
+        return undoing.undo(self._core, target, reason, cascade=cascade, exclusive=exclusive, dry_run=dry_run, **told)
 
     def redo(
         self,
@@ -765,7 +773,9 @@ class Ledger(LedgerRead):
         Args:
             target: The undone command, or the undo: its id, or the position or id of one of its events.
         """
-        return self._core.redo(target, reason, exclusive=exclusive, dry_run=dry_run, **self._scope.by(options))
+        return undoing.redo(
+            self._core, self._scope.asker(options), target, reason, exclusive=exclusive, dry_run=dry_run
+        )
 
     def erase(
         self,
@@ -802,7 +812,9 @@ class Ledger(LedgerRead):
 
         if isinstance(keep, str | bytes) or not isinstance(keep, Iterable):
             raise RejectedError(f"keep takes several ids and positions, as in keep=[…], and {keep!r:.40} is not a list")
-        return self._core.erase(
+        return erasing.erase(
+            self._core,
+            self._scope.asker(options),
             **as_asked(subject),
             reason=reason,
             derived=derived,
@@ -811,7 +823,6 @@ class Ledger(LedgerRead):
             keep=tuple(keep),
             exclusive=exclusive,
             dry_run=dry_run,
-            **self._scope.by(options),
         )
 
     # --- consolidation -------------------------------------------------------------------------------------------
@@ -845,7 +856,9 @@ class Ledger(LedgerRead):
             ModelError: The model failed, which is recorded; the sources are new as before.
             RejectedError: An ``idempotency_key``, or a model inside a batch.
         """
-        return self._core.consolidate(
+        return consolidating.consolidate(
+            self._core,
+            self._scope.asker(options),
             over,
             project=project,
             tags=plural("tags", tags),
@@ -853,7 +866,6 @@ class Ledger(LedgerRead):
             limit=limit,
             dry_run=dry_run,
             progress=progress,
-            **self._scope.by(options),
         )
 
     # --- model and jobs ------------------------------------------------------------------------------------------
@@ -879,14 +891,15 @@ class Ledger(LedgerRead):
             timeout: Seconds to wait for the model.
             cancel: An event or a function that says when to give up.
         """
-        return self._core.extract(
+        return interaction_commands.extract(
+            self._core,
+            self._scope.asker(options),
             interaction,
             preview=dry_run,
             using=method,
             model=model,
             timeout=timeout,
             cancelled=cancel,
-            **self._scope.by(options),
         )
 
     def session(self, name: str, *, project: str | None = None) -> Session:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Unpack, get_args
 
 from ledger.engine.paging import LIMIT, found, page, plural
 from ledger.engine.scope import Area
+from ledger.merges import commands as merge_commands
+from ledger.merges import queries as merge_queries
 from ledger.merges.answers import Conflict, ConflictReport
 from ledger.types import ConflictStatus, Page, WriteOptions
 
@@ -33,8 +35,8 @@ class ConflictsRead(Area):
         wanted = plural("statuses", statuses, get_args(ConflictStatus))
 
         def fetch(count: int, start: str | None) -> list[Conflict]:
-            return self._core.conflicts(
-                wanted or "all", user=self._scope.user, project=project, limit=count, after=start
+            return merge_queries.list_conflicts(
+                self._core, self._scope.user, wanted or "all", project=project, limit=count, after=start
             )
 
         filters = {"user": self._scope.user, "statuses": wanted, "project": project}
@@ -47,7 +49,7 @@ class ConflictsRead(Area):
             NotFoundError: This user has no such conflict.
             AmbiguousIdError: Several ids begin so.
         """
-        return found("conflict", id, self._core.conflict(id, user=self._scope.user))
+        return found("conflict", id, merge_queries.get_conflict(self._core, self._scope.user, id))
 
 
 class Conflicts(ConflictsRead):
@@ -63,7 +65,7 @@ class Conflicts(ConflictsRead):
             NotFoundError: This user has no such project.
             RejectedError: An ``idempotency_key`` was given; the search needs none.
         """
-        return self._core.find_conflicts(project=project, **self._scope.by_search(options))
+        return merge_commands.find_conflicts(self._core, project=project, **self._scope.by_search(options))
 
     def resolve(self, id: str, *, keep: str, reason: str = "", **options: Unpack[WriteOptions]) -> Conflict:
         """Keep one memory of a conflict; it supersedes those that cannot be true next to it.
@@ -71,8 +73,8 @@ class Conflicts(ConflictsRead):
         Args:
             keep: The id of the memory.
         """
-        return self._core.resolve(id, keep, reason=reason, **self._scope.by(options))
+        return merge_commands.resolve(self._core, self._scope.asker(options), id, keep, reason=reason)
 
     def accept(self, id: str, *, reason: str = "", **options: Unpack[WriteOptions]) -> Conflict:
         """Decide that all memories of a conflict can be true; it is not raised again while they say what they say."""
-        return self._core.resolve(id, both=True, reason=reason, **self._scope.by(options))
+        return merge_commands.resolve(self._core, self._scope.asker(options), id, both=True, reason=reason)

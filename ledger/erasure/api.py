@@ -10,6 +10,7 @@ from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.ids import kind_of
 from ledger.engine.paging import LIMIT, page
 from ledger.engine.scope import Area
+from ledger.erasure import erasing, holding
 from ledger.types import EVERYTHING, DocumentPath, Event, Page, Project, SessionName, Subject, WriteOptions
 
 if TYPE_CHECKING:
@@ -26,20 +27,20 @@ class Erasures(Area):
         """List every erasure, newest first, each with its certificate."""
 
         def fetch(count: int, start: int | None) -> Sequence[answers.ErasureReport]:
-            return self._core.erasures(before=start, limit=count)
+            return erasing.reports(self._core, before=start, limit=count)
 
         return page("erasures", {}, limit, after, fetch, lambda each: each.position)
 
     def finish(self) -> tuple[answers.ErasureReport, ...]:
         """Purge and search the files again for pending erasures, and return how each of them stands."""
-        return tuple(self._core.finish_erasures())
+        return tuple(erasing.finish_erasures(self._core))
 
     def certificates(self) -> tuple[str, ...]:
         """Return the certificates of all erasures, oldest first.
 
         Keep them apart from the backups: with them ``Ledger.recover`` erases the same texts in what an older backup holds.
         """
-        return tuple(self._core.certificates())
+        return tuple(erasing.all_certificates(self._core))
 
 
 class Holds(Area):
@@ -52,7 +53,7 @@ class Holds(Area):
         """List the holds on this user's things, newest first."""
 
         def fetch(count: int, start: int | None) -> Sequence[answers.Hold]:
-            return self._core.holds(user=self._scope.user, before=start, limit=count)
+            return holding.holds(self._core, self._scope.user, before=start, limit=count)
 
         return page("holds", {"user": self._scope.user}, limit, after, fetch, lambda each: each.position)
 
@@ -65,7 +66,7 @@ class Holds(Area):
         """
         if isinstance(subject, Event):
             raise RejectedError("one event is not held by itself: hold the subject that it belongs to, by its id")
-        return self._core.hold(**as_asked(subject), reason=reason, **self._scope.by(options))
+        return holding.hold(self._core, self._scope.asker(options), **as_asked(subject), reason=reason)
 
     def remove(self, hold: str, *, reason: str = "", **options: Unpack[WriteOptions]) -> answers.Hold:
         """End a hold.
@@ -76,7 +77,7 @@ class Holds(Area):
         Raises:
             NotFoundError: There is no such hold on this user's things.
         """
-        return self._core.lift_hold(hold, reason, by_id=True, **self._scope.by(options))
+        return holding.lift_hold(self._core, self._scope.asker(options), hold, reason, by_id=True)
 
 
 def as_asked(subject: Subject) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import zip_longest
-from typing import Any, Unpack
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -33,18 +33,17 @@ from ledger.domain.events import (
 )
 from ledger.domain.ids import is_prefix
 from ledger.domain.text import check_text
+from ledger.engine.engine import Engine
 from ledger.engine.log_reading import Reading, find_row, read_event, read_stream
-from ledger.engine.who import By, who
 from ledger.engine.work import Who, Work
 from ledger.erasure import certificates, conversations
-from ledger.erasure.holding import Holding, by_name, refuse_held
+from ledger.erasure.holding import by_name, refuse_held
 from ledger.erasure.planning import CHOICES, LISTS, Asked, Listed, NothingLeft, Plan, Planner, asked_for
 from ledger.erasure.purging import Purge, Purging
-from ledger.history.distrusting import Distrusting
 from ledger.memories.given import check_reason
 from ledger.policies import bulk
 from ledger.store import lease
-from ledger.store.event_store import EventStore, Transaction
+from ledger.store.event_store import Transaction
 from projections.core import refolding
 from projections.core.projector import ESSENTIAL, FAMILIES
 from projections.search import vectors
@@ -68,374 +67,393 @@ class _Moved(Exception):
     """Somebody wrote about the same since the plan was made."""
 
 
-class Erasing(Distrusting, Holding):
-    """The part of the library door that erases."""
+def erase(
+    engine: Engine,
+    asker: Who,
+    subject: str | int = NOTHING,
+    reason: str = "",
+    *,
+    session: str | None = None,
+    project: str | None = None,
+    document: str | None = None,
+    derived: str | None = None,
+    sources: str | None = None,
+    quotes: str | None = None,
+    keep: Iterable[str | int] = (),
+    fields: Iterable[str] = (),
+    spans: Iterable[Span] = (),
+    exclusive: bool = False,
+    dry_run: bool = False,
+) -> answers.ErasureReport:
+    """Removes texts for good: of a memory, an observation, an interaction, a document, a session or a project by its id
+    (the last three by path or name too).
 
-    store: EventStore
-    unsearched: dict[str, list[str]]  # pending erasures of this process: what the files must not hold
-    erased_vectors: dict[bytes, None]  # and what of vectors
+    A message goes by its position, with what was added to it and, of a captured turn, its text in the interaction; a
+    summary by its id. ``erase(user="ada")``, with nothing else named, erases everything of that user and the user's name.
+    A position erases that one event; of it, ``fields`` go whole ("data.reason", "actor") and ``spans`` are (field, start,
+    end).
 
-    def erase(
-        self,
-        subject: str | int = NOTHING,
-        reason: str = "",
-        *,
-        session: str | None = None,
-        project: str | None = None,
-        document: str | None = None,
-        derived: str | None = None,
-        sources: str | None = None,
-        quotes: str | None = None,
-        keep: Iterable[str | int] = (),
-        fields: Iterable[str] = (),
-        spans: Iterable[Span] = (),
-        exclusive: bool = False,
-        dry_run: bool = False,
-        **by: Unpack[By],
-    ) -> answers.ErasureReport:
-        """Removes texts for good: of a memory, an observation, an interaction, a document, a session or a project by its id
-        (the last three by path or name too).
+    A dry run lists what was ``derived`` from it (summaries of messages, and observations, too), its ``sources``, and the
+    ``quotes``: other events of this user that say the same. Of each list that is not empty you say what happens: "erase",
+    "cut" (only what repeats it is blacked out) or "keep"; ``keep`` names ids and positions that stay whatever is said.
+    Nothing is written where a choice is missing. More than 50,000 events are ``RejectedError`` unless it is ``exclusive``:
+    nobody else can write until it is done. A whole user goes in erasures of at most 20,000 events, each complete; the report
+    is the last one's, with the ``earlier`` ones, and a call that was cut short is made again.
 
-        A message goes by its position, with what was added to it and, of a captured turn, its text in the interaction; a
-        summary by its id. ``erase(user="ada")``, with nothing else named, erases everything of that user and the user's name.
-        A position erases that one event; of it, ``fields`` go whole ("data.reason", "actor") and ``spans`` are (field, start,
-        end).
+    ``RejectedError`` for what is on hold, or was erased already; ``NotFoundError`` for what is none of this
+    user's. The report is
+    "pending" until nothing was found in the files; ``finish_erasures()`` and every open for writing try again.
+    """
+    told, reason = asker, check_reason("reason", reason)
+    choices = _choices(derived=derived, sources=sources, quotes=quotes)
+    kept = _kept(keep)
+    if engine.writer.batching and not dry_run:
+        raise ConflictError("erase() cannot run inside a batch, for it works on whole files; leave the batch first")
+    with engine.reading(*NEEDED) as connection:
+        of_one = (_several("fields", fields), _several("spans", spans))
+        asked = _asked(engine, connection, subject, {"session": session, "project": project, "document": document},
+                            *of_one, asker)  # fmt: skip
+        kept = frozenset(_kept_whole(connection, told.user, each) for each in kept)
+    if dry_run:
+        return _dry(engine, _plan(engine, asked, told.user, choices, kept), told.user)
+    told = _teller(told, asked)
+    given = (asked, choices, sorted(map(str, kept)), reason)
+    if told.key is not None and (known := _repeated(engine, told, given)) is not None:
+        return known
+    if asked.kind == "user" and len(parts := _parts(engine, told.user)) > 1:
+        return _erase_user(engine, parts, told, choices, kept, reason)
+    return _erase(engine, asked, told, choices, kept, reason, given, exclusive)
 
-        A dry run lists what was ``derived`` from it (summaries of messages, and observations, too), its ``sources``, and the
-        ``quotes``: other events of this user that say the same. Of each list that is not empty you say what happens: "erase",
-        "cut" (only what repeats it is blacked out) or "keep"; ``keep`` names ids and positions that stay whatever is said.
-        Nothing is written where a choice is missing. More than 50,000 events are ``RejectedError`` unless it is ``exclusive``:
-        nobody else can write until it is done. A whole user goes in erasures of at most 20,000 events, each complete; the report
-        is the last one's, with the ``earlier`` ones, and a call that was cut short is made again.
 
-        ``RejectedError`` for what is on hold, or was erased already; ``NotFoundError`` for what is none of this
-        user's. The report is
-        "pending" until nothing was found in the files; ``finish_erasures()`` and every open for writing try again.
-        """
-        told, reason = who(self.default, by), check_reason("reason", reason)
-        choices = _choices(derived=derived, sources=sources, quotes=quotes)
-        kept = _kept(keep)
-        if self.writer.batching and not dry_run:
-            raise ConflictError("erase() cannot run inside a batch, for it works on whole files; leave the batch first")
-        with self._read(*NEEDED) as connection:
-            of_one = (_several("fields", fields), _several("spans", spans))
-            asked = self._asked(connection, subject, {"session": session, "project": project, "document": document},
-                                *of_one, by)  # fmt: skip
-            kept = frozenset(_kept_whole(connection, told.user, each) for each in kept)
-        if dry_run:
-            return self._dry(self._plan(asked, told.user, choices, kept), told.user)
-        told = _teller(told, asked)
-        given = (asked, choices, sorted(map(str, kept)), reason)
-        if told.key is not None and (known := self._repeated(told, given)) is not None:
-            return known
-        if asked.kind == "user" and len(parts := self._parts(told.user)) > 1:
-            return self._erase_user(parts, told, choices, kept, reason)
-        return self._erase(asked, told, choices, kept, reason, given, exclusive)
+def _parts(engine: Engine, user: str) -> list[Asked]:
+    """What is recorded of a user, in the order of the log, as so many erasures as it takes."""
+    with engine.reading("audit") as connection:
+        sql = "SELECT position FROM audit WHERE user = ? ORDER BY position"
+        found = [position for (position,) in connection.execute(sql, (user,))]
+    ends = (found[start : start + USER_EVENTS] for start in range(0, len(found), USER_EVENTS))
+    parts = [Asked("user", first=part[0], last=part[-1]) for part in ends]
+    if (
+        user and parts
+    ):  # and what is written meanwhile; the erasures themselves are recorded for the user without a name
+        parts[-1] = replace(parts[-1], last=Asked("user").last)
+    return parts
 
-    def _parts(self, user: str) -> list[Asked]:
-        """What is recorded of a user, in the order of the log, as so many erasures as it takes."""
-        with self._read("audit") as connection:
-            sql = "SELECT position FROM audit WHERE user = ? ORDER BY position"
-            found = [position for (position,) in connection.execute(sql, (user,))]
-        ends = (found[start : start + USER_EVENTS] for start in range(0, len(found), USER_EVENTS))
-        parts = [Asked("user", first=part[0], last=part[-1]) for part in ends]
-        if (
-            user and parts
-        ):  # and what is written meanwhile; the erasures themselves are recorded for the user without a name
-            parts[-1] = replace(parts[-1], last=Asked("user").last)
-        return parts
 
-    def _erase_user(
-        self,
-        parts: Sequence[Asked],
-        told: Who,
-        choices: Mapping[str, str | None],
-        kept: frozenset[str | int],
-        reason: str,
-    ) -> answers.ErasureReport:
-        """One erasure after the other, once nothing stands in the way of any."""
-        left: list[Asked] = []
-        for part in parts:
-            with suppress(NothingLeft):
-                plan = self._plan(part, told.user, choices, kept)
-                _check_reason(plan, reason)
-                with self._read("audit", "erasures") as connection:
-                    refuse_held(connection, told.user, [(target.position, target.stream) for target in plan.targets])
-                left.append(part)
-        if not left:
-            raise NothingLeft
-        done: list[answers.ErasureReport] = []
-        for part in left:
-            done.append(self._erase(part, told, choices, kept, reason, part))
-        pending = next((each for each in done if each.state == "pending"), done[-1])
-        return replace(done[-1], earlier=tuple(done[:-1]), state=pending.state, why=pending.why)
-
-    def _erase(
-        self,
-        asked: Asked,
-        told: Who,
-        choices: Mapping[str, str | None],
-        kept: frozenset[str | int],
-        reason: str,
-        given: Any,
-        exclusive: bool = False,
-    ) -> answers.ErasureReport:
-        for _ in range(PLANS):
-            plan = self._plan(asked, told.user, choices, kept)
-            _check_decided(plan)
+def _erase_user(
+    engine: Engine,
+    parts: Sequence[Asked],
+    told: Who,
+    choices: Mapping[str, str | None],
+    kept: frozenset[str | int],
+    reason: str,
+) -> answers.ErasureReport:
+    """One erasure after the other, once nothing stands in the way of any."""
+    left: list[Asked] = []
+    for part in parts:
+        with suppress(NothingLeft):
+            plan = _plan(engine, part, told.user, choices, kept)
             _check_reason(plan, reason)
-            try:
-                outcome = self.writer.run("erase", told, partial(self._decide, plan, reason, exclusive), given)
-                break
-            except _Moved:
-                continue
-        else:
-            raise ConflictError("others write about the same all the time, so that nothing was erased; try again")
-        act = outcome.events[0].envelope.command_id
-        self.unsearched[act] = list(dict.fromkeys(text for target in plan.targets for text in target.texts))
-        return self._finished(_report(plan, "pending"), act)
+            with engine.reading("audit", "erasures") as connection:
+                refuse_held(connection, told.user, [(target.position, target.stream) for target in plan.targets])
+            left.append(part)
+    if not left:
+        raise NothingLeft
+    done: list[answers.ErasureReport] = []
+    for part in left:
+        done.append(_erase(engine, part, told, choices, kept, reason, part))
+    pending = next((each for each in done if each.state == "pending"), done[-1])
+    return replace(done[-1], earlier=tuple(done[:-1]), state=pending.state, why=pending.why)
 
-    def _dry(self, plan: Plan, owner: str) -> answers.ErasureReport:
-        """The lists, and whether a hold would be in the way."""
-        with self._read("audit", "erasures") as connection:
-            try:
-                refuse_held(connection, owner, [(target.position, target.stream) for target in plan.targets])
-            except RejectedError as refusal:
-                return replace(_report(plan, "dry run"), why=str(refusal))
-        return _report(plan, "dry run")
 
-    def _plan(self, asked: Asked, owner: str, choices: Mapping[str, str | None], kept: frozenset[str | int]) -> Plan:
-        with self._read(*NEEDED) as connection:
-            plan = Planner(connection, owner, choices, kept).plan(asked)
-        _check_kept(plan, kept)
-        return plan
-
-    # --- what is asked -------------------------------------------------------------------------------------------
-
-    def _asked(
-        self,
-        connection: Any,
-        subject: Any,
-        given: Mapping[str, str | None],
-        fields: tuple[str, ...],
-        spans: tuple[Span, ...],
-        by: By,
-    ) -> Asked:
-        owner = who(self.default, by).user
-        called = [(kind, name) for kind, name in given.items() if name is not None]
-        count = (subject is not NOTHING) + len(called)
-        if count > 1 or (not count and "user" not in by):
-            raise RejectedError(
-                "an erasure names one thing: an id, a position, session=, project=, document=, or a whole user by user="
-            )
-        if (fields or spans) and not isinstance(subject, int):
-            raise RejectedError("fields and spans are those of one event, which is named by its position")
-        if not count:
-            return Asked("user")
-        if called:
-            return by_name(connection, owner, *called[0])
-        if isinstance(subject, int) and not isinstance(subject, bool):
-            event = read_event(connection, subject) if 0 < subject < 2**63 else None
-            if event is None or event.envelope.user != owner or event.position == 1:
-                raise NotFoundError(f"no event of this user is at position {subject}")
-            return Asked("event", event.stream, subject, _fields(fields), _spans(spans))
-        if (place := _summary_at(connection, owner, subject)) is not None:
-            return Asked("event", place[0], place[1])
-        return asked_for(connection, check_text("what to erase", subject, max_bytes=1024), owner)
-
-    def _repeated(self, told: Who, given: Any) -> answers.ErasureReport | None:
-        """What this key was used for, if it was."""
-
-        def nothing(work: Work) -> str:
-            raise _Moved
-
+def _erase(
+    engine: Engine,
+    asked: Asked,
+    told: Who,
+    choices: Mapping[str, str | None],
+    kept: frozenset[str | int],
+    reason: str,
+    given: Any,
+    exclusive: bool = False,
+) -> answers.ErasureReport:
+    for _ in range(PLANS):
+        plan = _plan(engine, asked, told.user, choices, kept)
+        _check_decided(plan)
+        _check_reason(plan, reason)
         try:
-            outcome = self.writer.run("erase", told, nothing, given)
+            outcome = engine.writer.run(
+                "erase", told, partial(partial(_decide, engine), plan, reason, exclusive), given
+            )
+            break
         except _Moved:
-            return None
-        with self._read("audit", "erasures") as connection:
-            entry = audit.at(connection, outcome.position)
-            assert entry is not None
-            return replace(self._remembered(connection, entry.command_id), replayed=True)
+            continue
+    else:
+        raise ConflictError("others write about the same all the time, so that nothing was erased; try again")
+    act = outcome.events[0].envelope.command_id
+    engine.unsearched[act] = list(dict.fromkeys(text for target in plan.targets for text in target.texts))
+    return _finished(engine, _report(plan, "pending"), act)
 
-    # --- under the lock ------------------------------------------------------------------------------------------
 
-    def _decide(self, plan: Plan, reason: str, exclusive: bool, work: Work) -> str:
-        work.need(*NEEDED)
-        connection, owner = work.connection(), work.who.user
-        since = Planner(connection, owner, {}, ()).since(plan.head)
-        if any(plan.concerns(row, user, owner) for row, user in since):
-            raise _Moved
-        refuse_held(connection, owner, [(target.position, target.stream) for target in plan.targets])
-        if plan.asked.kind == "user":
-            work.user = None if owner else owner
-        bulk.check_size(len(plan.targets), exclusive=exclusive)
-        self._emit(work, plan, reason)
+def _dry(engine: Engine, plan: Plan, owner: str) -> answers.ErasureReport:
+    """The lists, and whether a hold would be in the way."""
+    with engine.reading("audit", "erasures") as connection:
+        try:
+            refuse_held(connection, owner, [(target.position, target.stream) for target in plan.targets])
+        except RejectedError as refusal:
+            return replace(_report(plan, "dry run"), why=str(refusal))
+    return _report(plan, "dry run")
+
+
+def _plan(
+    engine: Engine, asked: Asked, owner: str, choices: Mapping[str, str | None], kept: frozenset[str | int]
+) -> Plan:
+    with engine.reading(*NEEDED) as connection:
+        plan = Planner(connection, owner, choices, kept).plan(asked)
+    _check_kept(plan, kept)
+    return plan
+
+
+# --- what is asked -------------------------------------------------------------------------------------------
+
+
+def _asked(
+    engine: Engine,
+    connection: Any,
+    subject: Any,
+    given: Mapping[str, str | None],
+    fields: tuple[str, ...],
+    spans: tuple[Span, ...],
+    asker: Who,
+) -> Asked:
+    owner = asker.user
+    called = [(kind, name) for kind, name in given.items() if name is not None]
+    count = (subject is not NOTHING) + len(called)
+    if count > 1 or (not count and "user" not in asker):
+        raise RejectedError(
+            "an erasure names one thing: an id, a position, session=, project=, document=, or a whole user by user="
+        )
+    if (fields or spans) and not isinstance(subject, int):
+        raise RejectedError("fields and spans are those of one event, which is named by its position")
+    if not count:
+        return Asked("user")
+    if called:
+        return by_name(connection, owner, *called[0])
+    if isinstance(subject, int) and not isinstance(subject, bool):
+        event = read_event(connection, subject) if 0 < subject < 2**63 else None
+        if event is None or event.envelope.user != owner or event.position == 1:
+            raise NotFoundError(f"no event of this user is at position {subject}")
+        return Asked("event", event.stream, subject, _fields(fields), _spans(spans))
+    if (place := _summary_at(connection, owner, subject)) is not None:
+        return Asked("event", place[0], place[1])
+    return asked_for(connection, check_text("what to erase", subject, max_bytes=1024), owner)
+
+
+def _repeated(engine: Engine, told: Who, given: Any) -> answers.ErasureReport | None:
+    """What this key was used for, if it was."""
+
+    def nothing(work: Work) -> str:
+        raise _Moved
+
+    try:
+        outcome = engine.writer.run("erase", told, nothing, given)
+    except _Moved:
+        return None
+    with engine.reading("audit", "erasures") as connection:
+        entry = audit.at(connection, outcome.position)
+        assert entry is not None
+        return replace(_remembered(engine, connection, entry.command_id), replayed=True)
+
+
+# --- under the lock ------------------------------------------------------------------------------------------
+
+
+def _decide(engine: Engine, plan: Plan, reason: str, exclusive: bool, work: Work) -> str:
+    work.need(*NEEDED)
+    connection, owner = work.connection(), work.who.user
+    since = Planner(connection, owner, {}, ()).since(plan.head)
+    if any(plan.concerns(row, user, owner) for row, user in since):
+        raise _Moved
+    refuse_held(connection, owner, [(target.position, target.stream) for target in plan.targets])
+    if plan.asked.kind == "user":
+        work.user = None if owner else owner
+    bulk.check_size(len(plan.targets), exclusive=exclusive)
+    _emit(engine, work, plan, reason)
+    return LEDGER_STREAM
+
+
+def _emit(engine: Engine, work: Work, plan: Plan, reason: str) -> None:
+    asked, redactions = plan.asked, [each.redaction for each in plan.targets]
+    lists = zip_longest(_chunks(redactions), _lists(plan.blobs), _lists(plan.kept), fillvalue=())
+    for targets, blobs, kept in lists:
+        data = ContentErased(asked.kind, asked.subject, tuple(targets), tuple(blobs), tuple(kept), reason)
+        work.emit(LEDGER_STREAM, data)
+    work.afterwards.append(lambda events: _redact(engine, work.transaction, events))
+
+
+def _redact(engine: Engine, transaction: Transaction, events: Iterable[AnyEvent]) -> None:
+    """The rows lose what the events say they lose, and the tables say what the log says now; all in one transaction."""
+    erased = [event for event in events if isinstance(event.data, ContentErased)]
+    by = {target.position: (event.position, target) for event in erased for target in event.data.targets}
+    writer, connection = engine.writer, transaction.connection
+    blob = Reading(lambda: connection).blob
+    before = refolding.Fold(writer.secret, _concerned(connection, by), writer.projector.suspended, blob)
+    for position, (at, target) in by.items():
+        _redact_row(connection, position, at, target)
+    blobs = [(event.position, blob) for event in erased for blob in event.data.blobs]
+    connection.executemany("UPDATE blobs SET data = NULL, erased_by = ? WHERE id = ? AND data IS NOT NULL", blobs)
+    after = refolding.Fold(writer.secret, _concerned(connection, by), writer.projector.suspended, blob)
+    refolding.replace(connection, writer.rows, before, after)
+    writer.rows.flush()
+    gone = vectors.purge(connection, before.rows, after.rows, writer.projector.suspended)
+    engine.erased_vectors |= dict.fromkeys(gone)
+    refolding.empty(connection, writer.secret, writer.projector.suspended)
+    writer.projector.forget()
+    writer.forget_names()
+    # A rebuild under way has folded the texts into tables of its own: it ends, and they are dropped.
+    connection.execute("DELETE FROM leases WHERE work = 'rebuild'")
+    lease.hold(connection, "erase", f"{os.getpid()}-erase", LEASE_SECONDS)
+
+
+# --- completion ----------------------------------------------------------------------------------------------
+
+
+def finish_erasures(engine: Engine) -> list[answers.ErasureReport]:
+    """Tries again to purge and search what is pending, and says how each stands."""
+    with engine.reading("erasures") as connection:
+        acts = [each.act for each in erasures.pending(connection)]
+    found = []
+    for act in acts:
+        with engine.reading("audit", "erasures") as connection:
+            report = _remembered(engine, connection, act)
+        found.append(_finished(engine, report, act))
+    return found
+
+
+def reports(engine: Engine, *, before: int | None = None, limit: int = -1) -> list[answers.ErasureReport]:
+    """Every erasure of this ledger, newest first, with its certificate; the users' names are in none."""
+    with engine.reading("audit", "erasures") as connection:
+        return [_remembered(engine, connection, each.act) for each in erasures.newest(connection, before, limit)]
+
+
+def all_certificates(engine: Engine) -> list[str]:
+    """The certificates of all erasures, oldest first; they are kept apart from the backups, and ``recover`` takes them."""
+    return [each.certificate for each in reports(engine)[::-1] if each.certificate is not None]
+
+
+def _finished(engine: Engine, report: answers.ErasureReport, act: str) -> answers.ErasureReport:
+    texts, raw = engine.unsearched.get(act), list(engine.erased_vectors)
+    try:
+        purge = Purging(engine.store, engine.writer, engine.created.ledger_id).run(texts, raw)
+    except LedgerError as error:  # the texts are gone from the log; that their remains are left is no refusal
+        purge = Purge(str(error))
+    if purge.why:
+        _log.warning("the erasure %s is pending: what it erased may still lie in the files", act)
+    else:
+        for each in raw:
+            engine.erased_vectors.pop(each, None)
+        _complete(engine, act, purge)
+    with engine.reading("audit", "erasures") as connection:
+        told = _remembered(engine, connection, act)
+    return replace(
+        report,
+        state=told.state,
+        why=purge.why,
+        command_id=act,
+        position=told.position,
+        certificate=told.certificate,
+        searched=purge.searched,
+        bytes_searched=purge.bytes_searched,
+        files=purge.files,
+        hits=purge.hits,
+    )
+
+
+def _complete(engine: Engine, act: str, purge: Purge) -> None:
+    def body(work: Work) -> str:
+        connection = work.connection()
+        standing = next((each for each in erasures.pending(connection) if each.act == act), None)
+        if standing is not None:
+            event = read_event(connection, standing.position)
+            work.user = event.envelope.user if event is not None else None
+            work.emit(LEDGER_STREAM, ErasureCompleted(act, purge.searched, purge.bytes_searched, purge.hits))
+            connection.execute("DELETE FROM leases WHERE work = 'erase'")
         return LEDGER_STREAM
 
-    def _emit(self, work: Work, plan: Plan, reason: str) -> None:
-        asked, redactions = plan.asked, [each.redaction for each in plan.targets]
-        lists = zip_longest(_chunks(redactions), _lists(plan.blobs), _lists(plan.kept), fillvalue=())
-        for targets, blobs, kept in lists:
-            data = ContentErased(asked.kind, asked.subject, tuple(targets), tuple(blobs), tuple(kept), reason)
-            work.emit(LEDGER_STREAM, data)
-        work.afterwards.append(lambda events: self._redact(work.transaction, events))
+    engine.writer.run("erase", Who(actor="ledger"), body)
+    engine.unsearched.pop(act, None)
+    _log.info("the erasure %s is completed", act)
 
-    def _redact(self, transaction: Transaction, events: Iterable[AnyEvent]) -> None:
-        """The rows lose what the events say they lose, and the tables say what the log says now; all in one transaction."""
-        erased = [event for event in events if isinstance(event.data, ContentErased)]
-        by = {target.position: (event.position, target) for event in erased for target in event.data.targets}
-        writer, connection = self.writer, transaction.connection
-        blob = Reading(lambda: connection).blob
-        before = refolding.Fold(writer.secret, _concerned(connection, by), writer.projector.suspended, blob)
-        for position, (at, target) in by.items():
-            _redact_row(connection, position, at, target)
-        blobs = [(event.position, blob) for event in erased for blob in event.data.blobs]
-        connection.executemany("UPDATE blobs SET data = NULL, erased_by = ? WHERE id = ? AND data IS NOT NULL", blobs)
-        after = refolding.Fold(writer.secret, _concerned(connection, by), writer.projector.suspended, blob)
-        refolding.replace(connection, writer.rows, before, after)
-        writer.rows.flush()
-        gone = vectors.purge(connection, before.rows, after.rows, writer.projector.suspended)
-        self.erased_vectors |= dict.fromkeys(gone)
-        refolding.empty(connection, writer.secret, writer.projector.suspended)
-        writer.projector.forget()
-        writer.forget_names()
-        # A rebuild under way has folded the texts into tables of its own: it ends, and they are dropped.
-        connection.execute("DELETE FROM leases WHERE work = 'rebuild'")
-        lease.hold(connection, "erase", f"{os.getpid()}-erase", LEASE_SECONDS)
 
-    # --- completion ----------------------------------------------------------------------------------------------
+def _purge_what_a_crash_left(engine: Engine) -> None:
+    """Erasures whose remains were not purged are completed, unless the projection that has them is suspended."""
+    with engine.store.snapshot() as connection:
+        if _is_suspended(connection):
+            return
+        waiting = erasures.pending(connection)
+        if not waiting or _under_way(connection):
+            return
+    purging = Purging(engine.store, engine.writer, engine.created.ledger_id)
+    if not purging.run(None).why:
+        for each in waiting:
+            _complete(engine, each.act, Purge(""))
 
-    def finish_erasures(self) -> list[answers.ErasureReport]:
-        """Tries again to purge and search what is pending, and says how each stands."""
-        with self._read("erasures") as connection:
-            acts = [each.act for each in erasures.pending(connection)]
-        found = []
-        for act in acts:
-            with self._read("audit", "erasures") as connection:
-                report = self._remembered(connection, act)
-            found.append(self._finished(report, act))
-        return found
 
-    def erasures(self, *, before: int | None = None, limit: int = -1) -> list[answers.ErasureReport]:
-        """Every erasure of this ledger, newest first, with its certificate; the users' names are in none."""
-        with self._read("audit", "erasures") as connection:
-            return [self._remembered(connection, each.act) for each in erasures.newest(connection, before, limit)]
+def _remembered(engine: Engine, connection: Any, act: str) -> answers.ErasureReport:
+    """What the log says of an erasure."""
+    issued = certificates.issue(connection, engine.created.ledger_id, engine.writer.mac, act)
+    told = certificates.read(issued, engine.created.ledger_id, engine.writer.mac)
+    if (standing := erasures.of(connection, act)) is None or not told.events:
+        raise DamagedError(erasures.ERASURES.name, act, "it names no erasure of the log")
+    done = read_event(connection, standing.completed_at) if standing.completed_at is not None else None
+    if done is not None and not isinstance(done.data, ErasureCompleted):
+        raise DamagedError(erasures.ERASURES.name, act, "the event that it names completes no erasure")
+    first: ContentErased = told.events[0].data
+    listed = tuple(_erased(connection, target) for event in told.events for target in event.data.targets)
+    why = "" if done is not None else "what was erased may still lie in the files; erasures.finish() tries again"
+    return answers.ErasureReport(
+        state="completed" if done is not None else "pending",
+        kind=first.kind,
+        subject=first.subject,
+        erased=listed,
+        certificate=issued,
+        why=why,
+        command_id=act,
+        position=standing.position,
+        searched=done.data.searched if done is not None else (),
+        bytes_searched=done.data.bytes_searched if done is not None else 0,
+        hits=done.data.hits if done is not None else 0,
+    )
 
-    def certificates(self) -> list[str]:
-        """The certificates of all erasures, oldest first; they are kept apart from the backups, and ``recover`` takes them."""
-        return [each.certificate for each in self.erasures()[::-1] if each.certificate is not None]
 
-    def _finished(self, report: answers.ErasureReport, act: str) -> answers.ErasureReport:
-        texts, raw = self.unsearched.get(act), list(self.erased_vectors)
-        try:
-            purge = Purging(self.store, self.writer, self.created.ledger_id).run(texts, raw)
-        except LedgerError as error:  # the texts are gone from the log; that their remains are left is no refusal
-            purge = Purge(str(error))
-        if purge.why:
-            _log.warning("the erasure %s is pending: what it erased may still lie in the files", act)
-        else:
-            for each in raw:
-                self.erased_vectors.pop(each, None)
-            self._complete(act, purge)
-        with self._read("audit", "erasures") as connection:
-            told = self._remembered(connection, act)
-        return replace(
-            report,
-            state=told.state,
-            why=purge.why,
-            command_id=act,
-            position=told.position,
-            certificate=told.certificate,
-            searched=purge.searched,
-            bytes_searched=purge.bytes_searched,
-            files=purge.files,
-            hits=purge.hits,
-        )
+# --- certificates ------------------------------------------------------------------------------------------------
 
-    def _complete(self, act: str, purge: Purge) -> None:
-        def body(work: Work) -> str:
-            connection = work.connection()
-            standing = next((each for each in erasures.pending(connection) if each.act == act), None)
-            if standing is not None:
-                event = read_event(connection, standing.position)
-                work.user = event.envelope.user if event is not None else None
-                work.emit(LEDGER_STREAM, ErasureCompleted(act, purge.searched, purge.bytes_searched, purge.hits))
-                connection.execute("DELETE FROM leases WHERE work = 'erase'")
-            return LEDGER_STREAM
 
-        self.writer.run("erase", Who(actor="ledger"), body)
-        self.unsearched.pop(act, None)
-        _log.info("the erasure %s is completed", act)
+def apply_certificates(engine: Engine, given: Iterable[str]) -> int:
+    """Erases in a ledger that came back from an older backup what was erased since; how many acts it took.
 
-    def _purge_what_a_crash_left(self) -> None:
-        """Erasures whose remains were not purged are completed, unless the projection that has them is suspended."""
-        with self.store.snapshot() as connection:
-            if _is_suspended(connection):
-                return
-            waiting = erasures.pending(connection)
-            if not waiting or _under_way(connection):
-                return
-        purging = Purging(self.store, self.writer, self.created.ledger_id)
-        if not purging.run(None).why:
-            for each in waiting:
-                self._complete(each.act, Purge(""))
-
-    def _remembered(self, connection: Any, act: str) -> answers.ErasureReport:
-        """What the log says of an erasure."""
-        issued = certificates.issue(connection, self.created.ledger_id, self.writer.mac, act)
-        told = certificates.read(issued, self.created.ledger_id, self.writer.mac)
-        if (standing := erasures.of(connection, act)) is None or not told.events:
-            raise DamagedError(erasures.ERASURES.name, act, "it names no erasure of the log")
-        done = read_event(connection, standing.completed_at) if standing.completed_at is not None else None
-        if done is not None and not isinstance(done.data, ErasureCompleted):
-            raise DamagedError(erasures.ERASURES.name, act, "the event that it names completes no erasure")
-        first: ContentErased = told.events[0].data
-        listed = tuple(_erased(connection, target) for event in told.events for target in event.data.targets)
-        why = "" if done is not None else "what was erased may still lie in the files; erasures.finish() tries again"
-        return answers.ErasureReport(
-            state="completed" if done is not None else "pending",
-            kind=first.kind,
-            subject=first.subject,
-            erased=listed,
-            certificate=issued,
-            why=why,
-            command_id=act,
-            position=standing.position,
-            searched=done.data.searched if done is not None else (),
-            bytes_searched=done.data.bytes_searched if done is not None else 0,
-            hits=done.data.hits if done is not None else 0,
-        )
-
-    # --- certificates ------------------------------------------------------------------------------------------------
-
-    def _apply_certificates(self, given: Iterable[str]) -> int:
-        """Erases in a ledger that came back from an older backup what was erased since; how many acts it took.
-
-        What a certificate names must be as it was before that erasure, or as it was after it. Otherwise, and for a certificate
-        of another ledger or one that was changed, ``RejectedError``, with nothing erased.
-        """
-        read = [certificates.read(each, self.created.ledger_id, self.writer.mac) for each in given]
-        applied = 0
-        with self._read("audit", "erasures") as connection:
-            left = certificates.outstanding(connection, read)
-            planner = Planner(connection, "", {}, ())
-            texts = [text for _, data in left for text in planner.said(data.targets)]
-        for event, data in left:
-            outcome = self.writer.run("erase", _who_again(event), _again(self, event, data))
-            act = outcome.events[0].envelope.command_id
-            self.unsearched[act] = texts
-            applied += 1
-        if left:
-            self.finish_erasures()
-        return applied
+    What a certificate names must be as it was before that erasure, or as it was after it. Otherwise, and for a certificate
+    of another ledger or one that was changed, ``RejectedError``, with nothing erased.
+    """
+    read = [certificates.read(each, engine.created.ledger_id, engine.writer.mac) for each in given]
+    applied = 0
+    with engine.reading("audit", "erasures") as connection:
+        left = certificates.outstanding(connection, read)
+        planner = Planner(connection, "", {}, ())
+        texts = [text for _, data in left for text in planner.said(data.targets)]
+    for event, data in left:
+        outcome = engine.writer.run("erase", _who_again(event), _again(engine, event, data))
+        act = outcome.events[0].envelope.command_id
+        engine.unsearched[act] = texts
+        applied += 1
+    if left:
+        finish_erasures(engine)
+    return applied
 
 
 def _again(ledger: Erasing, event: AnyEvent, data: ContentErased) -> Any:
     def body(work: Work) -> str:
         work.user = event.envelope.user
         work.emit(LEDGER_STREAM, data)
-        work.afterwards.append(lambda events: ledger._redact(work.transaction, events))
+        work.afterwards.append(lambda events: _redact(ledger, work.transaction, events))
         return LEDGER_STREAM
 
     return body

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from typing import Any
 
 from ledger import answers
 from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.events import LEDGER_STREAM, LegalHoldPlaced, LegalHoldReleased
 from ledger.domain.text import check_text
+from ledger.engine.engine import Engine
 from ledger.engine.log_reading import read_event
-from ledger.engine.reads import Reads
 from ledger.engine.snapshot import NOWHERE, named
-from ledger.engine.who import By, who
-from ledger.engine.work import Outcome, Work
+from ledger.engine.work import Outcome, Who, Work
 from ledger.erasure.planning import Asked, asked_for
 from ledger.memories.given import check_reason
 from projections.views import audit, documents, erasures
@@ -21,95 +20,94 @@ from projections.views.erasures import Held
 Places = list[tuple[int, str]]  # positions that are to be erased, each with its stream
 
 
-class Holding(Reads):
-    """The part of the library door that places holds and lifts them."""
+def hold(
+    engine: Engine,
+    asker: Who,
+    subject: str | None = None,
+    reason: str = "",
+    *,
+    session: str | None = None,
+    project: str | None = None,
+    document: str | None = None,
+) -> answers.Hold:
+    """Keeps a memory, an interaction, a document, a session or a project (by id; the last three also by name or path)
+    from being erased.
 
-    def hold(
-        self,
-        subject: str | None = None,
-        reason: str = "",
-        *,
-        session: str | None = None,
-        project: str | None = None,
-        document: str | None = None,
-        **by: Unpack[By],
-    ) -> answers.Hold:
-        """Keeps a memory, an interaction, a document, a session or a project (by id; the last three also by name or path)
-        from being erased.
+    Without a subject nothing of the user can be erased. What is on hold already stays as it is.
+    """
+    told, reason = asker, check_reason("reason", reason)
+    if subject is not None:
+        check_text("subject", subject, max_bytes=1024)
+    given = {"session": session, "project": project, "document": document}
+    called = next(((kind, name) for kind, name in given.items() if name is not None), None)
 
-        Without a subject nothing of the user can be erased. What is on hold already stays as it is.
-        """
-        told, reason = who(self.default, by), check_reason("reason", reason)
-        if subject is not None:
-            check_text("subject", subject, max_bytes=1024)
-        given = {"session": session, "project": project, "document": document}
-        called = next(((kind, name) for kind, name in given.items() if name is not None), None)
+    def held_stream(connection: Any) -> str | None:
+        if called is not None:
+            return by_name(connection, told.user, *called).subject
+        return _subject(connection, subject, told.user) if subject is not None else None
 
-        def held_stream(connection: Any) -> str | None:
-            if called is not None:
-                return by_name(connection, told.user, *called).subject
-            return _subject(connection, subject, told.user) if subject is not None else None
+    def body(work: Work) -> str:
+        work.need("erasures")
+        stream = held_stream(work.connection())
+        if any(each.subject == stream for each in erasures.holds(work.connection(), told.user)):
+            work.absorbed = True
+        else:
+            work.emit(LEDGER_STREAM, LegalHoldPlaced(stream, reason))
+        return LEDGER_STREAM
 
-        def body(work: Work) -> str:
-            work.need("erasures")
-            stream = held_stream(work.connection())
-            if any(each.subject == stream for each in erasures.holds(work.connection(), told.user)):
-                work.absorbed = True
-            else:
-                work.emit(LEDGER_STREAM, LegalHoldPlaced(stream, reason))
-            return LEDGER_STREAM
+    outcome = engine.writer.run("holds.add", told, body, (subject or called, reason))
+    with engine.reading("erasures") as connection:
+        stream = held_stream(connection)
+        held = next((each for each in erasures.holds(connection, told.user) if each.subject == stream), None)
+        if held is None:
+            raise NotFoundError("the hold was lifted meanwhile")
+        return _shown(connection, held, outcome)
 
-        outcome = self.writer.run("holds.add", told, body, (subject or called, reason))
-        with self._read("erasures") as connection:
-            stream = held_stream(connection)
-            held = next((each for each in erasures.holds(connection, told.user) if each.subject == stream), None)
-            if held is None:
-                raise NotFoundError("the hold was lifted meanwhile")
-            return _shown(connection, held, outcome)
 
-    def lift_hold(
-        self, hold: str | None = None, reason: str = "", *, by_id: bool = False, **by: Unpack[By]
-    ) -> answers.Hold:
-        """Ends a hold, by its id or, unless ``by_id``, by what is held; without either, the one on the whole user."""
-        told, reason = who(self.default, by), check_reason("reason", reason)
-        if hold is not None or by_id:
-            check_text("hold", hold, max_bytes=1024)
-        lifted: list[answers.Hold] = []
+def lift_hold(
+    engine: Engine, asker: Who, hold: str | None = None, reason: str = "", *, by_id: bool = False
+) -> answers.Hold:
+    """Ends a hold, by its id or, unless ``by_id``, by what is held; without either, the one on the whole user."""
+    told, reason = asker, check_reason("reason", reason)
+    if hold is not None or by_id:
+        check_text("hold", hold, max_bytes=1024)
+    lifted: list[answers.Hold] = []
 
-        def body(work: Work) -> str:
-            work.need("erasures")
-            connection = work.connection()
-            standing = {each.act: each for each in erasures.holds(connection, told.user)}
-            found = standing.get(hold or "")
-            if found is None and not by_id:
-                stream = _subject(connection, hold, told.user) if hold is not None else None
-                found = next((each for each in standing.values() if each.subject == stream), None)
-            if found is None:
-                what = f"called {hold!r:.60}" if hold is not None else "on all of this user"
-                raise NotFoundError(f"there is no hold {what}; holds.list() lists them")
-            lifted.append(_shown(connection, found, None))
-            work.emit(LEDGER_STREAM, LegalHoldReleased(found.act, reason))
-            return LEDGER_STREAM
+    def body(work: Work) -> str:
+        work.need("erasures")
+        connection = work.connection()
+        standing = {each.act: each for each in erasures.holds(connection, told.user)}
+        found = standing.get(hold or "")
+        if found is None and not by_id:
+            stream = _subject(connection, hold, told.user) if hold is not None else None
+            found = next((each for each in standing.values() if each.subject == stream), None)
+        if found is None:
+            what = f"called {hold!r:.60}" if hold is not None else "on all of this user"
+            raise NotFoundError(f"there is no hold {what}; holds.list() lists them")
+        lifted.append(_shown(connection, found, None))
+        work.emit(LEDGER_STREAM, LegalHoldReleased(found.act, reason))
+        return LEDGER_STREAM
 
-        outcome = self.writer.run("holds.remove", told, body, (hold, reason))
-        return lifted[0] if lifted else self._lifted(outcome)
+    outcome = engine.writer.run("holds.remove", told, body, (hold, reason))
+    return lifted[0] if lifted else _lifted(engine, outcome)
 
-    def _lifted(self, outcome: Outcome) -> answers.Hold:
-        """What a repeated command lifted the first time."""
-        with self._read("audit") as connection:
-            event = read_event(connection, outcome.position)
-            act = event.data.hold if event is not None else ""
-            entry = next(each for each in audit.of_command(connection, act) if each.type == LegalHoldPlaced.__name__)
-            placed = read_event(connection, entry.position)
-            assert placed is not None
-            held = Held(act, entry.position, placed.envelope.user, placed.data.subject)
-            return _shown(connection, held, outcome)
 
-    def holds(self, *, user: str | None = None, before: int | None = None, limit: int = -1) -> list[answers.Hold]:
-        """The holds on this user's things, newest first; so many of them before a position."""
-        owner = self._user(user)
-        with self._read("erasures") as connection:
-            return [_shown(connection, held, None) for held in erasures.newest_holds(connection, owner, before, limit)]
+def _lifted(engine: Engine, outcome: Outcome) -> answers.Hold:
+    """What a repeated command lifted the first time."""
+    with engine.reading("audit") as connection:
+        event = read_event(connection, outcome.position)
+        act = event.data.hold if event is not None else ""
+        entry = next(each for each in audit.of_command(connection, act) if each.type == LegalHoldPlaced.__name__)
+        placed = read_event(connection, entry.position)
+        assert placed is not None
+        held = Held(act, entry.position, placed.envelope.user, placed.data.subject)
+        return _shown(connection, held, outcome)
+
+
+def holds(engine: Engine, user: str, *, before: int | None = None, limit: int = -1) -> list[answers.Hold]:
+    """The holds on this user's things, newest first; so many of them before a position."""
+    with engine.reading("erasures") as connection:
+        return [_shown(connection, held, None) for held in erasures.newest_holds(connection, user, before, limit)]
 
 
 def by_name(connection: Any, owner: str, kind: str, name: str) -> Asked:

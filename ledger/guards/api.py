@@ -9,7 +9,9 @@ from ledger import answers
 from ledger.domain.errors import RejectedError
 from ledger.engine.paging import LIMIT, page
 from ledger.engine.scope import Area, callback
+from ledger.guards import quarantining
 from ledger.guards.answers import Quarantined, ScanReport
+from ledger.history import trail
 from ledger.types import Page, WriteOptions
 
 if TYPE_CHECKING:
@@ -24,7 +26,7 @@ class GuardsRead(Area):
 
         def fetch(count: int, start: str | None) -> list[Quarantined]:
             behind = _place(start) if start is not None else None
-            return self._core.quarantined(user=self._scope.user, limit=count, after=behind)
+            return quarantining.quarantined(self._core, self._scope.user, limit=count, after=behind)
 
         filters = {"user": self._scope.user}
         return page("quarantined", filters, limit, after, fetch, lambda each: f"{each.since}:{each.position}")
@@ -33,7 +35,7 @@ class GuardsRead(Area):
         """List what rules refused, newest first: labels and numbers, never a text."""
 
         def fetch(count: int, start: int | None) -> list[answers.Refusal]:
-            return self._core.refusals(user=self._scope.user, limit=count, after=start)
+            return trail.refusals(self._core, self._scope.user, limit=count, after=start)
 
         return page("refusals", {"user": self._scope.user}, limit, after, fetch, lambda each: each.position)
 
@@ -47,7 +49,7 @@ class Guards(GuardsRead):
     @property
     def redactions(self) -> Mapping[str, int]:
         """How many secrets of each kind were removed from texts through this open ledger, of every user."""
-        return self._core.redactions
+        return quarantining.redactions(self._core)
 
     def quarantine(
         self, subject: str | int, *, reason: str = "", **options: Unpack[WriteOptions]
@@ -57,7 +59,7 @@ class Guards(GuardsRead):
         Args:
             subject: The id of a memory, interaction, chunk, summary or observation; a message by the position of its event.
         """
-        return self._core.quarantine(subject, reason, **self._scope.by(options))
+        return quarantining.quarantine_text(self._core, self._scope.asker(options), subject, reason)
 
     def release(
         self, subject: str | int, *, reason: str = "", **options: Unpack[WriteOptions]
@@ -67,7 +69,7 @@ class Guards(GuardsRead):
         Args:
             subject: What ``quarantine`` takes.
         """
-        return self._core.release(subject, reason, **self._scope.by(options))
+        return quarantining.release_text(self._core, self._scope.asker(options), subject, reason)
 
     def scan(
         self,
@@ -87,8 +89,8 @@ class Guards(GuardsRead):
         """
         if since is not None and (isinstance(since, bool) or not isinstance(since, int) or not 1 <= since < 2**63):
             raise RejectedError(f"since is a position, from 1, and {since!r:.40} is none")
-        return self._core.rescan(
-            since=since - 1 if since is not None else None, dry_run=dry_run, progress=callback(progress)
+        return quarantining.rescan(
+            self._core, since=since - 1 if since is not None else None, dry_run=dry_run, progress=callback(progress)
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Unpack
+from typing import Any
 
 import msgspec
 
@@ -12,16 +12,14 @@ from ledger.domain import events as e
 from ledger.domain import memory as memory_domain
 from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.memory import Memory
+from ledger.engine.engine import Engine
 from ledger.engine.log_reading import decode_range, read_event, read_stream
 from ledger.engine.paging import CAP
-from ledger.engine.reads import Reads
 from ledger.engine.snapshot import LIST_LIMIT, listed, load, text_of
-from ledger.engine.who import By, who
 from ledger.engine.work import Who, Work
 from ledger.guards import secrets
 from ledger.guards.answers import Quarantined, ScanReport, StoredSecret
 from ledger.guards.guarding import BELIEFS, MATERIAL, PLANS, Found, Guard
-from ledger.interactions.commands import InteractionWrites
 from ledger.memories import commands as of_memories
 from ledger.memories.given import check_reason
 from ledger.store.recorders import read_tip
@@ -34,154 +32,151 @@ Progress = Callable[[int, int], None]
 TEXTS = {kind: kind.traits.quarantined_as for kind in e.TYPES.values() if kind.traits.quarantined_as}
 
 
-class Quarantining(InteractionWrites):
-    """The part of the library door that keeps things out of recall."""
+def redactions(engine: Engine) -> dict[str, int]:
+    """How many secrets of each kind were taken out of texts through this open ledger."""
+    return dict(engine.writer.guard.counts)
 
-    @property
-    def redactions(self) -> dict[str, int]:
-        """How many secrets of each kind were taken out of texts through this open ledger."""
-        return dict(self.writer.guard.counts)
 
-    def quarantined(
-        self: Reads, *, user: str | None = None, limit: int = LIST_LIMIT, after: tuple[int, int] | None = None
-    ) -> list[Quarantined]:
-        """What is in quarantine, the newest first, with the label and the scanner, behind ``after`` (since, position).
+def quarantined(
+    engine: Engine, user: str, *, limit: int = LIST_LIMIT, after: tuple[int, int] | None = None
+) -> list[Quarantined]:
+    """What is in quarantine, the newest first, with the label and the scanner, behind ``after`` (since, position).
 
-        Never a text.
-        """
-        with self._read("quarantine", "memories", "in_effect") as connection:
-            found = quarantine.listing(connection, self._user(user), listed(limit, CAP + 1), after)
-            return [_shown(connection, each) for each in found]
+    Never a text.
+    """
+    with engine.reading("quarantine", "memories", "in_effect") as connection:
+        found = quarantine.listing(connection, user, listed(limit, CAP + 1), after)
+        return [_shown(connection, each) for each in found]
 
-    def quarantine(self, id: str | int, reason: str = "", **by: Unpack[By]) -> answers.Memory | Quarantined:
-        """Keeps a memory, whatever its status, or a text out of recall, reinforcement and extraction until ``release``.
 
-        A text is given by the id of its interaction, chunk, summary or observation (which is its wording), or by the
-        position of its event (of a message, say); then a ``Quarantined`` comes back.
-        """
-        return self._hold(id, reason, by, hold=True)
+def quarantine_text(engine: Engine, asker: Who, id: str | int, reason: str = "") -> answers.Memory | Quarantined:
+    """Keeps a memory, whatever its status, or a text out of recall, reinforcement and extraction until ``release``.
 
-    def release(self, id: str | int, reason: str = "", **by: Unpack[By]) -> answers.Memory | Quarantined:
-        """Ends the quarantine of a memory or text, whoever began it; a later scan does not begin it again."""
-        return self._hold(id, reason, by, hold=False)
+    A text is given by the id of its interaction, chunk, summary or observation (which is its wording), or by the
+    position of its event (of a message, say); then a ``Quarantined`` comes back.
+    """
+    return _hold(engine, id, reason, asker, hold=True)
 
-    def _hold(self, id: str | int, reason: str, by: By, *, hold: bool) -> answers.Memory | Quarantined:
-        verb = "guards.quarantine" if hold else "guards.release"
-        told = who(self.default, by)
-        with self._read("interactions", "documents", "summaries", "observations", "audit") as connection:
-            given: str | int = int(id) if isinstance(id, str) and id.isdecimal() and len(id) < 19 else id
-            positions = self._positions_of(connection, given, told.user)
-        if positions is None:
-            memory = self._memory_at(given, told.user)
-            act = of_memories.quarantine if hold else of_memories.release
-            return act(self.writer, told, memory, reason)
-        reason = check_reason("reason", reason)
 
-        def body(work: Work) -> str:
-            work.need("quarantine")
-            for at in positions:
-                if quarantine.held(work.rows, at) != hold:
-                    work.emit(
-                        e.LEDGER_STREAM,
-                        e.TextQuarantined(at, reason=reason) if hold else e.TextReleased(at, reason=reason),
-                    )
-            return e.LEDGER_STREAM
+def release_text(engine: Engine, asker: Who, id: str | int, reason: str = "") -> answers.Memory | Quarantined:
+    """Ends the quarantine of a memory or text, whoever began it; a later scan does not begin it again."""
+    return _hold(engine, id, reason, asker, hold=False)
 
-        outcome = self.writer.run(verb, told, body, (str(id), reason))
-        self.writer.settle()
-        with self._read("quarantine") as connection:
-            found = quarantine.among(connection, positions[:1]).get(positions[0])
-            now = outcome.events[-1] if outcome.events else None
-            since, time = (
-                (now.position, now.envelope.recorded_at) if now is not None else (outcome.position, self.writer.now())
-            )
-            at = found or quarantine.Held(positions[0], since, told.user, "", "", "", time)
-            answer = _shown(connection, at)
-        return msgspec.structs.replace(answer, quarantined=found is not None, replayed=outcome.replayed)
 
-    @staticmethod
-    def _memory_at(given: str | int, user: str) -> str:
-        if isinstance(given, str):
-            return given
-        raise NotFoundError(f"no memory or text of this user is at position {given}")
+def _hold(engine: Engine, id: str | int, reason: str, asker: Who, *, hold: bool) -> answers.Memory | Quarantined:
+    verb = "guards.quarantine" if hold else "guards.release"
+    with engine.reading("interactions", "documents", "summaries", "observations", "audit") as connection:
+        given: str | int = int(id) if isinstance(id, str) and id.isdecimal() and len(id) < 19 else id
+        positions = _positions_of(engine, connection, given, asker.user)
+    if positions is None:
+        memory = _memory_at(given, asker.user)
+        act = of_memories.quarantine if hold else of_memories.release
+        return act(engine.writer, asker, memory, reason)
+    reason = check_reason("reason", reason)
 
-    def _positions_of(self, connection: Any, given: Any, user: str) -> list[int] | None:
-        """The positions of the events whose text is meant; None where a memory is."""
-        if isinstance(given, bool) or not isinstance(given, str | int):
-            raise RejectedError(f"what is quarantined is named by an id or a position, and {given!r:.40} is neither")
-        if isinstance(given, int):
-            return self._text_at(connection, given, user)
-        if given[:2] == "i_":
-            state = load(connection, given, "i", user)
-            if state is None:
-                raise NotFoundError(f"no interaction of this user has the id {given!r:.40}")
-            return sorted({at for at in (state.prompt_at, state.response_at) if at is not None})
-        if given[:2] == "o_":
-            state = load(connection, given, "o", user)
-            if state is None:
-                raise NotFoundError(f"no observation of this user has the id {given!r:.40}")
-            worded = read_stream(connection, state.id, state.position)
-            found = [each.position for each in worded if getattr(each.data, "content", None) == state.text is not None]
-            if not found:
-                raise RejectedError(
-                    f"{state.id} was erased: it has no words that could be kept out of recall", rule="erased"
+    def body(work: Work) -> str:
+        work.need("quarantine")
+        for at in positions:
+            if quarantine.held(work.rows, at) != hold:
+                work.emit(
+                    e.LEDGER_STREAM,
+                    e.TextQuarantined(at, reason=reason) if hold else e.TextReleased(at, reason=reason),
                 )
-            return found
-        if given[:2] in ("c_", "y_"):
-            at = (
-                self._chunk_at(connection, given, user)
-                if given[0] == "c"
-                else self._summary_at(connection, given, user)
-            )
-            if at is None:
-                raise NotFoundError(
-                    f"no {'chunk' if given[0] == 'c' else 'summary'} of this user has the id {given!r:.40}"
-                )
-            return [at]
-        return None
+        return e.LEDGER_STREAM
 
-    def _text_at(self, connection: Any, position: int, user: str) -> list[int]:
-        event = read_event(connection, position) if 0 < position < 2**62 else None
-        if event is None or event.envelope.user != user or type(event.data) not in TEXTS:
-            raise NotFoundError(f"no text of this user is at position {position}: a memory is named by its id")
-        data = event.data
-        if isinstance(data, e.MessageAppended) and data.interaction is not None:  # its text lies with the turn
-            state = load(connection, data.interaction, "i", user)
-            at = (state.prompt_at if data.field == "prompt" else state.response_at) if state is not None else None
-            return [at or position]
-        return [position]
-
-    @staticmethod
-    def _chunk_at(connection: Any, given: str, user: str) -> int | None:
-        found = documents.find_chunk(connection, given, user)
-        return found.row if found is not None else None
-
-    @staticmethod
-    def _summary_at(connection: Any, given: str, user: str) -> int | None:
-        sql = (
-            "SELECT s.row FROM summaries s CROSS JOIN sessions t ON t.row = s.session"
-            " WHERE s.id >= ? AND s.id < ? AND t.user = ? LIMIT 2"
+    outcome = engine.writer.run(verb, asker, body, (str(id), reason))
+    engine.writer.settle()
+    with engine.reading("quarantine") as connection:
+        found = quarantine.among(connection, positions[:1]).get(positions[0])
+        now = outcome.events[-1] if outcome.events else None
+        since, time = (
+            (now.position, now.envelope.recorded_at) if now is not None else (outcome.position, engine.writer.now())
         )
-        found = connection.execute(sql, (given, given + "~", user)).fetchall()
-        return int(found[0][0]) if len(found) == 1 and len(given) > 2 else None
+        at = found or quarantine.Held(positions[0], since, asker.user, "", "", "", time)
+        answer = _shown(connection, at)
+    return msgspec.structs.replace(answer, quarantined=found is not None, replayed=outcome.replayed)
 
-    # --- everything again ----------------------------------------------------------------------------------------
 
-    def rescan(
-        self, *, since: int | None = None, dry_run: bool = False, progress: Progress | None = None
-    ) -> ScanReport:
-        """Runs the scanners of today over everything stored, of every user, or over what came after the position ``since``.
+def _memory_at(given: str | int, user: str) -> str:
+    if isinstance(given, str):
+        return given
+    raise NotFoundError(f"no memory or text of this user is at position {given}")
 
-        What is newly found goes into quarantine; what a scanner had put there, and its version of today finds nothing in any
-        more, comes out. Nobody's own quarantine or release is overruled. Secrets are reported, for only ``erase`` removes
-        them. It works in pieces of 500; a second run finds nothing to do. A ``dry_run`` decides the same and writes nothing.
-        """
-        if since is not None and (isinstance(since, bool) or not isinstance(since, int) or since < 0):
-            raise RejectedError(f"since is a position, and {since!r:.40} is none")
-        self.writer.settle()
-        scan = _Rescan(self, since or 0, progress, dry_run)
-        scan.run()
-        return scan.report()
+
+def _positions_of(engine: Engine, connection: Any, given: Any, user: str) -> list[int] | None:
+    """The positions of the events whose text is meant; None where a memory is."""
+    if isinstance(given, bool) or not isinstance(given, str | int):
+        raise RejectedError(f"what is quarantined is named by an id or a position, and {given!r:.40} is neither")
+    if isinstance(given, int):
+        return _text_at(engine, connection, given, user)
+    if given[:2] == "i_":
+        state = load(connection, given, "i", user)
+        if state is None:
+            raise NotFoundError(f"no interaction of this user has the id {given!r:.40}")
+        return sorted({at for at in (state.prompt_at, state.response_at) if at is not None})
+    if given[:2] == "o_":
+        state = load(connection, given, "o", user)
+        if state is None:
+            raise NotFoundError(f"no observation of this user has the id {given!r:.40}")
+        worded = read_stream(connection, state.id, state.position)
+        found = [each.position for each in worded if getattr(each.data, "content", None) == state.text is not None]
+        if not found:
+            raise RejectedError(
+                f"{state.id} was erased: it has no words that could be kept out of recall", rule="erased"
+            )
+        return found
+    if given[:2] in ("c_", "y_"):
+        at = _chunk_at(connection, given, user) if given[0] == "c" else _summary_at(connection, given, user)
+        if at is None:
+            raise NotFoundError(f"no {'chunk' if given[0] == 'c' else 'summary'} of this user has the id {given!r:.40}")
+        return [at]
+    return None
+
+
+def _text_at(engine: Engine, connection: Any, position: int, user: str) -> list[int]:
+    event = read_event(connection, position) if 0 < position < 2**62 else None
+    if event is None or event.envelope.user != user or type(event.data) not in TEXTS:
+        raise NotFoundError(f"no text of this user is at position {position}: a memory is named by its id")
+    data = event.data
+    if isinstance(data, e.MessageAppended) and data.interaction is not None:  # its text lies with the turn
+        state = load(connection, data.interaction, "i", user)
+        at = (state.prompt_at if data.field == "prompt" else state.response_at) if state is not None else None
+        return [at or position]
+    return [position]
+
+
+def _chunk_at(connection: Any, given: str, user: str) -> int | None:
+    found = documents.find_chunk(connection, given, user)
+    return found.row if found is not None else None
+
+
+def _summary_at(connection: Any, given: str, user: str) -> int | None:
+    sql = (
+        "SELECT s.row FROM summaries s CROSS JOIN sessions t ON t.row = s.session"
+        " WHERE s.id >= ? AND s.id < ? AND t.user = ? LIMIT 2"
+    )
+    found = connection.execute(sql, (given, given + "~", user)).fetchall()
+    return int(found[0][0]) if len(found) == 1 and len(given) > 2 else None
+
+
+# --- everything again ----------------------------------------------------------------------------------------
+
+
+def rescan(
+    engine: Engine, *, since: int | None = None, dry_run: bool = False, progress: Progress | None = None
+) -> ScanReport:
+    """Runs the scanners of today over everything stored, of every user, or over what came after the position ``since``.
+
+    What is newly found goes into quarantine; what a scanner had put there, and its version of today finds nothing in any
+    more, comes out. Nobody's own quarantine or release is overruled. Secrets are reported, for only ``erase`` removes
+    them. It works in pieces of 500; a second run finds nothing to do. A ``dry_run`` decides the same and writes nothing.
+    """
+    if since is not None and (isinstance(since, bool) or not isinstance(since, int) or since < 0):
+        raise RejectedError(f"since is a position, and {since!r:.40} is none")
+    engine.writer.settle()
+    scan = _Rescan(engine, since or 0, progress, dry_run)
+    scan.run()
+    return scan.report()
 
 
 def _shown(connection: Any, held: quarantine.Held) -> Quarantined:
@@ -224,11 +219,11 @@ class _Rescan:
         )
 
     def run(self) -> None:
-        with self._door._read("quarantine", "memories", "in_effect") as connection:
+        with self._door.reading("quarantine", "memories", "in_effect") as connection:
             head, _ = read_tip(connection.cursor())
         for first in range(self._since + 1, head + 1, TOGETHER):
             last = min(first + TOGETHER - 1, head)
-            with self._door._read("quarantine", "memories", "in_effect") as connection:
+            with self._door.reading("quarantine", "memories", "in_effect") as connection:
                 wanted = list(self._looked_at(connection, first, last))
             for user in dict.fromkeys(owner for owner, *_ in wanted):
                 self._apply(user, [each[1:] for each in wanted if each[0] == user])
@@ -285,7 +280,7 @@ class _Rescan:
         for field in PLANS.get(type(event.data), ()):
             value = getattr(event.data, field)
             if isinstance(value, e.Blob):
-                with self._door._read() as connection:
+                with self._door.reading() as connection:
                     value = text_of(connection, value)
             text = bytes(value).decode() if isinstance(value, msgspec.Raw) else value
             for each in _flat(text):

@@ -10,6 +10,8 @@ from ledger.domain import times
 from ledger.domain.errors import RejectedError
 from ledger.engine.paging import LIMIT, found, one_of, page, texts
 from ledger.engine.scope import Area
+from ledger.history import distrusting, supposing, trail, undoing
+from ledger.language import door
 from ledger.language.door import ModelCall
 from ledger.types import GroupOptions, Moment, OriginKind, Page, Purpose, Since, WriteOptions
 
@@ -60,7 +62,7 @@ class HistoryRead(Area):
 
         def fetch(count: int, start: int | None) -> Sequence[answers.AuditEntry]:
             asked: dict[str, Any] = {**filters, **bounds, "session_id": session}
-            return self._core.audit(user=self._scope.user, before=start, limit=count, **asked)
+            return trail.audit_page(self._core, self._scope.user, before=start, limit=count, **asked)
 
         marks = {**filters, "session": session, "since": since, "until": until, "user": self._scope.user}
         return page("audit", marks, limit, after, fetch, lambda entry: entry.position)
@@ -76,7 +78,7 @@ class HistoryRead(Area):
         """
 
         def fetch(count: int, start: int | None) -> Sequence[answers.Step]:
-            steps = self._core.history(subject, user=self._scope.user, after=start or 0, limit=count)
+            steps = trail.history(self._core, self._scope.user, subject, after=start or 0, limit=count)
             return found("subject", subject, steps)
 
         return page("events", {"user": self._scope.user, "subject": subject}, limit, after, fetch, _position)
@@ -85,7 +87,7 @@ class HistoryRead(Area):
         """List the origins that are distrusted, newest first."""
 
         def fetch(count: int, start: int | None) -> Sequence[answers.Distrusted]:
-            return self._core.distrusted(user=self._scope.user, before=start, limit=count)  # type: ignore[misc]
+            return distrusting.distrusted(self._core, self._scope.user, before=start, limit=count)  # type: ignore[misc]
 
         return page("distrusted", {"user": self._scope.user}, limit, after, fetch, _position)
 
@@ -101,7 +103,7 @@ class HistoryRead(Area):
             one_of("purpose", purpose, get_args(Purpose))
 
         def fetch(count: int, start: int | None) -> Sequence[ModelCall]:
-            return self._core.model_calls(user=self._scope.user, purpose=purpose, limit=count, before=start)
+            return door.model_calls(self._core, self._scope.user, purpose=purpose, limit=count, before=start)
 
         filters = {"user": self._scope.user, "purpose": purpose}
         return page("model_calls", filters, limit, after, fetch, _position)
@@ -143,7 +145,7 @@ class History(HistoryRead):
             policy: Other values of gain, echo_gain or max_matches.
         """
         span = {"since": self._moment("since", since), "until": self._moment("until", until)}
-        return self._core.what_if(without=without, **span, policy=policy, user=self._scope.user)
+        return supposing.what_if(self._core, self._scope.user, without=without, **span, policy=policy)
 
     def undo_all(
         self,
@@ -179,7 +181,8 @@ class History(HistoryRead):
         if session is None and command is None and all(value is None for value in group.values()):
             raise RejectedError("undo_all needs to know which: session, command, correlation_id, since or until")
         texts(session=session, command=command, correlation_id=correlation_id)
-        return self._core.undo(
+        return undoing.undo(
+            self._core,
             None,
             reason,
             session=session,
@@ -216,7 +219,7 @@ class History(HistoryRead):
         told = self._scope.by(options)
         span = {"since": self._moment("since", since), "until": self._moment("until", until)}
         more: dict[str, Any] = {"reason": reason, "exclusive": exclusive, "dry_run": dry_run}
-        return self._core.distrust(origin, kind=kind, **span, **more, **told)
+        return distrusting.distrust(self._core, origin, kind=kind, **span, **more, **told)
 
     def trust(
         self,
@@ -242,7 +245,7 @@ class History(HistoryRead):
         """
         told = self._scope.by(options)
         more: dict[str, Any] = {"reason": reason, "cascade": cascade, "exclusive": exclusive, "dry_run": dry_run}
-        return self._core.trust(origin, kind=kind, **more, **told)
+        return distrusting.trust(self._core, origin, kind=kind, **more, **told)
 
     def _moment(self, name: str, given: int | Since | None) -> Any:
         """A position as it is; a time or duration as a time."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Unpack
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -19,15 +19,17 @@ from ledger.domain.events import (
 )
 from ledger.domain.text import check_text
 from ledger.engine.answer import answer_of
+from ledger.engine.engine import Engine
 from ledger.engine.log_reading import find_row, first_position, read_event
 from ledger.engine.snapshot import NOWHERE, named
-from ledger.engine.who import By, Time, who
-from ledger.engine.work import Work
+from ledger.engine.who import Time
+from ledger.engine.work import Who, Work
+from ledger.history import undoing
 from ledger.history.in_effect import Reader
 from ledger.history.otherwise import Otherwise
 from ledger.history.source_plan import SourcePlan
 from ledger.history.uncertain import receipts, undetermined
-from ledger.history.undoing import Done, Plan, Undoing, taken_again
+from ledger.history.undoing import Done, Plan, taken_again
 from ledger.memories.given import check_reason
 from ledger.observations.queries import UNSUPPORTED
 from ledger.policies import bulk
@@ -65,212 +67,219 @@ class Told(Struct, frozen=True):
     undetermined: tuple[answers.Uncertain, ...] = ()
 
 
-class Distrusting(Undoing):
-    """The half of the way back that names a source."""
+def distrust(
+    engine: Engine,
+    asker: Who,
+    source: str,
+    *,
+    kind: str | None = None,
+    since: Position | Time | None = None,
+    until: Position | Time | None = None,
+    reason: str = "",
+    exclusive: bool = False,
+    dry_run: bool = False,
+) -> answers.DistrustReport:
+    """Takes what a source recorded from ``since`` on, and all it caused, out of force; later writes by it are refused.
 
-    def distrust(
-        self,
-        source: str,
-        *,
-        kind: str | None = None,
-        since: Position | Time | None = None,
-        until: Position | Time | None = None,
-        reason: str = "",
-        exclusive: bool = False,
-        dry_run: bool = False,
-        **by: Unpack[By],
-    ) -> answers.DistrustReport:
-        """Takes what a source recorded from ``since`` on, and all it caused, out of force; later writes by it are refused.
+    With ``until`` only what it recorded before that falls, and its later writes are accepted.
 
-        With ``until`` only what it recorded before that falls, and its later writes are accepted.
+    ``source`` is the id of an interaction, a document or a session, or with ``kind`` the name of an actor, a client, an agent
+    or a session. Memories that rest on nothing else go, what the source hid or moved comes back, and what others said
+    stays. The report lists what was reached, and the decisions of others that could have come out otherwise: those are
+    not made again. ``trust`` puts all of it back.
 
-        ``source`` is the id of an interaction, a document or a session, or with ``kind`` the name of an actor, a client, an agent
-        or a session. Memories that rest on nothing else go, what the source hid or moved comes back, and what others said
-        stays. The report lists what was reached, and the decisions of others that could have come out otherwise: those are
-        not made again. ``trust`` puts all of it back.
+    More than 50,000 events are ``RejectedError`` unless the act is ``exclusive``: nobody else can write until it
+    is done. With
+    the next position as ``since``, which the refusal names, the source is refused at once and nothing else happens.
+    """
+    told, reason = asker, check_reason("reason", reason)
+    check_text("source", source, max_bytes=1024)
+    given = (source, kind, str(since), reason, *([str(until)] if until is not None else []))
 
-        More than 50,000 events are ``RejectedError`` unless the act is ``exclusive``: nobody else can write until it
-        is done. With
-        the next position as ``since``, which the refusal names, the source is refused at once and nothing else happens.
-        """
-        told, reason = who(self.default, by), check_reason("reason", reason)
-        check_text("source", source, max_bytes=1024)
-        given = (source, kind, str(since), reason, *([str(until)] if until is not None else []))
+    def make(connection: Any, head: int) -> Plan:
+        found = source(engine, connection, told.user, source, kind, since, until)
+        if (known := _standing(connection, told.user, found)) is not None:
+            return Plan(head, told=Told(known))
+        plan = source_plan(connection, told.user, found)
+        return _plan_of(engine, connection, head, plan, found, told.user)
 
-        def make(connection: Any, head: int) -> Plan:
-            found = self._source(connection, told.user, source, kind, since, until)
-            if (known := _standing(connection, told.user, found)) is not None:
-                return Plan(head, told=Told(known))
-            plan = source_plan(connection, told.user, found)
-            return self._plan_of(connection, head, plan, found, told.user)
+    def emit(work: Work, plan: Plan) -> None:
+        about: Source = plan.told.source
+        allowed = f"{bulk.ALLOWED}, and since={plan.head + 1} only refuses what the source writes from now on"
+        bulk.check_size(plan.events, exclusive=exclusive, allowed=allowed)
+        _back_again(work, plan, reason)
+        fields: dict[str, Any] = {"since": about.since, "until": about.until, "reason": reason}
+        if plan.positions or not _is_standing(work, about):
+            if not plan.positions and work.secret_in(about.name):  # a name that the log would have from here
+                raise RejectedError("the source has a secret in its name, and has written nothing", rule="secret")
+            for spans in bulk.parts(plan.positions) or [()]:
+                work.emit(LEDGER_STREAM, OriginDistrusted(about.kind, about.name, spans, **fields))
 
-        def emit(work: Work, plan: Plan) -> None:
-            about: Source = plan.told.source
-            allowed = f"{bulk.ALLOWED}, and since={plan.head + 1} only refuses what the source writes from now on"
-            bulk.check_size(plan.events, exclusive=exclusive, allowed=allowed)
-            _back_again(work, plan, reason)
-            fields: dict[str, Any] = {"since": about.since, "until": about.until, "reason": reason}
-            if plan.positions or not _is_standing(work, about):
-                if not plan.positions and work.secret_in(about.name):  # a name that the log would have from here
-                    raise RejectedError("the source has a secret in its name, and has written nothing", rule="secret")
-                for spans in bulk.parts(plan.positions) or [()]:
-                    work.emit(LEDGER_STREAM, OriginDistrusted(about.kind, about.name, spans, **fields))
+    return _distrust_report(
+        engine, undoing.act(engine, "history.distrust", told, make, emit, given, dry_run), told.user
+    )
 
-        return self._distrust_report(self._act("history.distrust", told, make, emit, given, dry_run), told.user)
 
-    def trust(
-        self,
-        source: str,
-        *,
-        kind: str | None = None,
-        reason: str = "",
-        cascade: bool = False,
-        exclusive: bool = False,
-        dry_run: bool = False,
-        **by: Unpack[By],
-    ) -> answers.DistrustReport:
-        """Puts back what a distrust took out of force: by the source, or by the distrust's command id.
+def trust(
+    engine: Engine,
+    asker: Who,
+    source: str,
+    *,
+    kind: str | None = None,
+    reason: str = "",
+    cascade: bool = False,
+    exclusive: bool = False,
+    dry_run: bool = False,
+) -> answers.DistrustReport:
+    """Puts back what a distrust took out of force: by the source, or by the distrust's command id.
 
-        Its undos are in force again too: ``ConflictError`` when something was built meanwhile on what they hide,
-        unless ``cascade`` takes that along. ``dry_run`` only lists, that too; ``exclusive`` as in ``distrust``.
-        """
-        told, reason = who(self.default, by), check_reason("reason", reason)
-        check_text("source", source, max_bytes=1024)
+    Its undos are in force again too: ``ConflictError`` when something was built meanwhile on what they hide,
+    unless ``cascade`` takes that along. ``dry_run`` only lists, that too; ``exclusive`` as in ``distrust``.
+    """
+    told, reason = asker, check_reason("reason", reason)
+    check_text("source", source, max_bytes=1024)
 
-        def make(connection: Any, head: int) -> Plan:
-            standing = [each for each in control.distrusted(connection) if each.user == told.user]
-            found = [each for each in standing if each.act == source]
-            if not found:
-                about = self._source(connection, told.user, source, kind)
-                found = [each for each in standing if (each.kind, each.source) == (about.kind, about.name)]
-            if not found:
-                raise NotFoundError(f"no distrust of {source!r:.60} is in effect for this user")
-            ending = [each.act for each in found]
-            plan = self._back(connection, head, ending, cascade or dry_run)
-            undone = taken_again(connection, ending) | set(plan.along.positions)
-            about = _whole([_as_source(each) for each in found])
-            memories = tuple(each for each in plan.streams if each[0] == "m")
-            back = {position for _, _, positions in plan.acts for position in positions}
-            reader = Reader(connection)
-            shown = receipts(reader, told.user, memories, back)
-            changed, left = self._observations_moved(Otherwise(reader, undone, back), plan.streams)
-            return replace(plan, told=Told(about, memories, (), changed, left, shown))
-
-        def emit(work: Work, plan: Plan) -> None:
-            bulk.check_size(plan.events, exclusive=exclusive)
-            self._emit_back(work, plan, reason)
-
-        done = self._act(
-            "history.trust", told, make, emit, (source, kind, reason, *([cascade] if cascade else [])), dry_run
-        )
-        return self._distrust_report(done, told.user, trusted=True)
-
-    def distrusted(
-        self, *, user: str | None = None, before: int | None = None, limit: int = -1
-    ) -> list[answers.Distrusted]:
-        """The sources out of force, newest first; so many of them before a position."""
-        owner = self._user(user)
-        with self._read("in_effect") as connection:
-            found = control.distrusted_of(connection, owner, before, limit)
-        return [
-            answer_of(answers.Distrusted, each, origin=each.source, command_id=each.act, position=each.from_position)
-            for each in found
-        ]
-
-    def _distrust_report(self, done: Done, user: str, *, trusted: bool = False) -> answers.DistrustReport:
-        plan, outcome = done.plan, done.outcome
-        told = plan.told if isinstance(plan.told, Told) else self._retold(plan, user)
-        return answers.DistrustReport(
-            kind=told.source.kind,
-            origin=told.source.name,
-            since=told.source.since,
-            until=told.source.until,
-            events=len(plan.positions) or plan.events,
-            memories=told.memories,
-            observations=told.observations,
-            unsupported=told.unsupported,
-            gone=told.gone,
-            receipts=told.receipts,
-            uncertain=told.undetermined,
-            position=outcome.position,
-            dependents=plan.along.dependents,
-            cascaded=plan.along.commands,
-            trusted=trusted,
-            dry_run=done.dry_run,
-            command_id=outcome.events[0].envelope.command_id if outcome.events else None,
-            replayed=outcome.replayed,
-        )
-
-    def _retold(self, plan: Plan, user: str) -> Told:
-        """Of a distrust that was answered before: what its events say."""
-        data = plan.told
-        source = Source(data.kind, data.origin or "", data.since, data.until) if data is not None else Source("", "")
+    def make(connection: Any, head: int) -> Plan:
+        standing = [each for each in control.distrusted(connection) if each.user == told.user]
+        found = [each for each in standing if each.act == source]
+        if not found:
+            about = source(engine, connection, told.user, source, kind)
+            found = [each for each in standing if (each.kind, each.source) == (about.kind, about.name)]
+        if not found:
+            raise NotFoundError(f"no distrust of {source!r:.60} is in effect for this user")
+        ending = [each.act for each in found]
+        plan = undoing.back(engine, connection, head, ending, cascade or dry_run)
+        undone = taken_again(connection, ending) | set(plan.along.positions)
+        about = _whole([_as_source(each) for each in found])
         memories = tuple(each for each in plan.streams if each[0] == "m")
-        with self._read("interactions") as connection:
-            return Told(source, memories, receipts=receipts(Reader(connection), user, memories, plan.positions))
+        back = {position for _, _, positions in plan.acts for position in positions}
+        reader = Reader(connection)
+        shown = receipts(reader, told.user, memories, back)
+        changed, left = _observations_moved(engine, Otherwise(reader, undone, back), plan.streams)
+        return replace(plan, told=Told(about, memories, (), changed, left, shown))
 
-    # --- who is meant --------------------------------------------------------------------------------------------
+    def emit(work: Work, plan: Plan) -> None:
+        bulk.check_size(plan.events, exclusive=exclusive)
+        undoing.emit_back(work, plan, reason)
 
-    def _source(
-        self,
-        connection: Any,
-        user: str,
-        source: str,
-        kind: str | None,
-        since: Position | Time | None = None,
-        until: Position | Time | None = None,
-    ) -> Source:
-        """The source by kind and name or id; ``NotFoundError`` when nothing of this user has it."""
-        if kind is None:
-            prefix = source[:1] if ids.is_prefix(source, source[:1]) and len(source) >= 3 else ""
-            kind = IDENTIFIED.get(prefix, "")
-        if kind not in KINDS:
-            raise RejectedError(f"say what {source!r:.60} is: kind is one of {', '.join(KINDS)}")
-        name = source if kind in NAMED else self._identified(connection, user, source, kind)
-        now = self.writer.now()
-        start = _position("since", connection, since, now) if since is not None else 1
-        end = _position("until", connection, until, now) if until is not None else None
-        if end is not None and end <= start:
-            raise RejectedError(f"nothing lies between: since is position {start} and until, which is exclusive, {end}")
-        return Source(kind, name, start, end)
+    done = undoing.act(
+        engine, "history.trust", told, make, emit, (source, kind, reason, *([cascade] if cascade else [])), dry_run
+    )
+    return _distrust_report(engine, done, told.user, trusted=True)
 
-    def _identified(self, connection: Any, user: str, source: str, kind: str) -> str:
-        letter = next(each for each, word in IDENTIFIED.items() if word == kind)
-        found = named(connection, user, "s", source) if letter == "s" else None
-        if letter in "id":
-            row = find_row(connection, source, letter, user) or first_position(connection, source)
-            event = read_event(connection, row) if row is not None else None  # out of force it has no row any more
-            is_one = event is not None and event.envelope.user == user and event.stream[0] == letter
-            found = event.stream if event is not None and is_one else None
-        if found is None or found == NOWHERE:
-            raise NotFoundError(f"no {kind} of this user is called {source!r:.60}")
-        return found
 
-    def _observations_moved(self, other: Otherwise, streams: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The observations that will stand otherwise, and those of them that it leaves without a live source."""
-        changed, left = list[str](), list[str]()
-        for now, then in other.observations(streams, self.writer.now()):
-            changed.append((now or then).id)  # type: ignore[union-attr]
-            if then is not None and then.status == UNSUPPORTED and (now is None or now.status != UNSUPPORTED):
-                left.append(then.id)
-        return tuple(changed), tuple(left)
+def distrusted(engine: Engine, user: str, *, before: int | None = None, limit: int = -1) -> list[answers.Distrusted]:
+    """The sources out of force, newest first; so many of them before a position."""
+    with engine.reading("in_effect") as connection:
+        found = control.distrusted_of(connection, user, before, limit)
+    return [
+        answer_of(answers.Distrusted, each, origin=each.source, command_id=each.act, position=each.from_position)
+        for each in found
+    ]
 
-    def _plan_of(self, connection: Any, head: int, plan: SourcePlan, found: Source, user: str) -> Plan:
-        changed = plan.changed()
-        memories = tuple(sorted(each for each in changed if each[0] == "m"))
-        gone = tuple(sorted(each for each in plan.gone if each in changed))
-        observed, left = self._observations_moved(Otherwise(plan.reader, plan.out, plan.again), plan.streams)
-        told = Told(
-            found,
-            memories,
-            gone,
-            receipts=receipts(plan.reader, user, plan.streams, plan.out, gone),
-            undetermined=undetermined(plan, self.writer.secret, user),
-            observations=observed,
-            unsupported=left,
-        )
-        acts = tuple((act, CommandUndone.__name__, tuple(control.voided_by(connection, act))) for act in plan.acts)
-        return Plan(head, tuple(sorted(plan.out)), (), tuple(sorted(plan.streams)), acts=acts, told=told)
+
+def _distrust_report(engine: Engine, done: Done, user: str, *, trusted: bool = False) -> answers.DistrustReport:
+    plan, outcome = done.plan, done.outcome
+    told = plan.told if isinstance(plan.told, Told) else _retold(engine, plan, user)
+    return answers.DistrustReport(
+        kind=told.source.kind,
+        origin=told.source.name,
+        since=told.source.since,
+        until=told.source.until,
+        events=len(plan.positions) or plan.events,
+        memories=told.memories,
+        observations=told.observations,
+        unsupported=told.unsupported,
+        gone=told.gone,
+        receipts=told.receipts,
+        uncertain=told.undetermined,
+        position=outcome.position,
+        dependents=plan.along.dependents,
+        cascaded=plan.along.commands,
+        trusted=trusted,
+        dry_run=done.dry_run,
+        command_id=outcome.events[0].envelope.command_id if outcome.events else None,
+        replayed=outcome.replayed,
+    )
+
+
+def _retold(engine: Engine, plan: Plan, user: str) -> Told:
+    """Of a distrust that was answered before: what its events say."""
+    data = plan.told
+    source = Source(data.kind, data.origin or "", data.since, data.until) if data is not None else Source("", "")
+    memories = tuple(each for each in plan.streams if each[0] == "m")
+    with engine.reading("interactions") as connection:
+        return Told(source, memories, receipts=receipts(Reader(connection), user, memories, plan.positions))
+
+
+# --- who is meant --------------------------------------------------------------------------------------------
+
+
+def source(
+    engine: Engine,
+    connection: Any,
+    user: str,
+    source: str,
+    kind: str | None,
+    since: Position | Time | None = None,
+    until: Position | Time | None = None,
+) -> Source:
+    """The source by kind and name or id; ``NotFoundError`` when nothing of this user has it."""
+    if kind is None:
+        prefix = source[:1] if ids.is_prefix(source, source[:1]) and len(source) >= 3 else ""
+        kind = IDENTIFIED.get(prefix, "")
+    if kind not in KINDS:
+        raise RejectedError(f"say what {source!r:.60} is: kind is one of {', '.join(KINDS)}")
+    name = source if kind in NAMED else _identified(engine, connection, user, source, kind)
+    now = engine.writer.now()
+    start = _position("since", connection, since, now) if since is not None else 1
+    end = _position("until", connection, until, now) if until is not None else None
+    if end is not None and end <= start:
+        raise RejectedError(f"nothing lies between: since is position {start} and until, which is exclusive, {end}")
+    return Source(kind, name, start, end)
+
+
+def _identified(engine: Engine, connection: Any, user: str, source: str, kind: str) -> str:
+    letter = next(each for each, word in IDENTIFIED.items() if word == kind)
+    found = named(connection, user, "s", source) if letter == "s" else None
+    if letter in "id":
+        row = find_row(connection, source, letter, user) or first_position(connection, source)
+        event = read_event(connection, row) if row is not None else None  # out of force it has no row any more
+        is_one = event is not None and event.envelope.user == user and event.stream[0] == letter
+        found = event.stream if event is not None and is_one else None
+    if found is None or found == NOWHERE:
+        raise NotFoundError(f"no {kind} of this user is called {source!r:.60}")
+    return found
+
+
+def _observations_moved(
+    engine: Engine, other: Otherwise, streams: Iterable[str]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The observations that will stand otherwise, and those of them that it leaves without a live source."""
+    changed, left = list[str](), list[str]()
+    for now, then in other.observations(streams, engine.writer.now()):
+        changed.append((now or then).id)  # type: ignore[union-attr]
+        if then is not None and then.status == UNSUPPORTED and (now is None or now.status != UNSUPPORTED):
+            left.append(then.id)
+    return tuple(changed), tuple(left)
+
+
+def _plan_of(engine: Engine, connection: Any, head: int, plan: SourcePlan, found: Source, user: str) -> Plan:
+    changed = plan.changed()
+    memories = tuple(sorted(each for each in changed if each[0] == "m"))
+    gone = tuple(sorted(each for each in plan.gone if each in changed))
+    observed, left = _observations_moved(engine, Otherwise(plan.reader, plan.out, plan.again), plan.streams)
+    told = Told(
+        found,
+        memories,
+        gone,
+        receipts=receipts(plan.reader, user, plan.streams, plan.out, gone),
+        undetermined=undetermined(plan, engine.writer.secret, user),
+        observations=observed,
+        unsupported=left,
+    )
+    acts = tuple((act, CommandUndone.__name__, tuple(control.voided_by(connection, act))) for act in plan.acts)
+    return Plan(head, tuple(sorted(plan.out)), (), tuple(sorted(plan.streams)), acts=acts, told=told)
 
 
 def source_plan(connection: Any, user: str, source: Source, reader: Reader | None = None) -> SourcePlan:

@@ -13,8 +13,10 @@ from ledger.domain.errors import RejectedError
 from ledger.domain.memory import Memory
 from ledger.domain.policy import checked
 from ledger.domain.text import check_text
+from ledger.engine.engine import Engine
 from ledger.engine.who import Time
-from ledger.history.distrusting import IDENTIFIED, Distrusting, Position, Source, source_plan
+from ledger.history import distrusting, undoing
+from ledger.history.distrusting import IDENTIFIED, Position, Source, source_plan
 from ledger.history.in_effect import ASKED, Reader
 from ledger.history.otherwise import Otherwise
 from ledger.history.uncertain import undetermined
@@ -23,103 +25,104 @@ from ledger.history.undoing import target_of
 from ledger.memories.queries import memories_shown
 
 
-class Supposing(Distrusting):
-    """The part of the way back that only looks."""
+def what_if(
+    engine: Engine,
+    user: str,
+    *,
+    without: str | int | Mapping[str, str] | None = None,
+    since: Position | Time | None = None,
+    until: Position | Time | None = None,
+    policy: Mapping[str, Any] | None = None,
+) -> answers.WhatIf:
+    """What would be believed without a command, a group or a source, or under another confidence policy; writes nothing.
 
-    def what_if(
-        self,
-        *,
-        without: str | int | Mapping[str, str] | None = None,
-        since: Position | Time | None = None,
-        until: Position | Time | None = None,
-        policy: Mapping[str, Any] | None = None,
-        user: str | None = None,
-    ) -> answers.WhatIf:
-        """What would be believed without a command, a group or a source, or under another confidence policy; writes nothing.
-
-        ``without`` is a command, event, position or correlation as in ``undo`` (taken with what was built on it), the id of
-        an interaction, document or session, or a source as ``{"actor": "crawler"}`` as in ``distrust``. ``policy`` changes
-        ``gain``, ``echo_gain`` and ``max_matches`` for what a matcher found; what was never matched cannot be tried now.
-        """
-        owner = self._user(user)
-        if without is None and policy is None:
-            raise RejectedError(
-                "a what-if asks what would change without something, or under another policy: give one of them"
-            )
-        other = _other_policy(policy)
-        with self._read(*ASKED) as connection:
-            reader, (head,) = Reader(connection), connection.execute("SELECT max(position) FROM events").fetchone()
-            out, again, concerned, told = self._left_out(reader, owner, without, since, until)
-            memories = sorted(each for each in concerned if each[0] == "m")
-            if other is not None:
-                memories = _reinforced(connection, owner)
-            return self._difference(
-                connection, owner, head, Otherwise(reader, out, again, other), memories, concerned, told
-            )
-
-    def _left_out(
-        self, reader: Reader, owner: str, without: Any, since: Any, until: Any
-    ) -> tuple[Collection[int], Collection[int], Iterable[str], tuple[answers.Uncertain, ...]]:
-        if without is None:
-            return (), (), (), ()
-        connection = reader.connection
-        source = self._source_of(connection, owner, without, since, until)
-        if source is None:
-            entries = self._named(connection, owner, target_of(without), None, None)
-            plan = UndoPlan(reader, [entry.position for entry in entries])
-            return plan.out, (), plan.streams, ()
-        found = source_plan(connection, owner, source, reader)
-        return found.out, found.again, found.streams, undetermined(found, self.writer.secret, owner)
-
-    def _source_of(self, connection: Any, owner: str, without: Any, since: Any, until: Any) -> Source | None:
-        if isinstance(without, Mapping):
-            if len(without) != 1:
-                raise RejectedError(
-                    f'a source is one kind and one name, like {{"actor": "crawler"}}, and not {len(without)}'
-                )
-            ((kind, name),) = without.items()
-            return self._source(connection, owner, check_text("source", name, max_bytes=1024), kind, since, until)
-        if isinstance(without, str) and IDENTIFIED.get(without[:1]) and ids.is_prefix(without, without[:1]):
-            return self._source(connection, owner, without, None, since, until)
-        if since is not None or until is not None:
-            raise RejectedError("since and until go with a source, and a command is one moment")
-        return None
-
-    def _difference(
-        self,
-        connection: Any,
-        owner: str,
-        head: int,
-        other: Otherwise,
-        memories: Iterable[str],
-        concerned: Iterable[str],
-        told: tuple[answers.Uncertain, ...],
-    ) -> answers.WhatIf:
-        lost: list[answers.Belief] = []
-        gained: list[answers.Belief] = []
-        changed: list[answers.Belief] = []
-        for stream in memories:
-            now: Memory | None = other.reader.state(stream)
-            then: Memory | None = other.state(stream)
-            known = now or then
-            if known is None or known.user != owner or _same(now, then):
-                continue
-            shown = (memories_shown(connection, [each])[0] if each is not None else None for each in (now, then))
-            belief = answers.Belief(id=stream, now=next(shown), would_be=next(shown))
-            held, would = _held(now), _held(then)
-            (changed if held == would else lost if held else gained).append(belief)
-        return answers.WhatIf(
-            position=head,
-            events=len(other.out),
-            lost=tuple(lost),
-            gained=tuple(gained),
-            changed=tuple(changed),
-            observations=tuple(
-                answers.ObservedBelief(id=(now or then).id, now=now, would_be=then)  # type: ignore[union-attr]
-                for now, then in other.observations(concerned, self.writer.now())
-            ),
-            uncertain=told,
+    ``without`` is a command, event, position or correlation as in ``undo`` (taken with what was built on it), the id of
+    an interaction, document or session, or a source as ``{"actor": "crawler"}`` as in ``distrust``. ``policy`` changes
+    ``gain``, ``echo_gain`` and ``max_matches`` for what a matcher found; what was never matched cannot be tried now.
+    """
+    if without is None and policy is None:
+        raise RejectedError(
+            "a what-if asks what would change without something, or under another policy: give one of them"
         )
+    other = _other_policy(policy)
+    with engine.reading(*ASKED) as connection:
+        reader, (head,) = Reader(connection), connection.execute("SELECT max(position) FROM events").fetchone()
+        out, again, concerned, told = _left_out(engine, reader, user, without, since, until)
+        memories = sorted(each for each in concerned if each[0] == "m")
+        if other is not None:
+            memories = _reinforced(connection, user)
+        return _difference(
+            engine, connection, user, head, Otherwise(reader, out, again, other), memories, concerned, told
+        )
+
+
+def _left_out(
+    engine: Engine, reader: Reader, owner: str, without: Any, since: Any, until: Any
+) -> tuple[Collection[int], Collection[int], Iterable[str], tuple[answers.Uncertain, ...]]:
+    if without is None:
+        return (), (), (), ()
+    connection = reader.connection
+    source = _source_of(engine, connection, owner, without, since, until)
+    if source is None:
+        entries = undoing.commands_named(engine, connection, owner, target_of(without), None, None)
+        plan = UndoPlan(reader, [entry.position for entry in entries])
+        return plan.out, (), plan.streams, ()
+    found = source_plan(connection, owner, source, reader)
+    return found.out, found.again, found.streams, undetermined(found, engine.writer.secret, owner)
+
+
+def _source_of(engine: Engine, connection: Any, owner: str, without: Any, since: Any, until: Any) -> Source | None:
+    if isinstance(without, Mapping):
+        if len(without) != 1:
+            raise RejectedError(
+                f'a source is one kind and one name, like {{"actor": "crawler"}}, and not {len(without)}'
+            )
+        ((kind, name),) = without.items()
+        return distrusting.source(
+            engine, connection, owner, check_text("source", name, max_bytes=1024), kind, since, until
+        )
+    if isinstance(without, str) and IDENTIFIED.get(without[:1]) and ids.is_prefix(without, without[:1]):
+        return distrusting.source(engine, connection, owner, without, None, since, until)
+    if since is not None or until is not None:
+        raise RejectedError("since and until go with a source, and a command is one moment")
+    return None
+
+
+def _difference(
+    engine: Engine,
+    connection: Any,
+    owner: str,
+    head: int,
+    other: Otherwise,
+    memories: Iterable[str],
+    concerned: Iterable[str],
+    told: tuple[answers.Uncertain, ...],
+) -> answers.WhatIf:
+    lost: list[answers.Belief] = []
+    gained: list[answers.Belief] = []
+    changed: list[answers.Belief] = []
+    for stream in memories:
+        now: Memory | None = other.reader.state(stream)
+        then: Memory | None = other.state(stream)
+        known = now or then
+        if known is None or known.user != owner or _same(now, then):
+            continue
+        shown = (memories_shown(connection, [each])[0] if each is not None else None for each in (now, then))
+        belief = answers.Belief(id=stream, now=next(shown), would_be=next(shown))
+        held, would = _held(now), _held(then)
+        (changed if held == would else lost if held else gained).append(belief)
+    return answers.WhatIf(
+        position=head,
+        events=len(other.out),
+        lost=tuple(lost),
+        gained=tuple(gained),
+        changed=tuple(changed),
+        observations=tuple(
+            answers.ObservedBelief(id=(now or then).id, now=now, would_be=then)  # type: ignore[union-attr]
+            for now, then in other.observations(concerned, engine.writer.now())
+        ),
+        uncertain=told,
+    )
 
 
 def _other_policy(given: Mapping[str, Any] | None) -> dict[str, int] | None:

@@ -27,6 +27,7 @@ from ledger.domain.events import (
 )
 from ledger.domain.memory import Memory
 from ledger.engine.answer import answer_of
+from ledger.engine.engine import Engine
 from ledger.engine.log_reading import first_position, read_event, read_stream
 from ledger.engine.paging import CAP
 from ledger.engine.reads import PAGED
@@ -34,7 +35,8 @@ from ledger.engine.snapshot import LIST_LIMIT, NOWHERE, listed, load, named
 from ledger.engine.who import Time
 from ledger.interactions.queries import interactions_shown
 from ledger.memories.queries import memories_shown, provenance
-from ledger.observations.queries import NEEDED, ObservationReads, observation_answers
+from ledger.observations import queries as observation_queries
+from ledger.observations.queries import NEEDED, observation_answers
 from projections.core.projector import FAMILIES, OWNERS
 from projections.views import audit, confidence, conflicts, control, documents, projects, summaries
 from projections.views.audit import Entry
@@ -42,275 +44,280 @@ from projections.views.audit import Entry
 _OF_WHY = ("memories", "confidence", "interactions", "projects", "documents", "audit", "conflicts", "sessions")
 
 
-class Trail(ObservationReads):
-    """The reads of the library door that explain."""
+def why(engine: Engine, user: str, id: str) -> answers.Why | None:
+    """Why a memory is believed: every event behind it in order, with steps that add up to its confidence exactly.
 
-    def why(self, id: str, *, user: str | None = None) -> answers.Why | None:
-        """Why a memory is believed: every event behind it in order, with steps that add up to its confidence exactly.
-
-        Of an observation the evidence, each piece dated, with its words and whether it is live, and every wording it had.
-        """
-        owner = self._user(user)
-        if isinstance(id, str) and id.startswith("o_"):
-            return self._why_observation(id, owner)
-        with self._read(*_OF_WHY) as connection:
-            stream = self._owned_stream(connection, id, "m", owner)
-            if stream is None:
-                return None
-            state = load(connection, stream, "m", owner)
-            steps = list(self._steps(connection, stream))
-            cited = self._cited(connection, stream, steps)
-            found = [each for source in cited if (each := load(connection, source, "i", owner)) is not None]
-            return answers.Why(
-                memory=memories_shown(connection, [state])[0] if state is not None else None,
-                id=stream,
-                confidence=rules.shown(state.confidence) if state is not None else 0.0,
-                steps=tuple(steps),
-                sources=tuple(interactions_shown(connection, found)),
-                provenance=provenance(connection, state) if state is not None else None,
-                chunks=tuple(self._cited_chunks(connection, cited, owner)),
-                documents=tuple(
-                    document_shown(connection, each, text=False)
-                    for source in cited
-                    if (each := load(connection, source, "d", owner)) is not None
-                ),
-                supersedes=self._chain(connection, state, "supersedes", owner),
-                superseded_by=self._chain(connection, state, "superseded_by", owner),
-                conflicts=conflicts.open_among(connection, [stream]).get(stream, ()),
-            )
-
-    def _why_observation(self, id: str, owner: str) -> answers.Why | None:
-        with self._read(*NEEDED, "confidence", "audit") as connection:
-            stream = self._owned_stream(connection, id, "o", owner)
-            if stream is None:
-                return None
-            state = load(connection, stream, "o", owner)
-            found = observation_answers(connection, [state], self.writer.now())[0] if state is not None else None
-            return answers.Why(
-                memory=None,
-                id=stream,
-                confidence=found.confidence if found is not None else 0.0,
-                steps=tuple(self._steps(connection, stream)),
-                sources=(),
-                supersedes=(),
-                superseded_by=(),
-                observation=found,
-                evidence=self._evidence(connection, found, owner) if found is not None else (),
-                wordings=self._wordings(connection, stream),
-            )
-
-    def history(
-        self, id: str, *, user: str | None = None, after: int = 0, limit: int = -1
-    ) -> list[answers.Step] | None:
-        """The events of a subject in order (a memory, an observation, an interaction, a document, a project, a session), in
-        force or not; so many of them after a position.
-
-        Of a summary (``y_…``) those of its session that made it, or took it out of use and back.
-        """
-        owner = self._user(user)
-        kind = ids.kind_of(id) if isinstance(id, str) else ""
-        if kind == "y":
-            return self._history_of_summary(id, owner, after, limit)
-        if kind not in FAMILIES:
+    Of an observation the evidence, each piece dated, with its words and whether it is live, and every wording it had.
+    """
+    if isinstance(id, str) and id.startswith("o_"):
+        return _why_observation(engine, id, user)
+    with engine.reading(*_OF_WHY) as connection:
+        stream = _owned_stream(engine, connection, id, "m", user)
+        if stream is None:
             return None
-        needed = dict.fromkeys(("memories", "confidence", "interactions", "projects", "documents", OWNERS[kind]))
-        with self._read(*needed) as connection:
-            stream = self._owned_stream(connection, id, kind, owner)
-            return list(self._steps(connection, stream, after, limit)) if stream is not None else None
-
-    def _history_of_summary(self, id: str, owner: str, after: int, limit: int) -> list[answers.Step] | None:
-        with self._read("sessions", "summaries", "confidence") as connection:
-            session = summaries.session_of(connection, id)
-            if session is None:
-                return None
-            event = read_event(connection, session)
-            if event is None or event.envelope.user != owner:
-                return None
-            steps = (step for step in self._steps(connection, event.stream, after) if _names(step.data, id))
-            return list(islice(steps, limit if limit >= 0 else None))
-
-    def _owned_stream(self, connection: Any, id: str, kind: str, owner: str) -> str | None:
-        """The stream of a subject of this user, also of one that was undone and has no row any more."""
-        state = load(connection, id, kind, owner)
-        if state is not None:
-            return str(state.id)
-        first = first_position(connection, id) if isinstance(id, str) and len(id) == ids.LENGTH else None
-        event = read_event(connection, first) if first is not None else None
-        return event.stream if event is not None and event.envelope.user == owner and event.stream[0] == kind else None
-
-    def _steps(self, connection: Any, stream: str, after: int = 0, limit: int = -1) -> Iterator[answers.Step]:
-        """So many steps behind a position; what a memory and an observation were then follows from all that was before."""
-        follows, first = stream[0] in "mo", first_position(connection, stream)
-        if first is None:
-            raise DamagedError(FAMILIES[stream[0]].live.name, stream, "the log has no event of it")
-        start, most = (0, -1) if follows else (after, limit)
-        events = {each.position: each for each in read_stream(connection, stream, after=start, limit=most)}
-        points = {point.position: point for point in confidence.timeline(connection, first)} if stream[0] == "m" else {}
-        out = control.voided(connection, min(events, default=0), max(events, default=0))
-        for position in points:
-            if position not in events and (event := read_event(connection, position)) is not None:
-                events[position] = event
-        state, evolve, confidence_then, shown = None, FAMILIES[stream[0]].evolve, 0, 0
-        for position in sorted(events):
-            if shown == limit:
-                return
-            event, point = events[position], points.get(position)
-            in_effect = position not in out
-            if follows and in_effect and event.stream == stream and not isinstance(event.data, Unknown):
-                state = evolve(state, event)
-            status = state.status if state is not None else None
-            delta = point.delta if point is not None else 0
-            confidence_then += delta
-            if position > after:
-                shown += 1
-                yield self._step(event, delta, confidence_then, status, in_effect)
-
-    def _step(
-        self, event: AnyEvent, delta: int, confidence_then: int, status: str | None, in_effect: bool
-    ) -> answers.Step:
-        return answers.Step(
-            position=event.position,
-            type=event.type,
-            recorded_at=event.envelope.recorded_at,
-            actor=event.envelope.actor,
-            command=event.envelope.command,
-            delta=rules.shown(delta),
-            confidence=rules.shown(confidence_then),
-            status=status,
-            in_effect=in_effect,
-            because=_because(event),
-            data=self._shown(event),
+        state = load(connection, stream, "m", user)
+        steps = list(_steps(engine, connection, stream))
+        cited = _cited(connection, stream, steps)
+        found = [each for source in cited if (each := load(connection, source, "i", user)) is not None]
+        return answers.Why(
+            memory=memories_shown(connection, [state])[0] if state is not None else None,
+            id=stream,
+            confidence=rules.shown(state.confidence) if state is not None else 0.0,
+            steps=tuple(steps),
+            sources=tuple(interactions_shown(connection, found)),
+            provenance=provenance(connection, state) if state is not None else None,
+            chunks=tuple(_cited_chunks(engine, connection, cited, user)),
+            documents=tuple(
+                document_shown(connection, each, text=False)
+                for source in cited
+                if (each := load(connection, source, "d", user)) is not None
+            ),
+            supersedes=_chain(engine, connection, state, "supersedes", user),
+            superseded_by=_chain(engine, connection, state, "superseded_by", user),
+            conflicts=conflicts.open_among(connection, [stream]).get(stream, ()),
         )
 
-    def _shown(self, event: AnyEvent) -> Any:
-        """What an event recorded, without the ledger's secret."""
-        if isinstance(event.data, Unknown):
-            return {"unknown": event.type, "schema": event.envelope.schema}
-        data = msgspec.json.decode(msgspec.json.encode(event.data))
-        return {name: value for name, value in data.items() if name != "secret"}
 
-    @staticmethod
-    def _cited(connection: Any, stream: str, steps: Sequence[answers.Step]) -> list[str]:
-        """The interactions, chunks and documents that a memory came from or was reinforced by."""
-        found: dict[str, None] = {}
-        for step in steps:
-            if step.in_effect:
-                cited = (*step.data.get("sources", ()), step.data.get("interaction"))
-                found |= {each: None for each in cited if each is not None and each[:2] in ("i_", "c_", "d_")}
-        return list(found)
+def _why_observation(engine: Engine, id: str, owner: str) -> answers.Why | None:
+    with engine.reading(*NEEDED, "confidence", "audit") as connection:
+        stream = _owned_stream(engine, connection, id, "o", owner)
+        if stream is None:
+            return None
+        state = load(connection, stream, "o", owner)
+        found = observation_answers(connection, [state], engine.writer.now())[0] if state is not None else None
+        return answers.Why(
+            memory=None,
+            id=stream,
+            confidence=found.confidence if found is not None else 0.0,
+            steps=tuple(_steps(engine, connection, stream)),
+            sources=(),
+            supersedes=(),
+            superseded_by=(),
+            observation=found,
+            evidence=observation_queries.evidence(engine, connection, found, owner) if found is not None else (),
+            wordings=observation_queries.wordings(engine, connection, stream),
+        )
 
-    def _cited_chunks(self, connection: Any, cited: Sequence[str], owner: str) -> Iterator[document_answers.Chunk]:
-        for source in cited:
-            if (found := documents.find_chunk(connection, source, owner)) is not None:
-                yield chunk_shown(connection, found)
 
-    def _chain(self, connection: Any, state: Memory | None, link: str, owner: str) -> tuple[answers.Memory, ...]:
-        """The memories before or after this one in its supersession chain, the nearest first."""
-        found: list[Memory] = []
-        seen = {state.id} if state is not None else set()
-        while state is not None and (next_id := getattr(state, link)) is not None and next_id not in seen:
-            state = load(connection, next_id, "m", owner)
-            if state is not None:
-                seen.add(state.id)
-                found.append(state)
-        return tuple(memories_shown(connection, found))
+def history(engine: Engine, user: str, id: str, *, after: int = 0, limit: int = -1) -> list[answers.Step] | None:
+    """The events of a subject in order (a memory, an observation, an interaction, a document, a project, a session), in
+    force or not; so many of them after a position.
 
-    def _is_observation(self, id: str, owner: str) -> bool:
-        with self._read("observations") as connection:
-            return self._owned_stream(connection, id, "o", owner) is not None
+    Of a summary (``y_…``) those of its session that made it, or took it out of use and back.
+    """
+    kind = ids.kind_of(id) if isinstance(id, str) else ""
+    if kind == "y":
+        return _history_of_summary(engine, id, user, after, limit)
+    if kind not in FAMILIES:
+        return None
+    needed = dict.fromkeys(("memories", "confidence", "interactions", "projects", "documents", OWNERS[kind]))
+    with engine.reading(*needed) as connection:
+        stream = _owned_stream(engine, connection, id, kind, user)
+        return list(_steps(engine, connection, stream, after, limit)) if stream is not None else None
 
-    def confidence(self, id: str, *, user: str | None = None) -> list[answers.ConfidencePoint]:
-        """The confidence timeline of a memory, oldest first; empty when there is no such memory.
 
-        ``RejectedError`` for an observation: its confidence follows from the sources that are live when it is read.
-        """
-        if isinstance(id, str) and id.startswith("o_") and self._is_observation(id, self._user(user)):
-            raise RejectedError(
-                f"{id:.40} is an observation: its confidence goes by its live sources, and has no timeline of its own; "
-                "observations.get() shows it, at() shows what it was, and why() with which confidence each wording was given"
-            )
-        with self._read("memories", "confidence") as connection:
-            stream = self._owned_stream(connection, id, "m", self._user(user))
-            if stream is None:
-                return []
-            first = first_position(connection, stream) or 0
-            return [_point(point) for point in confidence.timeline(connection, first)]
+def _history_of_summary(engine: Engine, id: str, owner: str, after: int, limit: int) -> list[answers.Step] | None:
+    with engine.reading("sessions", "summaries", "confidence") as connection:
+        session = summaries.session_of(connection, id)
+        if session is None:
+            return None
+        event = read_event(connection, session)
+        if event is None or event.envelope.user != owner:
+            return None
+        steps = (step for step in _steps(engine, connection, event.stream, after) if _names(step.data, id))
+        return list(islice(steps, limit if limit >= 0 else None))
 
-    # --- audit ---------------------------------------------------------------------------------------------------
 
-    def audit(
-        self,
-        *,
-        subject: str | None = None,
-        user: str | None = None,
-        actor: str | None = None,
-        project: str | None = None,
-        session_id: str | None = None,
-        type: str | None = None,
-        command: str | None = None,
-        command_id: str | None = None,
-        correlation_id: str | None = None,
-        since: Time | None = None,
-        until: Time | None = None,
-        before: int | None = None,
-        limit: int = LIST_LIMIT,
-    ) -> list[answers.AuditEntry]:
-        """The trail of one user, newest first, at most 500 a call (``before=position`` goes on). Times are recorded times."""
-        owner = self._user(user)
-        if isinstance(subject, str) and ids.kind_of(subject) == "y":
-            raise RejectedError(
-                f"{subject:.40} is a summary: history.events() shows its events, and history.audit(subject=…) "
-                "those of its session"
-            )
-        bounds = {name: times.moment(name, value) for name, value in (("since", since), ("until", until)) if value}
-        with self._read("audit", "projects", "memories", "interactions", "documents") as connection:
-            scope = {
-                "project": named(connection, owner, "p", project),
-                "session": named(connection, owner, "s", session_id),
-            }
-            stream = (
-                self._owned_stream(connection, subject, subject[0], owner)
-                if isinstance(subject, str) and subject[:1] in FAMILIES
-                else subject
-            )
-            if NOWHERE in scope.values() or (subject and stream is None):
-                return []
-            exact = {
-                "actor": actor,
-                "type": type,
-                "command": command,
-                "command_id": command_id,
-                "correlation_id": correlation_id,
-            }
-            entries = audit.trail(
-                connection,
-                user=owner,
-                subject=stream or None,
-                before=before,
-                limit=listed(limit, PAGED),
-                **exact,
-                **scope,
-                **bounds,
-            )
-            names = projects.names(connection, (each for entry in entries for each in (entry.project, entry.session)))
-            return [self._entry(connection, entry, names) for entry in entries]
+def _owned_stream(engine: Engine, connection: Any, id: str, kind: str, owner: str) -> str | None:
+    """The stream of a subject of this user, also of one that was undone and has no row any more."""
+    state = load(connection, id, kind, owner)
+    if state is not None:
+        return str(state.id)
+    first = first_position(connection, id) if isinstance(id, str) and len(id) == ids.LENGTH else None
+    event = read_event(connection, first) if first is not None else None
+    return event.stream if event is not None and event.envelope.user == owner and event.stream[0] == kind else None
 
-    def _entry(self, connection: Any, entry: Entry, names: dict[str, str]) -> answers.AuditEntry:
-        event = read_event(connection, entry.position)
-        out = control.voided(connection, entry.position, entry.position)
-        data = self._shown(event) if event is not None else None
-        project, session = (names.get(each or "", each) for each in (entry.project, entry.session))
-        return answer_of(answers.AuditEntry, entry, project=project, session=session, in_effect=not out, data=data)
 
-    def refusals(
-        self, *, user: str | None = None, limit: int = LIST_LIMIT, after: int | None = None
-    ) -> list[answers.Refusal]:
-        """What rules refused, newest first, before the position ``after``: labels and numbers, never a text."""
-        with self._read("refusals") as connection:
-            found = control.refusals(
-                connection, self._user(user), listed(limit, CAP + 1), 2**62 if after is None else after
-            )
-        return [answer_of(answers.Refusal, each) for each in found]
+def _steps(engine: Engine, connection: Any, stream: str, after: int = 0, limit: int = -1) -> Iterator[answers.Step]:
+    """So many steps behind a position; what a memory and an observation were then follows from all that was before."""
+    follows, first = stream[0] in "mo", first_position(connection, stream)
+    if first is None:
+        raise DamagedError(FAMILIES[stream[0]].live.name, stream, "the log has no event of it")
+    start, most = (0, -1) if follows else (after, limit)
+    events = {each.position: each for each in read_stream(connection, stream, after=start, limit=most)}
+    points = {point.position: point for point in confidence.timeline(connection, first)} if stream[0] == "m" else {}
+    out = control.voided(connection, min(events, default=0), max(events, default=0))
+    for position in points:
+        if position not in events and (event := read_event(connection, position)) is not None:
+            events[position] = event
+    state, evolve, confidence_then, shown = None, FAMILIES[stream[0]].evolve, 0, 0
+    for position in sorted(events):
+        if shown == limit:
+            return
+        event, point = events[position], points.get(position)
+        in_effect = position not in out
+        if follows and in_effect and event.stream == stream and not isinstance(event.data, Unknown):
+            state = evolve(state, event)
+        status = state.status if state is not None else None
+        delta = point.delta if point is not None else 0
+        confidence_then += delta
+        if position > after:
+            shown += 1
+            yield _step(engine, event, delta, confidence_then, status, in_effect)
+
+
+def _step(
+    engine: Engine, event: AnyEvent, delta: int, confidence_then: int, status: str | None, in_effect: bool
+) -> answers.Step:
+    return answers.Step(
+        position=event.position,
+        type=event.type,
+        recorded_at=event.envelope.recorded_at,
+        actor=event.envelope.actor,
+        command=event.envelope.command,
+        delta=rules.shown(delta),
+        confidence=rules.shown(confidence_then),
+        status=status,
+        in_effect=in_effect,
+        because=_because(event),
+        data=_shown(engine, event),
+    )
+
+
+def _shown(engine: Engine, event: AnyEvent) -> Any:
+    """What an event recorded, without the ledger's secret."""
+    if isinstance(event.data, Unknown):
+        return {"unknown": event.type, "schema": event.envelope.schema}
+    data = msgspec.json.decode(msgspec.json.encode(event.data))
+    return {name: value for name, value in data.items() if name != "secret"}
+
+
+def _cited(connection: Any, stream: str, steps: Sequence[answers.Step]) -> list[str]:
+    """The interactions, chunks and documents that a memory came from or was reinforced by."""
+    found: dict[str, None] = {}
+    for step in steps:
+        if step.in_effect:
+            cited = (*step.data.get("sources", ()), step.data.get("interaction"))
+            found |= {each: None for each in cited if each is not None and each[:2] in ("i_", "c_", "d_")}
+    return list(found)
+
+
+def _cited_chunks(
+    engine: Engine, connection: Any, cited: Sequence[str], owner: str
+) -> Iterator[document_answers.Chunk]:
+    for source in cited:
+        if (found := documents.find_chunk(connection, source, owner)) is not None:
+            yield chunk_shown(connection, found)
+
+
+def _chain(engine: Engine, connection: Any, state: Memory | None, link: str, owner: str) -> tuple[answers.Memory, ...]:
+    """The memories before or after this one in its supersession chain, the nearest first."""
+    found: list[Memory] = []
+    seen = {state.id} if state is not None else set()
+    while state is not None and (next_id := getattr(state, link)) is not None and next_id not in seen:
+        state = load(connection, next_id, "m", owner)
+        if state is not None:
+            seen.add(state.id)
+            found.append(state)
+    return tuple(memories_shown(connection, found))
+
+
+def _is_observation(engine: Engine, id: str, owner: str) -> bool:
+    with engine.reading("observations") as connection:
+        return _owned_stream(engine, connection, id, "o", owner) is not None
+
+
+def confidence_history(engine: Engine, user: str, id: str) -> list[answers.ConfidencePoint]:
+    """The confidence timeline of a memory, oldest first; empty when there is no such memory.
+
+    ``RejectedError`` for an observation: its confidence follows from the sources that are live when it is read.
+    """
+    if isinstance(id, str) and id.startswith("o_") and _is_observation(engine, id, user):
+        raise RejectedError(
+            f"{id:.40} is an observation: its confidence goes by its live sources, and has no timeline of its own; "
+            "observations.get() shows it, at() shows what it was, and why() with which confidence each wording was given"
+        )
+    with engine.reading("memories", "confidence") as connection:
+        stream = _owned_stream(engine, connection, id, "m", user)
+        if stream is None:
+            return []
+        first = first_position(connection, stream) or 0
+        return [_point(point) for point in confidence.timeline(connection, first)]
+
+
+# --- audit ---------------------------------------------------------------------------------------------------
+
+
+def audit_page(
+    engine: Engine,
+    user: str,
+    *,
+    subject: str | None = None,
+    actor: str | None = None,
+    project: str | None = None,
+    session_id: str | None = None,
+    type: str | None = None,
+    command: str | None = None,
+    command_id: str | None = None,
+    correlation_id: str | None = None,
+    since: Time | None = None,
+    until: Time | None = None,
+    before: int | None = None,
+    limit: int = LIST_LIMIT,
+) -> list[answers.AuditEntry]:
+    """The trail of one user, newest first, at most 500 a call (``before=position`` goes on). Times are recorded times."""
+    if isinstance(subject, str) and ids.kind_of(subject) == "y":
+        raise RejectedError(
+            f"{subject:.40} is a summary: history.events() shows its events, and history.audit(subject=…) "
+            "those of its session"
+        )
+    bounds = {name: times.moment(name, value) for name, value in (("since", since), ("until", until)) if value}
+    with engine.reading("audit", "projects", "memories", "interactions", "documents") as connection:
+        scope = {
+            "project": named(connection, user, "p", project),
+            "session": named(connection, user, "s", session_id),
+        }
+        stream = (
+            _owned_stream(engine, connection, subject, subject[0], user)
+            if isinstance(subject, str) and subject[:1] in FAMILIES
+            else subject
+        )
+        if NOWHERE in scope.values() or (subject and stream is None):
+            return []
+        exact = {
+            "actor": actor,
+            "type": type,
+            "command": command,
+            "command_id": command_id,
+            "correlation_id": correlation_id,
+        }
+        entries = audit.trail(
+            connection,
+            user=user,
+            subject=stream or None,
+            before=before,
+            limit=listed(limit, PAGED),
+            **exact,
+            **scope,
+            **bounds,
+        )
+        names = projects.names(connection, (each for entry in entries for each in (entry.project, entry.session)))
+        return [_entry(engine, connection, entry, names) for entry in entries]
+
+
+def _entry(engine: Engine, connection: Any, entry: Entry, names: dict[str, str]) -> answers.AuditEntry:
+    event = read_event(connection, entry.position)
+    out = control.voided(connection, entry.position, entry.position)
+    data = _shown(engine, event) if event is not None else None
+    project, session = (names.get(each or "", each) for each in (entry.project, entry.session))
+    return answer_of(answers.AuditEntry, entry, project=project, session=session, in_effect=not out, data=data)
+
+
+def refusals(engine: Engine, user: str, *, limit: int = LIST_LIMIT, after: int | None = None) -> list[answers.Refusal]:
+    """What rules refused, newest first, before the position ``after``: labels and numbers, never a text."""
+    with engine.reading("refusals") as connection:
+        found = control.refusals(connection, user, listed(limit, CAP + 1), 2**62 if after is None else after)
+    return [answer_of(answers.Refusal, each) for each in found]
 
 
 _WORDS: dict[type[Event], str] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from itertools import zip_longest
-from typing import Any, TypeVar, Unpack
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
@@ -21,17 +21,15 @@ from ledger.domain.events import (
     type_names,
 )
 from ledger.domain.text import check_text
+from ledger.engine.engine import Engine
 from ledger.engine.log_reading import read_event
-from ledger.engine.reads import Reads
 from ledger.engine.snapshot import NOWHERE, named
-from ledger.engine.who import By, who
 from ledger.engine.work import Outcome, Who, Work
 from ledger.history.fitting import Along, built_later, built_on, check, in_use
 from ledger.history.in_effect import ASKED, LASTING, Reader, follows, is_subject
 from ledger.history.undo_plan import UndoPlan
 from ledger.memories.given import check_reason
 from ledger.policies import bulk
-from ledger.store.event_store import EventStore
 from projections.views import audit, control
 
 T = TypeVar("T")
@@ -68,258 +66,265 @@ class _Moved(Exception):
     """Somebody wrote since the plan was made."""
 
 
-class Undoing(Reads):
-    """The way back of the library door."""
+def undo(
+    engine: Engine,
+    asker: Who,
+    target: str | int | None = None,
+    reason: str = "",
+    *,
+    session: str | None = None,
+    command: str | None = None,
+    group: Mapping[str, str | None] | None = None,
+    cascade: bool = False,
+    exclusive: bool = False,
+    dry_run: bool = False,
+) -> answers.UndoReport:
+    """Takes commands out of force: one, by its id or the id or position of one of its events; or a group.
 
-    store: EventStore
-
-    def undo(
-        self,
-        target: str | int | None = None,
-        reason: str = "",
-        *,
-        session: str | None = None,
-        command: str | None = None,
-        group: Mapping[str, str | None] | None = None,
-        cascade: bool = False,
-        exclusive: bool = False,
-        dry_run: bool = False,
-        **by: Unpack[By],
-    ) -> answers.UndoReport:
-        """Takes commands out of force: one, by its id or the id or position of one of its events; or a group.
-
-        A group is a correlation id (an import, a run), or a ``session`` or a verb (``command``) or both: all that was
-        extracted in a session is ``undo(session="s1", command="extract")``. What later commands built on it is listed in
-        a ``ConflictError``, unless ``cascade`` takes them along. ``dry_run`` only lists. Undoing an undo is a redo, and undoing
-        a distrust trusts. The keys of what is undone can be used again. All of it is one append; more than 50,000 events
-        are ``RejectedError`` unless it is ``exclusive``: nobody else can write until it is done.
-        """
-        told = who(self.default, by)
-        reason = check_reason("reason", reason)
-        given = target_of(target) if target is not None else None
-        bounds = {name: value for name, value in (group or {}).items() if value is not None}
-        if (target is None) == (session is None and command is None and not bounds):
-            raise RejectedError(
-                "an undo names a command, or else a group by session= and command=, and not both or neither"
-            )
-
-        def make(connection: Any, head: int) -> Plan:
-            entries = self._named(connection, told.user, given, session, command, bounds)
-            if acts := sorted({entry.command_id for entry in entries if entry.type in _TAKES_OUT}):
-                return self._back(connection, head, acts, cascade or dry_run)
-            plan = UndoPlan(Reader(connection), [entry.position for entry in entries])
-            if (dependents := plan.dependents()) and not (cascade or dry_run):
-                raise built_later(dependents, "this one")
-            if plan.used and not plan.out:
-                raise in_use(*plan.used[0])
-            positions, streams = tuple(sorted(plan.out)), tuple(sorted(plan.streams))
-            return Plan(head, positions, tuple(plan.commands), streams, dependents=dependents)
-
-        def emit(work: Work, plan: Plan) -> None:
-            bulk.check_size(plan.events, exclusive=exclusive)
-            if plan.acts:
-                self._emit_back(work, plan, reason)
-            elif plan.positions:
-                _emit_undone(work, plan.commands, plan.positions, reason)
-
-        verb = "undo" if target is not None else "history.undo_all"
-        return self._report(
-            self._act(
-                verb, told, make, emit, (target, reason, cascade, session, command, *sorted(bounds.items())), dry_run
-            )
+    A group is a correlation id (an import, a run), or a ``session`` or a verb (``command``) or both: all that was
+    extracted in a session is ``undo(session="s1", command="extract")``. What later commands built on it is listed in
+    a ``ConflictError``, unless ``cascade`` takes them along. ``dry_run`` only lists. Undoing an undo is a redo, and undoing
+    a distrust trusts. The keys of what is undone can be used again. All of it is one append; more than 50,000 events
+    are ``RejectedError`` unless it is ``exclusive``: nobody else can write until it is done.
+    """
+    reason = check_reason("reason", reason)
+    given = target_of(target) if target is not None else None
+    bounds = {name: value for name, value in (group or {}).items() if value is not None}
+    if (target is None) == (session is None and command is None and not bounds):
+        raise RejectedError(
+            "an undo names a command, or else a group by session= and command=, and not both or neither"
         )
 
-    def redo(
-        self, target: str | int, reason: str = "", *, exclusive: bool = False, dry_run: bool = False, **by: Unpack[By]
-    ) -> answers.UndoReport:
-        """Puts back what an undo took out, named by the undo or by a command that it undid; ``exclusive`` as in ``undo``."""
-        told = who(self.default, by)
-        reason = check_reason("reason", reason)
+    def make(connection: Any, head: int) -> Plan:
+        entries = commands_named(engine, connection, asker.user, given, session, command, bounds)
+        if acts := sorted({entry.command_id for entry in entries if entry.type in _TAKES_OUT}):
+            return back(engine, connection, head, acts, cascade or dry_run)
+        plan = UndoPlan(Reader(connection), [entry.position for entry in entries])
+        if (dependents := plan.dependents()) and not (cascade or dry_run):
+            raise built_later(dependents, "this one")
+        if plan.used and not plan.out:
+            raise in_use(*plan.used[0])
+        positions, streams = tuple(sorted(plan.out)), tuple(sorted(plan.streams))
+        return Plan(head, positions, tuple(plan.commands), streams, dependents=dependents)
 
-        def make(connection: Any, head: int) -> Plan:
-            entries = self._named(connection, told.user, target_of(target), None, None)
-            acts = {entry.command_id for entry in entries if entry.type == CommandUndone.__name__}
-            if not acts:
-                reader = Reader(connection)
-                acted = [entry for entry in entries if not follows(reader.event(entry.position))]
-                out = (control.acts(connection, entry.position) for entry in acted or entries)
-                acts = {act for found in out for act, type_ in found.items() if type_ == CommandUndone.__name__}
-            return self._back(connection, head, sorted(acts))
+    def emit(work: Work, plan: Plan) -> None:
+        bulk.check_size(plan.events, exclusive=exclusive)
+        if plan.acts:
+            emit_back(work, plan, reason)
+        elif plan.positions:
+            _emit_undone(work, plan.commands, plan.positions, reason)
 
-        def emit(work: Work, plan: Plan) -> None:
-            bulk.check_size(plan.events, exclusive=exclusive)
-            self._emit_back(work, plan, reason)
+    verb = "undo" if target is not None else "history.undo_all"
+    return _report(
+        engine,
+        act(
+            engine,
+            verb,
+            asker,
+            make,
+            emit,
+            (target, reason, cascade, session, command, *sorted(bounds.items())),
+            dry_run,
+        ),
+    )
 
-        return self._report(self._act("redo", told, make, emit, (target, reason), dry_run=dry_run))
 
-    def _report(self, done: Done) -> answers.UndoReport:
-        plan, outcome = done.plan, done.outcome
-        return answers.UndoReport(
-            commands=tuple(sorted(plan.commands)),
-            events=len(plan.positions) or len({each for _, _, positions in plan.acts for each in positions}),
-            subjects=plan.streams,
-            position=outcome.position,
-            dependents=plan.dependents or plan.along.dependents,
-            cascaded=plan.along.commands,
-            reversed_by=_reversed_by(plan),
-            dry_run=done.dry_run,
-            command_id=outcome.events[0].envelope.command_id if outcome.events else None,
-            replayed=outcome.replayed,
+def redo(
+    engine: Engine, asker: Who, target: str | int, reason: str = "", *, exclusive: bool = False, dry_run: bool = False
+) -> answers.UndoReport:
+    """Puts back what an undo took out, named by the undo or by a command that it undid; ``exclusive`` as in ``undo``."""
+    reason = check_reason("reason", reason)
+
+    def make(connection: Any, head: int) -> Plan:
+        entries = commands_named(engine, connection, asker.user, target_of(target), None, None)
+        acts = {entry.command_id for entry in entries if entry.type == CommandUndone.__name__}
+        if not acts:
+            reader = Reader(connection)
+            acted = [entry for entry in entries if not follows(reader.event(entry.position))]
+            out = (control.acts(connection, entry.position) for entry in acted or entries)
+            acts = {act for found in out for act, type_ in found.items() if type_ == CommandUndone.__name__}
+        return back(engine, connection, head, sorted(acts))
+
+    def emit(work: Work, plan: Plan) -> None:
+        bulk.check_size(plan.events, exclusive=exclusive)
+        emit_back(work, plan, reason)
+
+    return _report(engine, act(engine, "redo", asker, make, emit, (target, reason), dry_run=dry_run))
+
+
+def _report(engine: Engine, done: Done) -> answers.UndoReport:
+    plan, outcome = done.plan, done.outcome
+    return answers.UndoReport(
+        commands=tuple(sorted(plan.commands)),
+        events=len(plan.positions) or len({each for _, _, positions in plan.acts for each in positions}),
+        subjects=plan.streams,
+        position=outcome.position,
+        dependents=plan.dependents or plan.along.dependents,
+        cascaded=plan.along.commands,
+        reversed_by=_reversed_by(plan),
+        dry_run=done.dry_run,
+        command_id=outcome.events[0].envelope.command_id if outcome.events else None,
+        replayed=outcome.replayed,
+    )
+
+
+# --- planning outside the lock, acting inside ------------------------------------------------------------------
+
+
+def act(
+    engine: Engine,
+    verb: str,
+    told: Who,
+    make: Callable[[Any, int], Plan],
+    emit: Callable[[Work, Plan], None],
+    given: object,
+    dry_run: bool,
+) -> Done:
+    """Runs an act that is planned on a snapshot and carried out if nobody wrote since; a dry run only plans."""
+    if dry_run:
+        plan = _planned(engine, make)
+        if isinstance(plan, Refused):
+            raise plan.error
+        return Done(plan, Outcome(LEDGER_STREAM, None, (), plan.head), True)
+    planned: Plan | Refused | None = None
+    used: list[Plan] = []
+    outcome: Outcome | None = None
+    for attempt in range(PLANS + 1):
+
+        def body(work: Work, planned: Any = planned, last: bool = attempt == PLANS) -> str:
+            plan = _still(engine, work, planned, make, last=last)
+            emit(work, plan)
+            used.append(plan)
+            return LEDGER_STREAM
+
+        try:
+            outcome = engine.writer.run(verb, told, body, given)
+            break
+        except _Moved:
+            planned = _planned(engine, make)
+    assert outcome is not None  # the last attempt plans under the lock, where nothing moves
+    engine.writer.forget_names()
+    plan = used[-1] if used else _done_before(engine, outcome.position)
+    return Done(plan, outcome, False)
+
+
+def _planned(engine: Engine, make: Callable[[Any, int], Plan]) -> Plan | Refused:
+    """A plan on a snapshot, or why there is none: that is for the writer to say, who keeps refusals."""
+    with engine.reading(*ASKED) as connection:
+        (head,) = connection.execute("SELECT coalesce(max(position), 0) FROM events").fetchone()
+        try:
+            return make(connection, head)
+        except LedgerError as error:
+            return Refused(head, error)
+
+
+def _still(engine: Engine, work: Work, planned: Any, make: Callable[[Any, int], Plan], *, last: bool) -> Plan:
+    work.need("audit", "in_effect", "sources", "documents", "observations")
+    if planned is not None and planned.head == work.transaction.position:
+        if isinstance(planned, Refused):
+            raise planned.error
+        plan: Plan = planned
+        return plan
+    if last:
+        engine.writer.settle()
+        return make(work.connection(), work.transaction.position)
+    raise _Moved
+
+
+def _done_before(engine: Engine, position: int) -> Plan:
+    """What an act did the first time, read from its events."""
+    with engine.store.snapshot() as connection:
+        last = audit.at(connection, position)
+        told = audit.of_command(connection, last.command_id) if last is not None else []
+        events = [read_event(connection, entry.position) for entry in told]
+        spans = [span for event in events if event is not None for span in getattr(event.data, "ranges", ())]
+        positions = sorted(set(control.positions(spans)))
+        back = [event for each in positions if (event := read_event(connection, each)) is not None]
+        data = next((e.data for e in events if e is not None and isinstance(e.data, OriginDistrusted)), None)
+        ended = [each for event in events if event is not None and (each := _ended_by(event.data))]
+    streams = tuple(sorted({event.stream for event in back} - {LEDGER_STREAM}))
+    return Plan(
+        position,
+        tuple(positions),
+        tuple({event.envelope.command_id for event in back if not follows(event)}),
+        streams,
+        tuple(ended),
+        told=data,
+    )
+
+
+# --- which commands ------------------------------------------------------------------------------------------
+
+
+def commands_named(
+    engine: Engine,
+    connection: Any,
+    user: str,
+    target: str | int | None,
+    session: str | None,
+    command: str | None,
+    bounds: Mapping[str, str] = {},
+) -> list[audit.Entry]:
+    """The entries of the commands meant; ``NotFoundError`` when they are not this user's."""
+    entries = _grouped(connection, user, session, command, bounds) if target is None else _one(connection, target)
+    if not entries or any(entry.user != user for entry in entries):
+        what = f"{target!r:.60}" if target is not None else f"session {session!r:.40} and command {command!r:.40}"
+        raise NotFoundError(
+            f"no command of this user is named by {what}: give a command's or event's id, a position, "
+            "a correlation id, or a session or verb that was used"
         )
+    distrusts = {entry.command_id for entry in entries if entry.type == OriginDistrusted.__name__}
+    taken = [entry for entry in entries if entry.type != CommandRedone.__name__ or entry.command_id not in distrusts]
+    if lasting := [entry for entry in taken if entry.type in LASTING]:
+        told = f"{lasting[0].type} cannot be undone: {_instead(connection, lasting[0])}"
+        raise RejectedError(told, rule="transition")
+    return entries
 
-    # --- planning outside the lock, acting inside ------------------------------------------------------------------
 
-    def _act(
-        self,
-        verb: str,
-        told: Who,
-        make: Callable[[Any, int], Plan],
-        emit: Callable[[Work, Plan], None],
-        given: object,
-        dry_run: bool,
-    ) -> Done:
-        """Runs an act that is planned on a snapshot and carried out if nobody wrote since; a dry run only plans."""
-        if dry_run:
-            plan = self._planned(make)
-            if isinstance(plan, Refused):
-                raise plan.error
-            return Done(plan, Outcome(LEDGER_STREAM, None, (), plan.head), True)
-        planned: Plan | Refused | None = None
-        used: list[Plan] = []
-        outcome: Outcome | None = None
-        for attempt in range(PLANS + 1):
+def _grouped(
+    connection: Any, user: str, session: str | None, command: str | None, bounds: Mapping[str, str]
+) -> list[audit.Entry]:
+    where = named(connection, user, "s", session) if session is not None else None
+    if where == NOWHERE or (session is not None and where is None):
+        return []
+    found = audit.trail(connection, user=user, session=where, command=command, limit=2**31, **bounds)
+    hidden = (*LASTING, *_TAKES_OUT)
+    return [entry for entry in reversed(found) if entry.user == user and entry.type not in hidden]
 
-            def body(work: Work, planned: Any = planned, last: bool = attempt == PLANS) -> str:
-                plan = self._still(work, planned, make, last=last)
-                emit(work, plan)
-                used.append(plan)
-                return LEDGER_STREAM
 
-            try:
-                outcome = self.writer.run(verb, told, body, given)
-                break
-            except _Moved:
-                planned = self._planned(make)
-        assert outcome is not None  # the last attempt plans under the lock, where nothing moves
-        self.writer.forget_names()
-        plan = used[-1] if used else self._done_before(outcome.position)
-        return Done(plan, outcome, False)
+# --- putting back --------------------------------------------------------------------------------------------
 
-    def _planned(self, make: Callable[[Any, int], Plan]) -> Plan | Refused:
-        """A plan on a snapshot, or why there is none: that is for the writer to say, who keeps refusals."""
-        with self._read(*ASKED) as connection:
-            (head,) = connection.execute("SELECT coalesce(max(position), 0) FROM events").fetchone()
-            try:
-                return make(connection, head)
-            except LedgerError as error:
-                return Refused(head, error)
 
-    def _still(self, work: Work, planned: Any, make: Callable[[Any, int], Plan], *, last: bool) -> Plan:
-        work.need("audit", "in_effect", "sources", "documents", "observations")
-        if planned is not None and planned.head == work.transaction.position:
-            if isinstance(planned, Refused):
-                raise planned.error
-            plan: Plan = planned
-            return plan
-        if last:
-            self.writer.settle()
-            return make(work.connection(), work.transaction.position)
-        raise _Moved
+def back(engine: Engine, connection: Any, head: int, acts: Iterable[str], cascade: bool = False) -> Plan:
+    """What the acts keep out of force, if all of it still fits without what they put back; ``ConflictError`` where not."""
+    reader, distrusts = Reader(connection), {each.act for each in control.distrusted(connection)}
+    held = [(act, control.voided_by(connection, act)) for act in acts]
+    held = [(act, kept) for act, kept in held if kept or act in distrusts]
+    ending = {act for act, _ in held}
+    but = taken_again(connection, ending)
+    positions = {each for _, kept in held for each in kept if set(control.acts(connection, each)) <= ending}
+    positions -= but
+    along = built_on(connection, positions, but, cascade)
+    but |= set(along.positions)
+    streams = {reader.event(each).stream for each in positions} - {LEDGER_STREAM}
+    check(reader, filter(is_subject, streams), positions, but)
+    back = (reader.event(each) for each in positions)
+    commands = {each.envelope.command_id for each in back if not follows(each)}
+    types = {act: (OriginDistrusted if act in distrusts else CommandUndone).__name__ for act in ending}
+    told = tuple((act, types[act], tuple(kept)) for act, kept in held)
+    streams |= {reader.event(each).stream for each in but} - {LEDGER_STREAM}
+    return Plan(head, (), tuple(sorted(commands)), tuple(sorted(streams)), acts=told, along=along)
 
-    def _done_before(self, position: int) -> Plan:
-        """What an act did the first time, read from its events."""
-        with self.store.snapshot() as connection:
-            last = audit.at(connection, position)
-            told = audit.of_command(connection, last.command_id) if last is not None else []
-            events = [read_event(connection, entry.position) for entry in told]
-            spans = [span for event in events if event is not None for span in getattr(event.data, "ranges", ())]
-            positions = sorted(set(control.positions(spans)))
-            back = [event for each in positions if (event := read_event(connection, each)) is not None]
-            data = next((e.data for e in events if e is not None and isinstance(e.data, OriginDistrusted)), None)
-            ended = [each for event in events if event is not None and (each := _ended_by(event.data))]
-        streams = tuple(sorted({event.stream for event in back} - {LEDGER_STREAM}))
-        return Plan(
-            position,
-            tuple(positions),
-            tuple({event.envelope.command_id for event in back if not follows(event)}),
-            streams,
-            tuple(ended),
-            told=data,
-        )
 
-    # --- which commands ------------------------------------------------------------------------------------------
-
-    def _named(
-        self,
-        connection: Any,
-        user: str,
-        target: str | int | None,
-        session: str | None,
-        command: str | None,
-        bounds: Mapping[str, str] = {},
-    ) -> list[audit.Entry]:
-        """The entries of the commands meant; ``NotFoundError`` when they are not this user's."""
-        entries = (
-            self._grouped(connection, user, session, command, bounds) if target is None else _one(connection, target)
-        )
-        if not entries or any(entry.user != user for entry in entries):
-            what = f"{target!r:.60}" if target is not None else f"session {session!r:.40} and command {command!r:.40}"
-            raise NotFoundError(
-                f"no command of this user is named by {what}: give a command's or event's id, a position, "
-                "a correlation id, or a session or verb that was used"
-            )
-        distrusts = {entry.command_id for entry in entries if entry.type == OriginDistrusted.__name__}
-        taken = [
-            entry for entry in entries if entry.type != CommandRedone.__name__ or entry.command_id not in distrusts
-        ]
-        if lasting := [entry for entry in taken if entry.type in LASTING]:
-            told = f"{lasting[0].type} cannot be undone: {_instead(connection, lasting[0])}"
-            raise RejectedError(told, rule="transition")
-        return entries
-
-    @staticmethod
-    def _grouped(
-        connection: Any, user: str, session: str | None, command: str | None, bounds: Mapping[str, str]
-    ) -> list[audit.Entry]:
-        where = named(connection, user, "s", session) if session is not None else None
-        if where == NOWHERE or (session is not None and where is None):
-            return []
-        found = audit.trail(connection, user=user, session=where, command=command, limit=2**31, **bounds)
-        hidden = (*LASTING, *_TAKES_OUT)
-        return [entry for entry in reversed(found) if entry.user == user and entry.type not in hidden]
-
-    # --- putting back --------------------------------------------------------------------------------------------
-
-    def _back(self, connection: Any, head: int, acts: Iterable[str], cascade: bool = False) -> Plan:
-        """What the acts keep out of force, if all of it still fits without what they put back; ``ConflictError`` where not."""
-        reader, distrusts = Reader(connection), {each.act for each in control.distrusted(connection)}
-        held = [(act, control.voided_by(connection, act)) for act in acts]
-        held = [(act, kept) for act, kept in held if kept or act in distrusts]
-        ending = {act for act, _ in held}
-        but = taken_again(connection, ending)
-        positions = {each for _, kept in held for each in kept if set(control.acts(connection, each)) <= ending}
-        positions -= but
-        along = built_on(connection, positions, but, cascade)
-        but |= set(along.positions)
-        streams = {reader.event(each).stream for each in positions} - {LEDGER_STREAM}
-        check(reader, filter(is_subject, streams), positions, but)
-        back = (reader.event(each) for each in positions)
-        commands = {each.envelope.command_id for each in back if not follows(each)}
-        types = {act: (OriginDistrusted if act in distrusts else CommandUndone).__name__ for act in ending}
-        told = tuple((act, types[act], tuple(kept)) for act, kept in held)
-        streams |= {reader.event(each).stream for each in but} - {LEDGER_STREAM}
-        return Plan(head, (), tuple(sorted(commands)), tuple(sorted(streams)), acts=told, along=along)
-
-    @staticmethod
-    def _emit_back(work: Work, plan: Plan, reason: str) -> None:
-        for act, type_, positions in plan.acts:
-            for redone in redone_by(work.connection(), act):  # the undos that a distrust had taken back are made again
-                work.emit(LEDGER_STREAM, CommandUndone((redone.undone,), redone.ranges, reason))
-            event = OriginTrusted if type_ == OriginDistrusted.__name__ else CommandRedone
-            for spans in bulk.parts(positions) or [()]:
-                work.emit(LEDGER_STREAM, event(act, spans, reason))
-        if plan.along.positions:
-            _emit_undone(work, plan.along.commands, plan.along.positions, reason)
+def emit_back(work: Work, plan: Plan, reason: str) -> None:
+    for act, type_, positions in plan.acts:
+        for redone in redone_by(work.connection(), act):  # the undos that a distrust had taken back are made again
+            work.emit(LEDGER_STREAM, CommandUndone((redone.undone,), redone.ranges, reason))
+        event = OriginTrusted if type_ == OriginDistrusted.__name__ else CommandRedone
+        for spans in bulk.parts(positions) or [()]:
+            work.emit(LEDGER_STREAM, event(act, spans, reason))
+    if plan.along.positions:
+        _emit_undone(work, plan.along.commands, plan.along.positions, reason)
 
 
 def redone_by(connection: Any, act: str) -> list[CommandRedone]:

@@ -10,7 +10,9 @@ from ledger import answers
 from ledger.domain.errors import RejectedError
 from ledger.engine.paging import LIMIT, found, page, plural, texts
 from ledger.engine.scope import Area, Scope, callback
+from ledger.interactions import commands as interaction_commands
 from ledger.interactions import queries
+from ledger.maintenance import transfer
 from ledger.types import Page, Since, Time, WriteOptions
 
 if TYPE_CHECKING:
@@ -88,13 +90,14 @@ class Interactions(InteractionsRead):
         Raises:
             RejectedError: Both texts are blank, or the interaction has a response already.
         """
-        return self._core.attach_response(
+        return interaction_commands.attach_response(
+            self._core,
+            self._scope.asker(options),
             id,
             response,
             response_summary=summary,
             memories_used=plural("memories_used", memories_used),
             chunks_used=plural("chunks_used", chunks_used),
-            **self._scope.by(options),
         )
 
     def reinforce(self, id: str, **options: Unpack[WriteOptions]) -> answers.Reinforcement:
@@ -106,7 +109,7 @@ class Interactions(InteractionsRead):
             raise RejectedError(
                 f"{id!r:.40} is no interaction; reinforce(id) gives a memory one more reason to be believed"
             )
-        answer = self._core.reinforce(id, **self._scope.by(options))
+        answer = interaction_commands.reinforce(self._core, self._scope.asker(options), id)
         assert isinstance(answer, answers.Reinforcement)
         return answer
 
@@ -138,11 +141,12 @@ class Interactions(InteractionsRead):
             NotFoundError: There is no such file.
             RejectedError: The file is not of these formats, or a line is bad and ``strict`` is set.
         """
-        return self._core.import_file(
+        return transfer.import_file(
+            self._core,
+            self._scope.user,
             path,
             project=project,
             strict=strict,
-            user=self._scope.user,
             actor=self._scope.actor or "import",
             client=self._scope.client,
             channel=self._scope.channel if self._scope.channel != Scope().channel else "file",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Unpack
+from typing import Any
 
 import msgspec
 
@@ -28,8 +28,8 @@ from ledger.domain.ids import LENGTH
 from ledger.domain.interaction import ERASED, TEXT_BYTES, Interaction
 from ledger.domain.policy import checked
 from ledger.domain.text import check_json, check_text
+from ledger.engine.engine import Engine
 from ledger.engine.log_reading import read_event
-from ledger.engine.reads import Reads
 from ledger.engine.snapshot import load, stream_of
 from ledger.engine.who import By, who
 from ledger.engine.work import Outcome, Who, Work
@@ -40,376 +40,379 @@ from ledger.memories import commands as of_memories
 from ledger.memories.given import text_list
 from ledger.memories.queries import memories_shown
 from ledger.memories.sources import check_chunks
-from ledger.merges.commands import MergeWrites
 from ledger.policies import extraction, reinforcement
 from ledger.policies.turns import MODEL_EXTRACTOR
 from ledger.sessions.asker import Asker, Mined, check_call, meant_model
 from ledger.sessions.turn_mining import mine_turn, preview_turn
 from ledger.sessions.tying import Turn, is_tied
-from ledger.store.event_store import EventStore
 from ledger.types import Cancel
 from projections.views import audit, confidence, control, quarantine
 
 Progress = Callable[[int, int], None]
 
 
-class InteractionWrites(MergeWrites, Reads):
-    """The half of the library door that takes in what was said and lets the policies look at it."""
+def capture(
+    engine: Engine,
+    asker: Who,
+    prompt: str,
+    response: str = "",
+    *,
+    response_summary: str = "",
+    project: str | None = None,
+    session_id: str | None = None,
+    memories_used: Iterable[str] = (),
+    chunks_used: Iterable[str] = (),
+    context_pack: Any = None,
+    reinforce: bool = True,
+    append: bool = False,
+) -> answers.Interaction:
+    """Records a turn in one append; what it restates is then reinforced in a second one, which may fail without harm.
 
-    store: EventStore
-    session: Callable[..., Any]
-    after_capture: Callable[[], object] | None = None  # what else follows a turn that has its answer
+    It may come before the answer exists: ``attach_response`` adds it. ``memories_used`` are the memories that were
+    put before the model, so that what it repeats of them counts as an echo and never as evidence; ``chunks_used``
+    the chunks of documents, kept as they are given. With ``append`` the prompt and the response are messages of the
+    session too, in the same append; their texts are stored once, with the interaction.
+    """
+    check_text("prompt", prompt, max_bytes=TEXT_BYTES)
+    if not isinstance(reinforce, bool):
+        raise RejectedError(f"reinforce must be true or false, not {reinforce!r:.40}")
+    if append and not (session_id or "").strip():
+        raise RejectedError("append needs a session: the one that the messages are appended to")
+    pack = _json("context_pack", {} if context_pack is None else context_pack)
+    given = (prompt, response, response_summary, project, session_id, pack, reinforce)
+    captured = InteractionCaptured(
+        prompt=prompt,
+        response=_text("response", response),
+        summary=_text("response_summary", response_summary),
+        memories_used=text_list("memories_used", memories_used) if memories_used else (),
+        chunks_used=text_list("chunks_used", chunks_used) if chunks_used else (),
+        context=pack,
+        reinforce=reinforce,
+    )
+    skipped = engine.keeps_out(session_id or "") if append else ""
+    turn = Turn(engine.counter, engine.keeps_out, prompt, response) if append and not skipped else None
 
-    def capture(
-        self,
-        prompt: str,
-        response: str = "",
-        *,
-        response_summary: str = "",
-        project: str | None = None,
-        session_id: str | None = None,
-        memories_used: Iterable[str] = (),
-        chunks_used: Iterable[str] = (),
-        context_pack: Any = None,
-        reinforce: bool = True,
-        append: bool = False,
-        **by: Unpack[By],
-    ) -> answers.Interaction:
-        """Records a turn in one append; what it restates is then reinforced in a second one, which may fail without harm.
+    def body(work: Work) -> str:
+        work.project = work.project_named(project)
+        work.session = work.session_named(session_id)
+        work.need("interactions")
+        _check_used(work, captured.memories_used)
+        check_chunks(work, captured.chunks_used)
+        stream = work.new_id("i")
+        work.emit(stream, _with_bodies(engine, work, captured))
+        if turn is not None:
+            turn.emit(work, stream)
+        return stream
 
-        It may come before the answer exists: ``attach_response`` adds it. ``memories_used`` are the memories that were
-        put before the model, so that what it repeats of them counts as an echo and never as evidence; ``chunks_used``
-        the chunks of documents, kept as they are given. With ``append`` the prompt and the response are messages of the
-        session too, in the same append; their texts are stored once, with the interaction.
-        """
-        check_text("prompt", prompt, max_bytes=TEXT_BYTES)
-        if not isinstance(reinforce, bool):
-            raise RejectedError(f"reinforce must be true or false, not {reinforce!r:.40}")
-        if append and not (session_id or "").strip():
-            raise RejectedError("append needs a session: the one that the messages are appended to")
-        pack = _json("context_pack", {} if context_pack is None else context_pack)
-        given = (prompt, response, response_summary, project, session_id, pack, reinforce)
-        captured = InteractionCaptured(
-            prompt=prompt,
-            response=_text("response", response),
-            summary=_text("response_summary", response_summary),
-            memories_used=text_list("memories_used", memories_used) if memories_used else (),
-            chunks_used=text_list("chunks_used", chunks_used) if chunks_used else (),
-            context=pack,
-            reinforce=reinforce,
+    arguments = (given, captured.memories_used, captured.chunks_used, *((append,) if append else ()))
+    outcome = engine.writer.run("capture", asker, body, arguments)
+    if engine.writer.batching and not outcome.replayed:  # nothing has happened since, so nothing need be read
+        answer = {"response": response, "summary": response_summary}
+        told_of = [prompt, answer, msgspec.json.decode(pack)]
+        if outcome.redacted:
+            told_of = engine.writer.guard.cleaned(told_of, {})
+        found = answers.interaction(outcome.state, outcome.names, *told_of)
+        return msgspec.structs.replace(found, skipped=skipped)
+    return msgspec.structs.replace(_react(engine, outcome, asker), skipped=skipped)
+
+
+def attach_response(
+    engine: Engine,
+    asker: Who,
+    id: str,
+    response: str = "",
+    *,
+    response_summary: str = "",
+    memories_used: Iterable[str] = (),
+    chunks_used: Iterable[str] = (),
+) -> answers.Interaction:
+    """The answer to a prompt captured before; an interaction has one response, and it stays."""
+    attached = ResponseAttached(
+        response=_text("response", response),
+        summary=_text("response_summary", response_summary),
+        memories_used=text_list("memories_used", memories_used),
+        chunks_used=text_list("chunks_used", chunks_used),
+    )
+    if not attached.response and not attached.summary:
+        raise RejectedError("a response is added by a response or a summary, and both are blank")
+    turn = Turn(engine.counter, engine.keeps_out, response=response) if response else None
+
+    def body(work: Work) -> str:
+        subject: Interaction = work.load(id, "i")
+        work.project, work.session = subject.project, subject.session
+        _check_used(work, attached.memories_used)
+        check_chunks(work, attached.chunks_used)
+        for event in domain.decide(domain.Attach(_with_bodies(engine, work, attached)), subject):
+            work.emit(subject.id, event, first=subject.row)
+        if turn is not None and is_tied(work, subject):
+            turn.emit(work, subject.id)
+        return subject.id
+
+    return _react(engine, engine.writer.run("interactions.add_response", asker, body, (id, attached)), asker)
+
+
+def capture_line(engine: Engine, line: Any, asker: Who) -> answers.Interaction:
+    """One line of an import, as a capture."""
+    told = {name: getattr(line, name) for name in ("response_summary", "project", "session_id", "memories_used")}
+    pack = line.context_pack | ({"line_id": line.line_id} if line.line_id else {})
+    return capture(engine, asker, line.prompt, line.response, chunks_used=line.chunks_used, context_pack=pack, **told)
+
+
+def _with_bodies(engine: Engine, work: Work, data: Any) -> Any:
+    large = {
+        name: body
+        for name in ("prompt", "response", "response_summary")
+        if (text := getattr(data, name, "")) and (body := work.body(text)) is not text
+    }
+    return msgspec.structs.replace(data, **large) if large else data
+
+
+def _react(engine: Engine, outcome: Outcome, told: Who) -> answers.Interaction:
+    """Reinforcement follows the capture as a command of its own, and its failure is recorded, not raised."""
+    subject: Interaction = outcome.state
+    if subject.reinforcement == "pending" and not outcome.replayed and not engine.writer.batching:
+        cause = outcome.events[-1].envelope.event_id if outcome.events else None
+        try_reinforcement(engine, subject, cause, told.correlation_id)
+    if engine.after_capture is not None and not outcome.replayed and not engine.writer.batching:
+        engine.after_capture()
+    with engine.snapshot(*queries.NEEDS) as snapshot:
+        answer = queries.get(snapshot, told.user, subject.id)
+    if answer is None:
+        raise NotFoundError(f"the interaction {subject.id} was undone meanwhile")
+    return msgspec.structs.replace(answer, replayed=outcome.replayed)
+
+
+# --- reinforcement -------------------------------------------------------------------------------------------
+
+
+def reinforce(
+    engine: Engine, asker: Who, id: str, delta: float | None = None, *, source: str | None = None
+) -> answers.Memory | answers.Reinforcement:
+    """One more reason to believe an active memory: + 0.02 unless asker otherwise; the same ``source`` counts once.
+
+    With the id of an interaction, looks again which memories its response restates, and counts those that it has not
+    counted yet, by what the policy says.
+    """
+    if not isinstance(id, str) or not id.startswith("i_"):
+        return of_memories.reinforce(engine.writer, asker, id, delta, source=source)
+    if delta is not None or source is not None:
+        raise RejectedError(
+            "an interaction reinforces by the current policy and is its own source: give no amount and no source"
         )
-        skipped = self._keeps_out(session_id or "") if append else ""
-        turn = Turn(self.counter, self._keeps_out, prompt, response) if append and not skipped else None
+    with engine.reading("interactions") as connection:
+        subject = load(connection, id, "i", asker.user)
+    if subject is None:
+        raise NotFoundError(f"no interaction of this user has the id {id!r:.40}")
+    return _reinforce_by(engine, subject, None, asker)
 
-        def body(work: Work) -> str:
-            work.project = work.project_named(project)
-            work.session = work.session_named(session_id)
-            work.need("interactions")
-            _check_used(work, captured.memories_used)
-            check_chunks(work, captured.chunks_used)
-            stream = work.new_id("i")
-            work.emit(stream, self._with_bodies(work, captured))
-            if turn is not None:
-                turn.emit(work, stream)
-            return stream
 
-        told = who(self.default, by)
-        arguments = (given, captured.memories_used, captured.chunks_used, *((append,) if append else ()))
-        outcome = self.writer.run("capture", told, body, arguments)
-        if self.writer.batching and not outcome.replayed:  # nothing has happened since, so nothing need be read
-            answer = {"response": response, "summary": response_summary}
-            told_of = [prompt, answer, msgspec.json.decode(pack)]
-            if outcome.redacted:
-                told_of = self.writer.guard.cleaned(told_of, {})
-            found = answers.interaction(outcome.state, outcome.names, *told_of)
-            return msgspec.structs.replace(found, skipped=skipped)
-        return msgspec.structs.replace(self._react(outcome, told), skipped=skipped)
+def try_reinforcement(
+    engine: Engine, subject: Interaction, cause: str | None, correlation: str | None
+) -> answers.Reinforcement | None:
+    told = policy_who(subject, reinforcement.ACTOR, cause, correlation)
+    try:
+        return _reinforce_by(engine, subject, cause, told)
+    except Exception as error:
+        if has_to_wait(error):
+            return None
+        record_failure(engine, subject, told, domain.RecordFailure("reinforcement", type(error).__name__))
+        return None
 
-    def attach_response(
-        self,
-        id: str,
-        response: str = "",
-        *,
-        response_summary: str = "",
-        memories_used: Iterable[str] = (),
-        chunks_used: Iterable[str] = (),
-        **by: Unpack[By],
-    ) -> answers.Interaction:
-        """The answer to a prompt captured before; an interaction has one response, and it stays."""
-        attached = ResponseAttached(
-            response=_text("response", response),
-            summary=_text("response_summary", response_summary),
-            memories_used=text_list("memories_used", memories_used),
-            chunks_used=text_list("chunks_used", chunks_used),
-        )
-        if not attached.response and not attached.summary:
-            raise RejectedError("a response is added by a response or a summary, and both are blank")
-        turn = Turn(self.counter, self._keeps_out, response=response) if response else None
 
-        def body(work: Work) -> str:
-            subject: Interaction = work.load(id, "i")
-            work.project, work.session = subject.project, subject.session
-            _check_used(work, attached.memories_used)
-            check_chunks(work, attached.chunks_used)
-            for event in domain.decide(domain.Attach(self._with_bodies(work, attached)), subject):
-                work.emit(subject.id, event, first=subject.row)
-            if turn is not None and is_tied(work, subject):
-                turn.emit(work, subject.id)
-            return subject.id
+def _reinforce_by(engine: Engine, subject: Interaction, cause: str | None, told: Who) -> answers.Reinforcement:
+    with engine.reading("memories", "search", "interactions", "quarantine") as connection:
+        policy = control.policy(connection, told.user)
+        texts = answer_texts(connection, subject) if not _is_quarantined(connection, subject) else {}
+        text = "\n".join(part for part in texts.values() if part)
+        found = reinforcement.evaluate(connection, told.user, subject.project, text, policy.matcher)
+    evaluated: list[ReinforcementEvaluated] = []
 
-        told = who(self.default, by)
-        return self._react(self.writer.run("interactions.add_response", told, body, (id, attached)), told)
+    def body(work: Work) -> str:
+        current: Interaction = work.at_row(subject.row, "i")
+        if current is None:
+            raise NotFoundError(f"the interaction {subject.id} was undone")
+        work.project, work.session = current.project, current.session
+        engine.writer.need("confidence")
+        evaluated.append(reinforcement.record(work, current, found, work.policy()))
+        return current.id
 
-    def _capture_line(self, line: Any, by: By) -> answers.Interaction:
-        """One line of an import, as a capture."""
-        told = {name: getattr(line, name) for name in ("response_summary", "project", "session_id", "memories_used")}
-        pack = line.context_pack | ({"line_id": line.line_id} if line.line_id else {})
-        return self.capture(line.prompt, line.response, chunks_used=line.chunks_used, context_pack=pack, **told, **by)
+    outcome = engine.writer.run("interactions.reinforce", told, body, subject.id)
+    with engine.reading("audit", "confidence") as connection:
+        events = list(outcome.events) or _events_of_command(connection, outcome)
+        recorded = [event.data for event in events if isinstance(event.data, ReinforcementEvaluated)]
+        blank = ReinforcementEvaluated(found.matcher, found.pool_size)
+        report = next(iter((*recorded, *evaluated)), blank)
+        steps = [
+            (event.stream, confidence.step(connection, event.first, event.position))
+            for event in events
+            if isinstance(event.data, MemoryReinforced)
+        ]
+    return answers.Reinforcement(
+        interaction=subject.id,
+        matcher=report.matcher,
+        pool_size=report.pool_size,
+        reinforced=tuple(
+            (memory, rules.shown(step.confidence - step.delta), rules.shown(step.confidence))
+            for memory, step in steps
+            if step is not None
+        ),
+        echoes=sum(each.echo for each in report.matches),
+        left_over=report.left_over,
+        replayed=outcome.replayed,
+    )
 
-    def _with_bodies(self, work: Work, data: Any) -> Any:
-        large = {
-            name: body
-            for name in ("prompt", "response", "response_summary")
-            if (text := getattr(data, name, "")) and (body := work.body(text)) is not text
-        }
-        return msgspec.structs.replace(data, **large) if large else data
 
-    def _react(self, outcome: Outcome, told: Who) -> answers.Interaction:
-        """Reinforcement follows the capture as a command of its own, and its failure is recorded, not raised."""
-        subject: Interaction = outcome.state
-        if subject.reinforcement == "pending" and not outcome.replayed and not self.writer.batching:
-            cause = outcome.events[-1].envelope.event_id if outcome.events else None
-            self._try_reinforcement(subject, cause, told.correlation_id)
-        if self.after_capture is not None and not outcome.replayed and not self.writer.batching:
-            self.after_capture()
-        with self.snapshot(*queries.NEEDS) as snapshot:
-            answer = queries.get(snapshot, told.user, subject.id)
-        if answer is None:
-            raise NotFoundError(f"the interaction {subject.id} was undone meanwhile")
-        return msgspec.structs.replace(answer, replayed=outcome.replayed)
+def _events_of_command(connection: Any, outcome: Outcome) -> list[AnyEvent]:
+    """What a repeated command appended the first time."""
+    entry = audit.at(connection, outcome.position) if outcome.replayed else None
+    entries = audit.of_command(connection, entry.command_id) if entry is not None else []
+    events = (read_event(connection, each.position) for each in entries)
+    return [event for event in events if event is not None]
 
-    # --- reinforcement -------------------------------------------------------------------------------------------
 
-    def reinforce(
-        self, id: str, delta: float | None = None, *, source: str | None = None, **by: Unpack[By]
-    ) -> answers.Memory | answers.Reinforcement:
-        """One more reason to believe an active memory: + 0.02 unless told otherwise; the same ``source`` counts once.
+def record_failure(engine: Engine, subject: Interaction, told: Who, command: domain.RecordFailure) -> None:
+    def body(work: Work) -> str:
+        current: Interaction | None = work.at_row(subject.row, "i")
+        if current is not None:
+            work.project, work.session = current.project, current.session
+            for event in domain.decide(command, current):
+                work.emit(current.id, event, first=current.row)
+        return subject.id
 
-        With the id of an interaction, looks again which memories its response restates, and counts those that it has not
-        counted yet, by what the policy says.
-        """
-        if not isinstance(id, str) or not id.startswith("i_"):
-            return of_memories.reinforce(self.writer, who(self.default, by), id, delta, source=source)
-        if delta is not None or source is not None:
+    engine.writer.run("extract" if command.work == "extraction" else "interactions.reinforce", told, body)
+
+
+# --- extraction ----------------------------------------------------------------------------------------------
+
+
+def extract(
+    engine: Engine,
+    asker: Who,
+    id: str,
+    *,
+    preview: bool = False,
+    using: str | None = None,
+    model: Any = None,
+    since: int | None = None,
+    timeout: float | None = None,
+    cancelled: Cancel | None = None,
+) -> answers.ExtractionReport:
+    """Looks for what to remember in an interaction, or in the messages of a session since the last time; what is new
+    becomes candidates for review.
+
+    A model is asked, ``model`` or the ledger's; without one, and with ``using="rules"``, the extraction rules look. For a
+    session see ``Session.extract``. ``preview`` only shows what is found in an interaction. An interaction that was
+    extracted already returns what it came to. ``ModelError`` where the model fails; that is recorded.
+    """
+    if isinstance(id, str) and id.startswith("s_"):
+        if preview:
             raise RejectedError(
-                "an interaction reinforces by the current policy and is its own source: give no amount and no source"
+                "a dry run is of an interaction; of a session extract() reports what it kept, and undo() voids it"
             )
-        told = who(self.default, by)
-        with self._read("interactions") as connection:
-            subject = load(connection, id, "i", told.user)
+        session: Any = engine.session(id, user=asker.get("user"))
+        if session.id is None:
+            raise NotFoundError(f"no session of this user has the id {id!r:.40}")
+        asked = {"using": using, "model": model, "since": since, "timeout": timeout, "cancelled": cancelled}
+        report: answers.ExtractionReport = session.extract(**asked, **asker)
+        return report
+    if since is not None:
+        raise RejectedError("since is a position in a session; an interaction is extracted as a whole")
+    told, meant = asker, meant_model(engine, using, model)
+    check_call(timeout, cancelled)
+    with engine.reading("interactions", "memories") as connection:
+        subject = load(connection, id, "i", told.user)
         if subject is None:
             raise NotFoundError(f"no interaction of this user has the id {id!r:.40}")
-        return self._reinforce_by(subject, None, told)
-
-    def _try_reinforcement(
-        self, subject: Interaction, cause: str | None, correlation: str | None
-    ) -> answers.Reinforcement | None:
-        told = policy_who(subject, reinforcement.ACTOR, cause, correlation)
-        try:
-            return self._reinforce_by(subject, cause, told)
-        except Exception as error:
-            if has_to_wait(error):
-                return None
-            self._record_failure(subject, told, domain.RecordFailure("reinforcement", type(error).__name__))
-            return None
-
-    def _reinforce_by(self, subject: Interaction, cause: str | None, told: Who) -> answers.Reinforcement:
-        with self._read("memories", "search", "interactions", "quarantine") as connection:
-            policy = control.policy(connection, told.user)
-            texts = answer_texts(connection, subject) if not _is_quarantined(connection, subject) else {}
-            text = "\n".join(part for part in texts.values() if part)
-            found = reinforcement.evaluate(connection, told.user, subject.project, text, policy.matcher)
-        evaluated: list[ReinforcementEvaluated] = []
-
-        def body(work: Work) -> str:
-            current: Interaction = work.at_row(subject.row, "i")
-            if current is None:
-                raise NotFoundError(f"the interaction {subject.id} was undone")
-            work.project, work.session = current.project, current.session
-            self.writer.need("confidence")
-            evaluated.append(reinforcement.record(work, current, found, work.policy()))
-            return current.id
-
-        outcome = self.writer.run("interactions.reinforce", told, body, subject.id)
-        with self._read("audit", "confidence") as connection:
-            events = list(outcome.events) or self._events_of_command(connection, outcome)
-            recorded = [event.data for event in events if isinstance(event.data, ReinforcementEvaluated)]
-            blank = ReinforcementEvaluated(found.matcher, found.pool_size)
-            report = next(iter((*recorded, *evaluated)), blank)
-            steps = [
-                (event.stream, confidence.step(connection, event.first, event.position))
-                for event in events
-                if isinstance(event.data, MemoryReinforced)
-            ]
-        return answers.Reinforcement(
-            interaction=subject.id,
-            matcher=report.matcher,
-            pool_size=report.pool_size,
-            reinforced=tuple(
-                (memory, rules.shown(step.confidence - step.delta), rules.shown(step.confidence))
-                for memory, step in steps
-                if step is not None
-            ),
-            echoes=sum(each.echo for each in report.matches),
-            left_over=report.left_over,
-            replayed=outcome.replayed,
-        )
-
-    @staticmethod
-    def _events_of_command(connection: Any, outcome: Outcome) -> list[AnyEvent]:
-        """What a repeated command appended the first time."""
-        entry = audit.at(connection, outcome.position) if outcome.replayed else None
-        entries = audit.of_command(connection, entry.command_id) if entry is not None else []
-        events = (read_event(connection, each.position) for each in entries)
-        return [event for event in events if event is not None]
-
-    def _record_failure(self, subject: Interaction, told: Who, command: domain.RecordFailure) -> None:
-        def body(work: Work) -> str:
-            current: Interaction | None = work.at_row(subject.row, "i")
-            if current is not None:
-                work.project, work.session = current.project, current.session
-                for event in domain.decide(command, current):
-                    work.emit(current.id, event, first=current.row)
-            return subject.id
-
-        self.writer.run("extract" if command.work == "extraction" else "interactions.reinforce", told, body)
-
-    # --- extraction ----------------------------------------------------------------------------------------------
-
-    def extract(
-        self,
-        id: str,
-        *,
-        preview: bool = False,
-        using: str | None = None,
-        model: Any = None,
-        since: int | None = None,
-        timeout: float | None = None,
-        cancelled: Cancel | None = None,
-        **by: Unpack[By],
-    ) -> answers.ExtractionReport:
-        """Looks for what to remember in an interaction, or in the messages of a session since the last time; what is new
-        becomes candidates for review.
-
-        A model is asked, ``model`` or the ledger's; without one, and with ``using="rules"``, the extraction rules look. For a
-        session see ``Session.extract``. ``preview`` only shows what is found in an interaction. An interaction that was
-        extracted already returns what it came to. ``ModelError`` where the model fails; that is recorded.
-        """
-        if isinstance(id, str) and id.startswith("s_"):
-            if preview:
-                raise RejectedError(
-                    "a dry run is of an interaction; of a session extract() reports what it kept, and undo() voids it"
-                )
-            session: Any = self.session(id, user=by.get("user"))
-            if session.id is None:
-                raise NotFoundError(f"no session of this user has the id {id!r:.40}")
-            asked = {"using": using, "model": model, "since": since, "timeout": timeout, "cancelled": cancelled}
-            report: answers.ExtractionReport = session.extract(**asked, **by)
-            return report
-        if since is not None:
-            raise RejectedError("since is a position in a session; an interaction is extracted as a whole")
-        told, meant = who(self.default, by), meant_model(self, using, model)
-        check_call(timeout, cancelled)
-        with self._read("interactions", "memories") as connection:
-            subject = load(connection, id, "i", told.user)
-            if subject is None:
-                raise NotFoundError(f"no interaction of this user has the id {id!r:.40}")
-            found = extraction.search(answer_texts(connection, subject)) if preview and meant is None else None
-        if preview and meant is not None:
-            done = preview_turn(self, subject, self._asker(meant, subject, timeout, cancelled))
-            return answers.ExtractionReport(
-                interaction=subject.id,
-                extractor=MODEL_EXTRACTOR,
-                dropped=tuple(done.dropped),
-                skipped=done.skipped,
-                calls=done.calls,
-                dry_run=True,
-            )
-        if preview:
-            return self._preview(subject, found)
-        if subject.extraction == "done" and told.key is None:
-            return self._extraction_report(subject, told.user)
-        if meant is not None and subject.extraction not in ("done", "waiting", ERASED):
-            check_outside(self.writer)
-            done, outcome = mine_turn(self, subject, told, self._asker(meant, subject, timeout, cancelled))
-            return self._extraction_report(subject, told.user, done, replayed=outcome.replayed)
-        return self._extraction_report(subject, told.user, replayed=self._extract(subject, told).replayed)
-
-    def _asker(
-        self, model: Any, subject: Interaction, timeout: float | None = None, cancelled: Cancel | None = None
-    ) -> Asker:
-        return Asker(self, model, subject.user or "", subject.project, timeout, cancelled)
-
-    def _extract(self, subject: Interaction, told: Who) -> Outcome:
-        with self._read("interactions") as connection:
-            found = extraction.search(answer_texts(connection, subject))
-
-        def body(work: Work) -> str:
-            current: Interaction | None = work.at_row(subject.row, "i")
-            if current is None:
-                raise NotFoundError(f"the interaction {subject.id} was undone")
-            work.project, work.session = current.project, current.session
-            if current.extraction != "done":
-                work.need("quarantine")
-                is_held = any(quarantine.held(work.rows, at) for at in (current.prompt_at, current.response_at))
-                extraction.record(work, current, found, quarantined=is_held)
-            return current.id
-
-        return self.writer.run("extract", told, body, subject.id)
-
-    def _preview(self, subject: Interaction, found: Any) -> answers.ExtractionReport:
-        rows = tuple(map(extraction.finding, (*found.kept, *found.dropped)))
-        return answers.ExtractionReport(interaction=subject.id, extractor=EXTRACTOR, dropped=rows, dry_run=True)
-
-    def _extraction_report(
-        self, subject: Interaction, user: str, done: Mined | None = None, *, replayed: bool = False
-    ) -> answers.ExtractionReport:
-        with self._read("memories", "interactions") as connection:
-            events = [
-                event for event in stream_of(connection, subject.id) if isinstance(event.data, CandidatesExtracted)
-            ]
-            if not events:
-                raise ConflictError(f"the interaction {subject.id} changed while it was looked at; ask again")
-            data: CandidatesExtracted = events[-1].data
-            states = [state for each in data.kept if (state := load(connection, each, "m", user)) is not None]
-            kept = tuple(memories_shown(connection, states))
-        done = done or Mined(kept=[], superseded=[], dropped=[])
+        found = extraction.search(answer_texts(connection, subject)) if preview and meant is None else None
+    if preview and meant is not None:
+        done = preview_turn(engine, subject, asker(engine, meant, subject, timeout, cancelled))
         return answers.ExtractionReport(
             interaction=subject.id,
-            extractor=data.extractor,
-            kept=kept,
-            dropped=(*map(_dropped, data.dropped), *done.dropped),
-            superseded=tuple(done.superseded),
-            relations=done.relations,
+            extractor=MODEL_EXTRACTOR,
+            dropped=tuple(done.dropped),
             skipped=done.skipped,
             calls=done.calls,
-            replayed=replayed,
+            dry_run=True,
         )
+    if preview:
+        return _preview(engine, subject, found)
+    if subject.extraction == "done" and told.key is None:
+        return _extraction_report(engine, subject, told.user)
+    if meant is not None and subject.extraction not in ("done", "waiting", ERASED):
+        check_outside(engine.writer)
+        done, outcome = mine_turn(engine, subject, told, asker(engine, meant, subject, timeout, cancelled))
+        return _extraction_report(engine, subject, told.user, done, replayed=outcome.replayed)
+    return _extraction_report(engine, subject, told.user, replayed=extract_by_rules(engine, subject, told).replayed)
 
-    # --- policies ------------------------------------------------------------------------------------------------
 
-    def adopt_policy(self, *, by: By | None = None, **parameters: Any) -> dict[str, Any]:
-        """Changes the policy of one user from here on: matcher, gain, echo_gain, max_matches, extract, expire."""
-        told = who(self.default, by or By())
+def asker(
+    engine: Engine, model: Any, subject: Interaction, timeout: float | None = None, cancelled: Cancel | None = None
+) -> Asker:
+    return Asker(engine, model, subject.user or "", subject.project, timeout, cancelled)
 
-        def body(work: Work) -> str:
-            policy, given = work.policy(), checked(parameters)
-            if any(getattr(policy, name) != value for name, value in given.items()):
-                work.emit(LEDGER_STREAM, PolicyAdopted(given))
-            return LEDGER_STREAM
 
-        self.writer.run("policy.set", told, body, parameters)
-        return self.policy(user=told.user)
+def extract_by_rules(engine: Engine, subject: Interaction, told: Who) -> Outcome:
+    with engine.reading("interactions") as connection:
+        found = extraction.search(answer_texts(connection, subject))
+
+    def body(work: Work) -> str:
+        current: Interaction | None = work.at_row(subject.row, "i")
+        if current is None:
+            raise NotFoundError(f"the interaction {subject.id} was undone")
+        work.project, work.session = current.project, current.session
+        if current.extraction != "done":
+            work.need("quarantine")
+            is_held = any(quarantine.held(work.rows, at) for at in (current.prompt_at, current.response_at))
+            extraction.record(work, current, found, quarantined=is_held)
+        return current.id
+
+    return engine.writer.run("extract", told, body, subject.id)
+
+
+def _preview(engine: Engine, subject: Interaction, found: Any) -> answers.ExtractionReport:
+    rows = tuple(map(extraction.finding, (*found.kept, *found.dropped)))
+    return answers.ExtractionReport(interaction=subject.id, extractor=EXTRACTOR, dropped=rows, dry_run=True)
+
+
+def _extraction_report(
+    engine: Engine, subject: Interaction, user: str, done: Mined | None = None, *, replayed: bool = False
+) -> answers.ExtractionReport:
+    with engine.reading("memories", "interactions") as connection:
+        events = [event for event in stream_of(connection, subject.id) if isinstance(event.data, CandidatesExtracted)]
+        if not events:
+            raise ConflictError(f"the interaction {subject.id} changed while it was looked at; ask again")
+        data: CandidatesExtracted = events[-1].data
+        states = [state for each in data.kept if (state := load(connection, each, "m", user)) is not None]
+        kept = tuple(memories_shown(connection, states))
+    done = done or Mined(kept=[], superseded=[], dropped=[])
+    return answers.ExtractionReport(
+        interaction=subject.id,
+        extractor=data.extractor,
+        kept=kept,
+        dropped=(*map(_dropped, data.dropped), *done.dropped),
+        superseded=tuple(done.superseded),
+        relations=done.relations,
+        skipped=done.skipped,
+        calls=done.calls,
+        replayed=replayed,
+    )
+
+
+# --- policies ------------------------------------------------------------------------------------------------
+
+
+def adopt_policy(engine: Engine, *, by: By | None = None, **parameters: Any) -> dict[str, Any]:
+    """Changes the policy of one user from here on: matcher, gain, echo_gain, max_matches, extract, expire."""
+    told = who(engine.default, by or By())
+
+    def body(work: Work) -> str:
+        policy, given = work.policy(), checked(parameters)
+        if any(getattr(policy, name) != value for name, value in given.items()):
+            work.emit(LEDGER_STREAM, PolicyAdopted(given))
+        return LEDGER_STREAM
+
+    engine.writer.run("policy.set", told, body, parameters)
+    return engine.policy(user=told.user)
 
 
 def _is_quarantined(connection: Any, subject: Interaction) -> bool:

@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from msgspec import Struct
@@ -23,12 +24,16 @@ from ledger.domain.extraction import EXTRACTOR
 from ledger.domain.interaction import Interaction
 from ledger.domain.memory import Memory
 from ledger.domain.times import moment
+from ledger.engine.engine import Engine
 from ledger.engine.log_reading import first_position
 from ledger.engine.work import Who
+from ledger.interactions import commands as interaction_commands
 from ledger.interactions.commands import has_to_wait, policy_who
 from ledger.language.asking import check_outside
-from ledger.observations.consolidating import Consolidating
+from ledger.merges import commands as merge_commands
+from ledger.observations import consolidating
 from ledger.policies import expiry, extraction
+from ledger.sessions import mining
 from ledger.sessions.asker import LEASE_SECONDS, Mined, meant_model
 from ledger.sessions.mining import FAILURES, PIECES, is_left_to_session
 from ledger.sessions.turn_mining import mine_turn
@@ -87,254 +92,282 @@ ASKING = ("extraction", "consolidation")  # these ask the model, if there is one
 JOBS = ("reinforcement", "extraction", "expiry", "conflicts", "merges", "consolidation")
 
 
-class Running(Consolidating):
-    """The policies at work, as a part of the library door."""
+def _jobs(engine: Engine) -> tuple[Job, ...]:
+    """Every job, in the order in which one feeds the next."""
+    return (
+        Job("reinforcement", lambda run: _spans(engine, "reinforcement"), partial(_reinforce_span, engine)),
+        Job("extraction", lambda run: _to_extract(engine), partial(_extract_piece, engine)),
+        Job("expiry", _whole, lambda piece, run: _expire(engine, run)),
+        Job("conflicts", _whole, lambda piece, run: run.add(conflicts=merge_commands.look_for_conflicts(engine))),
+        Job("merges", _whole, lambda piece, run: run.add(merges=merge_commands.look_for_merges(engine))),
+        Job(
+            "consolidation",
+            lambda run: _to_consolidate(engine, run),
+            partial(_consolidate_piece, engine),
+            partial(_scope_key, engine),
+        ),
+    )
 
-    def _jobs(self) -> tuple[Job, ...]:
-        """Every job, in the order in which one feeds the next."""
-        return (
-            Job("reinforcement", lambda run: self._spans("reinforcement"), self._reinforce_span),
-            Job("extraction", lambda run: self._to_extract(), self._extract_piece),
-            Job("expiry", _whole, lambda piece, run: self._expire(run)),
-            Job("conflicts", _whole, lambda piece, run: run.add(conflicts=self._look_for_conflicts())),
-            Job("merges", _whole, lambda piece, run: run.add(merges=self._look_for_merges())),
-            Job("consolidation", lambda run: self._to_consolidate(run), self._consolidate_piece, self._scope_key),
-        )
 
-    # --- interactions --------------------------------------------------------------------------------------------
+# --- interactions --------------------------------------------------------------------------------------------
 
-    def _spans(self, work: str) -> Iterator[int]:
-        """Which spans of the log have interactions that wait for a policy; the same ones for every worker."""
-        after = -1
-        while page := self._pending(work, after, limit=1):
-            yield (span := page[0].row // SPAN)
-            after = (span + 1) * SPAN - 1
 
-    def _pending(self, work: str, after: int, limit: int = 100) -> Sequence[Interaction]:
-        with self._read("interactions") as connection:
-            return interactions.pending(connection, work, after=after, limit=limit)
+def _spans(engine: Engine, work: str) -> Iterator[int]:
+    """Which spans of the log have interactions that wait for a policy; the same ones for every worker."""
+    after = -1
+    while page := _pending(engine, work, after, limit=1):
+        yield (span := page[0].row // SPAN)
+        after = (span + 1) * SPAN - 1
 
-    def _pending_within(self, work: str, span: int, run: Run) -> Iterator[Interaction]:
-        after = span * SPAN - 1
-        while page := [each for each in self._pending(work, after) if each.row // SPAN == span]:
-            run.tell(0, len(page))
-            for subject in page:
-                if not run.hold():
-                    return  # it took so long that somebody else has gone on with it
-                if not run.stop() and subject.user is not None:  # erased: nobody's
-                    yield subject
-                run.tell(1, 0)
-            after = page[-1].row
 
-    def _reinforce_span(self, span: int, run: Run) -> None:
-        for subject in self._pending_within("reinforcement", span, run):
-            report = self._try_reinforcement(subject, None, None)
-            if report is None:
-                run.add(failures=1)
-            else:
-                run.add(reinforced_interactions=1, reinforced_memories=len(report.reinforced))
+def _pending(engine: Engine, work: str, after: int, limit: int = 100) -> Sequence[Interaction]:
+    with engine.reading("interactions") as connection:
+        return interactions.pending(connection, work, after=after, limit=limit)
 
-    def _to_extract(self) -> Iterator[int | str]:
-        """The sessions in which something was said that nobody looked at, by their ids, and then spans of interactions: what of
-        these is said in a session is looked at there."""
-        after = 0
-        while True:
-            with self._read("sessions") as connection:
-                page = sessions.unmined(connection, after=after)
-            if not page:
-                break
-            yield from (state.id for state in page)
-            after = page[-1].row
-        yield from self._spans("extraction")
 
-    def _extract_piece(self, piece: int | str, run: Run) -> None:
-        if isinstance(piece, str):
-            run.tell(0, 1)
-            self._mine_session(piece, run)
+def _pending_within(engine: Engine, work: str, span: int, run: Run) -> Iterator[Interaction]:
+    after = span * SPAN - 1
+    while page := [each for each in _pending(engine, work, after) if each.row // SPAN == span]:
+        run.tell(0, len(page))
+        for subject in page:
+            if not run.hold():
+                return  # it took so long that somebody else has gone on with it
+            if not run.stop() and subject.user is not None:  # erased: nobody's
+                yield subject
             run.tell(1, 0)
-            return
-        for subject in self._pending_within("extraction", piece, run):
-            with self._read("sessions") as connection:
-                wanted = control.wants(connection, subject.user or "", "extract")
-                wanted = wanted and not is_left_to_session(connection, subject)
-            if wanted:
-                self._run_extraction(subject, run)
+        after = page[-1].row
 
-    def _run_extraction(self, subject: Interaction, run: Run) -> None:
-        told, model = policy_who(subject, extraction.ACTOR, None, None), meant_model(self, None, None)
-        if model is not None and run.counts.get("calls", 0) >= CALLS_A_RUN:
-            run.add(waiting=1)
-            return
-        try:
-            if model is not None:
-                done, outcome = mine_turn(self, subject, told, self._asker(model, subject, cancelled=run.stop))
-                run.add(calls=done.calls)
-            else:
-                outcome = self._extract(subject, told)
-            kept = sum(isinstance(event.data, MemoryCaptured) for event in outcome.events)
-            run.add(extracted_interactions=1, candidates=kept)
-        except Exception as error:
-            called_off = isinstance(error, ModelError) and error.kind == "Cancelled"
-            run.add(failures=int(not called_off), calls=int(isinstance(error, ModelError)))
-            if not has_to_wait(error) and not isinstance(error, ModelError):  # that is recorded
-                failure = domain.RecordFailure("extraction", type(error).__name__, EXTRACTOR)
-                self._record_failure(subject, told, failure)
 
-    def _mine_session(self, id: str, run: Run) -> None:
-        """What was said in a session and nobody looked at; where a model would be asked too often in one run, the rest waits."""
-        with self._read("sessions") as connection:
-            first = first_position(connection, id)
-            state = sessions.get(connection, first) if first is not None else None
-            if state is None or state.user is None or not state.names or state.failures >= FAILURES:
-                return
-            if not control.wants(connection, state.user, "extract") or self._keeps_out(*state.names):
-                return
-        model, told = meant_model(self, None, None), Who(user=state.user, actor=extraction.ACTOR)
-        left = CALLS_A_RUN - run.counts.get("calls", 0) if model is not None else PIECES
-        if left <= 0:
-            run.add(waiting=1)
-            return
-        try:
-            session = self.session(id, user=state.user)
-            found: Mined = session._mine(told, model, cancelled=run.stop, by_itself=True, pieces=left)
-        except LedgerError:
+def _reinforce_span(engine: Engine, span: int, run: Run) -> None:
+    for subject in _pending_within(engine, "reinforcement", span, run):
+        report = interaction_commands.try_reinforcement(engine, subject, None, None)
+        if report is None:
             run.add(failures=1)
-            return
-        run.add(sessions=int(found.pieces > 0), messages=found.messages, skipped=found.skipped, calls=found.calls)
-        run.add(candidates=len(found.kept), failures=int(bool(found.failure) and found.stopped != "cancelled"))
-        run.add(waiting=int(found.stopped in ("enough", "under_way", "moved")))
+        else:
+            run.add(reinforced_interactions=1, reinforced_memories=len(report.reinforced))
 
-    # --- fading --------------------------------------------------------------------------------------------------
 
-    def _expire(self, run: Run) -> None:
-        with self._read("memories") as connection:
-            faded = [memory for memory in expiry.faded(connection, run.as_of) if memory.user is not None]
-            users = {memory.user for memory in faded if memory.user is not None}
-            wanted = {user for user in users if control.wants(connection, user, "expire")}
-        for memory in faded:
-            if memory.user in wanted and not run.stop():
-                run.add(expired=self._expire_one(memory, memory.user, run.as_of))
+def _to_extract(engine: Engine) -> Iterator[int | str]:
+    """The sessions in which something was said that nobody looked at, by their ids, and then spans of interactions: what of
+    these is said in a session is looked at there."""
+    after = 0
+    while True:
+        with engine.reading("sessions") as connection:
+            page = sessions.unmined(connection, after=after)
+        if not page:
+            break
+        yield from (state.id for state in page)
+        after = page[-1].row
+    yield from _spans(engine, "extraction")
 
-    def _expire_one(self, memory: Memory, user: str | None, as_of: str) -> bool:
-        told = Who(user=user or "", actor=expiry.ACTOR)
-        try:
-            done = self.writer.run("jobs.run", told, lambda work: expiry.record(work, memory, as_of), memory.id)
-        except RejectedError as refusal:
-            if has_to_wait(refusal):
-                return False
-            raise
-        return bool(done.events)
 
-    # --- consolidation -------------------------------------------------------------------------------------------
-
-    def _to_consolidate(self, run: Run) -> Iterator[Scope]:
-        """The projects of users in which something is new; of tags nobody but a caller knows."""
-        found = self._pending_scopes()
-        run.tell(0, len(found))
-        yield from found
-
-    def _consolidate_piece(self, scope: Scope, run: Run) -> None:
-        came = Counter(self._consolidate_by_policy(scope))
-        run.add(consolidated=came["sources"], observations_formed=came["formed"], failures=came["failures"])
-        run.add(observations_revised=came["revised"] + came["refreshed"], observations_retracted=came["retracted"])
+def _extract_piece(engine: Engine, piece: int | str, run: Run) -> None:
+    if isinstance(piece, str):
+        run.tell(0, 1)
+        _mine_session(engine, piece, run)
         run.tell(1, 0)
+        return
+    for subject in _pending_within(engine, "extraction", piece, run):
+        with engine.reading("sessions") as connection:
+            wanted = control.wants(connection, subject.user or "", "extract")
+            wanted = wanted and not is_left_to_session(connection, subject)
+        if wanted:
+            _run_extraction(engine, subject, run)
 
-    def _scope_key(self, scope: Scope) -> str:
-        """Names nobody: a lease is no event, and no erasure looks for it."""
-        return self.writer.mac("lease", scope.user, scope.project or "").hex()
 
-    # --- running them --------------------------------------------------------------------------------------------
-
-    def run_policies(
-        self, *, as_of: Any = None, only: Sequence[str] = (), progress: Progress | None = None
-    ) -> answers.JobReport:
-        """Does what is pending for every user: reinforcement, extraction, the expiry of what has faded, a look for conflicts and
-        near duplicates, of which it records and proposes those that are new, and the consolidation of new memories.
-        ``RejectedError`` inside of ``batch`` where a model would be asked.
-
-        What a crash prevented is pending, and so is what failed fewer than three times. ``as_of`` is the moment for
-        which fading is judged (now); ``only`` names some of the jobs; ``progress`` is called with (done, found so far).
-        """
-        run = Run(self.writer.now() if as_of is None else moment("now", as_of), progress, counts={})
-        jobs = self._chosen(only)
-        if meant_model(self, None, None) is not None and any(job.name in ASKING for job in jobs):
-            check_outside(self.writer)
-        for job in jobs:
-            for piece in job.pieces(run):
-                job.do(piece, run)
-        return run.report()
-
-    def work(
-        self,
-        *,
-        follow: bool = False,
-        only: Sequence[str] = (),
-        stop: threading.Event | None = None,
-        progress: Progress | None = None,
-    ) -> Iterator[answers.JobReport]:
-        """Does what is pending beside other workers, each piece under a lease, and tells what each pass came to.
-
-        With ``follow`` it then waits for more until ``stop`` is set: it looks every second, judges once an hour what has
-        faded, and waits up to a minute after failures. A worker that is killed leaves nothing half done, and its lease is
-        free at once. ``RejectedError`` inside of ``batch``.
-        """
-        if self.writer.batching:
-            raise RejectedError(
-                "work shares what it does with other workers, and they cannot see into a batch; leave it first"
+def _run_extraction(engine: Engine, subject: Interaction, run: Run) -> None:
+    told, model = policy_who(subject, extraction.ACTOR, None, None), meant_model(engine, None, None)
+    if model is not None and run.counts.get("calls", 0) >= CALLS_A_RUN:
+        run.add(waiting=1)
+        return
+    try:
+        if model is not None:
+            done, outcome = mine_turn(
+                engine, subject, told, interaction_commands.asker(engine, model, subject, cancelled=run.stop)
             )
-        if stop is not None and not isinstance(stop, threading.Event):
-            raise RejectedError(f"stop is a threading.Event, and {stop!r:.40} is none")
-        jobs, halt = self._chosen(only), stop or threading.Event()
-        return self._passes(jobs, halt, progress, follow=follow)
+            run.add(calls=done.calls)
+        else:
+            outcome = interaction_commands.extract_by_rules(engine, subject, told)
+        kept = sum(isinstance(event.data, MemoryCaptured) for event in outcome.events)
+        run.add(extracted_interactions=1, candidates=kept)
+    except Exception as error:
+        called_off = isinstance(error, ModelError) and error.kind == "Cancelled"
+        run.add(failures=int(not called_off), calls=int(isinstance(error, ModelError)))
+        if not has_to_wait(error) and not isinstance(error, ModelError):  # that is recorded
+            failure = domain.RecordFailure("extraction", type(error).__name__, EXTRACTOR)
+            interaction_commands.record_failure(engine, subject, told, failure)
 
-    def _run_after_capture(self, only: Sequence[str]) -> None:
-        """Makes these jobs follow each capture; what fails in them is recorded and stays pending, and the capture stands."""
-        jobs = tuple(job.name for job in self._chosen(only))
 
-        def run() -> None:
-            with suppress(LedgerError):
-                self.run_policies(only=jobs)
+def _mine_session(engine: Engine, id: str, run: Run) -> None:
+    """What was said in a session and nobody looked at; where a model would be asked too often in one run, the rest waits."""
+    with engine.reading("sessions") as connection:
+        first = first_position(connection, id)
+        state = sessions.get(connection, first) if first is not None else None
+        if state is None or state.user is None or not state.names or state.failures >= FAILURES:
+            return
+        if not control.wants(connection, state.user, "extract") or engine.keeps_out(*state.names):
+            return
+    model, told = meant_model(engine, None, None), Who(user=state.user, actor=extraction.ACTOR)
+    left = CALLS_A_RUN - run.counts.get("calls", 0) if model is not None else PIECES
+    if left <= 0:
+        run.add(waiting=1)
+        return
+    try:
+        session = engine.session(id, user=state.user)
+        found: Mined = mining.mine(session, told, model, cancelled=run.stop, by_itself=True, pieces=left)
+    except LedgerError:
+        run.add(failures=1)
+        return
+    run.add(sessions=int(found.pieces > 0), messages=found.messages, skipped=found.skipped, calls=found.calls)
+    run.add(candidates=len(found.kept), failures=int(bool(found.failure) and found.stopped != "cancelled"))
+    run.add(waiting=int(found.stopped in ("enough", "under_way", "moved")))
 
-        self.after_capture = run
 
-    def _passes(
-        self, jobs: Sequence[Job], halt: threading.Event, progress: Progress | None, *, follow: bool
-    ) -> Iterator[answers.JobReport]:
-        failed = 0
-        while not halt.is_set():
-            seen = self.position
-            report = self._share(jobs, Run(self.writer.now(), progress, halt.is_set, counts={}))
-            yield report
-            if not follow:
-                return
-            failed = failed + 1 if report.failures else 0
-            if failed:
-                halt.wait(min(LONGEST_PAUSE, LOOK_SECONDS * 2 ** min(failed, 10)))
-            elif self.position == seen:
-                self._wait(seen, halt)
+# --- fading --------------------------------------------------------------------------------------------------
 
-    def _share(self, jobs: Sequence[Job], run: Run) -> answers.JobReport:
-        for job in jobs:
-            for piece in job.pieces(run):
-                if run.stop():
-                    return run.report()
-                with leased(self.store, f"{job.name}:{job.key(piece)}", LEASE_SECONDS) as lease:
-                    if lease is not None:
-                        run.hold = lease.renew
-                        job.do(piece, run)
-        return run.report()
 
-    def _wait(self, seen: int, halt: threading.Event) -> None:
-        """Until something was recorded, or it is time to judge again what has faded."""
-        until = time.monotonic() + EXPIRY_SECONDS
-        while self.position == seen and time.monotonic() < until and not halt.wait(LOOK_SECONDS):
-            pass
+def _expire(engine: Engine, run: Run) -> None:
+    with engine.reading("memories") as connection:
+        faded = [memory for memory in expiry.faded(connection, run.as_of) if memory.user is not None]
+        users = {memory.user for memory in faded if memory.user is not None}
+        wanted = {user for user in users if control.wants(connection, user, "expire")}
+    for memory in faded:
+        if memory.user in wanted and not run.stop():
+            run.add(expired=_expire_one(engine, memory, memory.user, run.as_of))
 
-    def _chosen(self, only: Sequence[str]) -> list[Job]:
-        jobs = self._jobs()
-        if not isinstance(only, str | Sequence):
-            raise RejectedError(f"only is a list of jobs ({', '.join(JOBS)}), and {only!r:.40} is none")
-        wanted = (only,) if isinstance(only, str) else tuple(only)
-        if unknown := [each for each in wanted if each not in JOBS]:
-            raise RejectedError(f"no job is called {unknown[0]!r:.60}; there are: {', '.join(JOBS)}")
-        return [job for job in jobs if not wanted or job.name in wanted]
+
+def _expire_one(engine: Engine, user: str, memory: Memory, as_of: str) -> bool:
+    told = Who(user=user or "", actor=expiry.ACTOR)
+    try:
+        done = engine.writer.run("jobs.run", told, lambda work: expiry.record(work, memory, as_of), memory.id)
+    except RejectedError as refusal:
+        if has_to_wait(refusal):
+            return False
+        raise
+    return bool(done.events)
+
+
+# --- consolidation -------------------------------------------------------------------------------------------
+
+
+def _to_consolidate(engine: Engine, run: Run) -> Iterator[Scope]:
+    """The projects of users in which something is new; of tags nobody but a caller knows."""
+    found = consolidating.pending_scopes(engine)
+    run.tell(0, len(found))
+    yield from found
+
+
+def _consolidate_piece(engine: Engine, scope: Scope, run: Run) -> None:
+    came = Counter(consolidating.consolidate_by_policy(engine, scope))
+    run.add(consolidated=came["sources"], observations_formed=came["formed"], failures=came["failures"])
+    run.add(observations_revised=came["revised"] + came["refreshed"], observations_retracted=came["retracted"])
+    run.tell(1, 0)
+
+
+def _scope_key(engine: Engine, scope: Scope) -> str:
+    """Names nobody: a lease is no event, and no erasure looks for it."""
+    return engine.writer.mac("lease", scope.user, scope.project or "").hex()
+
+
+# --- running them --------------------------------------------------------------------------------------------
+
+
+def run_policies(
+    engine: Engine, *, as_of: Any = None, only: Sequence[str] = (), progress: Progress | None = None
+) -> answers.JobReport:
+    """Does what is pending for every user: reinforcement, extraction, the expiry of what has faded, a look for conflicts and
+    near duplicates, of which it records and proposes those that are new, and the consolidation of new memories.
+    ``RejectedError`` inside of ``batch`` where a model would be asked.
+
+    What a crash prevented is pending, and so is what failed fewer than three times. ``as_of`` is the moment for
+    which fading is judged (now); ``only`` names some of the jobs; ``progress`` is called with (done, found so far).
+    """
+    run = Run(engine.writer.now() if as_of is None else moment("now", as_of), progress, counts={})
+    jobs = _chosen(engine, only)
+    if meant_model(engine, None, None) is not None and any(job.name in ASKING for job in jobs):
+        check_outside(engine.writer)
+    for job in jobs:
+        for piece in job.pieces(run):
+            job.do(piece, run)
+    return run.report()
+
+
+def work(
+    engine: Engine,
+    *,
+    follow: bool = False,
+    only: Sequence[str] = (),
+    stop: threading.Event | None = None,
+    progress: Progress | None = None,
+) -> Iterator[answers.JobReport]:
+    """Does what is pending beside other workers, each piece under a lease, and tells what each pass came to.
+
+    With ``follow`` it then waits for more until ``stop`` is set: it looks every second, judges once an hour what has
+    faded, and waits up to a minute after failures. A worker that is killed leaves nothing half done, and its lease is
+    free at once. ``RejectedError`` inside of ``batch``.
+    """
+    if engine.writer.batching:
+        raise RejectedError(
+            "work shares what it does with other workers, and they cannot see into a batch; leave it first"
+        )
+    if stop is not None and not isinstance(stop, threading.Event):
+        raise RejectedError(f"stop is a threading.Event, and {stop!r:.40} is none")
+    jobs, halt = _chosen(engine, only), stop or threading.Event()
+    return _passes(engine, jobs, halt, progress, follow=follow)
+
+
+def _run_after_capture(engine: Engine, only: Sequence[str]) -> None:
+    """Makes these jobs follow each capture; what fails in them is recorded and stays pending, and the capture stands."""
+    jobs = tuple(job.name for job in _chosen(engine, only))
+
+    def run() -> None:
+        with suppress(LedgerError):
+            run_policies(engine, only=jobs)
+
+    engine.after_capture = run
+
+
+def _passes(
+    engine: Engine, jobs: Sequence[Job], halt: threading.Event, progress: Progress | None, *, follow: bool
+) -> Iterator[answers.JobReport]:
+    failed = 0
+    while not halt.is_set():
+        seen = engine.position
+        report = _share(engine, jobs, Run(engine.writer.now(), progress, halt.is_set, counts={}))
+        yield report
+        if not follow:
+            return
+        failed = failed + 1 if report.failures else 0
+        if failed:
+            halt.wait(min(LONGEST_PAUSE, LOOK_SECONDS * 2 ** min(failed, 10)))
+        elif engine.position == seen:
+            _wait(engine, seen, halt)
+
+
+def _share(engine: Engine, jobs: Sequence[Job], run: Run) -> answers.JobReport:
+    for job in jobs:
+        for piece in job.pieces(run):
+            if run.stop():
+                return run.report()
+            with leased(engine.store, f"{job.name}:{job.key(piece)}", LEASE_SECONDS) as lease:
+                if lease is not None:
+                    run.hold = lease.renew
+                    job.do(piece, run)
+    return run.report()
+
+
+def _wait(engine: Engine, seen: int, halt: threading.Event) -> None:
+    """Until something was recorded, or it is time to judge again what has faded."""
+    until = time.monotonic() + EXPIRY_SECONDS
+    while engine.position == seen and time.monotonic() < until and not halt.wait(LOOK_SECONDS):
+        pass
+
+
+def _chosen(engine: Engine, only: Sequence[str]) -> list[Job]:
+    jobs = _jobs(engine)
+    if not isinstance(only, str | Sequence):
+        raise RejectedError(f"only is a list of jobs ({', '.join(JOBS)}), and {only!r:.40} is none")
+    wanted = (only,) if isinstance(only, str) else tuple(only)
+    if unknown := [each for each in wanted if each not in JOBS]:
+        raise RejectedError(f"no job is called {unknown[0]!r:.60}; there are: {', '.join(JOBS)}")
+    return [job for job in jobs if not wanted or job.name in wanted]

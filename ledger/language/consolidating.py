@@ -13,18 +13,19 @@ from ledger.domain import question
 from ledger.domain.errors import ModelError, RejectedError
 from ledger.domain.events import LEDGER_STREAM
 from ledger.domain.grouping import GROUPING
+from ledger.engine.engine import Engine
 from ledger.engine.log_reading import find_row
 from ledger.engine.snapshot import event_data, load, text_of
 from ledger.engine.work import Work
 from ledger.interactions.queries import answer_texts
-from ledger.language import consolidator
+from ledger.language import consolidator, door
 from ledger.language.asking import Asked, ask, check_outside
 from ledger.language.calls import KEPT, Taken, dropped, emit_call, emit_failure, joined
 from ledger.language.consolidator import CLAMPED, CONSOLIDATOR, OF_EACH, SHOWN, STALE_SHOWN, Answered, Batch
-from ledger.language.door import Language
 from ledger.language.port import Model, ModelRequest
 from ledger.language.reading import Parsed, answered
-from ledger.observations.consolidating import INTERACTIONS, NEEDED, Consolidating, News, Run, completed, emit_failed_run
+from ledger.observations import consolidating
+from ledger.observations.consolidating import INTERACTIONS, NEEDED, News, Run, completed, emit_failed_run
 from ledger.observations.consolidating import cursor as cursor_of
 from ledger.observations.queries import withheld
 from ledger.policies.consolidation import USER, Piece
@@ -41,214 +42,226 @@ class _NothingWritten(Exception):
     """What a dry run ends a command with, once it is known what it would come to."""
 
 
-class ModelConsolidating(Consolidating, Language):
-    """What consolidation is with a model."""
+def consolidator_of(engine: Engine, using: str | None) -> str:
+    if using == "model" and engine.model is None:
+        raise RejectedError("consolidating with a model needs one: open the ledger with model=…", rule="model")
+    return CONSOLIDATOR if using != "grouping" and engine.model is not None else GROUPING
 
-    def _consolidator(self, using: str | None) -> str:
-        if using == "model" and self.model is None:
-            raise RejectedError("consolidating with a model needs one: open the ledger with model=…", rule="model")
-        return CONSOLIDATOR if using != "grouping" and self.model is not None else GROUPING
 
-    def _by_model(self, run: Run) -> None:
-        while (news := self._for_model(run)).pieces or news.standing:
-            if not self._one_call(run, news) or run.full:
-                break
-        if not news.pieces and not news.standing:
-            self._append(run, news, [], [], news.head, 0)
-        self._reword_by_rules(run)
+def by_model(engine: Engine, run: Run) -> None:
+    while (news := _for_model(engine, run)).pieces or news.standing:
+        if not _one_call(engine, run, news) or run.full:
+            break
+    if not news.pieces and not news.standing:
+        consolidating.append(engine, run, news, [], [], news.head, 0)
+    _reword_by_rules(engine, run)
 
-    def _for_model(self, run: Run) -> News:
-        """What is still new."""
-        with self._read(*NEEDED) as connection:
-            head, after = read_tip(connection.cursor())[0], cursor_of(connection, run)
-            run.position = max(run.position, head)
-            news = self._news(connection, run, set())
-            pieces = (
-                self._whole_turns(connection, news.pieces, run.scope.user) if run.over == INTERACTIONS else news.pieces
-            )
-            aside = consolidations.put_aside(connection, run.scope)
-            done = run.again  # of sources that were asked for: those that were in a call
-            pieces = [each for each in pieces if each.id not in aside and each.id not in done]
-            stale = [each for each in news.standing if each.state.id not in run.worded]
-        return News(head, after, pieces, stale)
 
-    def _whole_turns(self, connection: Any, pieces: Sequence[Piece], user: str) -> list[Piece]:
-        """A turn as it was, instead of its sentences."""
-        found: dict[str, Piece] = {}
-        for each in pieces:
-            if each.id not in found:
-                state = load(connection, each.id, "i", user)
-                said = self._spoken_in(connection, state) if state is not None else ""
-                found[each.id] = replace(each, text=said, speaker=USER, part=0)
-        return [each for each in found.values() if each.text]
-
-    def _spoken_in(self, connection: Any, state: Any) -> str:
-        prompt = text_of(connection, event_data(connection, state.prompt_at).prompt)
-        answer = answer_texts(connection, state)["response"]
-        return " ".join(f"{who}: {text}" for who, text in (("user", prompt), ("assistant", answer)) if text)
-
-    @property
-    def _asked_model(self) -> Model:
-        assert self.model is not None  # ``_consolidator`` has seen to that
-        return self.model
-
-    # --- one call ------------------------------------------------------------------------------------------------
-
-    def _one_call(self, run: Run, news: News) -> bool:
-        """Asks about the next few sources; whether to go on."""
-        check_trusted(self, run.told, None)
-        check_outside(self.writer)
-        batch, upto, ranges = self._batch(run, news)
-        request = self._as_set(consolidator.request(batch))
-        try:
-            asked = ask(self._asked_model, request)
-            parsed = answered(asked, consolidator.kinds())
-        except ModelError as error:
-            if not run.dry_run:
-                self._record_model_failure(run, request, error, ranges, news.head)
-            raise
-        run.calls, run.looks = run.calls + 1, False
-        told = self._record_answer(run, news.after, batch, (request, asked, parsed, ranges), upto)
-        if told is None:  # somebody else was faster, or a source was erased meanwhile
-            run.skipped["interrupted"] += 1
-            return run.skipped["interrupted"] < 3
-        for what, id, text, sources in told.told:
-            run.came(what, id, text, sources)
-        run.skipped.update(_skipped(told, parsed.left_over))
-        run.sources += batch.new
-        run.again.update(each.id for each in batch.sources[: batch.new])
-        run.worded.update(each.state.id for each in batch.standing[: batch.stale])
-        run.left = len(news.pieces) - batch.new
-        if run.progress is not None:
-            run.progress(run.sources, run.sources + run.left)
-        return True
-
-    def _batch(self, run: Run, news: News) -> tuple[Batch, int, list[tuple[int, int]]]:
-        """The next sources with the observations that are near them, up to which position that goes, and what is read."""
-        new = _first(news.pieces, run)
-        end = len(new) == len(news.pieces)
-        upto = news.head if end else max(news.after, news.pieces[len(new)].position - 1)
-        stale = news.standing[:STALE_SHOWN]
-        with self._read(*NEEDED) as connection:
-            near = self._nearest(connection, run, new)
-            held = withheld(connection, [each.state for each in near])
-            fresh = [each for each in near if not each.stale and each.live and each.state.id not in held]
-            fresh = fresh[: SHOWN - len(stale)]
-            batch = Batch(list(new), len(new), [*stale, *fresh], len(stale))
-            for number, each in enumerate(stale, 1):
-                batch.of_stale[number] = self._with_sources_of(connection, run, batch, each)
-            streams = [each.id for each in batch.sources] + [each.state.id for each in batch.standing]
-            ranges = joined(consolidations.positions(connection, streams))
-        return batch, upto, list(ranges)
-
-    def _with_sources_of(self, connection: Any, run: Run, batch: Batch, stale: Standing) -> list[int]:
-        """The numbers of some live sources of a stale observation, the newest first; they are shown too."""
-        known = {each.id: number for number, each in enumerate(batch.sources, 1)}
-        numbers: list[int] = []
-        for proof in reversed(stale.live):
-            if proof.source not in known and (piece := self._piece_of(connection, run, proof.source)) is not None:
-                batch.sources.append(piece)
-                known[proof.source] = len(batch.sources)
-            if proof.source in known:
-                numbers.append(known[proof.source])
-            if len(numbers) == OF_EACH:
-                break
-        return numbers
-
-    def _piece_of(self, connection: Any, run: Run, id: str) -> Piece | None:
-        state = load(connection, id, id[0], run.scope.user) if id[0] in "mi" else None
-        if state is None:
-            return None
-        if id[0] == "m":
-            return Piece(id, state.row, state.position, state.valid_from, state.content or "", state.entities)
-        return Piece(id, state.row, state.position, state.time, self._spoken_in(connection, state), (), USER)
-
-    def _nearest(self, connection: Any, run: Run, new: Sequence[Piece]) -> list[Standing]:
-        """The observations of the scope that are nearest to any of these sources by words, best first."""
-        scores: Counter[int] = Counter()
-        for each in new:
-            sought = question.read(each.text)
-            if sought.concepts:
-                found = self._observations_with_words(connection, sought, run.scope, NEAREST)
-                scores.update({row: 1_000_000 // (60 + rank) for rank, row in enumerate(found, 1)})
-        rows = [row for row, _ in sorted(scores.items(), key=lambda each: (-each[1], each[0]))]
-        place = {row: number for number, row in enumerate(rows)}
-        standing = consolidations.standing(connection, run.scope, rows)
-        return sorted(standing, key=lambda each: place[each.state.row])[:NEAREST]
-
-    # --- recording -----------------------------------------------------------------------------------------------
-
-    def _record_answer(
-        self,
-        run: Run,
-        after: int,
-        batch: Batch,
-        call: tuple[ModelRequest, Asked, Parsed, list[tuple[int, int]]],
-        upto: int,
-    ) -> Answered | None:
-        """One append: what the actions came to, how far it went, and the call. None where the sources are still to be done."""
-        request, asked, parsed, ranges = call
-        done: list[Answered] = []
-
-        def body(work: Work) -> str:
-            work.need(*NEEDED)
-            work.project = run.scope.project
-            shown = [each.id for each in batch.sources] + [each.state.id for each in batch.standing]
-            if self._overtaken(work, run, after):
-                taken = [Taken(each.what, "overtaken") for each in parsed.actions]
-            elif consolidator.erased_meanwhile(work, batch):
-                taken = [Taken(each.what, consolidator.ERASED) for each in parsed.actions]
-            else:
-                answer = consolidator.take(work, run.scope, batch, parsed)
-                answer.taken = consolidator.without_findings(work, [*answer.taken, *dropped(parsed)])
-                done.append(answer)
-                skipped = _skipped(answer, parsed.left_over)
-                work.emit(LEDGER_STREAM, completed(run, upto, batch.new, answer.counts, skipped))
-                taken = answer.taken
-            left = parsed.left_over
-            emit_call(work, asked, request, ranges=ranges, shown=shown, actions=taken, left_over=left)
-            if run.dry_run:
-                raise _NothingWritten
-            return LEDGER_STREAM
-
-        with suppress(_NothingWritten):
-            outcome = self.writer.run("consolidate", run.told, body)
-            run.position = max(run.position, outcome.position)
-        return done[0] if done else None
-
-    def _record_model_failure(
-        self, run: Run, request: ModelRequest, error: ModelError, ranges: Sequence[tuple[int, int]], head: int
-    ) -> None:
-        """A failed call and what it was for; the sources are new as before."""
-
-        def body(work: Work) -> str:
-            emit_failed_run(work, run, head, error.kind)
-            emit_failure(work, request, error, model=self._asked_model.name, ranges=ranges)
-            return LEDGER_STREAM
-
-        self.writer.run("consolidate", run.told, body)
-
-    # --- what the model left -------------------------------------------------------------------------------------
-
-    def _reword_by_rules(self, run: Run) -> None:
-        """What the model was asked to word anew and did not, says what one of its live sources says."""
-        with self._read(*NEEDED) as connection:
-            rows = [find_row(connection, id, "o", run.scope.user) or 0 for id in sorted(run.worded)]
-            standing = consolidations.standing(connection, run.scope, rows) if rows else []
-            told = {each.id for each in run.actions} if run.dry_run else set()  # what it worded is in no table then
-            left = [each for each in standing if each.stale and each.live and each.state.id not in told]
-        if not left:
-            return
-        resolving = replace(
-            run,
-            consolidator=GROUPING,
-            limit=None,
-            again=set(),
-            looks=False,
-            only=frozenset(each.state.row for each in left),
+def _for_model(engine: Engine, run: Run) -> News:
+    """What is still new."""
+    with engine.reading(*NEEDED) as connection:
+        head, after = read_tip(connection.cursor())[0], cursor_of(connection, run)
+        run.position = max(run.position, head)
+        news = consolidating.news_of(engine, connection, run, set())
+        pieces = (
+            _whole_turns(engine, connection, news.pieces, run.scope.user) if run.over == INTERACTIONS else news.pieces
         )
-        self._by_rules(resolving)
-        run.position = max(run.position, resolving.position)
+        aside = consolidations.put_aside(connection, run.scope)
+        done = run.again  # of sources that were asked for: those that were in a call
+        pieces = [each for each in pieces if each.id not in aside and each.id not in done]
+        stale = [each for each in news.standing if each.state.id not in run.worded]
+    return News(head, after, pieces, stale)
+
+
+def _whole_turns(engine: Engine, connection: Any, pieces: Sequence[Piece], user: str) -> list[Piece]:
+    """A turn as it was, instead of its sentences."""
+    found: dict[str, Piece] = {}
+    for each in pieces:
+        if each.id not in found:
+            state = load(connection, each.id, "i", user)
+            said = _spoken_in(engine, connection, state) if state is not None else ""
+            found[each.id] = replace(each, text=said, speaker=USER, part=0)
+    return [each for each in found.values() if each.text]
+
+
+def _spoken_in(engine: Engine, connection: Any, state: Any) -> str:
+    prompt = text_of(connection, event_data(connection, state.prompt_at).prompt)
+    answer = answer_texts(connection, state)["response"]
+    return " ".join(f"{who}: {text}" for who, text in (("user", prompt), ("assistant", answer)) if text)
+
+
+def _asked_model(engine: Engine) -> Model:
+    assert engine.model is not None  # ``_consolidator`` has seen to that
+    return engine.model
+
+
+# --- one call ------------------------------------------------------------------------------------------------
+
+
+def _one_call(engine: Engine, run: Run, news: News) -> bool:
+    """Asks about the next few sources; whether to go on."""
+    check_trusted(engine, run.told, None)
+    check_outside(engine.writer)
+    batch, upto, ranges = _batch(engine, run, news)
+    request = door.with_settings(engine, consolidator.request(batch))
+    try:
+        asked = ask(_asked_model(engine), request)
+        parsed = answered(asked, consolidator.kinds())
+    except ModelError as error:
+        if not run.dry_run:
+            _record_model_failure(engine, run, request, error, ranges, news.head)
+        raise
+    run.calls, run.looks = run.calls + 1, False
+    told = _record_answer(engine, run, news.after, batch, (request, asked, parsed, ranges), upto)
+    if told is None:  # somebody else was faster, or a source was erased meanwhile
+        run.skipped["interrupted"] += 1
+        return run.skipped["interrupted"] < 3
+    for what, id, text, sources in told.told:
+        run.came(what, id, text, sources)
+    run.skipped.update(_skipped(told, parsed.left_over))
+    run.sources += batch.new
+    run.again.update(each.id for each in batch.sources[: batch.new])
+    run.worded.update(each.state.id for each in batch.standing[: batch.stale])
+    run.left = len(news.pieces) - batch.new
+    if run.progress is not None:
+        run.progress(run.sources, run.sources + run.left)
+    return True
+
+
+def _batch(engine: Engine, run: Run, news: News) -> tuple[Batch, int, list[tuple[int, int]]]:
+    """The next sources with the observations that are near them, up to which position that goes, and what is read."""
+    new = _first(news.pieces, run)
+    end = len(new) == len(news.pieces)
+    upto = news.head if end else max(news.after, news.pieces[len(new)].position - 1)
+    stale = news.standing[:STALE_SHOWN]
+    with engine.reading(*NEEDED) as connection:
+        near = _nearest(engine, connection, run, new)
+        held = withheld(connection, [each.state for each in near])
+        fresh = [each for each in near if not each.stale and each.live and each.state.id not in held]
+        fresh = fresh[: SHOWN - len(stale)]
+        batch = Batch(list(new), len(new), [*stale, *fresh], len(stale))
+        for number, each in enumerate(stale, 1):
+            batch.of_stale[number] = _with_sources_of(engine, connection, run, batch, each)
+        streams = [each.id for each in batch.sources] + [each.state.id for each in batch.standing]
+        ranges = joined(consolidations.positions(connection, streams))
+    return batch, upto, list(ranges)
+
+
+def _with_sources_of(engine: Engine, connection: Any, run: Run, batch: Batch, stale: Standing) -> list[int]:
+    """The numbers of some live sources of a stale observation, the newest first; they are shown too."""
+    known = {each.id: number for number, each in enumerate(batch.sources, 1)}
+    numbers: list[int] = []
+    for proof in reversed(stale.live):
+        if proof.source not in known and (piece := _piece_of(engine, connection, run, proof.source)) is not None:
+            batch.sources.append(piece)
+            known[proof.source] = len(batch.sources)
+        if proof.source in known:
+            numbers.append(known[proof.source])
+        if len(numbers) == OF_EACH:
+            break
+    return numbers
+
+
+def _piece_of(engine: Engine, connection: Any, run: Run, id: str) -> Piece | None:
+    state = load(connection, id, id[0], run.scope.user) if id[0] in "mi" else None
+    if state is None:
+        return None
+    if id[0] == "m":
+        return Piece(id, state.row, state.position, state.valid_from, state.content or "", state.entities)
+    return Piece(id, state.row, state.position, state.time, _spoken_in(engine, connection, state), (), USER)
+
+
+def _nearest(engine: Engine, connection: Any, run: Run, new: Sequence[Piece]) -> list[Standing]:
+    """The observations of the scope that are nearest to any of these sources by words, best first."""
+    scores: Counter[int] = Counter()
+    for each in new:
+        sought = question.read(each.text)
+        if sought.concepts:
+            found = consolidating.observations_with_words(engine, connection, sought, run.scope, NEAREST)
+            scores.update({row: 1_000_000 // (60 + rank) for rank, row in enumerate(found, 1)})
+    rows = [row for row, _ in sorted(scores.items(), key=lambda each: (-each[1], each[0]))]
+    place = {row: number for number, row in enumerate(rows)}
+    standing = consolidations.standing(connection, run.scope, rows)
+    return sorted(standing, key=lambda each: place[each.state.row])[:NEAREST]
+
+
+# --- recording -----------------------------------------------------------------------------------------------
+
+
+def _record_answer(
+    engine: Engine,
+    run: Run,
+    after: int,
+    batch: Batch,
+    call: tuple[ModelRequest, Asked, Parsed, list[tuple[int, int]]],
+    upto: int,
+) -> Answered | None:
+    """One append: what the actions came to, how far it went, and the call. None where the sources are still to be done."""
+    request, asked, parsed, ranges = call
+    done: list[Answered] = []
+
+    def body(work: Work) -> str:
+        work.need(*NEEDED)
+        work.project = run.scope.project
+        shown = [each.id for each in batch.sources] + [each.state.id for each in batch.standing]
+        if consolidating.overtaken(engine, work, run, after):
+            taken = [Taken(each.what, "overtaken") for each in parsed.actions]
+        elif consolidator.erased_meanwhile(work, batch):
+            taken = [Taken(each.what, consolidator.ERASED) for each in parsed.actions]
+        else:
+            answer = consolidator.take(work, run.scope, batch, parsed)
+            answer.taken = consolidator.without_findings(work, [*answer.taken, *dropped(parsed)])
+            done.append(answer)
+            skipped = _skipped(answer, parsed.left_over)
+            work.emit(LEDGER_STREAM, completed(run, upto, batch.new, answer.counts, skipped))
+            taken = answer.taken
+        left = parsed.left_over
+        emit_call(work, asked, request, ranges=ranges, shown=shown, actions=taken, left_over=left)
+        if run.dry_run:
+            raise _NothingWritten
+        return LEDGER_STREAM
+
+    with suppress(_NothingWritten):
+        outcome = engine.writer.run("consolidate", run.told, body)
+        run.position = max(run.position, outcome.position)
+    return done[0] if done else None
+
+
+def _record_model_failure(
+    engine: Engine, run: Run, request: ModelRequest, error: ModelError, ranges: Sequence[tuple[int, int]], head: int
+) -> None:
+    """A failed call and what it was for; the sources are new as before."""
+
+    def body(work: Work) -> str:
+        emit_failed_run(work, run, head, error.kind)
+        emit_failure(work, request, error, model=_asked_model(engine).name, ranges=ranges)
+        return LEDGER_STREAM
+
+    engine.writer.run("consolidate", run.told, body)
+
+
+# --- what the model left -------------------------------------------------------------------------------------
+
+
+def _reword_by_rules(engine: Engine, run: Run) -> None:
+    """What the model was asked to word anew and did not, says what one of its live sources says."""
+    with engine.reading(*NEEDED) as connection:
+        rows = [find_row(connection, id, "o", run.scope.user) or 0 for id in sorted(run.worded)]
+        standing = consolidations.standing(connection, run.scope, rows) if rows else []
+        told = {each.id for each in run.actions} if run.dry_run else set()  # what it worded is in no table then
+        left = [each for each in standing if each.stale and each.live and each.state.id not in told]
+    if not left:
+        return
+    resolving = replace(
+        run,
+        consolidator=GROUPING,
+        limit=None,
+        again=set(),
+        looks=False,
+        only=frozenset(each.state.row for each in left),
+    )
+    consolidating.by_rules(engine, resolving)
+    run.position = max(run.position, resolving.position)
 
 
 def _first(pieces: Sequence[Piece], run: Run) -> Sequence[Piece]:

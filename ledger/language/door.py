@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from ledger.engine.answer import Answer, answer_of
-from ledger.engine.reads import PAGED, Reads
+from ledger.engine.engine import Engine
+from ledger.engine.reads import PAGED
 from ledger.engine.snapshot import LIST_LIMIT, listed
 from ledger.language.naming import as_model
 from ledger.language.port import Model, ModelRequest
@@ -43,36 +44,28 @@ class ModelCall(Answer, frozen=True, kw_only=True):
     in_effect: bool
 
 
-class ModelReads(Reads):
-    """What can be asked about the calls, of a moment too."""
-
-    def model_calls(
-        self,
-        *,
-        user: str | None = None,
-        purpose: str | None = None,
-        limit: int = LIST_LIMIT,
-        before: int | None = None,
-    ) -> list[ModelCall]:
-        """The calls of language models for a user, newest first; ``purpose`` is one ("extraction", "summary", …). At most
-        500. A call that failed is among them, and so is one whose command was undone."""
-        with self._read("model_calls", "projects") as connection:
-            found = calls.listing(connection, self._user(user), purpose or None, listed(limit, PAGED), before)
-            names = projects.names(connection, (each for call in found for each in (call.project, call.session)))
-            return [_shown(each, names) for each in found]
+def model_calls(
+    engine: Engine,
+    user: str,
+    *,
+    purpose: str | None = None,
+    limit: int = LIST_LIMIT,
+    before: int | None = None,
+) -> list[ModelCall]:
+    """The calls of language models for a user, newest first; ``purpose`` is one ("extraction", "summary", …). At most
+    500. A call that failed is among them, and so is one whose command was undone."""
+    with engine.reading("model_calls", "projects") as connection:
+        found = calls.listing(connection, user, purpose or None, listed(limit, PAGED), before)
+        names = projects.names(connection, (each for call in found for each in (call.project, call.session)))
+        return [_shown(each, names) for each in found]
 
 
-class Language(ModelReads):
-    """Asking the model that the ledger was opened with."""
+def meant_model(engine: Engine, given: Any) -> Model | None:
+    return engine.model if given is None else as_model(given, engine.settings)
 
-    model: Model | None = None
-    settings: Settings | None = None
 
-    def _meant_model(self, given: Any) -> Model | None:
-        return self.model if given is None else as_model(given, self.settings)
-
-    def _as_set(self, request: ModelRequest) -> ModelRequest:
-        return as_set(request, self.settings)
+def with_settings(engine: Engine, request: ModelRequest) -> ModelRequest:
+    return as_set(request, engine.settings)
 
 
 def as_set(request: ModelRequest, settings: Settings | None) -> ModelRequest:

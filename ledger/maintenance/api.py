@@ -9,6 +9,7 @@ from ledger import answers
 from ledger.engine.paging import LIMIT, page
 from ledger.engine.scope import Area, callback
 from ledger.engine.who import By
+from ledger.maintenance import backing_up, care, doctor, rebuilding, transfer
 from ledger.store.sqlite_files import StrPath
 from ledger.types import Page
 
@@ -23,7 +24,7 @@ class MaintenanceRead(Area):
 
     def stats(self) -> answers.Stats:
         """Return counts of this user, sizes of the file in bytes, and where each projection stands."""
-        return self._core.stats(user=self._scope.user)
+        return care.stats(self._core, self._scope.user)
 
 
 class Maintenance(MaintenanceRead):
@@ -36,7 +37,7 @@ class Maintenance(MaintenanceRead):
         """List the users that have events in this file, by name."""
 
         def fetch(count: int, start: str | None) -> list[str]:
-            return self._core._users(count, start)
+            return care.users(self._core, count, start)
 
         return page("users", {}, limit, after, fetch, str)
 
@@ -46,7 +47,7 @@ class Maintenance(MaintenanceRead):
         Args:
             progress: Called with (steps done, steps).
         """
-        return self._core.doctor(progress=callback(progress))
+        return doctor.doctor(self._core, progress=callback(progress))
 
     def rebuild(self, name: str | None = None, *, progress: Progress | None = None) -> answers.RebuildReport:
         """Compute every projection again from the log and switch to them, which is recorded; others go on meanwhile.
@@ -60,7 +61,7 @@ class Maintenance(MaintenanceRead):
             ConflictError: Another rebuild runs, or this is inside a batch.
             StorageError: The log is damaged.
         """
-        return self._core.rebuild(name, progress=callback(progress), by=cast(By, self._scope.by({})))
+        return rebuilding.rebuild(self._core, name, progress=callback(progress), by=cast(By, self._scope.by({})))
 
     def backup(self, path: StrPath, *, progress: Progress | None = None) -> answers.BackupReport:
         """Write a checked copy of the whole file while others go on reading and writing.
@@ -69,7 +70,7 @@ class Maintenance(MaintenanceRead):
             path: Where nothing is yet. The copy holds every text and the ledger's secret.
             progress: Called with (bytes written, bytes about).
         """
-        return self._core.backup(path, progress=callback(progress))
+        return backing_up.backup(self._core, path, progress=callback(progress))
 
     def export_log(self, path: StrPath, *, progress: Progress | None = None) -> answers.ExportReport:
         """Write every event as a line of JSON, for ``Ledger.import_log``.
@@ -78,4 +79,4 @@ class Maintenance(MaintenanceRead):
             path: Where nothing is yet. The file holds every text and the ledger's secret.
             progress: Called with (events written, events).
         """
-        return self._core.export_file(path, progress=callback(progress))
+        return transfer.export_file(self._core, path, progress=callback(progress))

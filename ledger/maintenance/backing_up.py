@@ -12,9 +12,12 @@ from typing import Any
 from ledger import answers
 from ledger.domain.errors import ConflictError, NewerFormatError, NotFoundError, StorageError
 from ledger.domain.events import LedgerCreated
+from ledger.engine.engine import Engine
 from ledger.engine.log_reading import read_event
+from ledger.erasure import erasing
+from ledger.maintenance import care, rebuilding
 from ledger.maintenance.copying import check_log, copy_log, free_place, in_the_making, make_empty, remove
-from ledger.maintenance.rebuilding import OF_PROJECTIONS, Rebuilding, damages, tables_fit
+from ledger.maintenance.rebuilding import OF_PROJECTIONS, damages, tables_fit
 from ledger.proof.verifying import verify
 from ledger.store.event_store import EventStore
 from ledger.store.sqlite_files import FORMAT, StrPath, path_name, typed
@@ -27,146 +30,145 @@ Progress = Callable[[int, int], None]
 STEPS = 200_000  # of SQLite's machine between two looks at how far a copy has come
 
 
-class BackingUp(Rebuilding):
-    """The copies of the library door."""
+def backup(engine: Engine, path: StrPath, *, progress: Progress | None = None) -> answers.BackupReport:
+    """Writes a consistent copy of the whole file to a path where nothing is, while others go on reading and writing.
 
-    def backup(self, path: StrPath, *, progress: Progress | None = None) -> answers.BackupReport:
-        """Writes a consistent copy of the whole file to a path where nothing is, while others go on reading and writing.
+    The copy has mode 0600, is checked from its first event to its last, and is in its place complete or not at all.
+    It holds every text and the ledger's secret, and may itself be opened, best with ``readonly=True``. ``progress``
+    is called with (bytes written, bytes about). ``RejectedError`` where something is, ``StorageError`` when the disk is
+    full or the log is damaged.
+    """
+    if engine.writer.batching:
+        raise ConflictError("maintenance.backup() cannot run inside a batch; leave the batch first")
+    started = time.monotonic()
+    place = free_place(path, "a backup")
+    try:
+        position, head = _back_up(engine, place, progress)
+    except StorageError as error:
+        if not damages(error):
+            raise
+        rebuilding.check_whole_log(engine)  # a damaged log is named, with the position
+        raise StorageError(
+            "the projections are damaged, so that the file cannot be copied: rebuild() makes them again from the log, "
+            "which is sound"
+        ) from error
+    return answers.BackupReport(
+        path=place,
+        events=position,
+        head=head.hex(),
+        size_bytes=os.stat(place).st_size,
+        seconds=time.monotonic() - started,
+    )
 
-        The copy has mode 0600, is checked from its first event to its last, and is in its place complete or not at all.
-        It holds every text and the ledger's secret, and may itself be opened, best with ``readonly=True``. ``progress``
-        is called with (bytes written, bytes about). ``RejectedError`` where something is, ``StorageError`` when the disk is
-        full or the log is damaged.
-        """
-        if self.writer.batching:
-            raise ConflictError("maintenance.backup() cannot run inside a batch; leave the batch first")
-        started = time.monotonic()
-        place = free_place(path, "a backup")
-        try:
-            position, head = self._back_up(place, progress)
-        except StorageError as error:
-            if not damages(error):
-                raise
-            self._check_log()  # a damaged log is named, with the position
-            raise StorageError(
-                "the projections are damaged, so that the file cannot be copied: rebuild() makes them again from the log, "
-                "which is sound"
-            ) from error
-        return answers.BackupReport(
-            path=place,
-            events=position,
-            head=head.hex(),
-            size_bytes=os.stat(place).st_size,
-            seconds=time.monotonic() - started,
+
+def _back_up(engine: Engine, place: str, progress: Progress | None) -> tuple[int, bytes]:
+    with in_the_making(place, "a backup") as part:
+        with engine.store.lent() as live:
+            copy_file(live, part, progress)
+        position, head = _tidy(part)
+        row = engine.store.row(position)
+        if row is None or row.head != head:
+            raise StorageError(f"the backup has another head at position {position} than the ledger; nothing was kept")
+    return position, head
+
+
+def recover(
+    backup: StrPath, path: StrPath, *, certificates: Sequence[str] = (), progress: Progress | None = None
+) -> answers.RecoverReport:
+    """Makes a ledger at a path where nothing is from a backup: the same id, events, digests and head.
+
+    The whole log is verified, every projection folded again and compared with what the backup held, and erasures
+    that came after the backup are done again by their ``certificates``. It is in its place when all that went well, and
+    not at all otherwise: ``StorageError`` names the first position that is wrong, ``RejectedError`` says what is in the way.
+    It ends before an event that this product does not know and no upgrade before it explains: ``cut_before`` is its
+    position. ``progress`` is called with (events copied, events in the backup).
+    """
+    started, given = time.monotonic(), os.path.abspath(path_name(backup))
+    if not os.path.lexists(given):
+        raise NotFoundError(f"there is no backup at {given}")
+    if os.path.isfile(given) and not os.path.getsize(given) and not os.path.exists(f"{given}-wal"):
+        raise StorageError(f"the backup at {given} was cut short: it is empty")
+    place = free_place(path, "a recovery")
+    with in_the_making(place, "a recovery") as part:
+        with closing(EventStore.open(given, readonly=True, create=False)) as source:
+            with source.snapshot() as connection:
+                _check_layout(connection, given)
+                with closing(EventStore.open(part)) as target:
+                    copied = copy_log(connection, target, progress)
+                (last,) = connection.execute("SELECT max(position) FROM events").fetchone()
+                held = _held(connection) if copied == last else None
+            ledger = cls._opened(part, source, certificates=bool(certificates))
+        with ledger:
+            report = _recovered(ledger, held, None if copied == last else copied + 1, certificates)
+    return answers.RecoverReport(path=place, seconds=time.monotonic() - started, **report)
+
+
+def _opened(part: str, source: EventStore, *, certificates: bool) -> Any:
+    """The new ledger with its projections folded.
+
+    Where the log needs a newer writer, the whole of the backup with what that folded, to be read only.
+    """
+    door: Any = cls
+    try:
+        return door.open(part)
+    except NewerFormatError:
+        if certificates:
+            raise
+        remove(part)
+        with source.lent() as connection:
+            copy_file(connection, part, None)
+        _tidy(part)
+        return door.open(part, readonly=True)
+
+
+def _recovered(
+    engine: Engine, held: dict[str, str] | None, cut_before: int | None, certificates: Sequence[str]
+) -> dict[str, Any]:
+    """Compares what was folded with what the backup held, and erases again; what the report says."""
+    _check(engine)
+    suspended, readonly = care.suspended(engine), engine.store.readonly
+    differing: tuple[str, ...] = ()
+    if held is not None and not suspended and not readonly:
+        with engine.store.snapshot() as connection:
+            now = _digests(connection, engine.writer.secret)
+        differing = tuple(sorted(name for name in held if held[name] != now[name]))
+    erased = _erase_again(engine, certificates)
+    return {
+        "events": engine.store.head()[0],
+        "head": engine.store.head()[1].hex(),
+        "digest": engine.digest(),
+        "rebuilt": ()
+        if readonly
+        else tuple(sorted({each.name for each in projections(engine.writer.secret)} - suspended)),
+        "suspended": tuple(sorted(suspended)),
+        "compared": held is not None and not suspended and not readonly,
+        "differing": differing,
+        "certificates": erased,
+        "cut_before": cut_before,
+        "ok": not suspended and not differing and cut_before is None,
+    }
+
+
+def _erase_again(engine: Engine, certificates: Sequence[str]) -> int:
+    """What was erased after the backup was made, and what the backup had not erased to the end; how many acts."""
+    door: Any = engine  # its part that erases stands beside this one
+    done: int = erasing.apply_certificates(door, certificates) if certificates else 0
+    left = [] if engine.store.readonly else [each for each in erasing.reports(door)[::-1] if each.state != "completed"]
+    if left:
+        raise StorageError(
+            f"a text that was erased at position {left[0].position} may still be in what was recovered, so nothing was"
+            f" kept: {left[0].why}"
         )
+    return done
 
-    def _back_up(self, place: str, progress: Progress | None) -> tuple[int, bytes]:
-        with in_the_making(place, "a backup") as part:
-            with self.store.lent() as live:
-                copy_file(live, part, progress)
-            position, head = _tidy(part)
-            row = self.store.row(position)
-            if row is None or row.head != head:
-                raise StorageError(
-                    f"the backup has another head at position {position} than the ledger; nothing was kept"
-                )
-        return position, head
 
-    @classmethod
-    def recover(
-        cls, backup: StrPath, path: StrPath, *, certificates: Sequence[str] = (), progress: Progress | None = None
-    ) -> answers.RecoverReport:
-        """Makes a ledger at a path where nothing is from a backup: the same id, events, digests and head.
-
-        The whole log is verified, every projection folded again and compared with what the backup held, and erasures
-        that came after the backup are done again by their ``certificates``. It is in its place when all that went well, and
-        not at all otherwise: ``StorageError`` names the first position that is wrong, ``RejectedError`` says what is in the way.
-        It ends before an event that this product does not know and no upgrade before it explains: ``cut_before`` is its
-        position. ``progress`` is called with (events copied, events in the backup).
-        """
-        started, given = time.monotonic(), os.path.abspath(path_name(backup))
-        if not os.path.lexists(given):
-            raise NotFoundError(f"there is no backup at {given}")
-        if os.path.isfile(given) and not os.path.getsize(given) and not os.path.exists(f"{given}-wal"):
-            raise StorageError(f"the backup at {given} was cut short: it is empty")
-        place = free_place(path, "a recovery")
-        with in_the_making(place, "a recovery") as part:
-            with closing(EventStore.open(given, readonly=True, create=False)) as source:
-                with source.snapshot() as connection:
-                    _check_layout(connection, given)
-                    with closing(EventStore.open(part)) as target:
-                        copied = copy_log(connection, target, progress)
-                    (last,) = connection.execute("SELECT max(position) FROM events").fetchone()
-                    held = _held(connection) if copied == last else None
-                ledger = cls._opened(part, source, certificates=bool(certificates))
-            with ledger:
-                report = ledger._recovered(held, None if copied == last else copied + 1, certificates)
-        return answers.RecoverReport(path=place, seconds=time.monotonic() - started, **report)
-
-    @classmethod
-    def _opened(cls, part: str, source: EventStore, *, certificates: bool) -> Any:
-        """The new ledger with its projections folded.
-
-        Where the log needs a newer writer, the whole of the backup with what that folded, to be read only.
-        """
-        door: Any = cls
-        try:
-            return door.open(part)
-        except NewerFormatError:
-            if certificates:
-                raise
-            remove(part)
-            with source.lent() as connection:
-                copy_file(connection, part, None)
-            _tidy(part)
-            return door.open(part, readonly=True)
-
-    def _recovered(
-        self, held: dict[str, str] | None, cut_before: int | None, certificates: Sequence[str]
-    ) -> dict[str, Any]:
-        """Compares what was folded with what the backup held, and erases again; what the report says."""
-        self._check()
-        suspended, readonly = self._suspended(), self.store.readonly
-        differing: tuple[str, ...] = ()
-        if held is not None and not suspended and not readonly:
-            with self.store.snapshot() as connection:
-                now = _digests(connection, self.writer.secret)
-            differing = tuple(sorted(name for name in held if held[name] != now[name]))
-        erased = self._erase_again(certificates)
-        return {
-            "events": self.store.head()[0],
-            "head": self.store.head()[1].hex(),
-            "digest": self.digest(),
-            "rebuilt": ()
-            if readonly
-            else tuple(sorted({each.name for each in projections(self.writer.secret)} - suspended)),
-            "suspended": tuple(sorted(suspended)),
-            "compared": held is not None and not suspended and not readonly,
-            "differing": differing,
-            "certificates": erased,
-            "cut_before": cut_before,
-            "ok": not suspended and not differing and cut_before is None,
-        }
-
-    def _erase_again(self, certificates: Sequence[str]) -> int:
-        """What was erased after the backup was made, and what the backup had not erased to the end; how many acts."""
-        door: Any = self  # its part that erases stands beside this one
-        done: int = door._apply_certificates(certificates) if certificates else 0
-        left = [] if self.store.readonly else [each for each in door.erasures()[::-1] if each.state != "completed"]
-        if left:
-            raise StorageError(
-                f"a text that was erased at position {left[0].position} may still be in what was recovered, so nothing was"
-                f" kept: {left[0].why}"
-            )
-        return done
-
-    def _check(self) -> None:
-        """The whole log as it is in the new file, and the file itself; ``StorageError`` for the first that is wrong."""
-        with self.store.snapshot() as connection:
-            report = verify(connection, self.store.path, full=True, folded=False)
-        wrong = next((each for each in report.problems if not OF_PROJECTIONS(each)), None)
-        if wrong is not None:
-            raise StorageError(f"the log is damaged: {wrong}")
+def _check(engine: Engine) -> None:
+    """The whole log as it is in the new file, and the file itself; ``StorageError`` for the first that is wrong."""
+    with engine.store.snapshot() as connection:
+        report = verify(connection, engine.store.path, full=True, folded=False)
+    wrong = next((each for each in report.problems if not OF_PROJECTIONS(each)), None)
+    if wrong is not None:
+        raise StorageError(f"the log is damaged: {wrong}")
 
 
 # --- the copy --------------------------------------------------------------------------------------------------------

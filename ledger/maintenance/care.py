@@ -12,9 +12,9 @@ from typing import Any
 from ledger import answers
 from ledger.domain.errors import ConflictError, RejectedError
 from ledger.domain.events import FORMAT, LEDGER_STREAM, ProjectionsRebuilt, ProjectionSuspended
+from ledger.engine.engine import Engine
 from ledger.engine.log_reading import Reading
-from ledger.engine.reads import Reads
-from ledger.engine.who import By, who
+from ledger.engine.who import By
 from ledger.engine.work import Who, Work
 from ledger.store.recorders import read_tip
 from projections.core import projector, shadow
@@ -27,127 +27,115 @@ Progress = Callable[[int, int], None]
 _log = logging.getLogger(__name__)
 
 
-class Numbers(Reads):
-    """How much there is, and where it stands."""
+def users(engine: Engine, limit: int, after: str | None) -> list[str]:
+    """The users that have events, by name."""
+    where = "user IS NOT NULL" if after is None else "user > ?"
+    sql = f"SELECT DISTINCT user FROM audit WHERE {where} ORDER BY user LIMIT ?"
+    with engine.reading("audit") as connection:
+        return [user for (user,) in connection.execute(sql, (*(() if after is None else (after,)), limit))]
 
-    def _users(self, limit: int, after: str | None) -> list[str]:
-        """The users that have events, by name."""
-        where = "user IS NOT NULL" if after is None else "user > ?"
-        sql = f"SELECT DISTINCT user FROM audit WHERE {where} ORDER BY user LIMIT ?"
-        with self._read("audit") as connection:
-            return [user for (user,) in connection.execute(sql, (*(() if after is None else (after,)), limit))]
 
-    def stats(self, *, user: str | None = None) -> answers.Stats:
-        """Counts, sizes in bytes, and where each projection stands."""
-        owner = self._user(user)
-        with self._read() as connection:
-            pending = {
-                work: len(interactions.pending(connection, work, limit=10_000))
-                for work in ("reinforcement", "extraction")
-            }
-            columns = answers.ProjectionStatus.__struct_fields__
-            sql = (
-                "SELECT p.name, p.version, coalesce(p.suspended_at - 1, c.position), p.suspended_at, p.error"
-                " FROM projections p, checkpoint c ORDER BY p.name"
-            )
-            standing = [
-                answers.ProjectionStatus(**dict(zip(columns, row, strict=True))) for row in connection.execute(sql)
-            ]
-            counts, turns = memories.counts(connection, owner), interactions.count(connection, owner)
-            known, papers = len(projects.listing(connection, owner)), documents.counts(connection, owner)
-            made = vectors.counts(connection)
-            said, noticed = sessions.counts(connection, owner), observations.counts(connection, owner)
-            position, head = read_tip(connection.cursor())
-        return answers.Stats(
-            ledger_id=self.created.ledger_id,
-            position=position,
-            head=head.hex(),
-            format=FORMAT,
-            memories=counts,
-            interactions=turns,
-            projects=known,
-            documents=papers,
-            observations=noticed,
-            sessions=said[0],
-            messages=said[1],
-            summaries=said[2],
-            pending=pending,
-            projections=tuple(standing),
-            size_bytes=_size(self.store.path),
-            wal_bytes=_size(self.store.path + "-wal"),
-            sqlite_version=sqlite3.sqlite_version,
-            vectors=made,
+def stats(engine: Engine, user: str) -> answers.Stats:
+    """Counts, sizes in bytes, and where each projection stands."""
+    with engine.reading() as connection:
+        pending = {
+            work: len(interactions.pending(connection, work, limit=10_000)) for work in ("reinforcement", "extraction")
+        }
+        columns = answers.ProjectionStatus.__struct_fields__
+        sql = (
+            "SELECT p.name, p.version, coalesce(p.suspended_at - 1, c.position), p.suspended_at, p.error"
+            " FROM projections p, checkpoint c ORDER BY p.name"
         )
+        standing = [answers.ProjectionStatus(**dict(zip(columns, row, strict=True))) for row in connection.execute(sql)]
+        counts, turns = memories.counts(connection, user), interactions.count(connection, user)
+        known, papers = len(projects.listing(connection, user)), documents.counts(connection, user)
+        made = vectors.counts(connection)
+        said, noticed = sessions.counts(connection, user), observations.counts(connection, user)
+        position, head = read_tip(connection.cursor())
+    return answers.Stats(
+        ledger_id=engine.created.ledger_id,
+        position=position,
+        head=head.hex(),
+        format=FORMAT,
+        memories=counts,
+        interactions=turns,
+        projects=known,
+        documents=papers,
+        observations=noticed,
+        sessions=said[0],
+        messages=said[1],
+        summaries=said[2],
+        pending=pending,
+        projections=tuple(standing),
+        size_bytes=_size(engine.store.path),
+        wal_bytes=_size(engine.store.path + "-wal"),
+        sqlite_version=sqlite3.sqlite_version,
+        vectors=made,
+    )
 
 
-class Care(Numbers):
-    """What keeps a ledger well."""
+def fold_again(
+    engine: Engine, name: str | None = None, *, progress: Progress | None = None, by: By | None = None
+) -> answers.RebuildReport:
+    """Folds every projection again from the log, beside the live tables, and switches; others go on meanwhile.
 
-    def rebuild(
-        self, name: str | None = None, *, progress: Progress | None = None, by: By | None = None
-    ) -> answers.RebuildReport:
-        """Folds every projection again from the log, beside the live tables, and switches; others go on meanwhile.
+    With ``name`` only that projection and those that read its rows are switched.
 
-        With ``name`` only that projection and those that read its rows are switched.
+    ``progress`` is called with (events folded, events in the log). ``ConflictError`` while another rebuild runs. What was
+    suspended and folds now is resumed; what does not fold is suspended. ``by`` says who asked for it, which is then recorded;
+    what the ledger does by itself on opening is not.
+    """
+    if engine.writer.batching:
+        raise ConflictError("maintenance.rebuild() cannot run inside a batch; leave the batch first")
+    if name is not None and name not in projector.names():
+        raise RejectedError(f"no projection is called {name!r:.60}; there are: {', '.join(sorted(projector.names()))}")
+    started = time.monotonic()
+    suspended_before = suspended(engine)
+    only = projector.read_by(name) if name is not None else frozenset[str]()
+    work = Rebuild(engine.store, engine.writer.secret, engine.created.ledger_id, Reading, progress, only)
+    events, digest = work.run(
+        lambda transaction, fold: _switched(engine, transaction, fold, work.names, suspended_before, by)
+    )
+    suspended, names = tuple(sorted(suspended(engine))), tuple(sorted(work.names))
+    seconds = time.monotonic() - started
+    _log.info("rebuilt from %d events in %.1f s; suspended: %s", events, seconds, ", ".join(suspended) or "none")
+    return answers.RebuildReport(events=events, seconds=seconds, digest=digest, suspended=suspended, projections=names)
 
-        ``progress`` is called with (events folded, events in the log). ``ConflictError`` while another rebuild runs. What was
-        suspended and folds now is resumed; what does not fold is suspended. ``by`` says who asked for it, which is then recorded;
-        what the ledger does by itself on opening is not.
-        """
-        if self.writer.batching:
-            raise ConflictError("maintenance.rebuild() cannot run inside a batch; leave the batch first")
-        if name is not None and name not in projector.names():
-            raise RejectedError(
-                f"no projection is called {name!r:.60}; there are: {', '.join(sorted(projector.names()))}"
-            )
-        started = time.monotonic()
-        suspended_before = self._suspended()
-        only = projector.read_by(name) if name is not None else frozenset[str]()
-        work = Rebuild(self.store, self.writer.secret, self.created.ledger_id, Reading, progress, only)
-        events, digest = work.run(
-            lambda transaction, fold: self._switched(transaction, fold, work.names, suspended_before, by)
-        )
-        suspended, names = tuple(sorted(self._suspended())), tuple(sorted(work.names))
-        seconds = time.monotonic() - started
-        _log.info("rebuilt from %d events in %.1f s; suspended: %s", events, seconds, ", ".join(suspended) or "none")
-        return answers.RebuildReport(
-            events=events, seconds=seconds, digest=digest, suspended=suspended, projections=names
-        )
 
-    def _suspended(self) -> set[str]:
-        with self.store.snapshot() as connection:
-            try:
-                rows = connection.execute("SELECT name FROM projections WHERE suspended_at IS NOT NULL").fetchall()
-            except sqlite3.OperationalError:
-                return set()
-        return {name for (name,) in rows}
+def suspended(engine: Engine) -> set[str]:
+    with engine.store.snapshot() as connection:
+        try:
+            rows = connection.execute("SELECT name FROM projections WHERE suspended_at IS NOT NULL").fetchall()
+        except sqlite3.OperationalError:
+            return set()
+    return {name for (name,) in rows}
 
-    def _switched(
-        self, transaction: Any, fold: Projector, names: frozenset[str], suspended_before: set[str], by: By | None
-    ) -> None:
-        """In the transaction of the switch: the writer starts again; what was suspended or resumed is recorded, and by whom."""
-        writer, upto = self.writer, int(transaction.position)
-        transaction.changed = True  # the tables are other ones
-        writer.attend(transaction)
-        work = Work(writer, transaction, "maintenance.rebuild", Who(actor="ledger"), writer.now())
-        for name in sorted((suspended_before & names) - fold.suspended):
-            work.emit(LEDGER_STREAM, resumed(name))
-        for name, at, error in fold.poisoned:
-            if name in names - suspended_before:
-                work.emit(LEDGER_STREAM, ProjectionSuspended(name, at, error))
-        if work.emitted:
-            writer.append(work)
-        if by is not None:
-            work = Work(writer, transaction, "maintenance.rebuild", who(self.default, by), writer.now())
-            work.emit(
-                LEDGER_STREAM, ProjectionsRebuilt(upto, () if len(names) == len(fold.all) else tuple(sorted(names)))
-            )
-            writer.append(work)
 
-    def _fold_privately(self) -> None:
-        """The projections of a file that cannot be written, folded into tables of this connection alone."""
-        with self.store.private() as connection:
-            fold_apart(connection, self.writer.secret, self.created.ledger_id)
+def _switched(
+    engine: Engine, transaction: Any, fold: Projector, names: frozenset[str], suspended_before: set[str], by: By | None
+) -> None:
+    """In the transaction of the switch: the writer starts again; what was suspended or resumed is recorded, and by whom."""
+    writer, upto = engine.writer, int(transaction.position)
+    transaction.changed = True  # the tables are other ones
+    writer.attend(transaction)
+    work = Work(writer, transaction, "maintenance.rebuild", Who(actor="ledger"), writer.now())
+    for name in sorted((suspended_before & names) - fold.suspended):
+        work.emit(LEDGER_STREAM, resumed(name))
+    for name, at, error in fold.poisoned:
+        if name in names - suspended_before:
+            work.emit(LEDGER_STREAM, ProjectionSuspended(name, at, error))
+    if work.emitted:
+        writer.append(work)
+    if by is not None:
+        work = Work(writer, transaction, "maintenance.rebuild", asker, writer.now())
+        work.emit(LEDGER_STREAM, ProjectionsRebuilt(upto, () if len(names) == len(fold.all) else tuple(sorted(names))))
+        writer.append(work)
+
+
+def _fold_privately(engine: Engine) -> None:
+    """The projections of a file that cannot be written, folded into tables of this connection alone."""
+    with engine.store.private() as connection:
+        fold_apart(connection, engine.writer.secret, engine.created.ledger_id)
 
 
 def fold_apart(connection: sqlite3.Connection, secret: bytes, ledger_id: str) -> None:

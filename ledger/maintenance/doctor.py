@@ -16,8 +16,8 @@ from datetime import UTC, datetime, timedelta
 from ledger import answers
 from ledger.domain.errors import ConflictError, LedgerError, NotFoundError
 from ledger.domain.events import TYPES
+from ledger.engine.engine import Engine
 from ledger.engine.log_reading import READER, WRITER, last_upgrade, least, read_event
-from ledger.engine.reads import Reads
 from ledger.engine.work import now
 from ledger.maintenance.rebuilding import OF_PAGES, OF_PROJECTIONS
 from ledger.proof.verifying import verify
@@ -51,22 +51,14 @@ RECOVER = (
 REBUILD = "rebuild makes the projections again from the log, which is sound"
 
 
-class Doctoring(Reads):
-    """The doctor of the library door."""
+def doctor(engine: Engine, *, progress: Progress | None = None) -> answers.DoctorReport:
+    """Looks at everything that may be wrong with this ledger, and says what to do about it; changes nothing.
 
-    def doctor(self, *, progress: Progress | None = None) -> answers.DoctorReport:
-        """Looks at everything that may be wrong with this ledger, and says what to do about it; changes nothing.
-
-        ``progress`` is called with (steps done, steps).
-        """
-        if self.writer.batching:
-            raise ConflictError("maintenance.doctor() cannot run inside a batch; leave the batch first")
-        return examine(self.store.path, progress=progress)
-
-    @classmethod
-    def examine(cls, path: StrPath, *, progress: Progress | None = None) -> answers.DoctorReport:
-        """The same for a file that may not open as a ledger any more; ``NotFoundError`` where there is none."""
-        return examine(path, progress=progress)
+    ``progress`` is called with (steps done, steps).
+    """
+    if engine.writer.batching:
+        raise ConflictError("maintenance.doctor() cannot run inside a batch; leave the batch first")
+    return examine(engine.store.path, progress=progress)
 
 
 def examine(path: StrPath, *, progress: Progress | None = None) -> answers.DoctorReport:

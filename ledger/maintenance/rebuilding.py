@@ -15,10 +15,12 @@ from typing import Any
 from ledger import answers
 from ledger.domain.errors import ConflictError, DamagedError, LedgerError, StorageError
 from ledger.domain.events import LEDGER_STREAM, ProjectionsRebuilt
+from ledger.engine.engine import Engine
 from ledger.engine.log_reading import check_tables
 from ledger.engine.who import By, who
 from ledger.engine.work import Work
-from ledger.maintenance.care import Care, Progress
+from ledger.maintenance import care
+from ledger.maintenance.care import Progress
 from ledger.maintenance.copying import check_log, copy_log, in_the_making
 from ledger.proof.schema_check import has_changed, misshapen
 from ledger.store.event_store import EventStore
@@ -52,106 +54,106 @@ def _code(error: BaseException) -> int:
     return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
 
 
-class Rebuilding(Care):
-    """The one repair of the projections."""
+def rebuild(
+    engine: Engine, name: str | None = None, *, progress: Progress | None = None, by: By | None = None
+) -> answers.RebuildReport:
+    """Folds every projection again from the log, beside the live tables, and switches; others go on meanwhile.
 
-    def rebuild(
-        self, name: str | None = None, *, progress: Progress | None = None, by: By | None = None
-    ) -> answers.RebuildReport:
-        """Folds every projection again from the log, beside the live tables, and switches; others go on meanwhile.
-
-        ``progress`` is called with (events folded, events in the log). ``ConflictError`` while another rebuild runs. What was
-        suspended and folds now is resumed; what does not fold is suspended. Where damaged pages are in the way or left, the whole
-        file is made anew from its log, if that is sound; ``StorageError`` if it is not.
-        """
-        started, recorded = time.monotonic(), by is None
-        try:
-            report = super().rebuild(name, progress=progress, by=by)
-            recorded = True
-            if self._is_sound():
-                return report
-        except StorageError as error:
-            if not damages(error):
-                raise
-        self._check_log()
-        self._replace()
-        if not recorded:
-            self.writer.run("maintenance.rebuild", who(self.default, by or By()), self._rebuilt)
-        events, suspended = self.store.head()[0], tuple(sorted(self._suspended()))
-        return answers.RebuildReport(
-            events=events,
-            seconds=time.monotonic() - started,
-            digest=self.digest(),
-            suspended=suspended,
-            projections=tuple(sorted(projector.names())),
-        )
-
-    @staticmethod
-    def _rebuilt(work: Work) -> str:
-        work.emit(LEDGER_STREAM, ProjectionsRebuilt(work.transaction.position))
-        return LEDGER_STREAM
-
-    def _is_sound(self) -> bool:
-        """Whether every page can be read, and the schema, which a rebuild of the tables alone leaves as it is."""
-        try:
-            with self.store.snapshot() as connection:
-                said: str = connection.execute("PRAGMA main.quick_check(1)").fetchone()[0]
-                return said == "ok" and not has_changed(connection)
-        except StorageError as error:
-            if isinstance(error.__cause__, sqlite3.DatabaseError) and _is_of_damage(error.__cause__):
-                return False
+    ``progress`` is called with (events folded, events in the log). ``ConflictError`` while another rebuild runs. What was
+    suspended and folds now is resumed; what does not fold is suspended. Where damaged pages are in the way or left, the whole
+    file is made anew from its log, if that is sound; ``StorageError`` if it is not.
+    """
+    started, recorded = time.monotonic(), by is None
+    try:
+        report = super().rebuild(name, progress=progress, by=by)
+        recorded = True
+        if _is_sound(engine):
+            return report
+    except StorageError as error:
+        if not damages(error):
             raise
+    check_whole_log(engine)
+    _replace(engine)
+    if not recorded:
+        engine.writer.run("maintenance.rebuild", who(engine.default, by or By()), _rebuilt)
+    events, suspended = engine.store.head()[0], tuple(sorted(care.suspended(engine)))
+    return answers.RebuildReport(
+        events=events,
+        seconds=time.monotonic() - started,
+        digest=engine.digest(),
+        suspended=suspended,
+        projections=tuple(sorted(projector.names())),
+    )
 
-    def _check_log(self) -> None:
-        with self.store.snapshot() as connection:
-            position = check_log(connection)[0]
-            with suppress(sqlite3.Error):
-                folded = connection.execute("SELECT max(position) FROM main.checkpoint").fetchone()[0]
-                if isinstance(folded, int) and folded > position:
-                    raise StorageError(
-                        f"the log is damaged: it ends at position {position}, and {folded} events were folded of it"
-                    )
 
-    # --- a whole file ------------------------------------------------------------------------------------------------
+def _rebuilt(work: Work) -> str:
+    work.emit(LEDGER_STREAM, ProjectionsRebuilt(work.transaction.position))
+    return LEDGER_STREAM
 
-    def _replace(self) -> None:
-        """Every page of this file anew, from its own log; who has it open stays where he is."""
-        with in_the_making(self.store.path, "a repaired copy", put=False) as part:
-            for _ in range(ROUNDS):
-                with closing(EventStore.open(part)) as fresh, self.store.snapshot() as connection:
-                    copied = copy_log(connection, fresh)
-                door: Any = type(self)
-                door.open(part, clock=self.writer.clock).close()  # folds the projections
-                if self._pour(part, copied):
-                    with suppress(LedgerError):
-                        self.store.checkpoint()
-                    return
-        raise StorageError(
-            "the projections are damaged, and others wrote too much meanwhile for the file to be made again"
-        )
 
-    def _pour(self, part: str, copied: int) -> bool:
-        """Copies a file over this one in one transaction; False when the log went on since it was made."""
-        deadline, looked = time.monotonic() + WAIT_SECONDS, list[int]()
+def _is_sound(engine: Engine) -> bool:
+    """Whether every page can be read, and the schema, which a rebuild of the tables alone leaves as it is."""
+    try:
+        with engine.store.snapshot() as connection:
+            said: str = connection.execute("PRAGMA main.quick_check(1)").fetchone()[0]
+            return said == "ok" and not has_changed(connection)
+    except StorageError as error:
+        if isinstance(error.__cause__, sqlite3.DatabaseError) and _is_of_damage(error.__cause__):
+            return False
+        raise
 
-        def guard(status: int, remaining: int, total: int) -> None:
-            if status in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-                if time.monotonic() > deadline:
-                    raise ConflictError("another process kept the ledger locked for longer than the timeout")
-            elif not looked:  # from the first step to the last the writer's lock is held
-                looked.append(self.store.head()[0])
-                if looked[0] != copied:
-                    raise _WentOn
 
-        with self.store.lent() as live, closing(sqlite3.connect(part, isolation_level=None)) as fresh:
-            pages = fresh.execute("PRAGMA page_count").fetchone()[0]
-            try:
-                fresh.backup(live, pages=max(1, pages // 8), progress=guard, sleep=0.02)
-            except _WentOn:
-                return False
-            except sqlite3.Error as error:
-                raise typed(error) from error
-        return True
+def check_whole_log(engine: Engine) -> None:
+    with engine.store.snapshot() as connection:
+        position = check_log(connection)[0]
+        with suppress(sqlite3.Error):
+            folded = connection.execute("SELECT max(position) FROM main.checkpoint").fetchone()[0]
+            if isinstance(folded, int) and folded > position:
+                raise StorageError(
+                    f"the log is damaged: it ends at position {position}, and {folded} events were folded of it"
+                )
+
+
+# --- a whole file ------------------------------------------------------------------------------------------------
+
+
+def _replace(engine: Engine) -> None:
+    """Every page of this file anew, from its own log; who has it open stays where he is."""
+    with in_the_making(engine.store.path, "a repaired copy", put=False) as part:
+        for _ in range(ROUNDS):
+            with closing(EventStore.open(part)) as fresh, engine.store.snapshot() as connection:
+                copied = copy_log(connection, fresh)
+            door: Any = type(engine)
+            door.open(part, clock=engine.writer.clock).close()  # folds the projections
+            if _pour(engine, part, copied):
+                with suppress(LedgerError):
+                    engine.store.checkpoint()
+                return
+    raise StorageError("the projections are damaged, and others wrote too much meanwhile for the file to be made again")
+
+
+def _pour(engine: Engine, part: str, copied: int) -> bool:
+    """Copies a file over this one in one transaction; False when the log went on since it was made."""
+    deadline, looked = time.monotonic() + WAIT_SECONDS, list[int]()
+
+    def guard(status: int, remaining: int, total: int) -> None:
+        if status in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            if time.monotonic() > deadline:
+                raise ConflictError("another process kept the ledger locked for longer than the timeout")
+        elif not looked:  # from the first step to the last the writer's lock is held
+            looked.append(engine.store.head()[0])
+            if looked[0] != copied:
+                raise _WentOn
+
+    with engine.store.lent() as live, closing(sqlite3.connect(part, isolation_level=None)) as fresh:
+        pages = fresh.execute("PRAGMA page_count").fetchone()[0]
+        try:
+            fresh.backup(live, pages=max(1, pages // 8), progress=guard, sleep=0.02)
+        except _WentOn:
+            return False
+        except sqlite3.Error as error:
+            raise typed(error) from error
+    return True
 
 
 class _WentOn(Exception):

@@ -16,8 +16,10 @@ from ledger import answers
 from ledger.domain.errors import LedgerError, NotFoundError, RejectedError, StorageError
 from ledger.domain.ids import uuid7
 from ledger.domain.times import with_offset
-from ledger.engine.reads import Reads
+from ledger.engine.engine import Engine
 from ledger.engine.who import By, Time
+from ledger.engine.work import Who
+from ledger.interactions import commands as interaction_commands
 from ledger.interactions.conversations import turns_of
 from ledger.maintenance.copying import check_log, free_place, in_the_making
 from ledger.store.event_store import EventStore, LogRow
@@ -30,114 +32,117 @@ CHUNK = 500  # lines captured in one commit
 EXPORT_FORMAT = "memory-ledger/export/1"
 
 
-class Transfer(Reads):
-    """What goes in and out of a ledger as a file."""
+def import_file(
+    engine: Engine,
+    user: str,
+    path: str | os.PathLike[str],
+    *,
+    project: str | None = None,
+    strict: bool = False,
+    actor: str = "import",
+    client: str = "",
+    channel: str = "file",
+    agent: str = "",
+    occurred_at: Time | None = None,
+    dry_run: bool = False,
+    progress: Progress | None = None,
+) -> answers.ImportReport:
+    """Captures the interactions of a file: JSONL, one object a line (prompt, response, project, session_id, client,
+    occurred_at, …), or a JSON list of conversations in the neutral format; either may be gzipped.
 
-    _capture_line: Callable[[Any, By], answers.Interaction]  # of the part that captures
+    A bad line is reported with its number and skipped; with ``strict`` every line is checked before the first write.
+    The same file twice adds nothing: each line has a key made of its place and content. ``client`` and ``occurred_at`` are
+    for lines that say none. Reinforcement and extraction are left to ``run_policies``. A ``dry_run`` checks and counts the
+    lines, and writes nothing.
+    ``progress`` is called with (lines done, lines).
+    """
+    from ledger.interactions.lines import Line, check_line
 
-    def import_file(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        project: str | None = None,
-        strict: bool = False,
-        user: str | None = None,
-        actor: str = "import",
-        client: str = "",
-        channel: str = "file",
-        agent: str = "",
-        occurred_at: Time | None = None,
-        dry_run: bool = False,
-        progress: Progress | None = None,
-    ) -> answers.ImportReport:
-        """Captures the interactions of a file: JSONL, one object a line (prompt, response, project, session_id, client,
-        occurred_at, …), or a JSON list of conversations in the neutral format; either may be gzipped.
-
-        A bad line is reported with its number and skipped; with ``strict`` every line is checked before the first write.
-        The same file twice adds nothing: each line has a key made of its place and content. ``client`` and ``occurred_at`` are
-        for lines that say none. Reinforcement and extraction are left to ``run_policies``. A ``dry_run`` checks and counts the
-        lines, and writes nothing.
-        ``progress`` is called with (lines done, lines).
-        """
-        from ledger.interactions.lines import Line, check_line
-
-        started, owner, name = time.monotonic(), self._user(user), path_name(path)
-        lines = list(_lines(name))
-        checked = [(number, check_line(given, project)) for number, given in lines]
-        errors = [(number, each) for number, each in checked if isinstance(each, str)]
-        if strict and errors:
-            raise RejectedError(
-                f"line {errors[0][0]} of {os.path.basename(name)}: {errors[0][1]}; with strict nothing was written"
-            )
-        good = _keyed((number, each) for number, each in checked if isinstance(each, Line))
-        correlation = uuid7(time.time_ns(), self.writer.random(8))
-        by = By(user=owner, actor=actor, client=client, channel=channel, agent=agent, correlation_id=correlation)
-        if occurred_at is not None:
-            by["occurred_at"] = with_offset("occurred_at", occurred_at)
-        captured = known = 0
-        if dry_run:
-            known = self._known_lines(owner, [key for _, _, key in good])
-            captured, good = len(good) - known, []
-        for start in range(0, len(good), CHUNK):
-            with self.writer.batch():
-                for number, line, key in good[start : start + CHUNK]:
-                    outcome = self._import_line(line, by | By(key=key), errors, number, strict)
-                    captured += outcome is False
-                    known += outcome is True
-            if progress is not None:
-                progress(min(start + CHUNK, len(good)), len(good))
-        return answers.ImportReport(
-            path=name,
-            lines=len(lines),
-            captured=captured,
-            known=known,
-            errors=tuple(sorted(errors)),
-            correlation_id=correlation if captured and not dry_run else None,
-            dry_run=dry_run,
-            seconds=time.monotonic() - started,
+    started, owner, name = time.monotonic(), user, path_name(path)
+    lines = list(_lines(name))
+    checked = [(number, check_line(given, project)) for number, given in lines]
+    errors = [(number, each) for number, each in checked if isinstance(each, str)]
+    if strict and errors:
+        raise RejectedError(
+            f"line {errors[0][0]} of {os.path.basename(name)}: {errors[0][1]}; with strict nothing was written"
         )
+    good = _keyed((number, each) for number, each in checked if isinstance(each, Line))
+    correlation = uuid7(time.time_ns(), engine.writer.random(8))
+    by = By(user=owner, actor=actor, client=client, channel=channel, agent=agent, correlation_id=correlation)
+    if occurred_at is not None:
+        by["occurred_at"] = with_offset("occurred_at", occurred_at)
+    captured = known = 0
+    if dry_run:
+        known = _known_lines(engine, owner, [key for _, _, key in good])
+        captured, good = len(good) - known, []
+    for start in range(0, len(good), CHUNK):
+        with engine.writer.batch():
+            for number, line, key in good[start : start + CHUNK]:
+                outcome = _import_line(engine, line, by | By(key=key), errors, number, strict)
+                captured += outcome is False
+                known += outcome is True
+        if progress is not None:
+            progress(min(start + CHUNK, len(good)), len(good))
+    return answers.ImportReport(
+        path=name,
+        lines=len(lines),
+        captured=captured,
+        known=known,
+        errors=tuple(sorted(errors)),
+        correlation_id=correlation if captured and not dry_run else None,
+        dry_run=dry_run,
+        seconds=time.monotonic() - started,
+    )
 
-    def _known_lines(self, owner: str, keys: Sequence[str]) -> int:
-        """How many of these keys were used by this user already."""
-        with self._read("keys") as connection:
-            return sum(control.has_answered(connection, self.writer.mac("key", owner, key)) for key in keys)
 
-    def _import_line(self, line: Any, by: By, errors: list[tuple[int, str]], number: int, strict: bool) -> bool | None:
-        """Whether the line was known already; None when it was refused, which is listed."""
-        try:
-            if line.client:
-                by["client"] = line.client
-            if line.occurred_at is not None:
-                by["occurred_at"] = line.occurred_at
-            done = self._capture_line(line, by)
-        except LedgerError as refusal:
-            if strict:
-                raise
-            errors.append((number, str(refusal)))
-            return None
-        return bool(done.replayed)
+def _known_lines(engine: Engine, owner: str, keys: Sequence[str]) -> int:
+    """How many of these keys were used by this user already."""
+    with engine.reading("keys") as connection:
+        return sum(control.has_answered(connection, engine.writer.mac("key", owner, key)) for key in keys)
 
-    # --- the log itself ------------------------------------------------------------------------------------------
 
-    def export_file(self, path: str | os.PathLike[str], *, progress: Progress | None = None) -> answers.ExportReport:
-        """Writes every row of the log and every blob as JSONL, mode 0600; it holds the ledger's secret.
+def _import_line(
+    engine: Engine, line: Any, asker: Who, errors: list[tuple[int, str]], number: int, strict: bool
+) -> bool | None:
+    """Whether the line was known already; None when it was refused, which is listed."""
+    try:
+        if line.client:
+            asker["client"] = line.client
+        if line.occurred_at is not None:
+            asker["occurred_at"] = line.occurred_at
+        done = interaction_commands.capture_line(engine, line, asker)
+    except LedgerError as refusal:
+        if strict:
+            raise
+        errors.append((number, str(refusal)))
+        return None
+    return bool(done.replayed)
 
-        ``RejectedError`` when the file is there already.
-        """
-        name, events, blobs = path_name(path), 0, 0
-        with _new_file(name) as file, self._read() as connection:
-            total = connection.execute("SELECT max(position) FROM events").fetchone()[0]
-            file.write(_json_line({"format": EXPORT_FORMAT, "ledger": self.created.ledger_id, "events": total}))
-            for row in connection.execute(f"SELECT {COLUMNS} FROM events ORDER BY position"):
-                file.write(_json_line(_row_line(LogRow(*row))))
-                events += 1
-                if progress is not None and events % 1_000 == 0:
-                    progress(events, total)
-            for blob, data, erased_by in connection.execute("SELECT id, data, erased_by FROM blobs ORDER BY id"):
-                text = base64.b64encode(data).decode() if data is not None else None
-                file.write(_json_line({"blob": blob, "data": text, "erased_by": erased_by}))
-                blobs += 1
-        return answers.ExportReport(path=name, events=events, blobs=blobs, bytes_=os.stat(name).st_size)
+
+# --- the log itself ------------------------------------------------------------------------------------------
+
+
+def export_file(
+    engine: Engine, path: str | os.PathLike[str], *, progress: Progress | None = None
+) -> answers.ExportReport:
+    """Writes every row of the log and every blob as JSONL, mode 0600; it holds the ledger's secret.
+
+    ``RejectedError`` when the file is there already.
+    """
+    name, events, blobs = path_name(path), 0, 0
+    with _new_file(name) as file, engine.reading() as connection:
+        total = connection.execute("SELECT max(position) FROM events").fetchone()[0]
+        file.write(_json_line({"format": EXPORT_FORMAT, "ledger": engine.created.ledger_id, "events": total}))
+        for row in connection.execute(f"SELECT {COLUMNS} FROM events ORDER BY position"):
+            file.write(_json_line(_row_line(LogRow(*row))))
+            events += 1
+            if progress is not None and events % 1_000 == 0:
+                progress(events, total)
+        for blob, data, erased_by in connection.execute("SELECT id, data, erased_by FROM blobs ORDER BY id"):
+            text = base64.b64encode(data).decode() if data is not None else None
+            file.write(_json_line({"blob": blob, "data": text, "erased_by": erased_by}))
+            blobs += 1
+    return answers.ExportReport(path=name, events=events, blobs=blobs, bytes_=os.stat(name).st_size)
 
 
 def _keyed(lines: Iterable[tuple[int, Any]]) -> list[tuple[int, Any, str]]:

@@ -9,6 +9,7 @@ from ledger import answers
 from ledger.domain import confidence as rules
 from ledger.engine.paging import LIMIT, found, page, plural
 from ledger.engine.scope import Area
+from ledger.history import trail
 from ledger.memories import commands, queries
 from ledger.types import MemoryStatus, Page, Time, WriteOptions
 
@@ -80,7 +81,7 @@ class MemoriesRead(Area):
             NotFoundError: This user has no such memory.
             RejectedError: It is an observation, whose confidence goes by its live sources.
         """
-        steps = self._core.confidence(id, user=self._scope.user)
+        steps = trail.confidence_history(self._core, self._scope.user, id)
         if not steps:
             self.get(id)
         return tuple(steps)

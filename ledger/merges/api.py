@@ -11,6 +11,8 @@ from ledger.domain.confidence import ONE
 from ledger.domain.errors import RejectedError
 from ledger.engine.paging import LIMIT, found, page, plural
 from ledger.engine.scope import Area
+from ledger.merges import commands as merge_commands
+from ledger.merges import queries as merge_queries
 from ledger.merges.answers import Merge, MergeReport
 from ledger.types import MergeStatus, Page, WriteOptions
 
@@ -37,7 +39,9 @@ class MergesRead(Area):
         wanted = plural("statuses", statuses, get_args(MergeStatus))
 
         def fetch(count: int, start: str | None) -> list[Merge]:
-            return self._core.merges(wanted or "all", user=self._scope.user, project=project, limit=count, after=start)
+            return merge_queries.list_merges(
+                self._core, self._scope.user, wanted or "all", project=project, limit=count, after=start
+            )
 
         filters = {"user": self._scope.user, "statuses": wanted, "project": project}
         return page("merges", filters, limit, after, fetch, lambda each: each.id)
@@ -49,7 +53,7 @@ class MergesRead(Area):
             NotFoundError: This user has no such merge.
             AmbiguousIdError: Several ids begin so.
         """
-        return found("merge", id, self._core.merge_of(id, user=self._scope.user))
+        return found("merge", id, merge_queries.get_merge(self._core, self._scope.user, id))
 
 
 class Merges(MergesRead):
@@ -74,7 +78,9 @@ class Merges(MergesRead):
             NotFoundError: This user has no such project.
             RejectedError: An ``idempotency_key`` was given; the search needs none.
         """
-        return self._core.find_merges(project=project, threshold=threshold, **self._scope.by_search(options))
+        return merge_commands.find_merges(
+            self._core, project=project, threshold=threshold, **self._scope.by_search(options)
+        )
 
     def apply(
         self, proposal: str, *, content: str | None = None, reason: str = "", **options: Unpack[WriteOptions]
@@ -90,7 +96,7 @@ class Merges(MergesRead):
         """
         if not isinstance(proposal, str) or not proposal.startswith("g_"):
             raise RejectedError(f"{proposal!r:.40} is no merge; merges.combine([…]) merges memories by their ids")
-        return self._core.merge(proposal, content, reason, **self._scope.by(options))
+        return merge_commands.merge(self._core, self._scope.asker(options), proposal, content, reason)
 
     def combine(
         self, memories: Iterable[str], *, content: str | None = None, reason: str = "", **options: Unpack[WriteOptions]
@@ -104,8 +110,8 @@ class Merges(MergesRead):
         named = plural("memories", memories)
         if any(each.startswith("g_") for each in named):
             raise RejectedError("a merge is applied by merges.apply(id); combine takes the ids of memories")
-        return self._core.merge(named, content, reason, **self._scope.by(options))
+        return merge_commands.merge(self._core, self._scope.asker(options), named, content, reason)
 
     def reject(self, id: str, *, reason: str = "", **options: Unpack[WriteOptions]) -> Merge:
         """Turn a proposal down; no two of its memories are proposed together again."""
-        return self._core.reject_merge(id, reason, **self._scope.by(options))
+        return merge_commands.reject_merge(self._core, self._scope.asker(options), id, reason)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec.structs import replace
 
@@ -15,13 +16,14 @@ from ledger.domain.confidence import ONE, millionths
 from ledger.domain.conflict import Conflict
 from ledger.domain.errors import NotFoundError, RejectedError, SuspendedError
 from ledger.domain.merge import Merge
+from ledger.engine.engine import Engine
 from ledger.engine.snapshot import NOWHERE, load, named
-from ledger.engine.who import By, Whose, who
+from ledger.engine.who import By, who
 from ledger.engine.work import Outcome, Who, Work
 from ledger.memories.commands import answered
 from ledger.memories.given import check_reason, text_list
 from ledger.merges import answers as merge_answers
-from ledger.merges.queries import MergeReads
+from ledger.merges import queries as merge_queries
 from ledger.policies import conflicts as conflict_rules
 from ledger.policies import merging
 from ledger.store.recorders import read_tip
@@ -29,226 +31,234 @@ from projections.search import vectors
 from projections.views import control, memories
 
 if TYPE_CHECKING:
-    from ledger.vectors.embedding import VectorSearch
+    pass
 
 F = TypeVar("F")
 LEAST_THRESHOLD = 0.5  # below this texts have more apart than in common
 
 
-class MergeWrites(MergeReads):
-    """The part of the library door that brings near duplicates together and contradictions to an end."""
+# --- near duplicates -----------------------------------------------------------------------------------------
 
-    vectors: VectorSearch | None
-    looked: dict[tuple[str, str], int]  # (what for, user) -> the position up to which this process has looked
 
-    # --- near duplicates -----------------------------------------------------------------------------------------
+def find_merges(
+    engine: Engine, asker: Who, *, project: str | None = None, threshold: float = near.THRESHOLD / ONE
+) -> merge_answers.MergeReport:
+    """Proposes merges: active memories of one kind and project that say nearly the same, each with each.
 
-    def find_merges(
-        self, *, project: str | None = None, threshold: float = near.THRESHOLD / ONE, **by: Unpack[Whose]
-    ) -> merge_answers.MergeReport:
-        """Proposes merges: active memories of one kind and project that say nearly the same, each with each.
+    ``threshold`` is the least similarity of two word sets (Jaccard; 0.85 is rubino's), at least 0.5. What is proposed
+    stays as it is until somebody calls ``merge`` or ``reject_merge``; looking again proposes nothing twice.
+    """
+    least = millionths("threshold", threshold)
+    if least < LEAST_THRESHOLD * ONE:
+        raise RejectedError(f"a threshold is from {LEAST_THRESHOLD} to 1, and {threshold} is not")
+    told = who(engine.default, By(**asker, key=None))
+    with engine.reading("memories", "merges", "conflicts") as connection:
+        scope = _scope(connection, told.user, project)
+        searched = merging.search(connection, told.user, least, scope=scope, vectors=_known_vectors(engine))
+    proposed = _propose_merges(engine, told, searched.found)
+    with engine.reading("memories", "projects", "merges") as connection:
+        states = [load(connection, id, "g", told.user) for id in proposed]
+        answer = tuple(merge_queries.merge_answer(engine, connection, state) for state in states if state is not None)
+    return merge_answers.MergeReport(proposed=answer, looked_at=searched.looked_at, cut_short=searched.cut_short)
 
-        ``threshold`` is the least similarity of two word sets (Jaccard; 0.85 is rubino's), at least 0.5. What is proposed
-        stays as it is until somebody calls ``merge`` or ``reject_merge``; looking again proposes nothing twice.
-        """
-        least = millionths("threshold", threshold)
-        if least < LEAST_THRESHOLD * ONE:
-            raise RejectedError(f"a threshold is from {LEAST_THRESHOLD} to 1, and {threshold} is not")
-        told = who(self.default, By(**by, key=None))
-        with self._read("memories", "merges", "conflicts") as connection:
-            scope = _scope(connection, told.user, project)
-            searched = merging.search(connection, told.user, least, scope=scope, vectors=self._known_vectors())
-        proposed = self._propose_merges(told, searched.found)
-        with self._read("memories", "projects", "merges") as connection:
-            states = [load(connection, id, "g", told.user) for id in proposed]
-            answer = tuple(self._merge_answer(connection, state) for state in states if state is not None)
-        return merge_answers.MergeReport(proposed=answer, looked_at=searched.looked_at, cut_short=searched.cut_short)
 
-    def _known_vectors(self) -> merging.Vectors | None:
-        """What gives the vectors that were made already of the texts as they are; None without an embedder."""
-        if getattr(self, "vectors", None) is None:
-            return None
-        model, secret = self.vectors.embedder.name, self.writer.secret  # type: ignore[union-attr]
+def _known_vectors(engine: Engine) -> merging.Vectors | None:
+    """What gives the vectors that were made already of the texts as they are; None without an embedder."""
+    if getattr(engine, "vectors", None) is None:
+        return None
+    model, secret = engine.vectors.embedder.name, engine.writer.secret  # type: ignore[union-attr]
 
-        def known(connection: Any, seen: merging.Seen) -> tuple[float, ...]:
-            if not vectors.is_there(connection):
-                return ()
-            sql = "SELECT text, vector FROM vectors WHERE model = ? AND corpus = 'm' AND row = ?"
-            text, data = connection.execute(sql, (model, seen.row)).fetchone() or (b"", b"")
-            return struct.unpack(f"<{len(data) // 4}f", data) if text == vectors.mark(secret, seen.content) else ()
+    def known(connection: Any, seen: merging.Seen) -> tuple[float, ...]:
+        if not vectors.is_there(connection):
+            return ()
+        sql = "SELECT text, vector FROM vectors WHERE model = ? AND corpus = 'm' AND row = ?"
+        text, data = connection.execute(sql, (model, seen.row)).fetchone() or (b"", b"")
+        return struct.unpack(f"<{len(data) // 4}f", data) if text == vectors.mark(secret, seen.content) else ()
 
-        return known
+    return known
 
-    def _propose_merges(self, told: Who, found: Sequence[merging.Found]) -> list[str]:
-        return self._in_lots("merges.find", told, found, merging.TOGETHER, merging.propose)
 
-    def _in_lots(
-        self, verb: str, told: Who, found: Sequence[F], size: int, act: Callable[[Work, Sequence[F]], None]
-    ) -> list[str]:
-        """Records what a search found, so much in each append; the ids of the subjects concerned."""
-        concerned: dict[str, None] = {}
-        for first in range(0, len(found), size):
-            lot = found[first : first + size]
+def _propose_merges(engine: Engine, told: Who, found: Sequence[merging.Found]) -> list[str]:
+    return _in_lots(engine, "merges.find", told, found, merging.TOGETHER, merging.propose)
 
-            def body(work: Work, lot: Sequence[F] = lot) -> str:
-                act(work, lot)
-                return work.emitted[-1][0] if work.emitted else "ledger"
 
-            concerned |= {event.stream: None for event in self.writer.run(verb, told, body).events}
-        return list(concerned)
+def _in_lots(
+    engine: Engine, verb: str, told: Who, found: Sequence[F], size: int, act: Callable[[Work, Sequence[F]], None]
+) -> list[str]:
+    """Records what a search found, so much in each append; the ids of the subjects concerned."""
+    concerned: dict[str, None] = {}
+    for first in range(0, len(found), size):
+        lot = found[first : first + size]
 
-    def merge(
-        self, memories: str | Iterable[str], content: str | None = None, reason: str = "", **by: Unpack[By]
-    ) -> answers.Memory:
-        """One memory takes the place of several, in one append; it comes back, and they are superseded by it.
+        def body(work: Work, lot: Sequence[F] = lot) -> str:
+            act(work, lot)
+            return work.emitted[-1][0] if work.emitted else "ledger"
 
-        ``memories`` are ids of 2 to 50 active memories of one kind and project, or the id of a proposal. Without
-        ``content`` the wording is that of the surest of them, then the most referred to, then the newest. It has their
-        greatest confidence, their references added up, and their tags, names, sources and edges. Merging what was merged
-        returns what it became. ``RejectedError`` for a candidate (promote it first), for a proposal whose members changed, and
-        where another active memory has that wording.
-        """
-        reason = check_reason("reason", reason)
-        is_proposal = isinstance(memories, str) and memories.startswith("g_")
-        ids = () if is_proposal else text_list("memories", memories)
-        if any(each.startswith("g_") for each in ids):
-            raise RejectedError(
-                "a merge is by one proposal alone, or of memories that are named: these are ids of both"
-            )
+        concerned |= {event.stream: None for event in engine.writer.run(verb, told, body).events}
+    return list(concerned)
 
-        def body(work: Work) -> str:
-            if not is_proposal:
-                return merging.unite(work, [self._own_memory(work, each) for each in ids], content, reason)
-            proposal: Merge = work.load(str(memories), "g")
-            if proposal.status == domain.PROPOSED:
-                work.rows.flush()
-                if why := merging.moot(work.connection(), proposal):
-                    raise RejectedError(
-                        f"cannot merge by {proposal.id}: {why}; look again with merges.find(), or name the "
-                        "memories to merges.combine()",
-                        rule="obsolete",
-                        subject=proposal.id,
-                    )
-            else:
-                domain.check_merged(proposal)
-            return merging.unite(work, proposal.memories, content or proposal.content or None, reason, proposal)
 
-        given = (memories if is_proposal else ids, content, reason)
-        command = "merges.apply" if is_proposal else "merges.combine"
-        return answered(self.writer.run(command, who(self.default, by), body, given))
+def merge(
+    engine: Engine, asker: Who, memories: str | Iterable[str], content: str | None = None, reason: str = ""
+) -> answers.Memory:
+    """One memory takes the place of several, in one append; it comes back, and they are superseded by it.
 
-    @staticmethod
-    def _own_memory(work: Work, given: str) -> str:
-        if work.find(given, "m") is None and work.of_another_user(given):
-            raise RejectedError(
-                f"the memory {given:.40} belongs to another user; a command acts on one user's memory", rule="user"
-            )
-        return str(work.load(given, "m").id)
+    ``memories`` are ids of 2 to 50 active memories of one kind and project, or the id of a proposal. Without
+    ``content`` the wording is that of the surest of them, then the most referred to, then the newest. It has their
+    greatest confidence, their references added up, and their tags, names, sources and edges. Merging what was merged
+    returns what it became. ``RejectedError`` for a candidate (promote it first), for a proposal whose members changed, and
+    where another active memory has that wording.
+    """
+    reason = check_reason("reason", reason)
+    is_proposal = isinstance(memories, str) and memories.startswith("g_")
+    ids = () if is_proposal else text_list("memories", memories)
+    if any(each.startswith("g_") for each in ids):
+        raise RejectedError("a merge is by one proposal alone, or of memories that are named: these are ids of both")
 
-    def reject_merge(self, id: str, reason: str = "", **by: Unpack[By]) -> merge_answers.Merge:
-        """Turns a proposal down: no two of its memories are ever proposed together again."""
-        reason = check_reason("reason", reason)
+    def body(work: Work) -> str:
+        if not is_proposal:
+            return merging.unite(work, [_own_memory(work, each) for each in ids], content, reason)
+        proposal: Merge = work.load(str(memories), "g")
+        if proposal.status == domain.PROPOSED:
+            work.rows.flush()
+            if why := merging.moot(work.connection(), proposal):
+                raise RejectedError(
+                    f"cannot merge by {proposal.id}: {why}; look again with merges.find(), or name the "
+                    "memories to merges.combine()",
+                    rule="obsolete",
+                    subject=proposal.id,
+                )
+        else:
+            domain.check_merged(proposal)
+        return merging.unite(work, proposal.memories, content or proposal.content or None, reason, proposal)
 
-        def body(work: Work) -> str:
-            proposal: Merge = work.load(id, "g")
-            work.project = proposal.project
-            for event in domain.decide(domain.Reject(reason), proposal):
-                work.emit(proposal.id, event, first=proposal.row)
-            return proposal.id
+    given = (memories if is_proposal else ids, content, reason)
+    command = "merges.apply" if is_proposal else "merges.combine"
+    return answered(engine.writer.run(command, asker, body, given))
 
-        outcome = self.writer.run("merges.reject", who(self.default, by), body, (id, reason))
-        with self._read("memories", "projects", "merges") as connection:
-            answer = self._merge_answer(connection, _there(outcome))
-        return replace(answer, replayed=outcome.replayed, absorbed=outcome.absorbed)
 
-    # --- conflicts -----------------------------------------------------------------------------------------------
+def _own_memory(work: Work, given: str) -> str:
+    if work.find(given, "m") is None and work.of_another_user(given):
+        raise RejectedError(
+            f"the memory {given:.40} belongs to another user; a command acts on one user's memory", rule="user"
+        )
+    return str(work.load(given, "m").id)
 
-    def find_conflicts(self, *, project: str | None = None, **by: Unpack[Whose]) -> merge_answers.ConflictReport:
-        """Records conflicts: active memories of one project that fill one slot with values that cannot both be so.
 
-        A slot comes from an edge whose relation holds one value ("works_at"), or from a plain sentence ("Ana lives in
-        Lisbon"). Nothing is picked or dropped; looking again records nothing twice.
-        """
-        told = who(self.default, By(**by, key=None))
-        with self._read("memories", "conflicts") as connection:
-            scope = _scope(connection, told.user, project)
-            found = conflict_rules.search(connection, told.user, scope=scope)
-        recorded = self._record_conflicts(told, found)
-        with self._read("memories", "projects", "conflicts") as connection:
-            states = [load(connection, id, "k", told.user) for id in recorded]
-            answer = tuple(self._conflict_answer(connection, state) for state in states if state is not None)
-        return merge_answers.ConflictReport(found=answer)
+def reject_merge(engine: Engine, asker: Who, id: str, reason: str = "") -> merge_answers.Merge:
+    """Turns a proposal down: no two of its memories are ever proposed together again."""
+    reason = check_reason("reason", reason)
 
-    def _record_conflicts(self, told: Who, found: Sequence[conflict_rules.Found]) -> list[str]:
-        return self._in_lots("conflicts.find", told, found, conflict_rules.TOGETHER, conflict_rules.record)
+    def body(work: Work) -> str:
+        proposal: Merge = work.load(id, "g")
+        work.project = proposal.project
+        for event in domain.decide(domain.Reject(reason), proposal):
+            work.emit(proposal.id, event, first=proposal.row)
+        return proposal.id
 
-    def resolve(
-        self, id: str, keep: str | None = None, *, both: bool = False, reason: str = "", **by: Unpack[By]
-    ) -> merge_answers.Conflict:
-        """Ends a conflict: the memory ``keep`` supersedes what cannot be so beside it, in one append; or ``both`` can be so,
-        and it is not raised again while they say what they say."""
-        reason = check_reason("reason", reason)
-        if (keep is None) == (both is False):
-            raise RejectedError("a resolution is keep=MEMORY, or both=True, and one of the two")
+    outcome = engine.writer.run("merges.reject", asker, body, (id, reason))
+    with engine.reading("memories", "projects", "merges") as connection:
+        answer = merge_queries.merge_answer(engine, connection, _there(outcome))
+    return replace(answer, replayed=outcome.replayed, absorbed=outcome.absorbed)
 
-        def body(work: Work) -> str:
-            conflict: Conflict = work.load(id, "k")
-            work.project = conflict.project
-            if keep is None:
-                conflict_rules.both(work, conflict, reason)
-            else:
-                conflict_rules.keep(work, conflict, work.load(self._own_memory(work, keep), "m"), reason)
-            return conflict.id
 
-        command = "conflicts.accept" if both else "conflicts.resolve"
-        outcome = self.writer.run(command, who(self.default, by), body, (id, keep, reason))
-        with self._read("memories", "projects", "conflicts") as connection:
-            answer = self._conflict_answer(connection, _there(outcome))
-        return replace(answer, replayed=outcome.replayed, absorbed=outcome.absorbed)
+# --- conflicts -----------------------------------------------------------------------------------------------
 
-    # --- as policies ---------------------------------------------------------------------------------------------
 
-    def _look_for_conflicts(self) -> int:
-        """For every user whose policy says so; how many conflicts were recorded."""
+def find_conflicts(engine: Engine, asker: Who, *, project: str | None = None) -> merge_answers.ConflictReport:
+    """Records conflicts: active memories of one project that fill one slot with values that cannot both be so.
 
-        def look(connection: Any, user: str, after: int | None) -> Sequence[conflict_rules.Found]:
-            return conflict_rules.search(connection, user, after=after)
+    A slot comes from an edge whose relation holds one value ("works_at"), or from a plain sentence ("Ana lives in
+    Lisbon"). Nothing is picked or dropped; looking again records nothing twice.
+    """
+    told = who(engine.default, By(**asker, key=None))
+    with engine.reading("memories", "conflicts") as connection:
+        scope = _scope(connection, told.user, project)
+        found = conflict_rules.search(connection, told.user, scope=scope)
+    recorded = _record_conflicts(engine, told, found)
+    with engine.reading("memories", "projects", "conflicts") as connection:
+        states = [load(connection, id, "k", told.user) for id in recorded]
+        answer = tuple(
+            merge_queries.conflict_answer(engine, connection, state) for state in states if state is not None
+        )
+    return merge_answers.ConflictReport(found=answer)
 
-        return self._for_each_user("conflicts", conflict_rules.ACTOR, look, self._record_conflicts)
 
-    def _look_for_merges(self) -> int:
-        """For every user whose policy says so; how many merges were proposed."""
+def _record_conflicts(engine: Engine, told: Who, found: Sequence[conflict_rules.Found]) -> list[str]:
+    return _in_lots(engine, "conflicts.find", told, found, conflict_rules.TOGETHER, conflict_rules.record)
 
-        def look(connection: Any, user: str, after: int | None) -> Sequence[merging.Found]:
-            return merging.search(connection, user, near.THRESHOLD, after=after, vectors=self._known_vectors()).found
 
-        return self._for_each_user("merge", merging.ACTOR, look, self._propose_merges)
+def resolve(
+    engine: Engine, asker: Who, id: str, keep: str | None = None, *, both: bool = False, reason: str = ""
+) -> merge_answers.Conflict:
+    """Ends a conflict: the memory ``keep`` supersedes what cannot be so beside it, in one append; or ``both`` can be so,
+    and it is not raised again while they say what they say."""
+    reason = check_reason("reason", reason)
+    if (keep is None) == (both is False):
+        raise RejectedError("a resolution is keep=MEMORY, or both=True, and one of the two")
 
-    def _for_each_user(
-        self,
-        what: str,
-        actor: str,
-        look: Callable[[Any, str, int | None], Sequence[F]],
-        record: Callable[[Who, Sequence[F]], list[str]],
-    ) -> int:
-        """Looks through the memories of each user once, and then at what has changed since this process looked."""
-        with self._read("memories", "in_effect") as connection:
-            users = [user for user in memories.users(connection) if control.wants(connection, user, what)]
-        recorded = 0
-        for user in users:
-            with self._read("memories", "merges", "conflicts") as connection:
-                head, _ = read_tip(connection.cursor())
-                if (after := self.looked.get((what, user))) == head:
-                    continue
-                found = look(connection, user, after)
-            try:
-                recorded += len(record(Who(user=user, actor=actor), found))
-            except RejectedError as refusal:
-                if refusal.rule != "trust":
-                    raise
-            else:
-                self.looked[what, user] = head
-        return recorded
+    def body(work: Work) -> str:
+        conflict: Conflict = work.load(id, "k")
+        work.project = conflict.project
+        if keep is None:
+            conflict_rules.both(work, conflict, reason)
+        else:
+            conflict_rules.keep(work, conflict, work.load(_own_memory(work, keep), "m"), reason)
+        return conflict.id
+
+    command = "conflicts.accept" if both else "conflicts.resolve"
+    outcome = engine.writer.run(command, asker, body, (id, keep, reason))
+    with engine.reading("memories", "projects", "conflicts") as connection:
+        answer = merge_queries.conflict_answer(engine, connection, _there(outcome))
+    return replace(answer, replayed=outcome.replayed, absorbed=outcome.absorbed)
+
+
+# --- as policies ---------------------------------------------------------------------------------------------
+
+
+def look_for_conflicts(engine: Engine) -> int:
+    """For every user whose policy says so; how many conflicts were recorded."""
+
+    def look(connection: Any, user: str, after: int | None) -> Sequence[conflict_rules.Found]:
+        return conflict_rules.search(connection, user, after=after)
+
+    return _for_each_user(engine, "conflicts", conflict_rules.ACTOR, look, partial(_record_conflicts, engine))
+
+
+def look_for_merges(engine: Engine) -> int:
+    """For every user whose policy says so; how many merges were proposed."""
+
+    def look(connection: Any, user: str, after: int | None) -> Sequence[merging.Found]:
+        return merging.search(connection, user, near.THRESHOLD, after=after, vectors=_known_vectors(engine)).found
+
+    return _for_each_user(engine, "merge", merging.ACTOR, look, partial(_propose_merges, engine))
+
+
+def _for_each_user(
+    engine: Engine,
+    what: str,
+    actor: str,
+    look: Callable[[Any, str, int | None], Sequence[F]],
+    record: Callable[[Who, Sequence[F]], list[str]],
+) -> int:
+    """Looks through the memories of each user once, and then at what has changed since this process looked."""
+    with engine.reading("memories", "in_effect") as connection:
+        users = [user for user in memories.users(connection) if control.wants(connection, user, what)]
+    recorded = 0
+    for user in users:
+        with engine.reading("memories", "merges", "conflicts") as connection:
+            head, _ = read_tip(connection.cursor())
+            if (after := engine.looked.get((what, user))) == head:
+                continue
+            found = look(connection, user, after)
+        try:
+            recorded += len(record(Who(user=user, actor=actor), found))
+        except RejectedError as refusal:
+            if refusal.rule != "trust":
+                raise
+        else:
+            engine.looked[what, user] = head
+    return recorded
 
 
 def _scope(connection: Any, user: str, project: str | None) -> merging.Scope:

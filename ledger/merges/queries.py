@@ -12,8 +12,8 @@ from ledger.domain.conflict import Conflict
 from ledger.domain.errors import RejectedError
 from ledger.domain.merge import Merge
 from ledger.engine.answer import answer_of
+from ledger.engine.engine import Engine
 from ledger.engine.log_reading import first_position
-from ledger.engine.reads import Reads
 from ledger.engine.snapshot import NOWHERE, PAGE_CAP, listed, load, named
 from ledger.memories.queries import memories_shown
 from ledger.merges import answers as merge_answers
@@ -25,95 +25,97 @@ _NEEDS = ("memories", "projects")
 _AT_A_TIME = 50  # rows; of those that are read, those whose status was asked for are shown
 
 
-class MergeReads(Reads):
-    """The part of the library door that tells of near duplicates and contradictions."""
+def list_merges(
+    engine: Engine, user: str, status: str | Iterable[str] = domain.PROPOSED, *, project: str | None = None,
+    limit: int | None = None, after: str | None = None,
+) -> list[merge_answers.Merge]:  # fmt: skip
+    """Merges, newest first: proposed ones unless another ``status`` is asked for (obsolete, merged, rejected, or "all")."""
+    owner, wanted = user, _among(status, (*domain.STATUSES, domain.OBSOLETE), "merge")
+    with engine.reading(*_NEEDS, "merges") as connection:
+        about = named(connection, owner, "p", project)
+        if about == NOWHERE or not (count := listed(limit, PAGE_CAP)):
+            return []
+        found = []
+        stored = {domain.PROPOSED if each == domain.OBSOLETE else each for each in wanted}
+        some = max(count, _AT_A_TIME)
+        listing = lambda before: merges.listing(connection, owner, sorted(stored), before, some)  # noqa: E731
+        for each in _behind(connection, listing, some, after):
+            if project is None or each.project == about:
+                told = merge_answer(engine, connection, each)
+                found += [told] if told.status in wanted else []
+                if len(found) >= count:
+                    break
+        return found
 
-    def merges(
-        self, status: str | Iterable[str] = domain.PROPOSED, *, user: str | None = None, project: str | None = None,
-        limit: int | None = None, after: str | None = None,
-    ) -> list[merge_answers.Merge]:  # fmt: skip
-        """Merges, newest first: proposed ones unless another ``status`` is asked for (obsolete, merged, rejected, or "all")."""
-        owner, wanted = self._user(user), _among(status, (*domain.STATUSES, domain.OBSOLETE), "merge")
-        with self._read(*_NEEDS, "merges") as connection:
-            about = named(connection, owner, "p", project)
-            if about == NOWHERE or not (count := listed(limit, PAGE_CAP)):
-                return []
-            found = []
-            stored = {domain.PROPOSED if each == domain.OBSOLETE else each for each in wanted}
-            some = max(count, _AT_A_TIME)
-            listing = lambda before: merges.listing(connection, owner, sorted(stored), before, some)  # noqa: E731
-            for each in _behind(connection, listing, some, after):
-                if project is None or each.project == about:
-                    told = self._merge_answer(connection, each)
-                    found += [told] if told.status in wanted else []
-                    if len(found) >= count:
-                        break
-            return found
 
-    def merge_of(self, id: str, *, user: str | None = None) -> merge_answers.Merge | None:
-        """One merge as it stands, or None."""
-        with self._read(*_NEEDS, "merges") as connection:
-            state = load(connection, id, "g", self._user(user))
-            return self._merge_answer(connection, state) if state is not None else None
+def get_merge(engine: Engine, user: str, id: str) -> merge_answers.Merge | None:
+    """One merge as it stands, or None."""
+    with engine.reading(*_NEEDS, "merges") as connection:
+        state = load(connection, id, "g", user)
+        return merge_answer(engine, connection, state) if state is not None else None
 
-    def _merge_answer(self, connection: Any, state: Merge) -> merge_answers.Merge:
-        members = [found for id in state.memories if (found := conflicts.member(connection, id)) is not None]
-        why = merging.moot(connection, state) if state.status == domain.PROPOSED else ""
-        content = state.content
-        if state.status == domain.PROPOSED and not content and members:
-            content = domain.best(members).content
-        elif state.memory is not None:
-            one = conflicts.member(connection, state.memory)
-            content = one.content if one is not None else None
-        return answer_of(
-            merge_answers.Merge,
-            state,
-            status=domain.OBSOLETE if why else state.status,
-            memories=tuple(memories_shown(connection, members)),
-            content=content,
-            similarity=shown(state.similarity),
-            project=_name(connection, state.project),
-            why=why,
-        )
 
-    def conflicts(
-        self, status: str | Iterable[str] = conflict_domain.OPEN, *, user: str | None = None, project: str | None = None,
-        limit: int | None = None, after: str | None = None,
-    ) -> list[merge_answers.Conflict]:  # fmt: skip
-        """Conflicts, newest first: open ones unless another ``status`` is asked for (resolved, lapsed, or "all")."""
-        owner, wanted = self._user(user), _among(status, conflict_domain.STATUSES, "conflict")
-        with self._read(*_NEEDS, "conflicts") as connection:
-            about = named(connection, owner, "p", project)
-            if about == NOWHERE or not (count := listed(limit, PAGE_CAP)):
-                return []
-            found = []
-            some = max(count, _AT_A_TIME)
-            listing = lambda before: conflicts.listing(connection, owner, before, some)  # noqa: E731
-            for each in _behind(connection, listing, some, after):
-                if project is None or each.project == about:
-                    told = self._conflict_answer(connection, each)
-                    found += [told] if told.status in wanted else []
-                    if len(found) >= count:
-                        break
-            return found
+def merge_answer(engine: Engine, connection: Any, state: Merge) -> merge_answers.Merge:
+    members = [found for id in state.memories if (found := conflicts.member(connection, id)) is not None]
+    why = merging.moot(connection, state) if state.status == domain.PROPOSED else ""
+    content = state.content
+    if state.status == domain.PROPOSED and not content and members:
+        content = domain.best(members).content
+    elif state.memory is not None:
+        one = conflicts.member(connection, state.memory)
+        content = one.content if one is not None else None
+    return answer_of(
+        merge_answers.Merge,
+        state,
+        status=domain.OBSOLETE if why else state.status,
+        memories=tuple(memories_shown(connection, members)),
+        content=content,
+        similarity=shown(state.similarity),
+        project=_name(connection, state.project),
+        why=why,
+    )
 
-    def conflict(self, id: str, *, user: str | None = None) -> merge_answers.Conflict | None:
-        """One conflict as it stands, or None."""
-        with self._read(*_NEEDS, "conflicts") as connection:
-            state = load(connection, id, "k", self._user(user))
-            return self._conflict_answer(connection, state) if state is not None else None
 
-    def _conflict_answer(self, connection: Any, state: Conflict) -> merge_answers.Conflict:
-        status, members = conflicts.standing(connection, state, conflicts.naming(connection, state.members))
-        return answer_of(
-            merge_answers.Conflict,
-            state,
-            status=status,
-            attribute=state.slot,
-            memories=tuple(memories_shown(connection, members)),
-            values=dict(zip(state.members, state.values, strict=False)),
-            project=_name(connection, state.project),
-        )
+def list_conflicts(
+    engine: Engine, user: str, status: str | Iterable[str] = conflict_domain.OPEN, *, project: str | None = None,
+    limit: int | None = None, after: str | None = None,
+) -> list[merge_answers.Conflict]:  # fmt: skip
+    """Conflicts, newest first: open ones unless another ``status`` is asked for (resolved, lapsed, or "all")."""
+    owner, wanted = user, _among(status, conflict_domain.STATUSES, "conflict")
+    with engine.reading(*_NEEDS, "conflicts") as connection:
+        about = named(connection, owner, "p", project)
+        if about == NOWHERE or not (count := listed(limit, PAGE_CAP)):
+            return []
+        found = []
+        some = max(count, _AT_A_TIME)
+        listing = lambda before: conflicts.listing(connection, owner, before, some)  # noqa: E731
+        for each in _behind(connection, listing, some, after):
+            if project is None or each.project == about:
+                told = conflict_answer(engine, connection, each)
+                found += [told] if told.status in wanted else []
+                if len(found) >= count:
+                    break
+        return found
+
+
+def get_conflict(engine: Engine, user: str, id: str) -> merge_answers.Conflict | None:
+    """One conflict as it stands, or None."""
+    with engine.reading(*_NEEDS, "conflicts") as connection:
+        state = load(connection, id, "k", user)
+        return conflict_answer(engine, connection, state) if state is not None else None
+
+
+def conflict_answer(engine: Engine, connection: Any, state: Conflict) -> merge_answers.Conflict:
+    status, members = conflicts.standing(connection, state, conflicts.naming(connection, state.members))
+    return answer_of(
+        merge_answers.Conflict,
+        state,
+        status=status,
+        attribute=state.slot,
+        memories=tuple(memories_shown(connection, members)),
+        values=dict(zip(state.members, state.values, strict=False)),
+        project=_name(connection, state.project),
+    )
 
 
 def _behind(connection: Any, listing: Callable[[int | None], Sequence[S]], size: int, after: str | None) -> Iterator[S]:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Unpack, get_args
 from ledger.domain import confidence as rules
 from ledger.engine.paging import LIMIT, found, one_of, page, plural
 from ledger.engine.scope import Area
+from ledger.observations import commands as observation_commands
+from ledger.observations import queries as observation_queries
 from ledger.observations.answers import Observation, WithdrawalReport
 from ledger.types import Freshness, ObservationStatus, Page, Trend, WriteOptions
 
@@ -47,8 +49,9 @@ class ObservationsRead(Area):
             one_of("freshness", freshness, get_args(Freshness))
 
         def fetch(count: int, start: str | None) -> list[Observation]:
-            return self._core.observations(
-                user=self._scope.user,
+            return observation_queries.listing(
+                self._core,
+                self._scope.user,
                 project=project,
                 tags=tags,
                 trends=coming,
@@ -68,7 +71,7 @@ class ObservationsRead(Area):
             NotFoundError: This user has no such observation.
             AmbiguousIdError: Several ids begin so.
         """
-        return found("observation", id, self._core.observation(id, user=self._scope.user))
+        return found("observation", id, observation_queries.get(self._core, self._scope.user, id))
 
 
 class Observations(ObservationsRead):
@@ -103,14 +106,15 @@ class Observations(ObservationsRead):
             RejectedError: No source, or one that is not in use or is of another project.
             NotFoundError: A source is not there.
         """
-        return self._core.observe(
+        return observation_commands.observe(
+            self._core,
+            self._scope.asker(options),
             content,
             plural("sources", sources),
             confidence=confidence,
             project=project,
             tags=plural("tags", tags),
             why=reason,
-            **self._scope.by(options),
         )
 
     def withdraw(
@@ -133,6 +137,11 @@ class Observations(ObservationsRead):
         Raises:
             NotFoundError: A source is not there.
         """
-        return self._core.withdraw_source(
-            plural("sources", sources), reason, exclusive=exclusive, dry_run=dry_run, **self._scope.by(options)
+        return observation_commands.withdraw_source(
+            self._core,
+            self._scope.asker(options),
+            plural("sources", sources),
+            reason,
+            exclusive=exclusive,
+            dry_run=dry_run,
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Unpack
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -22,16 +22,16 @@ from ledger.domain.events import (
 )
 from ledger.domain.observation import TEXT_BYTES, Observation
 from ledger.domain.text import check_text
+from ledger.engine.engine import Engine
 from ledger.engine.log_reading import read_event, read_stream
-from ledger.engine.who import By, who
-from ledger.engine.work import Outcome, Work
+from ledger.engine.work import Outcome, Who, Work
 from ledger.interactions import queries as of_interactions
-from ledger.interactions.commands import InteractionWrites
 from ledger.memories import commands as of_memories
 from ledger.memories.given import check_reason, source_list, tag_list
 from ledger.memories.sources import own
 from ledger.observations import answers as observation_answers
-from ledger.observations.queries import NEEDED, ObservationReads
+from ledger.observations import queries as observation_queries
+from ledger.observations.queries import NEEDED
 from ledger.policies import evidence as rules_of_evidence
 from ledger.policies.evidence import BY_HAND
 from ledger.store.recorders import read_tip
@@ -41,235 +41,242 @@ GIVEN = "given/1"  # the confidence is as somebody gave it
 Evident = answers.Memory | answers.Interaction | document_answers.Chunk | document_answers.Document | None
 
 
-class ObservationWrites(InteractionWrites, ObservationReads):
-    """The part of the library door that changes observations; what it shares with memories goes by the letter of the id."""
+def observe(
+    engine: Engine,
+    asker: Who,
+    text: str,
+    source: str | Iterable[str],
+    *,
+    confidence: float = rules.BY_HAND / rules.ONE,
+    project: str | None = None,
+    tags: Iterable[str] = (),
+    why: str = "",
+) -> observation_answers.Observation:
+    """Writes an observation by hand, without a model: what several sources have in common, in your words.
 
-    def observe(
-        self,
-        text: str,
-        source: str | Iterable[str],
-        *,
-        confidence: float = rules.BY_HAND / rules.ONE,
-        project: str | None = None,
-        tags: Iterable[str] = (),
-        why: str = "",
-        **by: Unpack[By],
-    ) -> observation_answers.Observation:
-        """Writes an observation by hand, without a model: what several sources have in common, in your words.
+    ``source`` are memories, interactions and chunks in use, one at least: proof is what an observation is. Those of another
+    project are refused, unless it is of none. ``confidence`` is from 0.5 to 1. Where an active observation of this scope
+    (project and tags) has these words already, the sources become evidence of that one, which comes back ``absorbed``.
+    """
+    check_text("text", text, max_bytes=TEXT_BYTES)
+    given, labels, why = source_list(source), tag_list(tags) if tags else (), check_reason("why", why)
+    believed = rules.millionths("confidence", confidence, low=rules.LEAST_OBSERVATION)
+    if not given:
+        raise RejectedError("an observation needs a source: the id of what supports it, a memory, interaction or chunk")
 
-        ``source`` are memories, interactions and chunks in use, one at least: proof is what an observation is. Those of another
-        project are refused, unless it is of none. ``confidence`` is from 0.5 to 1. Where an active observation of this scope
-        (project and tags) has these words already, the sources become evidence of that one, which comes back ``absorbed``.
-        """
-        check_text("text", text, max_bytes=TEXT_BYTES)
-        given, labels, why = source_list(source), tag_list(tags) if tags else (), check_reason("why", why)
-        believed = rules.millionths("confidence", confidence, low=rules.LEAST_OBSERVATION)
-        if not given:
-            raise RejectedError(
-                "an observation needs a source: the id of what supports it, a memory, interaction or chunk"
-            )
+    def body(work: Work) -> str:
+        work.project = project_of = work.project_named(project)
+        sources = tuple(dict.fromkeys(_evident(work, each, project_of) for each in given))
+        evidence = rules_of_evidence.dated(work, sources)
+        formed = ObservationFormed(text, believed, GIVEN, BY_HAND, evidence, sources, labels, why)
+        known = rules_of_evidence.twin(work, project_of, labels, text)
+        if known is not None:
+            _absorb(work, known, formed)
+            return known.id
+        stream = work.new_id("o")
+        work.emit(stream, formed)
+        return stream
 
-        def body(work: Work) -> str:
-            work.project = project_of = work.project_named(project)
-            sources = tuple(dict.fromkeys(_evident(work, each, project_of) for each in given))
-            evidence = rules_of_evidence.dated(work, sources)
-            formed = ObservationFormed(text, believed, GIVEN, BY_HAND, evidence, sources, labels, why)
-            known = rules_of_evidence.twin(work, project_of, labels, text)
-            if known is not None:
-                _absorb(work, known, formed)
-                return known.id
-            stream = work.new_id("o")
-            work.emit(stream, formed)
-            return stream
+    arguments = (text, given, believed, project, labels, why)
+    return _observed(engine, engine.writer.run("observations.add", asker, body, arguments))
 
-        arguments = (text, given, believed, project, labels, why)
-        return self._observed(self.writer.run("observations.add", who(self.default, by), body, arguments))
 
-    def revise(
-        self, id: str, content: str, reason: str = "", **by: Unpack[By]
-    ) -> answers.Memory | observation_answers.Observation:
-        """Another wording for the same memory or observation, which keeps its id; ``supersede`` is for another fact.
+def revise(
+    engine: Engine, asker: Who, id: str, content: str, reason: str = ""
+) -> answers.Memory | observation_answers.Observation:
+    """Another wording for the same memory or observation, which keeps its id; ``supersede`` is for another fact.
 
-        An observation's new wording is taken to be made from all of its live sources; without any it is refused.
-        """
-        if not _is_observation(id):
-            return of_memories.revise(self.writer, who(self.default, by), id, content, reason)
-        reason = check_reason("reason", reason)
-        check_text("content", content, max_bytes=TEXT_BYTES)
+    An observation's new wording is taken to be made from all of its live sources; without any it is refused.
+    """
+    if not _is_observation(id):
+        return of_memories.revise(engine.writer, asker, id, content, reason)
+    reason = check_reason("reason", reason)
+    check_text("content", content, max_bytes=TEXT_BYTES)
 
-        def body(work: Work, state: Observation) -> None:
-            borne = [each.source for each in observations.borne(work.rows, state.row) if not each.withdrawn]
-            alive = rules_of_evidence.live(work, borne)
-            if state.status == "active":
-                if not alive:
-                    raise RejectedError(
-                        f"cannot revise {state.id}: no source of it is in use, so there is nothing to word it from; "
-                        "restore one, or retract it",
-                        rule="evidence",
-                        subject=state.id,
-                    )
-                rules_of_evidence.refuse_twin(work, state, content, "revise")
-            written = tuple(each for each in borne if each in alive)
-            command = domain.Revise(content, "curated", None, None, BY_HAND, written, reason)
-            rules_of_evidence.emit(work, state, command)
+    def body(work: Work, state: Observation) -> None:
+        borne = [each.source for each in observations.borne(work.rows, state.row) if not each.withdrawn]
+        alive = rules_of_evidence.live(work, borne)
+        if state.status == "active":
+            if not alive:
+                raise RejectedError(
+                    f"cannot revise {state.id}: no source of it is in use, so there is nothing to word it from; "
+                    "restore one, or retract it",
+                    rule="evidence",
+                    subject=state.id,
+                )
+            rules_of_evidence.refuse_twin(work, state, content, "revise")
+        written = tuple(each for each in borne if each in alive)
+        command = domain.Revise(content, "curated", None, None, BY_HAND, written, reason)
+        rules_of_evidence.emit(work, state, command)
 
-        return self._change_observation("revise", id, body, by, (id, content, reason))
+    return _change_observation(engine, "revise", id, body, asker, (id, content, reason))
 
-    def retract(self, id: str, reason: str = "", **by: Unpack[By]) -> answers.Memory | observation_answers.Observation:
-        """Takes a memory or an observation out of use without a judgement; ``restore`` brings it back."""
-        if not _is_observation(id):
-            return of_memories.retract(self.writer, who(self.default, by), id, reason)
-        command = domain.Retire("curated", reason=check_reason("reason", reason))
 
-        def body(work: Work, state: Observation) -> None:
-            rules_of_evidence.emit(work, state, command)
+def retract(engine: Engine, asker: Who, id: str, reason: str = "") -> answers.Memory | observation_answers.Observation:
+    """Takes a memory or an observation out of use without a judgement; ``restore`` brings it back."""
+    if not _is_observation(id):
+        return of_memories.retract(engine.writer, asker, id, reason)
+    command = domain.Retire("curated", reason=check_reason("reason", reason))
 
-        return self._change_observation("retract", id, body, by, (id, reason))
+    def body(work: Work, state: Observation) -> None:
+        rules_of_evidence.emit(work, state, command)
 
-    def restore(self, id: str, reason: str = "", **by: Unpack[By]) -> Evident | observation_answers.Observation:
-        """Back to the status before it was superseded, invalidated, rejected or retracted; an observation, active again.
+    return _change_observation(engine, "retract", id, body, asker, (id, reason))
 
-        A memory, and an interaction, a chunk or a document as well, is a source again wherever it was withdrawn: the observations
-        count it, and those that were retracted for want of evidence are active again. All of it is one append.
-        """
-        if _is_observation(id):
-            return self._restore_observation(id, reason, by)
-        if isinstance(id, str) and id[:2] in ("i_", "c_", "d_"):
-            return self._restore_source(id, reason, by)
-        return of_memories.restore(self.writer, who(self.default, by), id, reason)
 
-    def _restore_observation(self, id: str, reason: str, by: By) -> observation_answers.Observation:
-        reason = check_reason("reason", reason)
+def restore(engine: Engine, asker: Who, id: str, reason: str = "") -> Evident | observation_answers.Observation:
+    """Back to the status before it was superseded, invalidated, rejected or retracted; an observation, active again.
 
-        def body(work: Work, state: Observation) -> None:
-            if state.status == "retracted":
-                rules_of_evidence.refuse_twin(work, state, state.text or "", "restore")
-            rules_of_evidence.emit(work, state, domain.Restore(reason))
+    A memory, and an interaction, a chunk or a document as well, is a source again wherever it was withdrawn: the observations
+    count it, and those that were retracted for want of evidence are active again. All of it is one append.
+    """
+    if _is_observation(id):
+        return _restore_observation(engine, id, reason, asker)
+    if isinstance(id, str) and id[:2] in ("i_", "c_", "d_"):
+        return _restore_source(engine, id, reason, asker)
+    return of_memories.restore(engine.writer, asker, id, reason)
 
-        return self._change_observation("restore", id, body, by, (id, reason))
 
-    def _restore_source(self, id: str, reason: str, by: By) -> Evident:
-        told, reason = who(self.default, by), check_reason("reason", reason)
+def _restore_observation(engine: Engine, id: str, reason: str, asker: Who) -> observation_answers.Observation:
+    reason = check_reason("reason", reason)
 
-        def body(work: Work) -> str:
-            source = own(work, source_list(id)[0])
-            sources = rules_of_evidence.to_withdraw(work, source)
-            rules_of_evidence.put_back(work, sources, rules_of_evidence.live(work, sources), reason)
-            return source
+    def body(work: Work, state: Observation) -> None:
+        if state.status == "retracted":
+            rules_of_evidence.refuse_twin(work, state, state.text or "", "restore")
+        rules_of_evidence.emit(work, state, domain.Restore(reason))
 
-        outcome = self.writer.run("restore", told, body, (id, reason))
-        source = outcome.subject
-        if source[0] == "c":
-            with self.snapshot(*of_documents.CHUNK_NEEDS) as snapshot:
-                return of_documents.get_chunk(snapshot, told.user, source)
-        if source[0] == "d":
-            with self.snapshot(*of_documents.NEEDS) as snapshot:
-                return of_documents.get(snapshot, told.user, source)
-        with self.snapshot(*of_interactions.NEEDS) as snapshot:
-            found = of_interactions.get(snapshot, told.user, source)
-        return msgspec.structs.replace(found, replayed=outcome.replayed) if found is not None else None
+    return _change_observation(engine, "restore", id, body, asker, (id, reason))
 
-    # --- withdrawing sources -------------------------------------------------------------------------------------
 
-    def withdraw_source(
-        self,
-        ids: str | Iterable[str],
-        reason: str = "",
-        *,
-        exclusive: bool = False,
-        dry_run: bool = False,
-        **by: Unpack[By],
-    ) -> observation_answers.WithdrawalReport:
-        """These memories, interactions, chunks or documents bear out no observation any more, however many those are.
+def _restore_source(engine: Engine, id: str, reason: str, asker: Who) -> Evident:
+    told, reason = asker, check_reason("reason", reason)
 
-        An observation with another live source goes stale until its wording has been looked at again; one without is retracted.
-        What is withdrawn already stays so, and nothing is appended. The sources themselves stay as they are; ``restore(id)``
-        of one puts it back. All of it is one append; more than 50,000 events are ``RejectedError`` unless it is ``exclusive``:
-        nobody else can write until it is done. A ``dry_run`` only says what it would do.
-        """
-        told, reason, given = who(self.default, by), check_reason("reason", reason), source_list(ids)
-        if not given:
-            raise RejectedError("withdraw needs at least one source by its id")
-        if dry_run:
-            return self._would_withdraw(given, told.user)
-        named: list[str] = []
+    def body(work: Work) -> str:
+        source = own(work, source_list(id)[0])
+        sources = rules_of_evidence.to_withdraw(work, source)
+        rules_of_evidence.put_back(work, sources, rules_of_evidence.live(work, sources), reason)
+        return source
 
-        def body(work: Work) -> str:
-            named[:] = dict.fromkeys(each for one in given for each in rules_of_evidence.to_withdraw(work, one))
-            rules_of_evidence.withdraw(work, named, reason, exclusive=exclusive)
-            return "ledger"
+    outcome = engine.writer.run("restore", told, body, (id, reason))
+    source = outcome.subject
+    if source[0] == "c":
+        with engine.snapshot(*of_documents.CHUNK_NEEDS) as snapshot:
+            return of_documents.get_chunk(snapshot, told.user, source)
+    if source[0] == "d":
+        with engine.snapshot(*of_documents.NEEDS) as snapshot:
+            return of_documents.get(snapshot, told.user, source)
+    with engine.snapshot(*of_interactions.NEEDS) as snapshot:
+        found = of_interactions.get(snapshot, told.user, source)
+    return msgspec.structs.replace(found, replayed=outcome.replayed) if found is not None else None
 
-        outcome = self.writer.run("observations.withdraw", told, body, (given, reason))
-        return self._withdrawal(outcome, tuple(named), given, told.user)
 
-    def _would_withdraw(self, given: Sequence[str], user: str) -> observation_answers.WithdrawalReport:
-        with self._read(*NEEDED) as connection:
-            named: dict[str, None] = {}
-            for each in given:
-                sources = observations.sources_named(connection, each, user)
-                if not sources:
-                    raise rules_of_evidence.no_source(each)
-                named |= dict.fromkeys(sources)
-            found = [observations.get(connection, row) for row in observations.borne_out_by(connection, [*named])]
-            states = [each for each in found if each is not None and each.status != domain.ERASED]
-            evidence = observations.evidence(connection, [each.row for each in states])
-            position = read_tip(connection.cursor())[0]
-        active = [each for each in states if each.status == "active"]
-        left = {each.id for each in active if any(e.live and e.source not in named for e in evidence[each.row])}
-        return observation_answers.WithdrawalReport(
-            sources=tuple(named),
-            observations=tuple(each.id for each in states),
-            retracted=tuple(each.id for each in active if each.id not in left),
-            stale=tuple(each.id for each in active if each.id in left),
-            position=position,
-            dry_run=True,
-        )
+# --- withdrawing sources -------------------------------------------------------------------------------------
 
-    def _withdrawal(
-        self, outcome: Outcome, named: tuple[str, ...], given: tuple[str, ...], user: str
-    ) -> observation_answers.WithdrawalReport:
-        """What the log says of it: the same for whoever asks again with the key, or finished it."""
-        with self._read("observations", "audit") as connection:
-            events = _events_of(connection, outcome)
-            touched = {event.first: event.stream for event in events if isinstance(event.data, EvidenceWithdrawn)}
-            retracted = {event.first: event.stream for event in events if isinstance(event.data, ObservationRetracted)}
-            others = [observations.get(connection, row) for row in touched if row not in retracted]
-            left = observations.borne_out_by(connection, named)
-            if outcome.replayed:
-                named = tuple(source for each in given for source in observations.sources_named(connection, each, user))
-            failed = [observations.get(connection, row) for row in left]
-        return observation_answers.WithdrawalReport(
-            sources=tuple(dict.fromkeys(named)),
-            observations=tuple(touched.values()),
-            retracted=tuple(retracted.values()),
-            stale=tuple(each.id for each in others if each is not None and each.status == "active" and each.stale),
-            failed=tuple((each.id, "it still counts one of these sources") for each in failed if each is not None),
-            position=max((event.position for event in events), default=outcome.position),
-            command_id=events[0].envelope.command_id if events else None,
-            replayed=outcome.replayed,
-            absorbed=not outcome.replayed and not touched,
-        )
 
-    # --- the common road -----------------------------------------------------------------------------------------
+def withdraw_source(
+    engine: Engine,
+    asker: Who,
+    ids: str | Iterable[str],
+    reason: str = "",
+    *,
+    exclusive: bool = False,
+    dry_run: bool = False,
+) -> observation_answers.WithdrawalReport:
+    """These memories, interactions, chunks or documents bear out no observation any more, however many those are.
 
-    def _change_observation(
-        self, verb: str, id: str, body: Callable[[Work, Observation], None], by: By, arguments: object
-    ) -> observation_answers.Observation:
-        def on_observation(work: Work) -> str:
-            work.need("observations")
-            state: Observation = work.load(id, "o")
-            work.project = state.project
-            body(work, state)
-            return state.id
+    An observation with another live source goes stale until its wording has been looked at again; one without is retracted.
+    What is withdrawn already stays so, and nothing is appended. The sources themselves stay as they are; ``restore(id)``
+    of one puts it back. All of it is one append; more than 50,000 events are ``RejectedError`` unless it is ``exclusive``:
+    nobody else can write until it is done. A ``dry_run`` only says what it would do.
+    """
+    told, reason, given = asker, check_reason("reason", reason), source_list(ids)
+    if not given:
+        raise RejectedError("withdraw needs at least one source by its id")
+    if dry_run:
+        return _would_withdraw(engine, given, told.user)
+    named: list[str] = []
 
-        return self._observed(self.writer.run(verb, who(self.default, by), on_observation, arguments))
+    def body(work: Work) -> str:
+        named[:] = dict.fromkeys(each for one in given for each in rules_of_evidence.to_withdraw(work, one))
+        rules_of_evidence.withdraw(work, named, reason, exclusive=exclusive)
+        return "ledger"
 
-    def _observed(self, outcome: Outcome) -> observation_answers.Observation:
-        user = outcome.state.user if outcome.state is not None else None
-        answer = self.observation(outcome.subject, user=user)
-        if answer is None:
-            raise NotFoundError(f"the observation {outcome.subject} was undone meanwhile")
-        return replace(answer, replayed=outcome.replayed, absorbed=outcome.absorbed)
+    outcome = engine.writer.run("observations.withdraw", told, body, (given, reason))
+    return _withdrawal(engine, outcome, tuple(named), given, told.user)
+
+
+def _would_withdraw(engine: Engine, given: Sequence[str], user: str) -> observation_answers.WithdrawalReport:
+    with engine.reading(*NEEDED) as connection:
+        named: dict[str, None] = {}
+        for each in given:
+            sources = observations.sources_named(connection, each, user)
+            if not sources:
+                raise rules_of_evidence.no_source(each)
+            named |= dict.fromkeys(sources)
+        found = [observations.get(connection, row) for row in observations.borne_out_by(connection, [*named])]
+        states = [each for each in found if each is not None and each.status != domain.ERASED]
+        evidence = observations.evidence(connection, [each.row for each in states])
+        position = read_tip(connection.cursor())[0]
+    active = [each for each in states if each.status == "active"]
+    left = {each.id for each in active if any(e.live and e.source not in named for e in evidence[each.row])}
+    return observation_answers.WithdrawalReport(
+        sources=tuple(named),
+        observations=tuple(each.id for each in states),
+        retracted=tuple(each.id for each in active if each.id not in left),
+        stale=tuple(each.id for each in active if each.id in left),
+        position=position,
+        dry_run=True,
+    )
+
+
+def _withdrawal(
+    engine: Engine, outcome: Outcome, named: tuple[str, ...], given: tuple[str, ...], user: str
+) -> observation_answers.WithdrawalReport:
+    """What the log says of it: the same for whoever asks again with the key, or finished it."""
+    with engine.reading("observations", "audit") as connection:
+        events = _events_of(connection, outcome)
+        touched = {event.first: event.stream for event in events if isinstance(event.data, EvidenceWithdrawn)}
+        retracted = {event.first: event.stream for event in events if isinstance(event.data, ObservationRetracted)}
+        others = [observations.get(connection, row) for row in touched if row not in retracted]
+        left = observations.borne_out_by(connection, named)
+        if outcome.replayed:
+            named = tuple(source for each in given for source in observations.sources_named(connection, each, user))
+        failed = [observations.get(connection, row) for row in left]
+    return observation_answers.WithdrawalReport(
+        sources=tuple(dict.fromkeys(named)),
+        observations=tuple(touched.values()),
+        retracted=tuple(retracted.values()),
+        stale=tuple(each.id for each in others if each is not None and each.status == "active" and each.stale),
+        failed=tuple((each.id, "it still counts one of these sources") for each in failed if each is not None),
+        position=max((event.position for event in events), default=outcome.position),
+        command_id=events[0].envelope.command_id if events else None,
+        replayed=outcome.replayed,
+        absorbed=not outcome.replayed and not touched,
+    )
+
+
+# --- the common road -----------------------------------------------------------------------------------------
+
+
+def _change_observation(
+    engine: Engine, verb: str, id: str, body: Callable[[Work, Observation], None], asker: Who, arguments: object
+) -> observation_answers.Observation:
+    def on_observation(work: Work) -> str:
+        work.need("observations")
+        state: Observation = work.load(id, "o")
+        work.project = state.project
+        body(work, state)
+        return state.id
+
+    return _observed(engine, engine.writer.run(verb, asker, on_observation, arguments))
+
+
+def _observed(engine: Engine, outcome: Outcome) -> observation_answers.Observation:
+    user = outcome.state.user if outcome.state is not None else None
+    answer = observation_queries.get(engine, user, outcome.subject)
+    if answer is None:
+        raise NotFoundError(f"the observation {outcome.subject} was undone meanwhile")
+    return replace(answer, replayed=outcome.replayed, absorbed=outcome.absorbed)
 
 
 def _is_observation(id: object) -> bool:

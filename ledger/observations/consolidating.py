@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from typing import Any, Unpack
+from functools import partial
+from typing import Any
 
 from msgspec import Struct, field
 
@@ -15,12 +16,13 @@ from ledger.domain.events import LEDGER_STREAM, ConsolidationCompleted, Consolid
 from ledger.domain.grouping import GROUPING, sentences
 from ledger.domain.observation import Revise
 from ledger.domain.passages import ASSISTANTS, PEOPLE, speaker
+from ledger.engine.engine import Engine
 from ledger.engine.log_reading import find_row
 from ledger.engine.snapshot import NOWHERE, event_data, load, named, text_of
-from ledger.engine.who import By, who
 from ledger.engine.work import Who, Work
-from ledger.interactions.commands import InteractionWrites, has_to_wait
+from ledger.interactions.commands import has_to_wait
 from ledger.interactions.queries import answer_texts
+from ledger.language import consolidating
 from ledger.memories.given import source_list, tag_list
 from ledger.observations.answers import Consolidated, ConsolidationReport
 from ledger.policies import consolidation
@@ -28,7 +30,7 @@ from ledger.policies.consolidation import COUNTED, USER, Material, Piece, Planne
 from ledger.policies.evidence import BY_HAND
 from ledger.store.recorders import read_tip
 from projections.search import memory_hits as search
-from projections.search.text_hits import Rarity, matching
+from projections.search.text_hits import matching
 from projections.views import consolidations, control, observations
 from projections.views.consolidations import Scope, Standing
 
@@ -108,328 +110,339 @@ class News(Struct):
     standing: list[Standing]  # observations that have to be looked at again
 
 
-class Consolidating(InteractionWrites):
-    """Consolidation, as a part of the library door."""
+def consolidate(
+    engine: Engine,
+    asker: Who,
+    over: str | Iterable[str] = MEMORIES,
+    *,
+    project: str | None = None,
+    tags: Iterable[str] = (),
+    using: str | None = None,
+    limit: int | None = None,
+    dry_run: bool = False,
+    progress: Progress | None = None,
+) -> ConsolidationReport:
+    """Looks at what is new in one scope, and at observations gone stale: what sources have in common becomes observations.
 
-    rarity: Rarity
+    ``over`` is "memories" or "interactions" (new since the last completed run of this scope), or the ids of those to look
+    at. The scope is a user's memories in one ``project``, or in none, that have all of the ``tags``; observations of another
+    scope are neither seen nor changed. ``using`` is "grouping" (rules: what says nearly the same; nothing is worded anew)
+    or "model"; by default the model that the ledger was opened with, if there is one. At most ``limit`` sources are
+    looked at. Appends 200 sources at a time, and nothing where nothing is new. ``dry_run`` appends nothing, not
+    even that a model was asked. ``progress`` is called with (sources done, sources).
 
-    def consolidate(
-        self,
-        over: str | Iterable[str] = MEMORIES,
-        *,
-        project: str | None = None,
-        tags: Iterable[str] = (),
-        using: str | None = None,
-        limit: int | None = None,
-        dry_run: bool = False,
-        progress: Progress | None = None,
-        **by: Unpack[By],
-    ) -> ConsolidationReport:
-        """Looks at what is new in one scope, and at observations gone stale: what sources have in common becomes observations.
+    ``ModelError`` where the model fails, which is recorded; the sources are new as before.
+    """
+    run = _consolidation(engine, over, project, tags, using, limit, asker)
+    run.dry_run, run.progress = dry_run, progress
+    if run.consolidator == GROUPING:
+        by_rules(engine, run)
+    else:
+        consolidating.by_model(engine, run)
+    return run.report()
 
-        ``over`` is "memories" or "interactions" (new since the last completed run of this scope), or the ids of those to look
-        at. The scope is a user's memories in one ``project``, or in none, that have all of the ``tags``; observations of another
-        scope are neither seen nor changed. ``using`` is "grouping" (rules: what says nearly the same; nothing is worded anew)
-        or "model"; by default the model that the ledger was opened with, if there is one. At most ``limit`` sources are
-        looked at. Appends 200 sources at a time, and nothing where nothing is new. ``dry_run`` appends nothing, not
-        even that a model was asked. ``progress`` is called with (sources done, sources).
 
-        ``ModelError`` where the model fails, which is recorded; the sources are new as before.
-        """
-        run = self._consolidation(over, project, tags, using, limit, who(self.default, by))
-        run.dry_run, run.progress = dry_run, progress
-        if run.consolidator == GROUPING:
-            self._by_rules(run)
-        else:
-            self._by_model(run)
-        return run.report()
+def pending_scopes(engine: Engine) -> list[Scope]:
+    """Every user's projects in which a memory has changed since the last look, or a stale observation."""
+    consolidator, found = consolidating.consolidator_of(engine, None), list[Scope]()
+    with engine.reading(*NEEDED) as connection:
+        marked = consolidations.newly_marked(connection)
+        wanted: dict[str, bool] = {}
+        for user, project, newest in consolidations.scopes(connection):
+            scope = Scope(user, project)
+            if user not in wanted:
+                wanted[user] = control.wants(connection, user, "consolidate")
+            if not wanted[user] or not _worth_trying(connection, scope, consolidator, newest):
+                continue
+            after = observations.looked_at(connection, user, project, MEMORIES, consolidator)
+            if max(newest, marked.get((user, project), 0)) > after:
+                found.append(scope)
+    return found
 
-    def _pending_scopes(self) -> list[Scope]:
-        """Every user's projects in which a memory has changed since the last look, or a stale observation."""
-        consolidator, found = self._consolidator(None), list[Scope]()
-        with self._read(*NEEDED) as connection:
-            marked = consolidations.newly_marked(connection)
-            wanted: dict[str, bool] = {}
-            for user, project, newest in consolidations.scopes(connection):
-                scope = Scope(user, project)
-                if user not in wanted:
-                    wanted[user] = control.wants(connection, user, "consolidate")
-                if not wanted[user] or not self._worth_trying(connection, scope, consolidator, newest):
-                    continue
-                after = observations.looked_at(connection, user, project, MEMORIES, consolidator)
-                if max(newest, marked.get((user, project), 0)) > after:
-                    found.append(scope)
-        return found
 
-    @staticmethod
-    def _worth_trying(connection: Any, scope: Scope, consolidator: str, newest: int) -> bool:
-        """After three failures it waits for new sources, or for somebody to ask."""
-        failed = consolidations.failures(connection, scope, MEMORIES, consolidator)
-        return len(failed) < ATTEMPTS or newest > failed[-1]
+def _worth_trying(connection: Any, scope: Scope, consolidator: str, newest: int) -> bool:
+    """After three failures it waits for new sources, or for somebody to ask."""
+    failed = consolidations.failures(connection, scope, MEMORIES, consolidator)
+    return len(failed) < ATTEMPTS or newest > failed[-1]
 
-    def _consolidate_by_policy(self, scope: Scope) -> dict[str, int]:
-        told = Who(user=scope.user, actor=consolidation.ACTOR)
-        using = self._consolidator(None)
-        most = AT_ONCE if using == GROUPING else BY_A_MODEL
-        run = Run(MEMORIES, scope, told, consolidator=using, limit=most, looks=True)
-        try:
-            (self._by_rules if using == GROUPING else self._by_model)(run)
-        except Exception as error:
-            if not isinstance(error, ModelError) and not has_to_wait(error):  # recorded, or may not be
-                self._record_failed_run(run, type(error).__name__)
-            return {**run.counts, "sources": run.sources, "failures": 1}
-        return {**run.counts, "sources": run.sources}
 
-    def _record_failed_run(self, run: Run, error: str) -> None:
-        def body(work: Work) -> str:
-            emit_failed_run(work, run, max(run.position, 1), error)
-            return LEDGER_STREAM
+def consolidate_by_policy(engine: Engine, scope: Scope) -> dict[str, int]:
+    told = Who(user=scope.user, actor=consolidation.ACTOR)
+    using = consolidating.consolidator_of(engine, None)
+    most = AT_ONCE if using == GROUPING else BY_A_MODEL
+    run = Run(MEMORIES, scope, told, consolidator=using, limit=most, looks=True)
+    try:
+        (partial(by_rules, engine) if using == GROUPING else partial(consolidating.by_model, engine))(run)
+    except Exception as error:
+        if not isinstance(error, ModelError) and not has_to_wait(error):  # recorded, or may not be
+            _record_failed_run(engine, run, type(error).__name__)
+        return {**run.counts, "sources": run.sources, "failures": 1}
+    return {**run.counts, "sources": run.sources}
 
-        with suppress(LedgerError):  # what is distrusted or parked leaves nothing
-            self.writer.run("consolidate", run.told, body)
 
-    def _by_model(self, run: Run) -> None:
-        raise RejectedError("consolidating with a model needs one", rule="model")
+def _record_failed_run(engine: Engine, run: Run, error: str) -> None:
+    def body(work: Work) -> str:
+        emit_failed_run(work, run, max(run.position, 1), error)
+        return LEDGER_STREAM
 
-    # --- what is asked -----------------------------------------------------------------------------------------------
+    with suppress(LedgerError):  # what is distrusted or parked leaves nothing
+        engine.writer.run("consolidate", run.told, body)
 
-    def _consolidation(
-        self, over: Any, project: str | None, tags: Iterable[str], using: str | None, limit: int | None, told: Who
-    ) -> Run:
-        if told.key is not None:
-            raise RejectedError(
-                "a consolidation has no idempotency_key: called again it goes on from where the last one ended"
-            )
-        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
-            raise RejectedError(f"limit must be a whole number from 1, or None for all; not {limit!r:.40}")
-        if using not in (None, "grouping", "model"):
-            raise RejectedError(f'method is "grouping" or "model", or None for either; not {using!r:.40}')
-        labels = tuple(sorted(tag_list(tags))) if tags else ()
-        asked = () if over in (MEMORIES, INTERACTIONS) else _named_sources(over)
-        if labels and over == INTERACTIONS:
-            raise RejectedError("interactions have no tags; consolidate them without, or memories with them")
-        with self._read(*NEEDED) as connection:
-            place = named(connection, told.user, "p", project)
-            if place is NOWHERE:
-                raise NotFoundError(f"no project of this user is called {project!r:.60}")
-            if asked:
-                asked, place = _found(connection, asked, told.user, project, place)
-        over = ASKED if asked else over
-        return Run(over, Scope(told.user, place, labels), told, project, asked, self._consolidator(using), limit)
 
-    def _consolidator(self, using: str | None) -> str:
-        return GROUPING
+# --- what is asked -----------------------------------------------------------------------------------------------
 
-    # --- by rules ----------------------------------------------------------------------------------------------------
 
-    def _by_rules(self, run: Run) -> None:
-        for _ in range(ROUNDS):
-            if not self._round(run):
-                return
-        run.skipped["interrupted"] += 1
-
-    def _round(self, run: Run) -> bool:
-        """Goes through what is new once; whether to begin again."""
-        again, run.again = run.again, set()
-        with self._read(*NEEDED) as connection:
-            news = self._news(connection, run, again)
-            run.position = news.head
-            if not news.pieces and not news.standing:
-                self._append(run, news, [], [], news.head, 0)
-                return False
-            material = self._material(connection, run, news)
-        planner = Planner(material, news.pieces)
-        done, first = 0, planner.stale
-        for page, upto in _pages(news, run):
-            steps, first = [*first, *planner.page(page)], []
-            count = len({each.id for each in page})
-            if not self._append(run, news, steps, page, upto, count):
-                return True
-            done += len(page)
-            run.sources += count
-            if run.progress is not None:
-                run.progress(done, len(news.pieces))
-            if run.full:
-                run.left = len({each.id for each in news.pieces[done:]})
-                return False
-        return bool(run.again) and not run.dry_run
-
-    def _append(
-        self, run: Run, news: News, steps: Sequence[Step], page: Sequence[Piece], upto: int, count: int
-    ) -> bool:
-        """Whether the page was still to be done; what has become of its steps is told."""
-        if not page and not steps and not run.looks:
-            return True
-        if run.dry_run:
-            for step in steps:
-                run.came(step.counts, step.seen.id if step.seen else None, _text(step), (p.id for p in step.pieces))
-            return True
-        came: list[tuple[str, str]] = []
-        done: list[ConsolidationCompleted] = []
-
-        def body(work: Work) -> str:
-            work.need(*NEEDED)
-            if self._overtaken(work, run, news.after):
-                return LEDGER_STREAM
-            work.project = run.scope.project
-            came[:] = consolidation.record(work, run.scope, steps)
-            counts = [what for what, _ in came]
-            skipped = Counter(what for what in counts if what not in COUNTED)
-            done[:] = [completed(run, upto, count, counts, dict(sorted(skipped.items())))]
-            if run.over != ASKED or work.emitted:
-                work.emit(LEDGER_STREAM, done[0])
-            return LEDGER_STREAM
-
-        outcome = self.writer.run("consolidate", run.told, body)
-        if not done:
-            return False
-        run.looks = False
-        news.after = upto
-        run.position = max(run.position, outcome.position)
-        self._settle_groups(run, steps, came)
-        return True
-
-    def _overtaken(self, work: Work, run: Run, after: int) -> bool:
-        """Whether somebody else has looked at the same sources meanwhile."""
-        return run.over != ASKED and cursor(work.connection(), run) != after
-
-    def _settle_groups(self, run: Run, steps: Sequence[Step], came: Sequence[tuple[str, str]]) -> None:
-        """What was formed is there to be borne out by the next page; what could not be done is tried again."""
-        formed = {subject for what, subject in came if what == "formed"}
-        with self._read("observations") as connection:
-            rows = {id: find_row(connection, id, "o", run.scope.user) for id in formed}
-            states = {id: observations.get(connection, row) for id, row in rows.items() if row is not None}
-        for step, (what, subject) in zip(steps, came, strict=True):
-            run.came(what, subject or None, _text(step), (piece.id for piece in step.pieces))
-            if what == "formed" and step.group is not None:
-                step.group.seen, step.group.alone = states.get(subject), None
-            elif what == consolidation.CHANGED:
-                run.again.update(piece.id for piece in (step.evidence or step.pieces))
-
-    # --- what is new -------------------------------------------------------------------------------------------------
-
-    def _news(self, connection: Any, run: Run, again: set[str]) -> News:
-        head, after = read_tip(connection.cursor())[0], cursor(connection, run)
-        if run.only is not None:
-            standing = consolidations.standing(connection, run.scope, sorted(run.only))
-            return News(after, after, [], [each for each in standing if each.stale and each.live])
-        if run.over == INTERACTIONS:
-            new = self._pieces_of_turns(connection, consolidations.turns(connection, run.scope, after=after))
-        elif run.over == ASKED:
-            new = self._pieces_asked(connection, run)
-        else:
-            fresh = consolidations.live_memories(connection, run.scope, after=after)
-            new = [_piece(each) for each in fresh if not consolidations.said_it_before(connection, each, after)]
-        if again:
-            new = self._with_those_again(connection, run, new, again)
-        rows = {*consolidations.marked(connection, run.scope)}
-        rows |= consolidations.worded_of_the_dead(connection, run.scope)
-        standing = consolidations.standing(connection, run.scope, sorted(rows)) if rows else []
-        again_due = [each for each in standing if each.stale and each.live and each.state.consolidator != BY_HAND]
-        return News(head, after, new, again_due)
-
-    def _with_those_again(self, connection: Any, run: Run, new: list[Piece], again: set[str]) -> list[Piece]:
-        """... and the sources of what had changed when it was to be recorded."""
-        known = {each.id for each in new}
-        rows = [row for id in sorted(again - known) if (row := find_row(connection, id, id[0], run.scope.user))]
-        if run.over == INTERACTIONS:
-            found = [each for each in consolidations.turns(connection, run.scope) if each.id in again - known]
-            return [*self._pieces_of_turns(connection, found), *new]
-        return [*map(_piece, consolidations.memories_of(connection, run.scope, rows)), *new]
-
-    def _pieces_asked(self, connection: Any, run: Run) -> list[Piece]:
-        rows = {
-            kind: [find_row(connection, id, kind, run.scope.user) or 0 for id in run.asked if id[0] == kind]
-            for kind in "mi"
-        }
-        found = [_piece(each) for each in consolidations.memories_of(connection, run.scope, rows["m"])]
-        turns = (
-            [each for each in consolidations.turns(connection, run.scope) if each.id in run.asked] if rows["i"] else []
+def _consolidation(
+    engine: Engine, over: Any, project: str | None, tags: Iterable[str], using: str | None, limit: int | None, told: Who
+) -> Run:
+    if told.key is not None:
+        raise RejectedError(
+            "a consolidation has no idempotency_key: called again it goes on from where the last one ended"
         )
-        return [*found, *self._pieces_of_turns(connection, turns)]
+    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
+        raise RejectedError(f"limit must be a whole number from 1, or None for all; not {limit!r:.40}")
+    if using not in (None, "grouping", "model"):
+        raise RejectedError(f'method is "grouping" or "model", or None for either; not {using!r:.40}')
+    labels = tuple(sorted(tag_list(tags))) if tags else ()
+    asked = () if over in (MEMORIES, INTERACTIONS) else _named_sources(over)
+    if labels and over == INTERACTIONS:
+        raise RejectedError("interactions have no tags; consolidate them without, or memories with them")
+    with engine.reading(*NEEDED) as connection:
+        place = named(connection, told.user, "p", project)
+        if place is NOWHERE:
+            raise NotFoundError(f"no project of this user is called {project!r:.60}")
+        if asked:
+            asked, place = _found(connection, asked, told.user, project, place)
+    over = ASKED if asked else over
+    return Run(
+        over, Scope(told.user, place, labels), told, project, asked, consolidating.consolidator_of(engine, using), limit
+    )
 
-    def _pieces_of_turns(self, connection: Any, turns: Iterable[Any]) -> list[Piece]:
-        """What people said in these turns, sentence by sentence; what an assistant says bears nothing out."""
-        found: list[Piece] = []
-        for state in turns:
-            prompt = text_of(connection, event_data(connection, state.prompt_at).prompt)
-            answer = answer_texts(connection, state)["response"]
-            parts: list[tuple[str, str]] = []
-            for text, unnamed in ((prompt, USER), (answer, "")):
-                name, said = speaker(text or "")
-                name = USER if name.lower() in PEOPLE else name or unnamed
-                if text and name and name.lower() not in ASSISTANTS:
-                    parts += [(name, sentence) for sentence in sentences(said)]
-            position = max(state.row, state.response_at or 0)
-            found += [
-                Piece(state.id, state.row, position, state.time, text, (), name, part)
-                for part, (name, text) in enumerate(parts[:200])
-            ]
-        return sorted(found, key=lambda piece: (piece.position, piece.order))
 
-    # --- what is there -----------------------------------------------------------------------------------------------
+# --- by rules ----------------------------------------------------------------------------------------------------
 
-    def _material(self, connection: Any, run: Run, news: News) -> Material:
-        """What the new sources are compared with: all of a small scope, of a large one what has their words."""
-        scope, aside = run.scope, consolidations.put_aside(connection, run.scope)
-        if run.only is not None:
-            return self._of_standing(connection, run, news, aside)
-        if run.over == INTERACTIONS or any(each.id.startswith("i_") for each in news.pieces):
-            before = consolidations.turns(connection, scope, limit=TURNS + len({each.id for each in news.pieces}))
-            known = self._pieces_of_turns(connection, before)
-        elif consolidations.size(connection, scope) <= max(WHOLE, TIMES * len(news.pieces)):
-            known = list(map(_piece, consolidations.live_memories(connection, scope)))
-        else:
-            return self._found_by_words(connection, run, news, aside)
-        return Material(consolidations.standing(connection, scope), _by_source(known, news.pieces), aside)
 
-    def _of_standing(self, connection: Any, run: Run, news: News, aside: set[str]) -> Material:
-        """Nothing but observations to be looked at again, with what they rest on."""
-        sources = sorted({proof.source for each in news.standing for proof in each.live})
-        rows = [find_row(connection, id, "m", run.scope.user) or 0 for id in sources if id.startswith("m_")]
-        known = list(map(_piece, consolidations.memories_of(connection, run.scope, rows)))
-        turns = [load(connection, id, "i", run.scope.user) for id in sources if id.startswith("i_")]
-        known += self._pieces_of_turns(connection, [each for each in turns if each is not None])
-        return Material(news.standing, _by_source(known, []), aside)
+def by_rules(engine: Engine, run: Run) -> None:
+    for _ in range(ROUNDS):
+        if not _round(engine, run):
+            return
+    run.skipped["interrupted"] += 1
 
-    def _found_by_words(self, connection: Any, run: Run, news: News, aside: set[str]) -> Material:
-        scope, rows, worded = run.scope, set[int](), {each.state.row for each in news.standing}
-        wanted = search.Wanted(scope.user, None, [scope.project])
-        for piece in news.pieces:
-            asked = question.read(piece.text)
-            if asked.concepts:
-                rows.update(self._rows_with_words(connection, asked, wanted))
-                worded.update(self._observations_with_words(connection, asked, scope))
-        found = consolidations.memories_of(connection, scope, sorted(rows))
-        worded |= consolidations.citing(connection, [each.id for each in found])
-        worded |= consolidations.citing(connection, [each.id for each in news.pieces])
-        standing = consolidations.standing(connection, scope, sorted(worded))
-        sources = {proof.source for each in standing for proof in each.proofs} - {each.id for each in found}
-        more = [find_row(connection, id, "m", scope.user) or 0 for id in sorted(sources) if id.startswith("m_")]
-        known = {each.id: each for each in (*found, *consolidations.memories_of(connection, scope, more))}
-        return Material(standing, _by_source(map(_piece, known.values()), news.pieces), aside)
 
-    def _rows_with_words(self, connection: Any, asked: question.Question, wanted: search.Wanted) -> set[int]:
-        schema = self._schema()
-        for expression in self.rarity.expressions(connection, search.SEARCH, schema, asked):
-            found = search.matching(connection, expression, wanted, limit=NEAREST, schema=schema, enough=NEAREST // 2)
-            if found:
-                return {state.row for state, _ in found}
-        return set()
+def _round(engine: Engine, run: Run) -> bool:
+    """Goes through what is new once; whether to begin again."""
+    again, run.again = run.again, set()
+    with engine.reading(*NEEDED) as connection:
+        news = news_of(engine, connection, run, again)
+        run.position = news.head
+        if not news.pieces and not news.standing:
+            append(engine, run, news, [], [], news.head, 0)
+            return False
+        material = _material(engine, connection, run, news)
+    planner = Planner(material, news.pieces)
+    done, first = 0, planner.stale
+    for page, upto in _pages(news, run):
+        steps, first = [*first, *planner.page(page)], []
+        count = len({each.id for each in page})
+        if not append(engine, run, news, steps, page, upto, count):
+            return True
+        done += len(page)
+        run.sources += count
+        if run.progress is not None:
+            run.progress(done, len(news.pieces))
+        if run.full:
+            run.left = len({each.id for each in news.pieces[done:]})
+            return False
+    return bool(run.again) and not run.dry_run
 
-    def _observations_with_words(
-        self, connection: Any, asked: question.Question, scope: Scope, limit: int = WORDED
-    ) -> list[int]:
-        """The active observations of a scope that have words in common with a text, best first."""
-        schema, source = self._schema(), observations.SOURCE
-        condition = "m.user = ? AND m.project IS ? AND m.status = 'active' AND coalesce(m.tags, '[]') = ?"
-        values = (scope.user, scope.project, consolidations.told(scope.tags))
-        for expression in self.rarity.expressions(connection, source.index, schema, asked):
-            told = (expression, (condition, values), lambda row: row[0])
-            found = matching(connection, source, *told, limit=limit, schema=schema, enough=limit // 2)
-            if found:
-                return [row for row, _ in found]
-        return []
+
+def append(
+    engine: Engine, run: Run, news: News, steps: Sequence[Step], page: Sequence[Piece], upto: int, count: int
+) -> bool:
+    """Whether the page was still to be done; what has become of its steps is told."""
+    if not page and not steps and not run.looks:
+        return True
+    if run.dry_run:
+        for step in steps:
+            run.came(step.counts, step.seen.id if step.seen else None, _text(step), (p.id for p in step.pieces))
+        return True
+    came: list[tuple[str, str]] = []
+    done: list[ConsolidationCompleted] = []
+
+    def body(work: Work) -> str:
+        work.need(*NEEDED)
+        if overtaken(engine, work, run, news.after):
+            return LEDGER_STREAM
+        work.project = run.scope.project
+        came[:] = consolidation.record(work, run.scope, steps)
+        counts = [what for what, _ in came]
+        skipped = Counter(what for what in counts if what not in COUNTED)
+        done[:] = [completed(run, upto, count, counts, dict(sorted(skipped.items())))]
+        if run.over != ASKED or work.emitted:
+            work.emit(LEDGER_STREAM, done[0])
+        return LEDGER_STREAM
+
+    outcome = engine.writer.run("consolidate", run.told, body)
+    if not done:
+        return False
+    run.looks = False
+    news.after = upto
+    run.position = max(run.position, outcome.position)
+    _settle_groups(engine, run, steps, came)
+    return True
+
+
+def overtaken(engine: Engine, work: Work, run: Run, after: int) -> bool:
+    """Whether somebody else has looked at the same sources meanwhile."""
+    return run.over != ASKED and cursor(work.connection(), run) != after
+
+
+def _settle_groups(engine: Engine, run: Run, steps: Sequence[Step], came: Sequence[tuple[str, str]]) -> None:
+    """What was formed is there to be borne out by the next page; what could not be done is tried again."""
+    formed = {subject for what, subject in came if what == "formed"}
+    with engine.reading("observations") as connection:
+        rows = {id: find_row(connection, id, "o", run.scope.user) for id in formed}
+        states = {id: observations.get(connection, row) for id, row in rows.items() if row is not None}
+    for step, (what, subject) in zip(steps, came, strict=True):
+        run.came(what, subject or None, _text(step), (piece.id for piece in step.pieces))
+        if what == "formed" and step.group is not None:
+            step.group.seen, step.group.alone = states.get(subject), None
+        elif what == consolidation.CHANGED:
+            run.again.update(piece.id for piece in (step.evidence or step.pieces))
+
+
+# --- what is new -------------------------------------------------------------------------------------------------
+
+
+def news_of(engine: Engine, connection: Any, run: Run, again: set[str]) -> News:
+    head, after = read_tip(connection.cursor())[0], cursor(connection, run)
+    if run.only is not None:
+        standing = consolidations.standing(connection, run.scope, sorted(run.only))
+        return News(after, after, [], [each for each in standing if each.stale and each.live])
+    if run.over == INTERACTIONS:
+        new = _pieces_of_turns(engine, connection, consolidations.turns(connection, run.scope, after=after))
+    elif run.over == ASKED:
+        new = _pieces_asked(engine, connection, run)
+    else:
+        fresh = consolidations.live_memories(connection, run.scope, after=after)
+        new = [_piece(each) for each in fresh if not consolidations.said_it_before(connection, each, after)]
+    if again:
+        new = _with_those_again(engine, connection, run, new, again)
+    rows = {*consolidations.marked(connection, run.scope)}
+    rows |= consolidations.worded_of_the_dead(connection, run.scope)
+    standing = consolidations.standing(connection, run.scope, sorted(rows)) if rows else []
+    again_due = [each for each in standing if each.stale and each.live and each.state.consolidator != BY_HAND]
+    return News(head, after, new, again_due)
+
+
+def _with_those_again(engine: Engine, connection: Any, run: Run, new: list[Piece], again: set[str]) -> list[Piece]:
+    """... and the sources of what had changed when it was to be recorded."""
+    known = {each.id for each in new}
+    rows = [row for id in sorted(again - known) if (row := find_row(connection, id, id[0], run.scope.user))]
+    if run.over == INTERACTIONS:
+        found = [each for each in consolidations.turns(connection, run.scope) if each.id in again - known]
+        return [*_pieces_of_turns(engine, connection, found), *new]
+    return [*map(_piece, consolidations.memories_of(connection, run.scope, rows)), *new]
+
+
+def _pieces_asked(engine: Engine, connection: Any, run: Run) -> list[Piece]:
+    rows = {
+        kind: [find_row(connection, id, kind, run.scope.user) or 0 for id in run.asked if id[0] == kind]
+        for kind in "mi"
+    }
+    found = [_piece(each) for each in consolidations.memories_of(connection, run.scope, rows["m"])]
+    turns = [each for each in consolidations.turns(connection, run.scope) if each.id in run.asked] if rows["i"] else []
+    return [*found, *_pieces_of_turns(engine, connection, turns)]
+
+
+def _pieces_of_turns(engine: Engine, connection: Any, turns: Iterable[Any]) -> list[Piece]:
+    """What people said in these turns, sentence by sentence; what an assistant says bears nothing out."""
+    found: list[Piece] = []
+    for state in turns:
+        prompt = text_of(connection, event_data(connection, state.prompt_at).prompt)
+        answer = answer_texts(connection, state)["response"]
+        parts: list[tuple[str, str]] = []
+        for text, unnamed in ((prompt, USER), (answer, "")):
+            name, said = speaker(text or "")
+            name = USER if name.lower() in PEOPLE else name or unnamed
+            if text and name and name.lower() not in ASSISTANTS:
+                parts += [(name, sentence) for sentence in sentences(said)]
+        position = max(state.row, state.response_at or 0)
+        found += [
+            Piece(state.id, state.row, position, state.time, text, (), name, part)
+            for part, (name, text) in enumerate(parts[:200])
+        ]
+    return sorted(found, key=lambda piece: (piece.position, piece.order))
+
+
+# --- what is there -----------------------------------------------------------------------------------------------
+
+
+def _material(engine: Engine, connection: Any, run: Run, news: News) -> Material:
+    """What the new sources are compared with: all of a small scope, of a large one what has their words."""
+    scope, aside = run.scope, consolidations.put_aside(connection, run.scope)
+    if run.only is not None:
+        return _of_standing(engine, connection, run, news, aside)
+    if run.over == INTERACTIONS or any(each.id.startswith("i_") for each in news.pieces):
+        before = consolidations.turns(connection, scope, limit=TURNS + len({each.id for each in news.pieces}))
+        known = _pieces_of_turns(engine, connection, before)
+    elif consolidations.size(connection, scope) <= max(WHOLE, TIMES * len(news.pieces)):
+        known = list(map(_piece, consolidations.live_memories(connection, scope)))
+    else:
+        return _found_by_words(engine, connection, run, news, aside)
+    return Material(consolidations.standing(connection, scope), _by_source(known, news.pieces), aside)
+
+
+def _of_standing(engine: Engine, connection: Any, run: Run, news: News, aside: set[str]) -> Material:
+    """Nothing but observations to be looked at again, with what they rest on."""
+    sources = sorted({proof.source for each in news.standing for proof in each.live})
+    rows = [find_row(connection, id, "m", run.scope.user) or 0 for id in sources if id.startswith("m_")]
+    known = list(map(_piece, consolidations.memories_of(connection, run.scope, rows)))
+    turns = [load(connection, id, "i", run.scope.user) for id in sources if id.startswith("i_")]
+    known += _pieces_of_turns(engine, connection, [each for each in turns if each is not None])
+    return Material(news.standing, _by_source(known, []), aside)
+
+
+def _found_by_words(engine: Engine, connection: Any, run: Run, news: News, aside: set[str]) -> Material:
+    scope, rows, worded = run.scope, set[int](), {each.state.row for each in news.standing}
+    wanted = search.Wanted(scope.user, None, [scope.project])
+    for piece in news.pieces:
+        asked = question.read(piece.text)
+        if asked.concepts:
+            rows.update(_rows_with_words(engine, connection, asked, wanted))
+            worded.update(observations_with_words(engine, connection, asked, scope))
+    found = consolidations.memories_of(connection, scope, sorted(rows))
+    worded |= consolidations.citing(connection, [each.id for each in found])
+    worded |= consolidations.citing(connection, [each.id for each in news.pieces])
+    standing = consolidations.standing(connection, scope, sorted(worded))
+    sources = {proof.source for each in standing for proof in each.proofs} - {each.id for each in found}
+    more = [find_row(connection, id, "m", scope.user) or 0 for id in sorted(sources) if id.startswith("m_")]
+    known = {each.id: each for each in (*found, *consolidations.memories_of(connection, scope, more))}
+    return Material(standing, _by_source(map(_piece, known.values()), news.pieces), aside)
+
+
+def _rows_with_words(engine: Engine, connection: Any, asked: question.Question, wanted: search.Wanted) -> set[int]:
+    schema = engine.schema()
+    for expression in engine.rarity.expressions(connection, search.SEARCH, schema, asked):
+        found = search.matching(connection, expression, wanted, limit=NEAREST, schema=schema, enough=NEAREST // 2)
+        if found:
+            return {state.row for state, _ in found}
+    return set()
+
+
+def observations_with_words(
+    engine: Engine, connection: Any, asked: question.Question, scope: Scope, limit: int = WORDED
+) -> list[int]:
+    """The active observations of a scope that have words in common with a text, best first."""
+    schema, source = engine.schema(), observations.SOURCE
+    condition = "m.user = ? AND m.project IS ? AND m.status = 'active' AND coalesce(m.tags, '[]') = ?"
+    values = (scope.user, scope.project, consolidations.told(scope.tags))
+    for expression in engine.rarity.expressions(connection, source.index, schema, asked):
+        told = (expression, (condition, values), lambda row: row[0])
+        found = matching(connection, source, *told, limit=limit, schema=schema, enough=limit // 2)
+        if found:
+            return [row for row, _ in found]
+    return []
 
 
 # --- pieces and pages ------------------------------------------------------------------------------------------------

@@ -10,8 +10,8 @@ from ledger.domain import ids, times
 from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.events import ObservationFormed, ObservationRevised
 from ledger.domain.observation import STATUSES, Observation
+from ledger.engine.engine import Engine
 from ledger.engine.log_reading import find_row, first_position, read_event, read_stream
-from ledger.engine.reads import Reads
 from ledger.engine.snapshot import LIST_LIMIT, NOWHERE, PAGE_CAP, event_data, listed, load, named, stream_of, text_of
 from ledger.engine.who import Time
 from ledger.interactions.queries import answer_texts
@@ -55,125 +55,128 @@ def withheld(connection: Any, states: Iterable[Observation]) -> set[str]:
     }
 
 
-class ObservationReads(Reads):
-    """The part of the library door that asks about observations."""
+def listing(
+    engine: Engine,
+    user: str,
+    *,
+    project: str | None = None,
+    tags: str | Iterable[str] = (),
+    trends: str | Iterable[str] = (),
+    status: str | Iterable[str] = "active",
+    freshness: str | None = None,
+    before: str | None = None,
+    as_of: Time | None = None,
+    limit: int = LIST_LIMIT,
+) -> list[answers.Observation]:
+    """Observations of one user, newest first, ``before`` (the id of the last one shown) goes on.
 
-    def observations(
-        self,
-        *,
-        user: str | None = None,
-        project: str | None = None,
-        tags: str | Iterable[str] = (),
-        trends: str | Iterable[str] = (),
-        status: str | Iterable[str] = "active",
-        freshness: str | None = None,
-        before: str | None = None,
-        as_of: Time | None = None,
-        limit: int = LIST_LIMIT,
-    ) -> list[answers.Observation]:
-        """Observations of one user, newest first, ``before`` (the id of the last one shown) goes on.
-
-        ``status`` is active, unsupported, retracted, erased or "all"; ``project=""`` for those of no project; ``tags`` are those
-        that it has to have; ``freshness`` is fresh or stale. ``trends`` are some of new, stable, strengthening, weakening
-        and dormant, at ``as_of`` (now, or under ``at()`` the time of the moment). Every filter is applied before the limit.
-        """
-        owner, then = self._user(user), self._trend_at(as_of)
-        wanted = _wanted(_statuses(status), _labels(tags), _known("trend", trends, rules.TRENDS),
-                         _one_of("freshness", freshness, FRESHNESS))  # fmt: skip
-        statuses = () if "all" in _statuses(status) else tuple(
-            dict.fromkeys("active" if each == UNSUPPORTED else each for each in _statuses(status))
-        )  # fmt: skip
-        count = listed(limit, PAGE_CAP)
-        with self._read(*NEEDED) as connection:
-            scope = None if project is None else [named(connection, owner, "p", project)]
-            if scope == [NOWHERE]:
-                return []
-            place = None if before is None else _place(connection, before, owner)
-            found: list[answers.Observation] = []
-            while len(found) < count:
-                some = observations.listing(
-                    connection, user=owner, statuses=statuses, projects=scope, before=place, limit=_AT_A_TIME
-                )
-                found += filter(wanted, observation_answers(connection, some, then))
-                if len(some) < _AT_A_TIME:
-                    break
-                place = some[-1].row
-            return found[:count]
-
-    def observation(self, id: str, *, as_of: Time | None = None, user: str | None = None) -> answers.Observation | None:
-        """One observation, whatever its status, or None; its trend at ``as_of`` (now, or that of the moment)."""
-        then = self._trend_at(as_of)
-        with self._read(*NEEDED) as connection:
-            state = load(connection, id, "o", self._user(user))
-            return observation_answers(connection, [state], then)[0] if state is not None else None
-
-    def _trend_at(self, as_of: Time | None) -> str:
-        return self.writer.now() if as_of is None else times.moment("as_of", as_of)
-
-    # --- why -----------------------------------------------------------------------------------------------------
-
-    def _evidence(self, connection: Any, found: answers.Observation, owner: str) -> tuple[answers.Evidence, ...]:
-        """The evidence, each piece dated and with its words."""
-        return tuple(
-            answers.Evidence(
-                id=each.id,
-                at=each.at,
-                live=each.live,
-                withdrawn=each.withdrawn,
-                content=said[0],
-                status=said[1],
+    ``status`` is active, unsupported, retracted, erased or "all"; ``project=""`` for those of no project; ``tags`` are those
+    that it has to have; ``freshness`` is fresh or stale. ``trends`` are some of new, stable, strengthening, weakening
+    and dormant, at ``as_of`` (now, or under ``at()`` the time of the moment). Every filter is applied before the limit.
+    """
+    owner, then = user, _trend_at(engine, as_of)
+    wanted = _wanted(_statuses(status), _labels(tags), _known("trend", trends, rules.TRENDS),
+                     _one_of("freshness", freshness, FRESHNESS))  # fmt: skip
+    statuses = () if "all" in _statuses(status) else tuple(
+        dict.fromkeys("active" if each == UNSUPPORTED else each for each in _statuses(status))
+    )  # fmt: skip
+    count = listed(limit, PAGE_CAP)
+    with engine.reading(*NEEDED) as connection:
+        scope = None if project is None else [named(connection, owner, "p", project)]
+        if scope == [NOWHERE]:
+            return []
+        place = None if before is None else _place(connection, before, owner)
+        found: list[answers.Observation] = []
+        while len(found) < count:
+            some = observations.listing(
+                connection, user=owner, statuses=statuses, projects=scope, before=place, limit=_AT_A_TIME
             )
-            for each in found.sources
-            for said in [self._words_of(connection, each.id, owner)]
+            found += filter(wanted, observation_answers(connection, some, then))
+            if len(some) < _AT_A_TIME:
+                break
+            place = some[-1].row
+        return found[:count]
+
+
+def get(engine: Engine, user: str, id: str, *, as_of: Time | None = None) -> answers.Observation | None:
+    """One observation, whatever its status, or None; its trend at ``as_of`` (now, or that of the moment)."""
+    then = _trend_at(engine, as_of)
+    with engine.reading(*NEEDED) as connection:
+        state = load(connection, id, "o", user)
+        return observation_answers(connection, [state], then)[0] if state is not None else None
+
+
+def _trend_at(engine: Engine, as_of: Time | None) -> str:
+    return engine.writer.now() if as_of is None else times.moment("as_of", as_of)
+
+
+# --- why -----------------------------------------------------------------------------------------------------
+
+
+def evidence(engine: Engine, connection: Any, found: answers.Observation, owner: str) -> tuple[answers.Evidence, ...]:
+    """The evidence, each piece dated and with its words."""
+    return tuple(
+        answers.Evidence(
+            id=each.id,
+            at=each.at,
+            live=each.live,
+            withdrawn=each.withdrawn,
+            content=said[0],
+            status=said[1],
         )
+        for each in found.sources
+        for said in [_words_of(engine, connection, each.id, owner)]
+    )
 
-    def _words_of(self, connection: Any, source: str, owner: str) -> tuple[str | None, str]:
-        """(what a source says, how it stands)."""
-        if source[0] == "c":
-            chunk = documents.find_chunk(connection, source, owner)
-            event = read_event(connection, chunk.row) if chunk is not None else None
-            held = chunk is not None and bool(quarantine.among(connection, [chunk.row]))
-            return (event.data.content, "quarantined" if held else "there") if event is not None else (None, "gone")
-        state = load(connection, source, source[0], owner)
-        if state is None:
-            return None, "gone"
-        if source[0] == "m":
-            return state.content, "quarantined" if state.quarantined else state.status
-        prompt = text_of(connection, event_data(connection, state.prompt_at).prompt)
-        answer = answer_texts(connection, state)["response"]
-        words = "\n".join(part for part in (prompt, answer) if part)
-        if quarantine.among(connection, [at for at in (state.prompt_at, state.response_at) if at is not None]):
-            return words or None, "quarantined"
-        return words or None, "there" if words else "erased"
 
-    def _wordings(self, connection: Any, stream: str) -> tuple[answers.Wording, ...]:
-        """Every wording that it had, oldest first, also those out of force."""
-        events = stream_of(connection, stream)
-        out = control.voided(connection, events[0].position, events[-1].position)
-        rule, confidence, found = "", 0, []
-        for event in events:
-            if not isinstance(event.data, ObservationFormed | ObservationRevised):
-                continue
-            in_effect = event.position not in out
-            own = (event.data.rule or rule, confidence if event.data.confidence is None else event.data.confidence)
-            if in_effect:
-                rule, confidence = own
-            found.append(
-                answers.Wording(
-                    position=event.position,
-                    recorded_at=event.envelope.recorded_at,
-                    content=event.data.content,
-                    why=getattr(event.data, "why", "again" if event.version > 1 else "formed"),
-                    reason=event.data.reason,
-                    actor=event.envelope.actor,
-                    consolidator=event.data.consolidator,
-                    rule=own[0],
-                    confidence=rules.shown(own[1]),
-                    written_from=event.data.written_from,
-                    in_effect=in_effect,
-                )
+def _words_of(engine: Engine, connection: Any, source: str, owner: str) -> tuple[str | None, str]:
+    """(what a source says, how it stands)."""
+    if source[0] == "c":
+        chunk = documents.find_chunk(connection, source, owner)
+        event = read_event(connection, chunk.row) if chunk is not None else None
+        held = chunk is not None and bool(quarantine.among(connection, [chunk.row]))
+        return (event.data.content, "quarantined" if held else "there") if event is not None else (None, "gone")
+    state = load(connection, source, source[0], owner)
+    if state is None:
+        return None, "gone"
+    if source[0] == "m":
+        return state.content, "quarantined" if state.quarantined else state.status
+    prompt = text_of(connection, event_data(connection, state.prompt_at).prompt)
+    answer = answer_texts(connection, state)["response"]
+    words = "\n".join(part for part in (prompt, answer) if part)
+    if quarantine.among(connection, [at for at in (state.prompt_at, state.response_at) if at is not None]):
+        return words or None, "quarantined"
+    return words or None, "there" if words else "erased"
+
+
+def wordings(engine: Engine, connection: Any, stream: str) -> tuple[answers.Wording, ...]:
+    """Every wording that it had, oldest first, also those out of force."""
+    events = stream_of(connection, stream)
+    out = control.voided(connection, events[0].position, events[-1].position)
+    rule, confidence, found = "", 0, []
+    for event in events:
+        if not isinstance(event.data, ObservationFormed | ObservationRevised):
+            continue
+        in_effect = event.position not in out
+        own = (event.data.rule or rule, confidence if event.data.confidence is None else event.data.confidence)
+        if in_effect:
+            rule, confidence = own
+        found.append(
+            answers.Wording(
+                position=event.position,
+                recorded_at=event.envelope.recorded_at,
+                content=event.data.content,
+                why=getattr(event.data, "why", "again" if event.version > 1 else "formed"),
+                reason=event.data.reason,
+                actor=event.envelope.actor,
+                consolidator=event.data.consolidator,
+                rule=own[0],
+                confidence=rules.shown(own[1]),
+                written_from=event.data.written_from,
+                in_effect=in_effect,
             )
-        return tuple(found)
+        )
+    return tuple(found)
 
 
 def _wanted(

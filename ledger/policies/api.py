@@ -10,6 +10,8 @@ from ledger import answers
 from ledger.domain.errors import RejectedError
 from ledger.engine.paging import plural
 from ledger.engine.scope import Area, callback
+from ledger.interactions import commands as interaction_commands
+from ledger.jobs import running
 from ledger.types import Job, PolicyChanges, Time, WriteOptions
 
 if TYPE_CHECKING:
@@ -41,7 +43,9 @@ class UserPolicy(UserPolicyRead):
             raise RejectedError(f"no policy parameter is called {unknown[0]!r:.60}; there are: {parameters_there}")
         options = {name: value for name, value in changes.items() if name in WriteOptions.__optional_keys__}
         parameters: dict[str, Any] = {name: value for name, value in changes.items() if name not in options}
-        self._core.adopt_policy(by=cast(Any, self._scope.by(cast(WriteOptions, options))), **parameters)
+        interaction_commands.adopt_policy(
+            self._core, by=cast(Any, self._scope.by(cast(WriteOptions, options))), **parameters
+        )
         return self.get()
 
 
@@ -69,7 +73,7 @@ class Jobs(Area):
             RejectedError: A model would be called inside a batch.
         """
         wanted = plural("jobs", jobs, get_args(Job))
-        return self._core.run_policies(as_of=now, only=wanted, progress=callback(progress))
+        return running.run_policies(self._core, as_of=now, only=wanted, progress=callback(progress))
 
     def work(
         self,
@@ -91,4 +95,4 @@ class Jobs(Area):
             RejectedError: Inside a batch, which other workers cannot see into.
         """
         wanted = plural("jobs", jobs, get_args(Job))
-        return self._core.work(follow=follow, only=wanted, stop=stop, progress=callback(progress))
+        return running.work(self._core, follow=follow, only=wanted, stop=stop, progress=callback(progress))

@@ -10,6 +10,7 @@ from ledger.domain.project import check_category
 from ledger.engine.paging import LIMIT, page, texts
 from ledger.engine.scope import Area
 from ledger.projects import commands, queries
+from ledger.recall import recalling
 from ledger.recall.packs import Pack
 from ledger.types import Page, StateCategory, Unit, WriteOptions
 
@@ -57,7 +58,7 @@ class ProjectsRead(Area):
             NotFoundError: This user has no such project.
         """
         found = self.get(project)
-        return self._core.project_context(found.id, user=self._scope.user, budget=budget, unit=unit)
+        return recalling.project_context(self._core, self._scope.user, found.id, budget=budget, unit=unit)
 
     def state(
         self,

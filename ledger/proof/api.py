@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ledger import answers
 from ledger.engine.scope import Area, callback
-from ledger.proof import checking
+from ledger.proof import checking, proving
 from ledger.proof.kept import Given
 from ledger.store.sqlite_files import StrPath
 
@@ -55,8 +55,13 @@ class Proofs(ProofsRead):
         Raises:
             RejectedError: What is given as a checkpoint is none, or is of another ledger.
         """
-        return self._core.verify(
-            against=against, public_key=public_key, full=full, projections=projections, progress=callback(progress)
+        return proving.verify_ledger(
+            self._core,
+            against=against,
+            public_key=public_key,
+            full=full,
+            projections=projections,
+            progress=callback(progress),
         )
 
     def checkpoint(
@@ -71,7 +76,7 @@ class Proofs(ProofsRead):
         Raises:
             StorageError: The log is damaged.
         """
-        return self._core.checkpoint(sign=signing_key, actor=self._scope.actor, progress=callback(progress))
+        return proving.checkpoint(self._core, sign=signing_key, actor=self._scope.actor, progress=callback(progress))
 
     def prove(
         self,
@@ -93,7 +98,7 @@ class Proofs(ProofsRead):
             RejectedError: No checkpoint covers the position.
             StorageError: The log is not the one that a checkpoint covers.
         """
-        return self._core.prove(position, size=size, against=against, state=include_state, user=self._scope.user)
+        return proving.prove(self._core, self._scope.user, position, size=size, against=against, state=include_state)
 
     @staticmethod
     def check(proof: answers.Proof | str, checkpoint: answers.Checkpoint | StrPath) -> answers.ProofCheck:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from ledger import answers
 from ledger.domain.errors import ConflictError, NotFoundError, RejectedError, StorageError
 from ledger.domain.events import LEDGER_STREAM, CheckpointSealed
-from ledger.engine.reads import Reads
+from ledger.engine.engine import Engine
 from ledger.engine.who import By, who
 from ledger.engine.work import Work
 from ledger.proof import checkpoints, kept, proofs
@@ -24,125 +24,124 @@ from ledger.store.integrity import GENESIS, check_chain
 from ledger.store.sqlite_files import APPLICATION_ID, StrPath, checked_path, examining, no_ledger, typed
 
 
-class Proving(Reads):
-    """What a ledger can prove, to its owner and to others."""
+def verify_ledger(
+    engine: Engine,
+    *,
+    against: Given | None = None,
+    public_key: Any = None,
+    full: bool = False,
+    projections: bool = True,
+    progress: Progress | None = None,
+) -> answers.VerifyReport:
+    """Checks everything there is to check, and never raises for a damaged ledger: what is wrong is in the report.
 
-    def verify(
-        self,
-        *,
-        against: Given | None = None,
-        public_key: Any = None,
-        full: bool = False,
-        projections: bool = True,
-        progress: Progress | None = None,
-    ) -> answers.VerifyReport:
-        """Checks everything there is to check, and never raises for a damaged ledger: what is wrong is in the report.
+    The file (SQLite's integrity check), the schema, the chain with the digest of every state, erasures, texts outside
+    the log, stream versions, sealed checkpoints, and every projection against a fold of the log beside it
+    (``projections=False`` leaves out that fold, which takes longest). Rows that a checkpoint sealed in the log covers
+    were walked when it was sealed and are skipped, states and all, unless something is wrong; ``full`` walks them anyway.
+    A projection that is not what the log gives is mended by ``rebuild()``, but only when the log is sound.
 
-        The file (SQLite's integrity check), the schema, the chain with the digest of every state, erasures, texts outside
-        the log, stream versions, sealed checkpoints, and every projection against a fold of the log beside it
-        (``projections=False`` leaves out that fold, which takes longest). Rows that a checkpoint sealed in the log covers
-        were walked when it was sealed and are skipped, states and all, unless something is wrong; ``full`` walks them anyway.
-        A projection that is not what the log gives is mended by ``rebuild()``, but only when the log is sound.
+    What an attacker computed anew from the first change on is sound in itself. ``against`` a checkpoint kept elsewhere
+    (its path, text or object) it is found: every row is walked, and size, head and root must be those. With
+    ``public_key`` (the path of a PEM or OpenSSH file, or a key of the package cryptography) its signature too.
+    ``progress`` is called with (steps done, steps). ``RejectedError`` for what is no checkpoint, or another ledger's.
+    """
+    path = engine.store.path
+    from_elsewhere = kept.checkpoint(against, public_key, path)
+    engine.writer.settle()
+    with engine.store.snapshot() as connection:
+        return verify(connection, path, kept=from_elsewhere, full=full, folded=projections, progress=progress)
 
-        What an attacker computed anew from the first change on is sound in itself. ``against`` a checkpoint kept elsewhere
-        (its path, text or object) it is found: every row is walked, and size, head and root must be those. With
-        ``public_key`` (the path of a PEM or OpenSSH file, or a key of the package cryptography) its signature too.
-        ``progress`` is called with (steps done, steps). ``RejectedError`` for what is no checkpoint, or another ledger's.
-        """
-        path = self.store.path
-        from_elsewhere = kept.checkpoint(against, public_key, path)
-        self.writer.settle()
-        with self.store.snapshot() as connection:
-            return verify(connection, path, kept=from_elsewhere, full=full, folded=projections, progress=progress)
 
-    def checkpoint(
-        self, *, sign: Any = None, actor: str | None = None, progress: Progress | None = None
-    ) -> answers.Checkpoint:
-        """The log's size, Merkle root and head, as a small text to keep elsewhere; the log itself keeps it as an event.
+def checkpoint(
+    engine: Engine, *, sign: Any = None, actor: str | None = None, progress: Progress | None = None
+) -> answers.Checkpoint:
+    """The log's size, Merkle root and head, as a small text to keep elsewhere; the log itself keeps it as an event.
 
-        What was appended since the last one is walked first; with nothing new that one is given again. A ledger opened
-        for reading computes it without the event. ``sign`` is an Ed25519 private key (the path of its PEM or OpenSSH file,
-        or a key of the package cryptography, which ``memory-ledger[sign]`` brings). ``progress`` is called
-        with (rows walked, rows). ``StorageError`` when the log is damaged: that is nothing to seal.
-        """
-        if self.writer.batching:
-            raise ConflictError("proof.checkpoint() cannot run inside a batch; leave the batch first")
-        signer = checkpoints.private_key(kept.key(sign, self.store.path)) if sign is not None else None
-        with self.store.snapshot() as connection:
-            seal = next(seals(connection), None)
-            new = _computed(connection, seal, progress)
-        if new is not None:
-            seal = self._sealed(new, actor)
-        assert seal is not None
-        stated = checkpoints.Stated(self.created.ledger_id, seal.size, seal.root, seal.head, seal.time)
-        return _answer(stated if signer is None else checkpoints.sign(stated, signer), seal.position or None)
+    What was appended since the last one is walked first; with nothing new that one is given again. A ledger opened
+    for reading computes it without the event. ``sign`` is an Ed25519 private key (the path of its PEM or OpenSSH file,
+    or a key of the package cryptography, which ``memory-ledger[sign]`` brings). ``progress`` is called
+    with (rows walked, rows). ``StorageError`` when the log is damaged: that is nothing to seal.
+    """
+    if engine.writer.batching:
+        raise ConflictError("proof.checkpoint() cannot run inside a batch; leave the batch first")
+    signer = checkpoints.private_key(kept.key(sign, engine.store.path)) if sign is not None else None
+    with engine.store.snapshot() as connection:
+        seal = next(seals(connection), None)
+        new = _computed(connection, seal, progress)
+    if new is not None:
+        seal = _sealed(engine, new, actor)
+    assert seal is not None
+    stated = checkpoints.Stated(engine.created.ledger_id, seal.size, seal.root, seal.head, seal.time)
+    return _answer(stated if signer is None else checkpoints.sign(stated, signer), seal.position or None)
 
-    def _sealed(self, new: CheckpointSealed, actor: str | None) -> Seal:
-        """The event, appended unless somebody else sealed as much meanwhile; where nothing can be written, without it."""
-        if self.store.readonly:
-            return Seal(0, new.size, bytes.fromhex(new.root), bytes.fromhex(new.head), (), self.writer.now())
 
-        def body(work: Work) -> str:
-            sql = "SELECT count(*) FROM main.events WHERE position > ? AND type = 'CheckpointSealed'"
-            if work.connection().execute(sql, (new.size,)).fetchone() == (0,):
-                work.emit(LEDGER_STREAM, new)
-            return LEDGER_STREAM
+def _sealed(engine: Engine, new: CheckpointSealed, actor: str | None) -> Seal:
+    """The event, appended unless somebody else sealed as much meanwhile; where nothing can be written, without it."""
+    if engine.store.readonly:
+        return Seal(0, new.size, bytes.fromhex(new.root), bytes.fromhex(new.head), (), engine.writer.now())
 
-        self.writer.run("proof.checkpoint", who(self.default, By(actor=actor) if actor is not None else By()), body)
-        with self.store.snapshot() as connection:
-            return next(seals(connection))
+    def body(work: Work) -> str:
+        sql = "SELECT count(*) FROM main.events WHERE position > ? AND type = 'CheckpointSealed'"
+        if work.connection().execute(sql, (new.size,)).fetchone() == (0,):
+            work.emit(LEDGER_STREAM, new)
+        return LEDGER_STREAM
 
-    def prove(
-        self,
-        position: int,
-        *,
-        size: int | None = None,
-        against: Given | None = None,
-        state: bool = False,
-        user: str | None = None,
-    ) -> answers.Proof:
-        """Proof that the event at a position is in the log, for somebody who has a checkpoint and nothing else.
+    engine.writer.run("proof.checkpoint", who(engine.default, By(actor=actor) if actor is not None else By()), body)
+    with engine.store.snapshot() as connection:
+        return next(seals(connection))
 
-        It is about the log of ``size`` events: by itself that of the checkpoint given as ``against``, and without one that
-        of the last checkpoint sealed. Where the event is younger than ``against``, the proof also shows that the log
-        continues what that covers. ``state`` puts in what an event of ``user`` says. The answer's ``as_text()`` is a file
-        for ``tools/check_proof.py``. ``RejectedError`` when no checkpoint covers the position, ``StorageError`` when the log is
-        not the one that a checkpoint covers.
-        """
-        place, wanted = _counted("position", position), _counted("size", size) if size is not None else None
-        given = kept.checkpoint(against, None, self.store.path)
-        older = given.stated if given is not None else None
-        if older is not None and older.ledger_id != self.created.ledger_id:
-            raise RejectedError(
-                f"the checkpoint is of the ledger {older.ledger_id}, and this is {self.created.ledger_id}"
-            )
-        self.writer.settle()
-        with self.store.snapshot() as connection:
-            last = _last(connection)
-            if place > last:
-                raise RejectedError(f"the log ends at position {last}, so there is no {place} to prove", limit=last)
-            seal = next(seals(connection), None)
-            proof = proofs.inclusion(
-                connection, self.created.ledger_id, place, proofs.size_of(place, wanted, older, seal, last)
-            )
-            if seal is not None and seal.size == proof.size:
-                proofs.check_root(proof, seal.root, f"the checkpoint sealed at position {seal.position}")
-            if older is not None:
-                proof = proofs.continuing(connection, proof, older)
-            return self._with_state(connection, proof, user) if state else proof
 
-    def _with_state(self, connection: sqlite3.Connection, proof: answers.Proof, user: str | None) -> answers.Proof:
-        if proof.type == "LedgerCreated":
-            raise RejectedError(
-                "the first event holds the ledger's secret, which nothing shows; prove it without its state"
-            )
-        sql = "SELECT stream, version, type, state FROM main.events WHERE position = ?"
-        row = connection.execute(sql, (proof.position,)).fetchone()
-        if mapper.decode(proof.position, 1, *row).envelope.user != self._user(user):
-            raise RejectedError(
-                f"the event at position {proof.position} is not this user's; prove it without its state"
-            )
-        return replace(proof, state=row[3])
+def prove(
+    engine: Engine,
+    user: str,
+    position: int,
+    *,
+    size: int | None = None,
+    against: Given | None = None,
+    state: bool = False,
+) -> answers.Proof:
+    """Proof that the event at a position is in the log, for somebody who has a checkpoint and nothing else.
+
+    It is about the log of ``size`` events: by itself that of the checkpoint given as ``against``, and without one that
+    of the last checkpoint sealed. Where the event is younger than ``against``, the proof also shows that the log
+    continues what that covers. ``state`` puts in what an event of ``user`` says. The answer's ``as_text()`` is a file
+    for ``tools/check_proof.py``. ``RejectedError`` when no checkpoint covers the position, ``StorageError`` when the log is
+    not the one that a checkpoint covers.
+    """
+    place, wanted = _counted("position", position), _counted("size", size) if size is not None else None
+    given = kept.checkpoint(against, None, engine.store.path)
+    older = given.stated if given is not None else None
+    if older is not None and older.ledger_id != engine.created.ledger_id:
+        raise RejectedError(
+            f"the checkpoint is of the ledger {older.ledger_id}, and this is {engine.created.ledger_id}"
+        )
+    engine.writer.settle()
+    with engine.store.snapshot() as connection:
+        last = _last(connection)
+        if place > last:
+            raise RejectedError(f"the log ends at position {last}, so there is no {place} to prove", limit=last)
+        seal = next(seals(connection), None)
+        proof = proofs.inclusion(
+            connection, engine.created.ledger_id, place, proofs.size_of(place, wanted, older, seal, last)
+        )
+        if seal is not None and seal.size == proof.size:
+            proofs.check_root(proof, seal.root, f"the checkpoint sealed at position {seal.position}")
+        if older is not None:
+            proof = proofs.continuing(connection, proof, older)
+        return _with_state(engine, connection, proof, user) if state else proof
+
+
+def _with_state(engine: Engine, user: str, connection: sqlite3.Connection, proof: answers.Proof) -> answers.Proof:
+    if proof.type == "LedgerCreated":
+        raise RejectedError(
+            "the first event holds the ledger's secret, which nothing shows; prove it without its state"
+        )
+    sql = "SELECT stream, version, type, state FROM main.events WHERE position = ?"
+    row = connection.execute(sql, (proof.position,)).fetchone()
+    if mapper.decode(proof.position, 1, *row).envelope.user != user:
+        raise RejectedError(f"the event at position {proof.position} is not this user's; prove it without its state")
+    return replace(proof, state=row[3])
 
 
 def verify_file(

@@ -104,12 +104,12 @@ class Finder:
         return found
 
     def _expressions(self, index: TextIndex) -> list[str]:
-        return self._door.rarity.expressions(self._connection, index, self._door._schema(), self._question)
+        return self._door.rarity.expressions(self._connection, index, self._door.schema(), self._question)
 
     def _score(self, found: Iterable[Found], index: TextIndex) -> None:
         """Of each candidate what its words say of the question."""
         door, connection = self._door, self._connection
-        idf, mean = door.rarity.of(connection, index, door._schema(), unseen=door._unseen(connection, index))
+        idf, mean = door.rarity.of(connection, index, door.schema(), unseen=door._unseen(connection, index))
         terms = ranking.terms(self._question, stem, idf, mean)
         for each in found:
             each.candidate.words = ranking.word_score(each.candidate.text, terms, stem)

@@ -85,7 +85,7 @@ class Observing:
         stopped = observation_hits.suspended(self._connection)
         unseen = self._door._unseen(self._connection, observations.SEARCH)
         none = "observations" not in stopped and not unseen
-        if none and observation_hits.none(self._connection, self._door._schema()):
+        if none and observation_hits.none(self._connection, self._door.schema()):
             return []
         if stopped:
             self.warnings = tuple(WITHOUT.format(name) for name in stopped)
@@ -100,7 +100,7 @@ class Observing:
 
     def _found(self, limit: int, *, unseen: bool) -> tuple[list[Scored], bool]:
         """What has words of the question, with how much they say, best first; and whether there are no others."""
-        door, connection, schema = self._door, self._connection, self._door._schema()
+        door, connection, schema = self._door, self._connection, self._door.schema()
         hits: Hits = []
         for expression in door.rarity.expressions(connection, observations.SEARCH, schema, self._question):
             hits = door._observation_hits(connection, expression, self._wanted, limit)

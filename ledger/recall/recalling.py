@@ -11,30 +11,27 @@ from msgspec.structs import replace
 
 from ledger import answers
 from ledger.domain import question
-from ledger.domain.errors import LedgerError, RejectedError
+from ledger.domain.errors import LedgerError
 from ledger.domain.memory import Memory
 from ledger.domain.question import Question
 from ledger.domain.text import check_text
-from ledger.engine.reads import Reads
+from ledger.engine.engine import Engine
 from ledger.engine.snapshot import LIST_CAP, NOWHERE, believed, named
 from ledger.engine.work import Who
 from ledger.memories.queries import memories_shown
 from ledger.projects.queries import find as find_project
-from ledger.recall import packing
+from ledger.recall import packing, reopening
 from ledger.recall.asked import UNITS, Asked, checked, one_of, size
-from ledger.recall.finding import ENOUGH, Finder, Found, Scope, of_memory
+from ledger.recall.finding import Finder, Found, Scope, of_memory
 from ledger.recall.observing import Observing, observed
 from ledger.recall.packs import Item, Pack, Passage
 from ledger.store.recorders import read_tip
 from ledger.vectors.embedding import Asked as Sought
-from ledger.vectors.embedding import VectorSearch
 from projections.core import sqlite
 from projections.core.projector import text_indexes
-from projections.core.rows import TextIndex, Values
-from projections.search import context, observation_hits, passages
+from projections.search import context, passages
 from projections.search import memory_hits as search
 from projections.search.passages import Passage as PassageRow
-from projections.search.text_hits import Rarity
 from projections.views import conflicts, documents, memories, projects, quarantine
 
 PROFILE_KINDS, PROFILE_CHARS = ("user_profile", "identity", "preference"), 1375  # rubino's limit (SEEDS 2b)
@@ -46,276 +43,254 @@ OBSERVATIONS = 3  # beside the items of a pack, unless told otherwise
 RANKED = 1_000  # candidates that are listed at the most: with the others no more than a receipt can hold (2,000)
 
 
-class Recalling(Reads):
-    """The part of the library door that searches."""
+def recall(
+    engine: Engine,
+    user: str,
+    query: str,
+    *,
+    project: str | None = None,
+    kinds: str | Iterable[str] = (),
+    among: str | Iterable[str] = ("memories", "chunks"),
+    status: str | Iterable[str] = "active",
+    k: int = 20,
+    budget: int | None = None,
+    unit: str = "chars",
+    packing: str = "prefix",
+    ranking: str = "score/1",
+    explain: bool = False,
+    receipt: bool | Who = False,
+    observations: int = OBSERVATIONS,
+) -> Pack:
+    """What answers a question, best first: at most ``k`` entries (up to 500) within ``budget``, counted in ``unit``
+    (chars or tokens).
 
-    rarity: Rarity
-    vectors: VectorSearch | None
-    _counted: tuple[object, int] = (None, 0)
+    Searched ``among`` active memories that hold now and the chunks of documents, unless "turns" (what was captured,
+    and the messages of sessions that are not hidden) is named too, or "all"; with ``kinds`` memories of these only, and
+    ``status`` finds hidden ones too, candidates never. With a project: what is of it or of none; without, or with "": all
+    of the user's. ``packing`` is "prefix" (up to the
+    first that does not fit) or "shares" (ATOCore's: trusted state, identity and preference, project, the rest).
+    ``ranking`` is "score/1" (words and, where there are any, vectors in one score), "rrf/1" (reciprocal ranks) or
+    "rubino/1". ``explain`` lists the candidates that were ranked (up to 1,000), with their signals. Nothing is written
+    but, where it is asked for, a ``receipt``: what was given, for ``reopen()``.
 
-    def recall(
-        self,
-        query: str,
-        *,
-        user: str | None = None,
-        project: str | None = None,
-        kinds: str | Iterable[str] = (),
-        among: str | Iterable[str] = ("memories", "chunks"),
-        status: str | Iterable[str] = "active",
-        k: int = 20,
-        budget: int | None = None,
-        unit: str = "chars",
-        packing: str = "prefix",
-        ranking: str = "score/1",
-        explain: bool = False,
-        receipt: bool | Who = False,
-        observations: int = OBSERVATIONS,
-    ) -> Pack:
-        """What answers a question, best first: at most ``k`` entries (up to 500) within ``budget``, counted in ``unit``
-        (chars or tokens).
+    At most so many ``observations`` (up to 50, 0 for none) stand beside the items in a list of their own: fresh ones,
+    worded from live sources only, of the same user and project, by words x confidence + 0.025 for each source beyond the
+    first (at most 0.1). They take what the items leave of the budget, at most a fifth of it, and what repeats an item is
+    left out. With ``kinds``, or a ``status`` that is not active, there are none.
+    """
+    asked = checked(
+        query=query,
+        user=user,
+        project=project,
+        kinds=kinds,
+        among=among,
+        status=status,
+        k=k,
+        budget=budget,
+        unit=unit,
+        packing=packing,
+        ranking=ranking,
+        explain=explain,
+        now=engine.writer.now(),
+        observations=observations,
+    )
+    return _answered(engine, asked, receipt=_whoever(engine, receipt))
 
-        Searched ``among`` active memories that hold now and the chunks of documents, unless "turns" (what was captured,
-        and the messages of sessions that are not hidden) is named too, or "all"; with ``kinds`` memories of these only, and
-        ``status`` finds hidden ones too, candidates never. With a project: what is of it or of none; without, or with "": all
-        of the user's. ``packing`` is "prefix" (up to the
-        first that does not fit) or "shares" (ATOCore's: trusted state, identity and preference, project, the rest).
-        ``ranking`` is "score/1" (words and, where there are any, vectors in one score), "rrf/1" (reciprocal ranks) or
-        "rubino/1". ``explain`` lists the candidates that were ranked (up to 1,000), with their signals. Nothing is written
-        but, where it is asked for, a ``receipt``: what was given, for ``reopen()``.
 
-        At most so many ``observations`` (up to 50, 0 for none) stand beside the items in a list of their own: fresh ones,
-        worded from live sources only, of the same user and project, by words x confidence + 0.025 for each source beyond the
-        first (at most 0.1). They take what the items leave of the budget, at most a fifth of it, and what repeats an item is
-        left out. With ``kinds``, or a ``status`` that is not active, there are none.
-        """
-        asked = checked(
-            query=query,
-            user=self._user(user),
-            project=project,
-            kinds=kinds,
-            among=among,
-            status=status,
-            k=k,
-            budget=budget,
-            unit=unit,
-            packing=packing,
-            ranking=ranking,
-            explain=explain,
-            now=self.writer.now(),
-            observations=observations,
-        )
-        return self._answered(asked, receipt=self._whoever(receipt))
+def _whoever(engine: Engine, receipt: bool | Who) -> Who | None:
+    """Who acts, where a receipt is to be written: whoever is bound, or whoever opened the ledger."""
+    return receipt if isinstance(receipt, Who) else engine.default if receipt else None
 
-    def _whoever(self, receipt: bool | Who) -> Who | None:
-        """Who acts, where a receipt is to be written: whoever is bound, or whoever opened the ledger."""
-        return receipt if isinstance(receipt, Who) else self.default if receipt else None
 
-    def _answered(self, asked: Asked, *, receipt: Who | None, session: str | None = None) -> Pack:
-        """The pack, recorded where somebody wants a receipt: of a ``session`` (its id) what it was asked for."""
-        pack, about = self._packed(asked)
-        return replace(pack, receipt=self._recorded(asked, about, pack, receipt, session)) if receipt else pack
+def _answered(engine: Engine, asked: Asked, *, receipt: Who | None, session: str | None = None) -> Pack:
+    """The pack, recorded where somebody wants a receipt: of a ``session`` (its id) what it was asked for."""
+    pack, about = _packed(engine, asked)
+    return replace(pack, receipt=reopening.recorded(engine, asked, about, pack, receipt, session)) if receipt else pack
 
-    def _packed(self, asked: Asked) -> tuple[Pack, str | None]:
-        """The pack, and the id of the project that it is about."""
-        self._take_in_texts()
-        told = question.read(asked.query)
-        sought = self._sought(asked, told)
-        with self._read(*asked.needs, "quarantine") as connection:
-            seen, _ = read_tip(connection.cursor())
-            about = named(connection, asked.user, "p", asked.project)
-            scope = None if asked.project is None else [None, about]
-            finder = Finder(self, connection, asked, scope, told, sought)
-            ranked = finder.ranked()
-            items = self._items(connection, ranked[:RANKED] if asked.explain else ranked[: asked.k])
-            searched = self._searched(connection, finder, asked, seen)
-            warnings = (*self._recall_warnings(), *_nowhere(about, asked.project), *finder.warnings)
-            if asked.packing == "shares":
-                standing = self._standing(connection, asked.user, asked.project)
-                if len(standing) > STATE_ITEMS:
-                    warnings = (
-                        *warnings,
-                        f"of {len(standing):,} entries of the project's state {STATE_ITEMS} are looked at",
-                    )
-                standing = standing[:STATE_ITEMS]
-                unasked = self._unasked(connection, asked, scope, items)
-                pack = packing.shared(asked, standing, items, unasked, searched, warnings)
-            else:
-                pack = packing.packed(asked, items, searched, warnings)
-            pack = self._beside(connection, asked, Observing(self, connection, asked, scope, told), pack)
-        return replace(pack, seen=seen), about if about != NOWHERE else None
 
-    def _beside(self, connection: Any, asked: Asked, observing: Observing, pack: Pack) -> Pack:
-        """The pack with the observations that stand beside its items."""
-        found = observing.ranked(packing.said(pack))
-        pack = replace(pack, warnings=(*pack.warnings, *observing.warnings))
-        if not found:
-            return pack
-        return packing.beside(asked, pack, [observed(each, rank) for rank, each in enumerate(found, 1)])
-
-    def _sought(self, asked: Asked, told: Question) -> Sought | None:
-        """The question as a vector, without the names of who speaks: they say whose turn is meant, not what about."""
-        if self.vectors is None or not asked.k or not _VISIBLE.search(asked.query):
-            return None
-        whole = asked.query[: question.READ_CHARS]
-        if "turns" not in asked.among:
-            return self.vectors.ask(whole, asked.user, asked.letters)
-        with self._read("passages") as connection:
-            names = passages.speakers(connection, told, asked.user)
-        text = " ".join(word for word in told.words if word not in names) if names else whole
-        return self.vectors.ask(text or whole, asked.user, asked.letters)
-
-    def _recorded(self, asked: Asked, project: str | None, pack: Pack, who: Who, session: str | None = None) -> str:
-        raise RejectedError(
-            "a receipt is written, and this is a moment of the past: recall of the ledger itself", rule="readonly"
-        )
-
-    # --- what the moment of an earlier time answers otherwise ------------------------------------------------------------
-
-    def _memory_hits(
-        self, connection: Any, expression: str, wanted: search.Wanted, limit: int
-    ) -> list[tuple[Memory, float]]:
-        least = min(limit, ENOUGH)
-        return search.matching(connection, expression, wanted, limit=limit, schema=self._schema(), enough=least)
-
-    def _passage_hits(
-        self, connection: Any, expression: str, wanted: passages.Wanted, limit: int
-    ) -> list[tuple[PassageRow, float]]:
-        least = min(limit, ENOUGH)
-        return passages.matching(connection, expression, wanted, limit=limit, schema=self._schema(), enough=least)
-
-    def _observation_hits(
-        self, connection: Any, expression: str, wanted: observation_hits.Wanted, limit: int
-    ) -> observation_hits.Hits:
-        return observation_hits.matching(connection, expression, wanted, limit=limit, schema=self._schema())
-
-    def _passages_gone(self, connection: Any, condition: str, values: Sequence[Any]) -> list[Values]:
-        """The passages wanted that neither the index nor what waits for it has any more."""
-        return []
-
-    def _unseen(self, connection: Any, index: TextIndex) -> bool:
-        """Whether there may be texts that neither the index nor what waits for it has."""
-        return False
-
-    def _recall_warnings(self) -> tuple[str, ...]:
-        return ()
-
-    def _take_in_texts(self) -> None:
-        """Lets the indexes take what waits for them; where somebody is writing, or nobody can, those few are searched apart."""
-        with self._read() as connection:
-            late = sum(sqlite.waiting(connection, index) for _, index in text_indexes())
-        if late and not self.store.readonly:
-            with suppress(LedgerError):
-                self.writer.index_waiting()
-
-    # --- items ---------------------------------------------------------------------------------------------------
-
-    def _items(self, connection: Any, found: Sequence[Found]) -> list[Item]:
-        shown = memories_shown(connection, [each.memory for each in found if each.memory is not None])
-        told = {each.id: each for each in shown}
-        disputed = conflicts.open_among(connection, told)
-        rows = [each.passage for each in found if each.passage is not None]
-        names = projects.names(connection, {each for row in rows for each in (row.project, row.session)})
-        above = documents.places(connection, [row.position for row in rows if row.corpus == "chunk"])
-        items = []
-        for rank, each in enumerate(found, 1):
-            memory = told[each.memory.id] if each.memory is not None else None
-            passage = _passage(each.passage, names, above) if each.passage is not None else None
-            items.append(
-                Item(
-                    rank=rank,
-                    score=round(each.candidate.score, 6),
-                    source=each.passage.corpus if each.passage is not None else each.candidate.corpus,
-                    id=memory.id if memory is not None else passage.id if passage is not None else "",
-                    content=memory.content if memory is not None else passage.content if passage is not None else None,
-                    signals={name: round(value, 6) for name, value in each.candidate.signals.items()},
-                    memory=memory,
-                    passage=passage,
-                    conflicts=disputed.get(memory.id, ()) if memory is not None else (),
+def _packed(engine: Engine, asked: Asked) -> tuple[Pack, str | None]:
+    """The pack, and the id of the project that it is about."""
+    take_in_texts(engine)
+    told = question.read(asked.query)
+    sought = _sought(engine, asked, told)
+    with engine.reading(*asked.needs, "quarantine") as connection:
+        seen, _ = read_tip(connection.cursor())
+        about = named(connection, asked.user, "p", asked.project)
+        scope = None if asked.project is None else [None, about]
+        finder = Finder(engine, connection, asked, scope, told, sought)
+        ranked = finder.ranked()
+        items = _items(engine, connection, ranked[:RANKED] if asked.explain else ranked[: asked.k])
+        searched = _searched(engine, connection, finder, asked, seen)
+        warnings = (*engine._recall_warnings(), *_nowhere(about, asked.project), *finder.warnings)
+        if asked.packing == "shares":
+            standing = _standing(engine, connection, asked.user, asked.project)
+            if len(standing) > STATE_ITEMS:
+                warnings = (
+                    *warnings,
+                    f"of {len(standing):,} entries of the project's state {STATE_ITEMS} are looked at",
                 )
+            standing = standing[:STATE_ITEMS]
+            unasked = _unasked(engine, connection, asked, scope, items)
+            pack = packing.shared(asked, standing, items, unasked, searched, warnings)
+        else:
+            pack = packing.packed(asked, items, searched, warnings)
+        pack = _beside(engine, connection, asked, Observing(engine, connection, asked, scope, told), pack)
+    return replace(pack, seen=seen), about if about != NOWHERE else None
+
+
+def _beside(engine: Engine, connection: Any, asked: Asked, observing: Observing, pack: Pack) -> Pack:
+    """The pack with the observations that stand beside its items."""
+    found = observing.ranked(packing.said(pack))
+    pack = replace(pack, warnings=(*pack.warnings, *observing.warnings))
+    if not found:
+        return pack
+    return packing.beside(asked, pack, [observed(each, rank) for rank, each in enumerate(found, 1)])
+
+
+def _sought(engine: Engine, asked: Asked, told: Question) -> Sought | None:
+    """The question as a vector, without the names of who speaks: they say whose turn is meant, not what about."""
+    if engine.vectors is None or not asked.k or not _VISIBLE.search(asked.query):
+        return None
+    whole = asked.query[: question.READ_CHARS]
+    if "turns" not in asked.among:
+        return engine.vectors.ask(whole, asked.user, asked.letters)
+    with engine.reading("passages") as connection:
+        names = passages.speakers(connection, told, asked.user)
+    text = " ".join(word for word in told.words if word not in names) if names else whole
+    return engine.vectors.ask(text or whole, asked.user, asked.letters)
+
+
+# --- what the moment of an earlier time answers otherwise ------------------------------------------------------------
+
+
+def take_in_texts(engine: Engine) -> None:
+    """Lets the indexes take what waits for them; where somebody is writing, or nobody can, those few are searched apart."""
+    with engine.reading() as connection:
+        late = sum(sqlite.waiting(connection, index) for _, index in text_indexes())
+    if late and not engine.store.readonly:
+        with suppress(LedgerError):
+            engine.writer.index_waiting()
+
+
+# --- items ---------------------------------------------------------------------------------------------------
+
+
+def _items(engine: Engine, connection: Any, found: Sequence[Found]) -> list[Item]:
+    shown = memories_shown(connection, [each.memory for each in found if each.memory is not None])
+    told = {each.id: each for each in shown}
+    disputed = conflicts.open_among(connection, told)
+    rows = [each.passage for each in found if each.passage is not None]
+    names = projects.names(connection, {each for row in rows for each in (row.project, row.session)})
+    above = documents.places(connection, [row.position for row in rows if row.corpus == "chunk"])
+    items = []
+    for rank, each in enumerate(found, 1):
+        memory = told[each.memory.id] if each.memory is not None else None
+        passage = _passage(each.passage, names, above) if each.passage is not None else None
+        items.append(
+            Item(
+                rank=rank,
+                score=round(each.candidate.score, 6),
+                source=each.passage.corpus if each.passage is not None else each.candidate.corpus,
+                id=memory.id if memory is not None else passage.id if passage is not None else "",
+                content=memory.content if memory is not None else passage.content if passage is not None else None,
+                signals={name: round(value, 6) for name, value in each.candidate.signals.items()},
+                memory=memory,
+                passage=passage,
+                conflicts=disputed.get(memory.id, ()) if memory is not None else (),
             )
-        return items
-
-    def _standing(self, connection: Any, owner: str, project: str | None) -> list[Item]:
-        """The trusted state of a project."""
-        state = find_project(connection, owner, project) if project is not None else None
-        if state is None:
-            return []
-        names = answers.StateEntry.__struct_fields__
-        rows = projects.state_history(connection, state.row, None, None)
-        entries = [answers.StateEntry(**dict(zip(names, row, strict=True))) for row in rows]
-        said = {each.position: (each.category, each.key) for each in state.state}
-        held = {said[at] for at in quarantine.among(connection, said)}
-        return [
-            packing.of_state(state.id, entry)
-            for entry in entries
-            if entry.to_position is None and (entry.category, entry.name) not in held
-        ]
-
-    def _unasked(self, connection: Any, asked: Asked, scope: Scope, items: Sequence[Item]) -> list[Item]:
-        """What a pack by shares holds besides: identity and preferences, and the memories of the project; best believed first."""
-        if "memories" not in asked.among:
-            return []
-        known, found = {item.id for item in items}, list[Memory]()
-        wanted = {"user": asked.user, "statuses": ("active",), "limit": SHARED_ITEMS, "valid": self.valid or asked.now}
-        if kinds := [kind for kind in packing.IDENTITY if kind in (asked.kinds or packing.IDENTITY)]:
-            found += memories.listing(connection, kinds=kinds, projects=scope, **wanted)  # type: ignore[arg-type]
-        if scope:
-            found += memories.listing(connection, kinds=asked.kinds, projects=scope[1:], **wanted)  # type: ignore[arg-type]
-        states = sorted(
-            (each for each in {each.id: each for each in found}.values() if each.id not in known), key=_belief
         )
-        unasked = [of_memory(state, asked.now) for state in states]
-        for each in unasked:
-            each.candidate.signals = {"unasked": 1.0}
-        return self._items(connection, unasked)
+    return items
 
-    def _searched(self, connection: Any, finder: Finder, asked: Asked, seen: int) -> int:
-        """Among how many memories, turns and chunks; counted once while nothing is written."""
-        wanted = replace(finder.memories, at=self.valid)
-        what = (seen, repr((asked.letters, wanted, finder.passages)))
-        key, number = self._counted
-        if key != what:
-            number = search.count(connection, wanted) if "m" in asked.letters else 0
-            number += passages.count(connection, finder.passages) if "p" in asked.letters else 0
-            self._counted = (what, number)
-        return number
 
-    # --- what is always worth knowing ------------------------------------------------------------------------------------
+def _standing(engine: Engine, connection: Any, owner: str, project: str | None) -> list[Item]:
+    """The trusted state of a project."""
+    state = find_project(connection, owner, project) if project is not None else None
+    if state is None:
+        return []
+    names = answers.StateEntry.__struct_fields__
+    rows = projects.state_history(connection, state.row, None, None)
+    entries = [answers.StateEntry(**dict(zip(names, row, strict=True))) for row in rows]
+    said = {each.position: (each.category, each.key) for each in state.state}
+    held = {said[at] for at in quarantine.among(connection, said)}
+    return [
+        packing.of_state(state.id, entry)
+        for entry in entries
+        if entry.to_position is None and (entry.category, entry.name) not in held
+    ]
 
-    def user_profile(self, *, user: str | None = None, budget: int = PROFILE_CHARS, unit: str = "chars") -> Pack:
-        """What is known of the user: active user_profile, identity and preference memories, newest first, within 1,375
-        characters unless told otherwise."""
-        return self._newest(self._user(user), PROFILE_KINDS, None, LIST_CAP, size("budget", budget), unit)
 
-    def project_context(
-        self, project: str, *, user: str | None = None, budget: int | None = None, unit: str = "chars"
-    ) -> Pack:
-        """What is known of a project: its trusted state, then its ten newest memories of the kinds project and env."""
-        check_text("project", project, max_bytes=1024)
-        return self._newest(self._user(user), CONTEXT_KINDS, project, CONTEXT_ITEMS, size("budget", budget), unit)
+def _unasked(engine: Engine, connection: Any, asked: Asked, scope: Scope, items: Sequence[Item]) -> list[Item]:
+    """What a pack by shares holds besides: identity and preferences, and the memories of the project; best believed first."""
+    if "memories" not in asked.among:
+        return []
+    known, found = {item.id for item in items}, list[Memory]()
+    wanted = {"user": asked.user, "statuses": ("active",), "limit": SHARED_ITEMS, "valid": engine.valid or asked.now}
+    if kinds := [kind for kind in packing.IDENTITY if kind in (asked.kinds or packing.IDENTITY)]:
+        found += memories.listing(connection, kinds=kinds, projects=scope, **wanted)  # type: ignore[arg-type]
+    if scope:
+        found += memories.listing(connection, kinds=asked.kinds, projects=scope[1:], **wanted)  # type: ignore[arg-type]
+    states = sorted((each for each in {each.id: each for each in found}.values() if each.id not in known), key=_belief)
+    unasked = [of_memory(state, asked.now) for state in states]
+    for each in unasked:
+        each.candidate.signals = {"unasked": 1.0}
+    return _items(engine, connection, unasked)
 
-    def _newest(
-        self, owner: str, kinds: Sequence[str], project: str | None, limit: int, budget: int | None, unit: str = "chars"
-    ) -> Pack:
-        one_of("unit", unit, tuple(UNITS))
-        now = self.writer.now()
-        with self._read("memories", "projects", "quarantine") as connection:
-            about = named(connection, owner, "p", project)
-            scope = [about] if project is not None else None
-            standing = self._standing(connection, owner, project)
-            found = memories.listing(
-                connection,
-                user=owner,
-                statuses=believed(self.valid, ("active",)),
-                kinds=kinds,
-                projects=scope,
-                limit=limit,
-                valid=self.valid or now,
-            )
-            items = self._items(connection, [of_memory(each, now) for each in found])
-        together = [replace(item, rank=rank) for rank, item in enumerate((*standing, *items), 1)]
-        reasons = context.prefix([UNITS[unit](item.content or "") for item in together], budget)
-        return packing.finished(together, reasons, len(together), budget, unit, _nowhere(about, project))
+
+def _searched(engine: Engine, connection: Any, finder: Finder, asked: Asked, seen: int) -> int:
+    """Among how many memories, turns and chunks; counted once while nothing is written."""
+    wanted = replace(finder.memories, at=engine.valid)
+    what = (seen, repr((asked.letters, wanted, finder.passages)))
+    key, number = engine.counted
+    if key != what:
+        number = search.count(connection, wanted) if "m" in asked.letters else 0
+        number += passages.count(connection, finder.passages) if "p" in asked.letters else 0
+        engine.counted = (what, number)
+    return number
+
+
+# --- what is always worth knowing ------------------------------------------------------------------------------------
+
+
+def user_profile(engine: Engine, user: str, *, budget: int = PROFILE_CHARS, unit: str = "chars") -> Pack:
+    """What is known of the user: active user_profile, identity and preference memories, newest first, within 1,375
+    characters unless told otherwise."""
+    return _newest(engine, user, PROFILE_KINDS, None, LIST_CAP, size("budget", budget), unit)
+
+
+def project_context(engine: Engine, user: str, project: str, *, budget: int | None = None, unit: str = "chars") -> Pack:
+    """What is known of a project: its trusted state, then its ten newest memories of the kinds project and env."""
+    check_text("project", project, max_bytes=1024)
+    return _newest(engine, user, CONTEXT_KINDS, project, CONTEXT_ITEMS, size("budget", budget), unit)
+
+
+def _newest(
+    engine: Engine,
+    owner: str,
+    kinds: Sequence[str],
+    project: str | None,
+    limit: int,
+    budget: int | None,
+    unit: str = "chars",
+) -> Pack:
+    one_of("unit", unit, tuple(UNITS))
+    now = engine.writer.now()
+    with engine.reading("memories", "projects", "quarantine") as connection:
+        about = named(connection, owner, "p", project)
+        scope = [about] if project is not None else None
+        standing = _standing(engine, connection, owner, project)
+        found = memories.listing(
+            connection,
+            user=owner,
+            statuses=believed(engine.valid, ("active",)),
+            kinds=kinds,
+            projects=scope,
+            limit=limit,
+            valid=engine.valid or now,
+        )
+        items = _items(engine, connection, [of_memory(each, now) for each in found])
+    together = [replace(item, rank=rank) for rank, item in enumerate((*standing, *items), 1)]
+    reasons = context.prefix([UNITS[unit](item.content or "") for item in together], budget)
+    return packing.finished(together, reasons, len(together), budget, unit, _nowhere(about, project))
 
 
 def _nowhere(about: str | None, project: str | None) -> tuple[str, ...]:

@@ -24,6 +24,7 @@ from ledger.domain.events import (
 from ledger.domain.ids import KINDS
 from ledger.domain.message import beside
 from ledger.domain.times import moment
+from ledger.engine.engine import Engine
 from ledger.engine.log_reading import first_position, read_event
 from ledger.engine.snapshot import text_of
 from ledger.engine.work import Who, Work
@@ -32,204 +33,209 @@ from ledger.recall.asked import Asked
 from ledger.recall.observing import observed, standing
 from ledger.recall.packing import finished, of_state
 from ledger.recall.packs import Item, Pack, Passage
-from ledger.recall.recalling import Recalling
 from projections.search import context, passages
 from projections.views import audit, conflicts, memories, projects, sessions
 
 SOURCES = {"m": "memory", "i": "turn", "s": "message", "c": "chunk", "p": "state"}
 
 
-class Reopening(Recalling):
-    """The part of the library door that records recalls."""
+def recorded(
+    engine: Engine, asked: Asked, project: str | None, pack: Pack, who: Who, session: str | None = None
+) -> str:
+    """Appends what was given, to a ``session`` where it was asked for one, and returns the id of that event."""
+    settings: dict[str, int | str | tuple[str, ...] | None] = {
+        "limit": asked.k,
+        "budget": asked.budget,
+        "unit": asked.unit,
+        "packing": asked.packing,
+        "ranking": asked.ranking,
+        "project": project,
+        "kinds": asked.kinds,
+        "among": asked.among,
+        "statuses": asked.statuses,
+        "observations": asked.observations,
+    }
+    beside = [item for item in (*pack.observations, *pack.cut) if item.observation is not None]
+    if beside:
+        settings["as_of"] = asked.now  # which their trends are of
+    if asked.packing == "shares":
+        settings["entry_chars"] = context.ENTRY_CHARS
+    ranked = [item for item in (*pack.items, *pack.cut) if item.observation is None]
+    order = (*sorted(ranked, key=lambda item: item.rank), *sorted(beside, key=lambda item: item.rank))
+    items = tuple(map(_delivered, order))
 
-    def _recorded(self, asked: Asked, project: str | None, pack: Pack, who: Who, session: str | None = None) -> str:
-        """Appends what was given, to a ``session`` where it was asked for one, and returns the id of that event."""
-        settings: dict[str, int | str | tuple[str, ...] | None] = {
-            "limit": asked.k,
-            "budget": asked.budget,
-            "unit": asked.unit,
-            "packing": asked.packing,
-            "ranking": asked.ranking,
-            "project": project,
-            "kinds": asked.kinds,
-            "among": asked.among,
-            "statuses": asked.statuses,
-            "observations": asked.observations,
-        }
-        beside = [item for item in (*pack.observations, *pack.cut) if item.observation is not None]
-        if beside:
-            settings["as_of"] = asked.now  # which their trends are of
-        if asked.packing == "shares":
-            settings["entry_chars"] = context.ENTRY_CHARS
-        ranked = [item for item in (*pack.items, *pack.cut) if item.observation is None]
-        order = (*sorted(ranked, key=lambda item: item.rank), *sorted(beside, key=lambda item: item.rank))
-        items = tuple(map(_delivered, order))
+    def body(work: Work) -> str:
+        work.project, work.session = project, session
+        query = work.body(asked.query)
+        numbers = {"searched": pack.searched, "used": pack.used, "warnings": pack.warnings}
+        work.emit(LEDGER_STREAM, RecallDelivered(query, pack.seen or 0, settings, items, **numbers))  # type: ignore[arg-type]
+        return LEDGER_STREAM
 
-        def body(work: Work) -> str:
-            work.project, work.session = project, session
-            query = work.body(asked.query)
-            numbers = {"searched": pack.searched, "used": pack.used, "warnings": pack.warnings}
-            work.emit(LEDGER_STREAM, RecallDelivered(query, pack.seen or 0, settings, items, **numbers))  # type: ignore[arg-type]
-            return LEDGER_STREAM
+    outcome = engine.writer.run("recall", replace(who, user=asked.user, key=None), body)
+    return str(outcome.events[-1].envelope.event_id)
 
-        outcome = self.writer.run("recall", replace(who, user=asked.user, key=None), body)
-        return str(outcome.events[-1].envelope.event_id)
 
-    def reopen(self, receipt: str, *, user: str | None = None) -> Pack | None:
-        """The pack that a ``recall(…, receipt=True)`` gave, as it was given, with ``changed``: what of it is otherwise now.
+def reopen(engine: Engine, user: str, receipt: str) -> Pack | None:
+    """The pack that a ``recall(…, receipt=True)`` gave, as it was given, with ``changed``: what of it is otherwise now.
 
-        ``receipt`` is ``pack.receipt``. What was erased since has no text. None where this user has no such receipt.
-        """
-        owner = self._user(user)
-        with self._read("memories", "projects", "audit", "sessions") as connection:
-            entry = audit.by_event(connection, receipt) if isinstance(receipt, str) else None
-            event = read_event(connection, entry.position) if entry is not None else None
-            if event is None or not isinstance(event.data, RecallDelivered) or event.envelope.user != owner:
-                return None
-            data = event.data
-            chars = data.settings.get("entry_chars")
-            given = [each for each in data.items if each.subject[:1] != "o"]
-            items = [self._given(connection, each, rank, data.seen) for rank, each in enumerate(given, 1)]
-            if isinstance(chars, int):
-                items = [_shortened(item, chars) for item in items]
-            items = self._disputed_then(items, data.seen)
-            beside = self._observations_given(data)
-            told = [self._otherwise(connection, item, data.seen) for item in items]
-            told += [_observed_otherwise(connection, item) for item in beside]
-        budget, unit = data.settings.get("budget"), data.settings.get("unit")
-        pack = finished(
-            items,
-            [item.cut for item in items],
-            searched=data.searched,
-            budget=budget if isinstance(budget, int) else None,
-            unit=str(unit or "chars"),
-            warnings=data.warnings or (),
-        )
-        return replace(
-            pack,
-            used=data.used,
-            receipt=event.envelope.event_id,
-            seen=data.seen,
-            changed=tuple(each for each in told if each is not None),
-            observations=tuple(item for item in beside if not item.cut),
-            cut=(*pack.cut, *(item for item in beside if item.cut)),
-        )
+    ``receipt`` is ``pack.receipt``. What was erased since has no text. None where this user has no such receipt.
+    """
+    with engine.reading("memories", "projects", "audit", "sessions") as connection:
+        entry = audit.by_event(connection, receipt) if isinstance(receipt, str) else None
+        event = read_event(connection, entry.position) if entry is not None else None
+        if event is None or not isinstance(event.data, RecallDelivered) or event.envelope.user != user:
+            return None
+        data = event.data
+        chars = data.settings.get("entry_chars")
+        given = [each for each in data.items if each.subject[:1] != "o"]
+        items = [_given(engine, connection, each, rank, data.seen) for rank, each in enumerate(given, 1)]
+        if isinstance(chars, int):
+            items = [_shortened(item, chars) for item in items]
+        items = _disputed_then(engine, items, data.seen)
+        beside = _observations_given(engine, data)
+        told = [_otherwise(engine, connection, item, data.seen) for item in items]
+        told += [_observed_otherwise(connection, item) for item in beside]
+    budget, unit = data.settings.get("budget"), data.settings.get("unit")
+    pack = finished(
+        items,
+        [item.cut for item in items],
+        searched=data.searched,
+        budget=budget if isinstance(budget, int) else None,
+        unit=str(unit or "chars"),
+        warnings=data.warnings or (),
+    )
+    return replace(
+        pack,
+        used=data.used,
+        receipt=event.envelope.event_id,
+        seen=data.seen,
+        changed=tuple(each for each in told if each is not None),
+        observations=tuple(item for item in beside if not item.cut),
+        cut=(*pack.cut, *(item for item in beside if item.cut)),
+    )
 
-    def _observations_given(self, data: RecallDelivered) -> list[Item]:
-        """The observations of a receipt as they stood."""
-        given = [each for each in data.items if each.subject[:1] == "o"]
-        as_of = data.settings.get("as_of")
-        if not given or not isinstance(as_of, str):
-            return []
-        with self._then(data.seen)._read() as connection:
-            found = standing(connection, [each.subject for each in given], as_of)
-        return [
-            _as_given(each, observed(borne, rank) if (borne := found.get(each.subject)) else None, rank)
-            for rank, each in enumerate(given, 1)
-        ]
 
-    def _then(self, seen: int) -> Any:
-        """The ledger as it stood at a position; as it is, inside the batch that has not been committed."""
-        door: Any = self
-        try:
-            return door.at(seen)
-        except RejectedError:
-            return door
+def _observations_given(engine: Engine, data: RecallDelivered) -> list[Item]:
+    """The observations of a receipt as they stood."""
+    given = [each for each in data.items if each.subject[:1] == "o"]
+    as_of = data.settings.get("as_of")
+    if not given or not isinstance(as_of, str):
+        return []
+    with _then(engine, data.seen)._read() as connection:
+        found = standing(connection, [each.subject for each in given], as_of)
+    return [
+        _as_given(each, observed(borne, rank) if (borne := found.get(each.subject)) else None, rank)
+        for rank, each in enumerate(given, 1)
+    ]
 
-    def _disputed_then(self, items: list[Item], seen: int) -> list[Item]:
-        """With the conflicts that stood open when the pack was given."""
-        with self._then(seen)._read() as past:
-            disputed = conflicts.open_among(past, (item.id for item in items if item.memory is not None))
-        return [replace(item, conflicts=disputed[item.id]) if item.id in disputed else item for item in items]
 
-    def _given(self, connection: Any, each: Delivered, rank: int, seen: int) -> Item:
-        memory, passage, text, entry = None, None, None, None
-        kind = each.subject[:1]
-        first = first_position(connection, each.subject)
-        if kind == "m" and first is not None:
-            state = memories.get_at(connection, first, seen)
-            memory = memories_shown(connection, [state])[0] if state is not None else None
-            text = memory.content if memory is not None else None
-        elif kind in "ics":
-            passage = self._passage_then(connection, each)
-            text = passage.content
-        elif kind == "p" and (event := read_event(connection, each.position)) is not None:
-            entry = _entry(event)
-            text = of_state(each.subject, entry).content if entry is not None else None
-        return Item(
-            rank=rank,
-            score=rules.shown(each.score),
-            source=SOURCES.get(kind, KINDS.get(kind, kind)),
-            id=each.subject,
-            content=text,
-            signals={name: rules.shown(value) for name, value in each.signals.items()},
-            cut=each.cut,
-            memory=memory,
-            passage=passage,
-            state=entry,
-        )
+def _then(engine: Engine, seen: int) -> Any:
+    """The ledger as it stood at a position; as it is, inside the batch that has not been committed."""
+    door: Any = engine
+    try:
+        return door.at(seen)
+    except RejectedError:
+        return door
 
-    def _passage_then(self, connection: Any, each: Delivered) -> Passage:
-        event = read_event(connection, each.position)
-        data = event.data if event is not None else None
-        whole: str | None = None
-        heading: tuple[str, ...] = ()
-        document = None
-        begun = event
-        if event is not None and isinstance(data, ChunkAdded):
-            whole, heading, document = data.content, data.heading_path or (), event.stream
-        elif event is not None and isinstance(data, InteractionCaptured | ResponseAttached):
-            whole = text_of(connection, getattr(data, each.field, None))
-            begun = read_event(connection, event.first)
-        elif isinstance(data, MessageAppended):
-            whole = beside(data.parts) if each.field == "parts" else text_of(connection, data.content)
-        envelope = begun.envelope if begun is not None else None
-        names = projects.names(connection, {envelope.project, envelope.session} if envelope is not None else set())
-        return Passage(
-            id=each.subject,
-            field=each.field,
-            start=each.start,
-            end=each.end,
-            content=whole[each.start : each.end] if whole is not None else None,
-            user=envelope.user if envelope is not None else None,
-            project=names.get(envelope.project, envelope.project) if envelope and envelope.project else None,
-            session=names.get(envelope.session, envelope.session) if envelope and envelope.session else None,
-            occurred_at=moment("occurred_at", envelope.occurred_at or envelope.recorded_at) if envelope else "",
-            position=each.position,
-            document=document,
-            heading_path=heading,
-        )
 
-    def _otherwise(self, connection: Any, item: Item, seen: int) -> str | None:
-        """What became of an item since, in a few words."""
-        if item.content is None:
-            return f"{item.id}: erased"
-        if item.memory is not None:
-            row = first_position(connection, item.id)
-            now = memories.get(connection, row) if row is not None else None
-            if now is None:
-                return f"{item.id}: gone, what made it was undone"
-            after = memories_shown(connection, [now])[0]
-            return _turn(item.memory, after) or _partly_erased(connection, item, seen)
-        if item.passage is not None and not passages.stands(connection, item.passage.position, item.passage.field):
-            return f"{item.id}: out of force, or removed"
-        if item.passage is not None and item.source == "message" and (why := _why_hidden(connection, item.passage)):
-            return f"{item.id}: hidden since ({why})"
-        if item.state is not None and (told := self._state_otherwise(connection, item.id, item.state)) is not None:
-            return told
-        return _partly_erased(connection, item, seen)
+def _disputed_then(engine: Engine, items: list[Item], seen: int) -> list[Item]:
+    """With the conflicts that stood open when the pack was given."""
+    with _then(engine, seen)._read() as past:
+        disputed = conflicts.open_among(past, (item.id for item in items if item.memory is not None))
+    return [replace(item, conflicts=disputed[item.id]) if item.id in disputed else item for item in items]
 
-    def _state_otherwise(self, connection: Any, project: str, before: answers.StateEntry) -> str | None:
-        row = first_position(connection, project)
-        told = projects.state_history(connection, row, before.category, before.name) if row is not None else []
-        standing = [entry for entry in told if entry[-1] is None]
-        if not standing:
-            return f"{project}: {before.category}: {before.name} holds no more"
-        return (
-            f"{project}: {before.category}: {before.name} was set again"
-            if standing[0][-2] != before.from_position
-            else None
-        )
+
+def _given(engine: Engine, connection: Any, each: Delivered, rank: int, seen: int) -> Item:
+    memory, passage, text, entry = None, None, None, None
+    kind = each.subject[:1]
+    first = first_position(connection, each.subject)
+    if kind == "m" and first is not None:
+        state = memories.get_at(connection, first, seen)
+        memory = memories_shown(connection, [state])[0] if state is not None else None
+        text = memory.content if memory is not None else None
+    elif kind in "ics":
+        passage = _passage_then(engine, connection, each)
+        text = passage.content
+    elif kind == "p" and (event := read_event(connection, each.position)) is not None:
+        entry = _entry(event)
+        text = of_state(each.subject, entry).content if entry is not None else None
+    return Item(
+        rank=rank,
+        score=rules.shown(each.score),
+        source=SOURCES.get(kind, KINDS.get(kind, kind)),
+        id=each.subject,
+        content=text,
+        signals={name: rules.shown(value) for name, value in each.signals.items()},
+        cut=each.cut,
+        memory=memory,
+        passage=passage,
+        state=entry,
+    )
+
+
+def _passage_then(engine: Engine, connection: Any, each: Delivered) -> Passage:
+    event = read_event(connection, each.position)
+    data = event.data if event is not None else None
+    whole: str | None = None
+    heading: tuple[str, ...] = ()
+    document = None
+    begun = event
+    if event is not None and isinstance(data, ChunkAdded):
+        whole, heading, document = data.content, data.heading_path or (), event.stream
+    elif event is not None and isinstance(data, InteractionCaptured | ResponseAttached):
+        whole = text_of(connection, getattr(data, each.field, None))
+        begun = read_event(connection, event.first)
+    elif isinstance(data, MessageAppended):
+        whole = beside(data.parts) if each.field == "parts" else text_of(connection, data.content)
+    envelope = begun.envelope if begun is not None else None
+    names = projects.names(connection, {envelope.project, envelope.session} if envelope is not None else set())
+    return Passage(
+        id=each.subject,
+        field=each.field,
+        start=each.start,
+        end=each.end,
+        content=whole[each.start : each.end] if whole is not None else None,
+        user=envelope.user if envelope is not None else None,
+        project=names.get(envelope.project, envelope.project) if envelope and envelope.project else None,
+        session=names.get(envelope.session, envelope.session) if envelope and envelope.session else None,
+        occurred_at=moment("occurred_at", envelope.occurred_at or envelope.recorded_at) if envelope else "",
+        position=each.position,
+        document=document,
+        heading_path=heading,
+    )
+
+
+def _otherwise(engine: Engine, connection: Any, item: Item, seen: int) -> str | None:
+    """What became of an item since, in a few words."""
+    if item.content is None:
+        return f"{item.id}: erased"
+    if item.memory is not None:
+        row = first_position(connection, item.id)
+        now = memories.get(connection, row) if row is not None else None
+        if now is None:
+            return f"{item.id}: gone, what made it was undone"
+        after = memories_shown(connection, [now])[0]
+        return _turn(item.memory, after) or _partly_erased(connection, item, seen)
+    if item.passage is not None and not passages.stands(connection, item.passage.position, item.passage.field):
+        return f"{item.id}: out of force, or removed"
+    if item.passage is not None and item.source == "message" and (why := _why_hidden(connection, item.passage)):
+        return f"{item.id}: hidden since ({why})"
+    if item.state is not None and (told := _state_otherwise(engine, connection, item.id, item.state)) is not None:
+        return told
+    return _partly_erased(connection, item, seen)
+
+
+def _state_otherwise(engine: Engine, connection: Any, project: str, before: answers.StateEntry) -> str | None:
+    row = first_position(connection, project)
+    told = projects.state_history(connection, row, before.category, before.name) if row is not None else []
+    standing = [entry for entry in told if entry[-1] is None]
+    if not standing:
+        return f"{project}: {before.category}: {before.name} holds no more"
+    return (
+        f"{project}: {before.category}: {before.name} was set again"
+        if standing[0][-2] != before.from_position
+        else None
+    )
 
 
 def _as_given(each: Delivered, item: Item | None, rank: int) -> Item:

@@ -14,7 +14,19 @@ from ledger.domain.window import WindowItem
 from ledger.engine.paging import LIMIT, page, plural, texts
 from ledger.engine.scope import Area, Scope
 from ledger.engine.work import Who
-from ledger.sessions import answers
+from ledger.sessions import (
+    answers,
+    assembling,
+    compacting,
+    mining,
+    picture,
+    reading,
+    reconciling,
+    searching,
+    session,
+    summary_writes,
+    writing,
+)
 from ledger.sessions.assembled import Window
 from ledger.sessions.picture import SummaryGraph
 from ledger.sessions.search_answers import Expansion, GrepResult, Hit, Hits, Unexpanded
@@ -254,14 +266,15 @@ class Session(SessionRead):
         """
         if tool_calls or tool_call_id:
             content, parts = as_parts(content, parts, tool_calls, tool_call_id)
-        return self._session.append(
+        return writing.append(
+            self._session,
+            self._asker(options),
             role,
             content,
             parts=parts,  # type: ignore[arg-type]
             token_count=token_count,
             model=model,
             speaker=speaker,
-            **self._by(options),
         )
 
     @property
@@ -278,7 +291,7 @@ class Session(SessionRead):
         Raises:
             NotFoundError: This session has no such receipt.
         """
-        found = self._session.reopen(receipt)
+        found = assembling.reopen(self._session, receipt)
         if found is None:
             raise NotFoundError(f"the session {self.name!r:.60} has no window with the receipt {receipt!r:.60}")
         return found
@@ -289,7 +302,7 @@ class Session(SessionRead):
         Args:
             text: At most 1 MiB of UTF-8; "" takes it away.
         """
-        return self._session.set_summary(text, **self._by(options))
+        return writing.set_summary(self._session, self._asker(options), text)
 
     def compact(
         self,
@@ -313,12 +326,14 @@ class Session(SessionRead):
             timeout: Seconds to wait for one summary.
         """
         if not until_under:
-            return self._session.compact(
-                budget, summariser=summarizer, force=force, timeout=timeout, **self._by(options)
+            return compacting.compact(
+                self._session, self._asker(options), budget, summariser=summarizer, force=force, timeout=timeout
             )
         if budget is None or force:
             raise RejectedError("until_under goes on until the window fits a budget: give one, and no force")
-        return self._session.compact_until_under(budget, summariser=summarizer, timeout=timeout, **self._by(options))
+        return compacting.compact_until_under(
+            self._session, self._asker(options), budget, summariser=summarizer, timeout=timeout
+        )
 
     def extract(
         self,
@@ -344,9 +359,15 @@ class Session(SessionRead):
         if dry_run:
             if since is not None:
                 raise RejectedError("a dry run shows what is found behind the cursor, which since would move")
-            return self._session._preview(using=method, model=model, timeout=timeout, cancelled=cancel)
-        return self._session.extract(
-            using=method, model=model, since=since, timeout=timeout, cancelled=cancel, **self._by(options)
+            return mining.preview(self._session, using=method, model=model, timeout=timeout, cancelled=cancel)
+        return mining.extract(
+            self._session,
+            self._asker(options),
+            using=method,
+            model=model,
+            since=since,
+            timeout=timeout,
+            cancelled=cancel,
         )
 
     def skip_extraction(
@@ -358,7 +379,7 @@ class Session(SessionRead):
             parent: The session it branched off: what both begin with is passed over.
             until: Pass over up to the message at this position; with both whichever comes first.
         """
-        return self._session.seed_extraction(parent, until, **self._by(options))
+        return mining.seed_extraction(self._session, self._asker(options), parent, until)
 
     def reconcile(
         self, transcript: Iterable[Mapping[str, Any]], *, dry_run: bool = False, **options: Unpack[WriteOptions]
@@ -369,7 +390,7 @@ class Session(SessionRead):
             transcript: Messages as objects with role and content, and parts, reasoning, model, speaker, created_at and
                 token_count where there are any; the OpenAI chat format is read too.
         """
-        return self._session.reconcile(transcript, dry_run=dry_run, **self._by(options))
+        return reconciling.reconcile(self._session, self._asker(options), transcript, dry_run=dry_run)
 
     def replace(self, messages: Iterable[Mapping[str, Any]], **options: Unpack[WriteOptions]) -> answers.HistoryChange:
         """Make these messages the whole history; what both have in common from the beginning stays as it is.
@@ -377,7 +398,7 @@ class Session(SessionRead):
         Args:
             messages: As in ``reconcile``.
         """
-        return self._session.replace(messages, **self._by(options))
+        return reconciling.replace_messages(self._session, self._asker(options), messages)
 
     def truncate(self, keep: int, **options: Unpack[WriteOptions]) -> answers.HistoryChange:
         """Hide all but the newest messages; they stay in the log and readable with ``include_hidden``.
@@ -385,11 +406,11 @@ class Session(SessionRead):
         Args:
             keep: How many stay; 0 hides all.
         """
-        return self._session.truncate(keep, **self._by(options))
+        return writing.truncate(self._session, self._asker(options), keep)
 
     def clear(self, **options: Unpack[WriteOptions]) -> answers.HistoryChange:
         """Begin the session again: hide every message, invalidate every summary, take the abstract away."""
-        return self._session.clear(**self._by(options))
+        return writing.clear(self._session, self._asker(options))
 
     def add_alias(self, alias: str, **options: Unpack[WriteOptions]) -> answers.SessionInfo:
         """Give the session another name.
@@ -400,7 +421,7 @@ class Session(SessionRead):
         Raises:
             ConflictError: Both sessions have messages.
         """
-        return self._session.add_alias(alias, **self._by(options))
+        return writing.add_alias(self._session, self._asker(options), alias)
 
     def _by(self, options: WriteOptions) -> dict[str, Any]:
         return self._scope.by(options)
@@ -427,7 +448,7 @@ class SummariesRead:
         filters = {"user": self._inner.user, "session": self._inner.name, "statuses": wanted}
 
         def fetch(count: int, start: int | None) -> Sequence[answers.Summary]:
-            return self._inner._newest_summaries(wanted or get_args(SummaryStatus), count, start)
+            return reading.newest_summaries(self._inner, wanted or get_args(SummaryStatus), count, start)
 
         return page("summaries", filters, limit, after, fetch, lambda each: each.position)
 
@@ -440,7 +461,7 @@ class SummariesRead:
         Raises:
             NotFoundError: The session has no messages yet.
         """
-        found = self._inner.dag(everything=include_replaced)
+        found = picture.dag(self._inner, everything=include_replaced)
         if found is None:
             raise NotFoundError(f"no session of this user has messages under the name {self._inner.name!r:.60}")
         return found
@@ -464,7 +485,7 @@ class Summaries(SummariesRead):
             subtree: Also every summary that it was written from, so that the messages themselves are.
         """
         inner = self._session._session
-        return inner.invalidate_summary(id, reason, subtree=subtree, **self._session._by(options))
+        return summary_writes.invalidate_summary(inner, self._session._asker(options), id, reason, subtree=subtree)
 
     def restore(self, id: str, *, reason: str = "", **options: Unpack[WriteOptions]) -> answers.Summary:
         """Bring an invalidated summary back into the window.
@@ -472,7 +493,7 @@ class Summaries(SummariesRead):
         Raises:
             RejectedError: Not all that it stands for is in the window: hidden meanwhile, or another summary stands for it.
         """
-        return self._session._session.restore_summary(id, reason, **self._session._by(options))
+        return summary_writes.restore_summary(self._session._session, self._session._asker(options), id, reason)
 
     def rewrite(
         self,
@@ -493,7 +514,9 @@ class Summaries(SummariesRead):
             ModelError: The summarizer failed.
         """
         inner = self._session._session
-        return inner.rebuild_summary(id, summariser=summarizer, timeout=timeout, **self._session._by(options))
+        return compacting.rebuild_summary(
+            inner, self._session._asker(options), id, summariser=summarizer, timeout=timeout
+        )
 
 
 class SessionsRead(Area):
@@ -509,7 +532,7 @@ class SessionsRead(Area):
         """
 
         def fetch(count: int, start: str | None) -> Sequence[answers.SessionInfo]:
-            return self._core.sessions(user=self._scope.user, project=project, limit=count, after=start)
+            return session.list_sessions(self._core, self._scope.user, project=project, limit=count, after=start)
 
         return page("sessions", {"user": self._scope.user, "project": project}, limit, after, fetch, _id)
 
@@ -559,7 +582,7 @@ class Sessions(SessionsRead):
 def _grep(
     inner: Any, asked: dict[str, Any], limit: int, after: str | None, filters: dict[str, Any], *, everywhere: bool
 ) -> Hits:
-    now = inner._ledger.writer.now()
+    now = inner.engine.writer.now()
     since, until = asked["since"], asked["before"]
     bounds = {
         "since": times.since("since", since, now) if since is not None else None,
@@ -571,7 +594,9 @@ def _grep(
     def fetch(count: int, start: int | None) -> Sequence[Hit]:
         nonlocal first
         behind = {} if start is None else {"after": start}
-        found: GrepResult = inner.grep(**asked | bounds, limit=count, everywhere=everywhere, **behind)
+        found: GrepResult = searching.grep_messages(
+            inner, **asked | bounds, limit=count, everywhere=everywhere, **behind
+        )
         first = first or found
         places.update(zip((each.position for each in found.hits), found.places, strict=True))
         return found.hits

@@ -14,7 +14,7 @@ from ledger.domain.events import Acted
 from ledger.domain.turns import Line
 from ledger.engine.log_reading import read_event
 from ledger.engine.work import Who, Work
-from ledger.language import calls
+from ledger.language import calls, door
 from ledger.language.asking import DEADLINE_SECONDS, Asked, ask, check_outside, check_seconds
 from ledger.language.port import Model, ModelRequest
 from ledger.language.reading import Parsed, answered
@@ -63,12 +63,12 @@ class Asker(Struct, frozen=True):
 
         check_outside(self.ledger.writer)
         scope = [None] if self.project is None else [self.project, None]
-        with self.ledger._read("memories") as connection:
+        with self.ledger.reading("memories") as connection:
             now = self.ledger.writer.now()
             shown = memories.listing(
                 connection, user=self.user, statuses=("active",), projects=scope, limit=SHOWN, valid=now
             )
-        asked_for = self.ledger._as_set(extracting.request(lines, shown, TIMEOUT_SECONDS))
+        asked_for = door.with_settings(self.ledger, extracting.request(lines, shown, TIMEOUT_SECONDS))
         if self.timeout is not None:
             asked_for = replace(asked_for, timeout=self.timeout)
         try:
@@ -77,7 +77,7 @@ class Asker(Struct, frozen=True):
         except ModelError as error:
             raise Unanswered(asked_for, error) from error
         facts, relations, left_over = extracting.proposals(parsed, lines)
-        with self.ledger._read("memories", "search") as connection:
+        with self.ledger.reading("memories", "search") as connection:
             seen = [found_in.look(connection, each, shown, self.user, self.project) for each in facts]
         known = tuple(each.id for each in shown)
         return Answered(asked, asked_for, parsed, known, tuple(seen), tuple(relations), left_over)
@@ -151,7 +151,7 @@ def meant_model(ledger: Any, using: str | None, given: Any) -> Model | None:
         raise RejectedError(f"extraction uses 'model' or 'rules', and {using!r:.40} is neither")
     if using == "rules":
         return None
-    found: Model | None = ledger._meant_model(given)
+    found: Model | None = door.meant_model(ledger, given)
     if using == "model" and found is None:
         raise RejectedError("this asks a model: open the ledger with one, or give one here", rule="model")
     return found
@@ -170,7 +170,7 @@ def check_trusted(ledger: Any, told: Who, session: str | None) -> None:
     is asked."""
     if ledger.store.readonly:
         ledger.store.refuse_writing()
-    with ledger._read("memories") as connection:
+    with ledger.reading("memories") as connection:
         found = {(each.user, each.kind, each.source) for each in control.refused(connection)}
     sources = {"actor": told.actor, "client": told.client, "agent": told.agent, "session": session}
     for kind, source in sources.items():

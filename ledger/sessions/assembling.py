@@ -15,11 +15,14 @@ from ledger.domain.tokens import MESSAGE_TOKENS
 from ledger.domain.window import WindowItem
 from ledger.engine.log_reading import read_known
 from ledger.engine.work import Work
+from ledger.recall import reopening
 from ledger.recall.asked import UNITS, checked, one_of
 from ledger.recall.packs import Pack
 from ledger.recall.recalling import OBSERVATIONS
+from ledger.sessions import reading
 from ledger.sessions.assembled import Entry, Evicted, Window, texts_of
-from ledger.sessions.reading import SessionReads, Told, is_held
+from ledger.sessions.conversation import Conversation
+from ledger.sessions.reading import Told, is_held
 from ledger.sessions.summary_writes import joined
 from ledger.sessions.window import OpenWindow, of_message, of_summary
 from ledger.sessions.writing import LISTED
@@ -32,253 +35,272 @@ RECALLED = 20
 REFITS = 3
 
 
-class SessionAssembly(SessionReads):
-    """The part of a session that gives its window."""
+def assemble(
+    conversation: Conversation,
+    budget_tokens: int,
+    *,
+    query: str | None = None,
+    share: float = SHARE,
+    among: Iterable[str] = ("memories", "chunks"),
+    tail: int = FRESH_TAIL,
+    record: bool = False,
+    unit: str = "tokens",
+) -> Window:
+    """The newest of the window that fits: the last ``tail`` items first, then older ones up to the first that does not
+    fit; summaries in their place in time. It begins where a provider takes it, never with a tool's result without its
+    call. The last user turn is kept whole even where it alone is over the budget (``over_budget`` says so).
 
-    def assemble(
-        self,
-        budget_tokens: int,
-        *,
-        query: str | None = None,
-        share: float = SHARE,
-        among: Iterable[str] = ("memories", "chunks"),
-        tail: int = FRESH_TAIL,
-        record: bool = False,
-        unit: str = "tokens",
-    ) -> Window:
-        """The newest of the window that fits: the last ``tail`` items first, then older ones up to the first that does not
-        fit; summaries in their place in time. It begins where a provider takes it, never with a tool's result without its
-        call. The last user turn is kept whole even where it alone is over the budget (``over_budget`` says so).
+    ``used`` counts the texts, the frames of messages and of the block of summaries and memories. Rendered it may be up to
+    20 tokens more, where a provider has to be told that the beginning is missing, and 6 for each call.
 
-        ``used`` counts the texts, the frames of messages and of the block of summaries and memories. Rendered it may be up to
-        20 tokens more, where a provider has to be told that the beginning is missing, and 6 for each call.
-
-        With ``query`` what is remembered about it is woven in, within ``share`` of the budget; what that does not use is the
-        conversation's. ``record`` leaves an event, by whose ``receipt`` ``reopen()`` gives the same again. An ignored
-        session has an empty window. ``RejectedError`` for a budget below 1.
-        """
-        budget = _whole("budget", budget_tokens)
-        one_of("unit", unit, tuple(UNITS))
-        _whole("tail", tail)
-        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share < 1:
-            raise RejectedError(f"share is a part of the budget, from 0 and below 1, and {share!r:.40} is not")
-        if record and self._kept_out:
-            raise RejectedError(
-                f"the session {self._given!r:.60} is {self._kept_out}: nothing of it is recorded", rule="pattern"
-            )
-        pack = self._recalled(query, budget, share, among, record, unit)
-        if self._kept_out == "ignored":
-            return self._of_nothing(budget, pack, unit, skipped="ignored")
-        with self._reading() as (connection, state):
-            seen, _ = read_tip(connection.cursor())
-            if state is None:
-                found = replace(self._of_nothing(budget, pack, unit), seen=seen)
-            else:
-                found = self._assembled(connection, OpenWindow(connection, state), budget, tail, pack, seen, unit)
-        return self._recorded(found, tail) if record else found
-
-    def _of_nothing(self, budget: int, pack: Pack | None, unit: str, skipped: str = "") -> Window:
-        """A window without entries: what was recalled is all there is."""
-        overhead = self._frame((), pack, unit)
-        total = _used(pack) + overhead
-        return Window(
-            session=self._given,
-            budget=budget,
-            used=total,
-            unit=unit,
-            over_budget=total > budget,
-            overhead=overhead,
-            pack=pack,
-            skipped=skipped,
+    With ``query`` what is remembered about it is woven in, within ``share`` of the budget; what that does not use is the
+    conversation's. ``record`` leaves an event, by whose ``receipt`` ``reopen()`` gives the same again. An ignored
+    session has an empty window. ``RejectedError`` for a budget below 1.
+    """
+    budget = _whole("budget", budget_tokens)
+    one_of("unit", unit, tuple(UNITS))
+    _whole("tail", tail)
+    if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share < 1:
+        raise RejectedError(f"share is a part of the budget, from 0 and below 1, and {share!r:.40} is not")
+    if record and conversation.kept_out:
+        raise RejectedError(
+            f"the session {conversation.name!r:.60} is {conversation.kept_out}: nothing of it is recorded",
+            rule="pattern",
         )
+    pack = _recalled(conversation, query, budget, share, among, record, unit)
+    if conversation.kept_out == "ignored":
+        return _of_nothing(conversation, budget, pack, unit, skipped="ignored")
+    with conversation.reading() as (connection, state):
+        seen, _ = read_tip(connection.cursor())
+        if state is None:
+            found = replace(_of_nothing(conversation, budget, pack, unit), seen=seen)
+        else:
+            found = _assembled(conversation, connection, OpenWindow(connection, state), budget, tail, pack, seen, unit)
+    return _recorded(conversation, found, tail) if record else found
 
-    def _recalled(
-        self, query: str | None, budget: int, share: float, among: Iterable[str], record: bool, unit: str
-    ) -> Pack | None:
-        if query is None or not query.strip():
-            return None
-        with self._reading() as (_, state):
-            project, session = (state.project, state.id) if state is not None else (self._project, None)
-        recall: Any = self._ledger
-        asked = checked(
-            query=query,
-            user=self.user,
-            project=project,
-            among=among,
-            k=RECALLED,
-            budget=max(1, int(budget * share)),
-            unit=unit,
-            now=recall.writer.now(),
-            observations=OBSERVATIONS,
-        )
-        pack: Pack = recall._answered(asked, receipt=self._who if record else None, session=session)
-        return pack
 
-    def _assembled(
-        self, connection: Any, window: OpenWindow, budget: int, tail: int, pack: Pack | None, seen: int, unit: str
-    ) -> Window:
-        tokens = dict[int, int]()  # of each item that was measured in characters
-        woven = _used(pack)
-        overhead, fitted, entries = 0, None, list[Entry]()
-        for _ in range(REFITS):  # what frames the summaries is known once they are chosen
-            room = max(1, budget - woven - overhead)
-            items = window.backwards()
-            if unit == "chars":
-                items = self._in_chars(connection, items, tokens)
-            fitted = assembly.fit(items, room, tail=tail)
-            given = [replace(item, tokens=tokens.get(item.position, item.tokens)) for item in fitted.items]
-            entries = [self._entry(connection, item) for item in given]
-            frame = self._frame(entries, pack, unit)
-            if frame <= overhead or fitted.tokens + woven + frame <= budget:
-                overhead = frame
-                break
-            overhead = frame
-        assert fitted is not None
-        total = fitted.tokens + woven + overhead
-        return Window(
-            session=self._given,
-            budget=budget,
-            entries=tuple(entries),
-            used=total,
-            unit=unit,
-            over_budget=total > budget,
-            reasons=fitted.reasons,
-            evicted=_evicted(window, [each.item for each in entries]),
-            left_out=tuple((each.item.position, each.why) for each in fitted.dropped),
-            overhead=overhead,
-            pack=pack,
-            seen=seen,
-        )
+def _of_nothing(conversation: Conversation, budget: int, pack: Pack | None, unit: str, skipped: str = "") -> Window:
+    """A window without entries: what was recalled is all there is."""
+    overhead = _frame(conversation, (), pack, unit)
+    total = _used(pack) + overhead
+    return Window(
+        session=conversation.name,
+        budget=budget,
+        used=total,
+        unit=unit,
+        over_budget=total > budget,
+        overhead=overhead,
+        pack=pack,
+        skipped=skipped,
+    )
 
-    def _in_chars(self, connection: Any, items: Iterable[WindowItem], tokens: dict[int, int]) -> Iterator[WindowItem]:
-        """The items with their characters where their tokens were; ``tokens`` keeps those."""
-        for item in items:
-            tokens[item.position] = item.tokens
-            yield replace(item, tokens=self._entry(connection, item).chars)
 
-    def _entry(self, connection: Any, item: WindowItem) -> Entry:
-        if item.is_summary:
-            row = summaries.at_position(connection, item.position)
-            assert row is not None
-            told = self._summary(connection, row)
-            return Entry(
-                item=item,
-                content=told.content,
-                sources=told.summaries,
-                descendants=told.descendants,
-                earliest=told.earliest,
-                latest=told.latest,
-                quarantined=bool(quarantine.among(connection, [item.position])),
-            )
-        message = sessions.at_position(connection, item.position)
-        assert message is not None
-        said = self._texts(connection, message)
-        return replace(_of(item, said), quarantined=is_held(connection, message))
+def _recalled(
+    conversation: Conversation,
+    query: str | None,
+    budget: int,
+    share: float,
+    among: Iterable[str],
+    record: bool,
+    unit: str,
+) -> Pack | None:
+    if query is None or not query.strip():
+        return None
+    with conversation.reading() as (_, state):
+        project, session = (state.project, state.id) if state is not None else (conversation.project, None)
+    recall: Any = conversation.engine
+    asked = checked(
+        query=query,
+        user=conversation.user,
+        project=project,
+        among=among,
+        k=RECALLED,
+        budget=max(1, int(budget * share)),
+        unit=unit,
+        now=recall.writer.now(),
+        observations=OBSERVATIONS,
+    )
+    pack: Pack = recall._answered(asked, receipt=conversation.who if record else None, session=session)
+    return pack
 
-    def _frame(self, entries: Sequence[Entry], pack: Pack | None, unit: str) -> int:
-        """What the message before the conversation takes beside the summaries and memories in it: notes, tags and a fence."""
-        found = [each for each in entries if each.item.is_summary]
-        known = rendering.context_text([each.said for each in found], texts_of(pack))
-        if not known:
-            return 0
+
+def _assembled(
+    conversation: Conversation,
+    connection: Any,
+    window: OpenWindow,
+    budget: int,
+    tail: int,
+    pack: Pack | None,
+    seen: int,
+    unit: str,
+) -> Window:
+    tokens = dict[int, int]()  # of each item that was measured in characters
+    woven = _used(pack)
+    overhead, fitted, entries = 0, None, list[Entry]()
+    for _ in range(REFITS):  # what frames the summaries is known once they are chosen
+        room = max(1, budget - woven - overhead)
+        items = window.backwards()
         if unit == "chars":
-            return max(0, len(known) - sum(each.chars for each in found) - _used(pack))
-        inside = sum(each.item.tokens for each in found) + _used(pack)
-        return max(0, self.counter.of_text(known) + MESSAGE_TOKENS - inside)
+            items = _in_chars(conversation, connection, items, tokens)
+        fitted = assembly.fit(items, room, tail=tail)
+        given = [replace(item, tokens=tokens.get(item.position, item.tokens)) for item in fitted.items]
+        entries = [_entry(conversation, connection, item) for item in given]
+        frame = _frame(conversation, entries, pack, unit)
+        if frame <= overhead or fitted.tokens + woven + frame <= budget:
+            overhead = frame
+            break
+        overhead = frame
+    assert fitted is not None
+    total = fitted.tokens + woven + overhead
+    return Window(
+        session=conversation.name,
+        budget=budget,
+        entries=tuple(entries),
+        used=total,
+        unit=unit,
+        over_budget=total > budget,
+        reasons=fitted.reasons,
+        evicted=_evicted(window, [each.item for each in entries]),
+        left_out=tuple((each.item.position, each.why) for each in fitted.dropped),
+        overhead=overhead,
+        pack=pack,
+        seen=seen,
+    )
 
-    # --- receipts --------------------------------------------------------------------------------------------------
 
-    def _recorded(self, found: Window, tail: int) -> Window:
-        with self._reading() as (connection, state):
-            if state is None:
-                raise NotFoundError(
-                    f"no session of this user is called {self._given!r:.60}, so nothing of it can be recorded"
-                )
-            messages = [each.item.position for each in found.entries if not each.item.is_summary]
-            ranges = joined(connection, state.row, [(each, each) for each in messages])
-        settings: dict[str, int | str | tuple[str, ...] | None] = {
-            "tail": tail,
-            "over_budget": int(found.over_budget),
-            "overhead": found.overhead,
-            "evicted_items": found.evicted.items,
-            "evicted_messages": found.evicted.messages,
-            "evicted_tokens": found.evicted.tokens,
-            "reasons": found.reasons,
-            "unit": found.unit,
-        }
-        event = WindowAssembled(
-            seen=found.seen or 0,
-            budget=found.budget,
-            tokens=found.used,
-            messages=ranges[:LISTED],
-            summaries=tuple(each.item.id for each in found.entries if each.item.is_summary),
-            left_out=tuple(LeftOut(*each) for each in found.left_out),
-            recall=found.pack.receipt if found.pack is not None else None,
-            settings=settings,
+def _in_chars(
+    conversation: Conversation, connection: Any, items: Iterable[WindowItem], tokens: dict[int, int]
+) -> Iterator[WindowItem]:
+    """The items with their characters where their tokens were; ``tokens`` keeps those."""
+    for item in items:
+        tokens[item.position] = item.tokens
+        yield replace(item, tokens=_entry(conversation, connection, item).chars)
+
+
+def _entry(conversation: Conversation, connection: Any, item: WindowItem) -> Entry:
+    if item.is_summary:
+        row = summaries.at_position(connection, item.position)
+        assert row is not None
+        told = reading.summary_shown(conversation, connection, row)
+        return Entry(
+            item=item,
+            content=told.content,
+            sources=told.summaries,
+            descendants=told.descendants,
+            earliest=told.earliest,
+            latest=told.latest,
+            quarantined=bool(quarantine.among(connection, [item.position])),
         )
-
-        def body(work: Work) -> str:
-            now = self._ledger.writer.named(work.who.user, "s", self._given)
-            if now is None:
-                raise NotFoundError(f"no session of this user is called {self._given!r:.60}")
-            session = work.load(now, "s")
-            work.project, work.session = session.project, session.id
-            work.emit(session.id, event, first=session.row)
-            for start in range(LISTED, len(ranges), LISTED):
-                more = WindowAssembled(found.seen or 0, 0, 0, ranges[start : start + LISTED])
-                work.emit(session.id, more, first=session.row)
-            return str(session.id)
-
-        outcome = self._ledger.writer.run("session.window", self._who, body)
-        return replace(found, receipt=str(outcome.events[0].envelope.event_id))
-
-    def _entries_of(self, data: WindowAssembled, ranges: Ranges) -> tuple[Entry, ...]:
-        """What was given, as it is at this session's moment."""
-        out = {each.position for each in data.left_out}
-        with self._reading() as (connection, state):
-            if state is None:
-                return ()
-            rows = sessions.within(connection, state.row, ranges)
-            found = [of_message(row) for row in rows if row.row not in out]
-            given = (summaries.find(connection, state.row, id) for id in data.summaries)
-            found += [of_summary(row) for row in given if row is not None]
-            found.sort(key=lambda item: (item.place, item.position))
-            return tuple(self._entry(connection, item) for item in assembly.settled(found)[0])
+    message = sessions.at_position(connection, item.position)
+    assert message is not None
+    said = reading.texts(conversation, connection, message)
+    return replace(_of(item, said), quarantined=is_held(connection, message))
 
 
-class SessionReceipts(SessionAssembly):
-    """The part of a session that opens again what it gave."""
+def _frame(conversation: Conversation, entries: Sequence[Entry], pack: Pack | None, unit: str) -> int:
+    """What the message before the conversation takes beside the summaries and memories in it: notes, tags and a fence."""
+    found = [each for each in entries if each.item.is_summary]
+    known = rendering.context_text([each.said for each in found], texts_of(pack))
+    if not known:
+        return 0
+    if unit == "chars":
+        return max(0, len(known) - sum(each.chars for each in found) - _used(pack))
+    inside = sum(each.item.tokens for each in found) + _used(pack)
+    return max(0, conversation.counter.of_text(known) + MESSAGE_TOKENS - inside)
 
-    def reopen(self, receipt: str) -> Window | None:
-        """The window that an ``assemble(…, record=True)`` of this session gave, as it was given; None without such a
-        receipt. What was erased since has no text."""
-        with self._reading() as (connection, state):
-            entry = audit.by_event(connection, receipt) if isinstance(receipt, str) and state is not None else None
-            if entry is None or state is None or entry.subject != state.id or entry.type != WindowAssembled.__name__:
-                return None
-            data: WindowAssembled = read_known(connection, entry.position, state.row).data
-            ranges = [*data.messages]
-            for beside in audit.of_command(connection, entry.command_id):
-                if beside.type == entry.type and beside.position != entry.position:
-                    ranges += read_known(connection, beside.position, state.row).data.messages
-        ledger: Any = self._ledger
-        then: SessionAssembly = ledger.at(data.seen).session(state.id, user=self.user)
-        told, reasons = data.settings, data.settings.get("reasons")
-        return Window(
-            session=self._given,
-            budget=data.budget,
-            entries=then._entries_of(data, tuple(ranges)),
-            used=data.tokens,
-            unit=str(told.get("unit", "tokens")),
-            over_budget=bool(told.get("over_budget")),
-            reasons=reasons if isinstance(reasons, tuple) else (),
-            evicted=Evicted(*(_number(told, f"evicted_{name}") for name in ("items", "messages", "tokens"))),
-            left_out=tuple((each.position, each.why) for each in data.left_out),
-            overhead=_number(told, "overhead"),
-            pack=ledger.reopen(data.recall, user=self.user) if data.recall is not None else None,
-            seen=data.seen,
-            receipt=receipt,
-        )
+
+# --- receipts --------------------------------------------------------------------------------------------------
+
+
+def _recorded(conversation: Conversation, found: Window, tail: int) -> Window:
+    with conversation.reading() as (connection, state):
+        if state is None:
+            raise NotFoundError(
+                f"no session of this user is called {conversation.name!r:.60}, so nothing of it can be recorded"
+            )
+        messages = [each.item.position for each in found.entries if not each.item.is_summary]
+        ranges = joined(connection, state.row, [(each, each) for each in messages])
+    settings: dict[str, int | str | tuple[str, ...] | None] = {
+        "tail": tail,
+        "over_budget": int(found.over_budget),
+        "overhead": found.overhead,
+        "evicted_items": found.evicted.items,
+        "evicted_messages": found.evicted.messages,
+        "evicted_tokens": found.evicted.tokens,
+        "reasons": found.reasons,
+        "unit": found.unit,
+    }
+    event = WindowAssembled(
+        seen=found.seen or 0,
+        budget=found.budget,
+        tokens=found.used,
+        messages=ranges[:LISTED],
+        summaries=tuple(each.item.id for each in found.entries if each.item.is_summary),
+        left_out=tuple(LeftOut(*each) for each in found.left_out),
+        recall=found.pack.receipt if found.pack is not None else None,
+        settings=settings,
+    )
+
+    def body(work: Work) -> str:
+        now = conversation.engine.writer.named(work.who.user, "s", conversation.name)
+        if now is None:
+            raise NotFoundError(f"no session of this user is called {conversation.name!r:.60}")
+        session = work.load(now, "s")
+        work.project, work.session = session.project, session.id
+        work.emit(session.id, event, first=session.row)
+        for start in range(LISTED, len(ranges), LISTED):
+            more = WindowAssembled(found.seen or 0, 0, 0, ranges[start : start + LISTED])
+            work.emit(session.id, more, first=session.row)
+        return str(session.id)
+
+    outcome = conversation.engine.writer.run("session.window", conversation.who, body)
+    return replace(found, receipt=str(outcome.events[0].envelope.event_id))
+
+
+def _entries_of(conversation: Conversation, data: WindowAssembled, ranges: Ranges) -> tuple[Entry, ...]:
+    """What was given, as it is at this session's moment."""
+    out = {each.position for each in data.left_out}
+    with conversation.reading() as (connection, state):
+        if state is None:
+            return ()
+        rows = sessions.within(connection, state.row, ranges)
+        found = [of_message(row) for row in rows if row.row not in out]
+        given = (summaries.find(connection, state.row, id) for id in data.summaries)
+        found += [of_summary(row) for row in given if row is not None]
+        found.sort(key=lambda item: (item.place, item.position))
+        return tuple(_entry(conversation, connection, item) for item in assembly.settled(found)[0])
+
+
+def reopen(conversation: Conversation, receipt: str) -> Window | None:
+    """The window that an ``assemble(…, record=True)`` of this session gave, as it was given; None without such a
+    receipt. What was erased since has no text."""
+    with conversation.reading() as (connection, state):
+        entry = audit.by_event(connection, receipt) if isinstance(receipt, str) and state is not None else None
+        if entry is None or state is None or entry.subject != state.id or entry.type != WindowAssembled.__name__:
+            return None
+        data: WindowAssembled = read_known(connection, entry.position, state.row).data
+        ranges = [*data.messages]
+        for beside in audit.of_command(connection, entry.command_id):
+            if beside.type == entry.type and beside.position != entry.position:
+                ranges += read_known(connection, beside.position, state.row).data.messages
+    ledger: Any = conversation.engine
+    then: SessionAssembly = ledger.at(data.seen).session(state.id, user=conversation.user)
+    told, reasons = data.settings, data.settings.get("reasons")
+    return Window(
+        session=conversation.name,
+        budget=data.budget,
+        entries=_entries_of(then, data, tuple(ranges)),
+        used=data.tokens,
+        unit=str(told.get("unit", "tokens")),
+        over_budget=bool(told.get("over_budget")),
+        reasons=reasons if isinstance(reasons, tuple) else (),
+        evicted=Evicted(*(_number(told, f"evicted_{name}") for name in ("items", "messages", "tokens"))),
+        left_out=tuple((each.position, each.why) for each in data.left_out),
+        overhead=_number(told, "overhead"),
+        pack=reopening.reopen(ledger, self.user, data.recall) if data.recall is not None else None,
+        seen=data.seen,
+        receipt=receipt,
+    )
 
 
 def _of(item: WindowItem, said: Told) -> Entry:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
-from typing import Any, Unpack
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -21,11 +21,10 @@ from ledger.domain.events import CompactionSkipped
 from ledger.domain.message import readable
 from ledger.domain.session import Session as State
 from ledger.domain.window import CONDENSED, FALLBACK, LEAF, Ranges, WindowItem
-from ledger.engine.who import By
 from ledger.engine.work import Who, Work
 from ledger.language.asking import check_seconds
-from ledger.sessions import answers
-from ledger.sessions.reconciling import Reconciling
+from ledger.sessions import answers, reading, summary_writes, writing
+from ledger.sessions.conversation import Conversation
 from ledger.sessions.summarising import (
     PROMPTS,
     TIMEOUT_SECONDS,
@@ -56,282 +55,295 @@ class Seen(Struct, frozen=True):
     protect: int
 
 
-class Compacting(Reconciling):
-    """The part of a session that keeps its window small."""
+def compact(
+    conversation: Conversation,
+    asker: Who,
+    budget: int | None = None,
+    *,
+    summariser: Any = None,
+    force: bool = False,
+    timeout: float = TIMEOUT_SECONDS,
+) -> answers.CompactionReport:
+    """One leaf over the oldest messages outside the newest 32 items, where there are 8 of them or 20,000 tokens; then,
+    while the window takes more than three quarters of ``budget`` (or once, with ``force``), whatever shortens it more.
 
-    summariser: Summariser | None = None
+    Meant for every turn. ``summariser`` stands in for the ledger's; without any a leaf is the cut beginning of its
+    messages, marked "fallback". The summariser is asked outside of any lock, for at most ``timeout`` seconds a time;
+    where it raises nothing is replaced. One compaction of a session runs at a time, in all processes. The report says
+    what was made, and why nothing more was. ``RejectedError`` inside a batch, and for a budget below 1.
+    """
+    bound = _whole(budget) if budget is not None else None
 
-    def compact(
-        self,
-        budget: int | None = None,
-        *,
-        summariser: Any = None,
-        force: bool = False,
-        timeout: float = TIMEOUT_SECONDS,
-        **by: Unpack[By],
-    ) -> answers.CompactionReport:
-        """One leaf over the oldest messages outside the newest 32 items, where there are 8 of them or 20,000 tokens; then,
-        while the window takes more than three quarters of ``budget`` (or once, with ``force``), whatever shortens it more.
-
-        Meant for every turn. ``summariser`` stands in for the ledger's; without any a leaf is the cut beginning of its
-        messages, marked "fallback". The summariser is asked outside of any lock, for at most ``timeout`` seconds a time;
-        where it raises nothing is replaced. One compaction of a session runs at a time, in all processes. The report says
-        what was made, and why nothing more was. ``RejectedError`` inside a batch, and for a budget below 1.
-        """
-        bound = _whole(budget) if budget is not None else None
-
-        def steps(compactor: Compactor) -> None:
-            compactor.step(leaf_only=True)
-            if bound is None:
-                if force:
-                    compactor.step()
-                return
-            for _ in range(ITERATIONS - 1):
-                if not compaction.is_due(compactor.tokens(), bound):
-                    break
-                if not compactor.step():
-                    return
-            if force and not compactor.made:
+    def steps(compactor: Compactor) -> None:
+        compactor.step(leaf_only=True)
+        if bound is None:
+            if force:
                 compactor.step()
+            return
+        for _ in range(ITERATIONS - 1):
+            if not compaction.is_due(compactor.tokens(), bound):
+                break
+            if not compactor.step():
+                return
+        if force and not compactor.made:
+            compactor.step()
 
-        return self._compacting(steps, bound, summariser, timeout, by, force=False)
+    return _compacting(conversation, steps, bound, summariser, timeout, asker, force=False)
 
-    def compact_until_under(
-        self, budget: int, *, summariser: Any = None, timeout: float = TIMEOUT_SECONDS, **by: Unpack[By]
-    ) -> answers.CompactionReport:
-        """Compacts until the window takes no more than ``budget`` tokens, the fresh tail too, up to the last user turn; in
-        at most 20 steps. ``under`` in the report says whether it came to that."""
-        bound = _whole(budget)
 
-        def steps(compactor: Compactor) -> None:
-            for _ in range(ITERATIONS):
-                if compactor.tokens() <= bound or not compactor.step():
-                    return
+def compact_until_under(
+    conversation: Conversation, asker: Who, budget: int, *, summariser: Any = None, timeout: float = TIMEOUT_SECONDS
+) -> answers.CompactionReport:
+    """Compacts until the window takes no more than ``budget`` tokens, the fresh tail too, up to the last user turn; in
+    at most 20 steps. ``under`` in the report says whether it came to that."""
+    bound = _whole(budget)
 
-        return self._compacting(steps, bound, summariser, timeout, by, force=True)
+    def steps(compactor: Compactor) -> None:
+        for _ in range(ITERATIONS):
+            if compactor.tokens() <= bound or not compactor.step():
+                return
 
-    def rebuild_summary(
-        self, id: str, *, summariser: Any = None, timeout: float = TIMEOUT_SECONDS, **by: Unpack[By]
-    ) -> answers.Summary:
-        """Writes a summary anew from the same sources, by another summariser perhaps, and puts it in the place of the old
-        one, which stays in the log. What was written from the old one stands for nothing any more.
+    return _compacting(conversation, steps, bound, summariser, timeout, asker, force=True)
 
-        ``RejectedError`` without a summariser, for a summary that does not stand, where no answer was short enough, and with a
-        key, for asked again there is nothing to rebuild; ``ModelError`` where it failed. Nothing is changed then.
-        """
-        if by.get("key") is not None:
-            raise RejectedError(
-                "summaries.rewrite() has no idempotency_key: the summary it wrote is in summaries.list(), with what it replaces"
-            )
-        self._check_patience(timeout)
-        self._check_taken_in()
-        writer, told = self._writer_of(summariser), self._told(by)
-        if writer is None:
-            raise RejectedError(
-                "summaries.rewrite() needs a summarizer: give one, or open the ledger with one", rule="model"
-            )
-        row, sources, texts, seen, size = self._to_rebuild(id)
-        tries = compaction.attempts(row.kind, size)
-        heard = list[Heard]()
 
-        def kept(why: str) -> None:
-            """What was asked in vain is recorded too, by a command of its own."""
-            calls = tuple(heard)
-            heard.clear()
-            if calls:
-                self._record_calls(told, writer, calls, sources.ranges, why)
+def rebuild_summary(
+    conversation: Conversation, asker: Who, id: str, *, summariser: Any = None, timeout: float = TIMEOUT_SECONDS
+) -> answers.Summary:
+    """Writes a summary anew from the same sources, by another summariser perhaps, and puts it in the place of the old
+    one, which stays in the log. What was written from the old one stands for nothing any more.
 
-        try:
-            written = self._ask(writer, row.kind, tries, texts, [], timeout, None, heard)
-        except ModelError:
-            kept("failed")
-            raise
-        if written is None:
-            kept("refused")
-            raise RejectedError(
-                f"no answer of {writer.name!r:.60} was short enough for a summary", rule="refused", subject=row.id
-            )
-        made = ""
+    ``RejectedError`` without a summariser, for a summary that does not stand, where no answer was short enough, and with a
+    key, for asked again there is nothing to rebuild; ``ModelError`` where it failed. Nothing is changed then.
+    """
+    if asker.get("key") is not None:
+        raise RejectedError(
+            "summaries.rewrite() has no idempotency_key: the summary it wrote is in summaries.list(), with what it replaces"
+        )
+    _check_patience(conversation, timeout)
+    writing.check_taken_in(conversation)
+    writer, told = _writer_of(conversation, summariser), asker
+    if writer is None:
+        raise RejectedError(
+            "summaries.rewrite() needs a summarizer: give one, or open the ledger with one", rule="model"
+        )
+    row, sources, texts, seen, size = _to_rebuild(conversation, id)
+    tries = compaction.attempts(row.kind, size)
+    heard = list[Heard]()
 
-        def body(work: Work) -> str:
-            nonlocal made
-            state = self._known(work)
-            now = self._summary_row(work.connection(), state, row.id)
-            check_standing(now, "rewritten")
-            if erasures.last(work.connection()) != seen:
-                raise ConflictError(
-                    "something was erased while the summary was written, which may repeat it; ask again"
-                )
-            everything = summaries.of_session(work.connection(), state.row)
-            invalidate(work, state, everything, {row.id}, "rewritten")
-            made = record(work, state, sources, written, replaces=row.id)
-            emit_heard(work, writer, heard, sources.ranges, made)
-            return state.id
+    def kept(why: str) -> None:
+        """What was asked in vain is recorded too, by a command of its own."""
+        calls = tuple(heard)
+        heard.clear()
+        if calls:
+            _record_calls(conversation, told, writer, calls, sources.ranges, why)
 
-        try:
-            self.writer.run("session.summaries.rewrite", told, body, (self._given, id, writer.name))
-        except (RejectedError, ConflictError, NotFoundError):
-            kept("moved")
-            raise
-        return self._summary_now_of(made)
+    try:
+        written = _ask(conversation, writer, row.kind, tries, texts, [], timeout, None, heard)
+    except ModelError:
+        kept("failed")
+        raise
+    if written is None:
+        kept("refused")
+        raise RejectedError(
+            f"no answer of {writer.name!r:.60} was short enough for a summary", rule="refused", subject=row.id
+        )
+    made = ""
 
-    def _to_rebuild(self, id: str) -> tuple[Summary, Sources, list[str], int, int]:
-        """A summary that stands, what it is of and their texts, the last erasure until here, and the tokens of it all."""
-        with self._reading() as (connection, state):
-            row = self._summary_row(connection, self._needed(state), id)
-            check_standing(row, "rewritten")
-            known = {each.id: each for each in summaries.of_session(connection, row.session)}
-            underlying = tuple(known[each] for each in row.summaries if each in known)
-            sources = Sources(row.ranges, row.messages, row.source_tokens, row.earliest, row.latest, underlying)
-            texts = self._source_texts(connection, row.session, row.kind, sources)
-            seen = erasures.last(connection)
-        size = sum(each.tokens for each in underlying) if row.kind == CONDENSED else row.source_tokens
-        if size > REBUILT_TOKENS:
-            raise RejectedError(
-                f"the summary {row.id} is of {size:,} tokens, and {REBUILT_TOKENS:,} can be rewritten at once; invalidate it"
-                " and compact again, in parts",
-                rule="size",
-                subject=row.id,
-                limit=REBUILT_TOKENS,
-                requested=size,
-            )
-        return row, sources, texts, seen, size
+    def body(work: Work) -> str:
+        nonlocal made
+        state = writing.known(conversation, work)
+        now = reading.summary_row(conversation, work.connection(), state, row.id)
+        check_standing(now, "rewritten")
+        if erasures.last(work.connection()) != seen:
+            raise ConflictError("something was erased while the summary was written, which may repeat it; ask again")
+        everything = summaries.of_session(work.connection(), state.row)
+        invalidate(work, state, everything, {row.id}, "rewritten")
+        made = record(work, state, sources, written, replaces=row.id)
+        emit_heard(work, writer, heard, sources.ranges, made)
+        return state.id
 
-    def _record_calls(self, told: Who, writer: Summariser, heard: Sequence[Heard], ranges: Ranges, why: str) -> None:
-        """Calls that came to nothing, in a command of their own."""
+    try:
+        conversation.writer.run("session.summaries.rewrite", told, body, (conversation.name, id, writer.name))
+    except (RejectedError, ConflictError, NotFoundError):
+        kept("moved")
+        raise
+    return summary_writes.summary_now_of(conversation, made)
 
-        def body(work: Work) -> str:
-            state = self._known(work)
-            emit_heard(work, writer, heard, ranges, why=why)
-            return state.id
 
-        self.writer.run("session.compact", told, body)
+def _to_rebuild(conversation: Conversation, id: str) -> tuple[Summary, Sources, list[str], int, int]:
+    """A summary that stands, what it is of and their texts, the last erasure until here, and the tokens of it all."""
+    with conversation.reading() as (connection, state):
+        row = reading.summary_row(conversation, connection, conversation.needed(state), id)
+        check_standing(row, "rewritten")
+        known = {each.id: each for each in summaries.of_session(connection, row.session)}
+        underlying = tuple(known[each] for each in row.summaries if each in known)
+        sources = Sources(row.ranges, row.messages, row.source_tokens, row.earliest, row.latest, underlying)
+        texts = _source_texts(conversation, connection, row.session, row.kind, sources)
+        seen = erasures.last(connection)
+    size = sum(each.tokens for each in underlying) if row.kind == CONDENSED else row.source_tokens
+    if size > REBUILT_TOKENS:
+        raise RejectedError(
+            f"the summary {row.id} is of {size:,} tokens, and {REBUILT_TOKENS:,} can be rewritten at once; invalidate it"
+            " and compact again, in parts",
+            rule="size",
+            subject=row.id,
+            limit=REBUILT_TOKENS,
+            requested=size,
+        )
+    return row, sources, texts, seen, size
 
-    # --- one compaction ------------------------------------------------------------------------------------------------
 
-    def _compacting(
-        self,
-        steps: Callable[[Compactor], None],
-        bound: int | None,
-        given: Any,
-        timeout: float,
-        by: By,
-        *,
-        force: bool,
-    ) -> answers.CompactionReport:
-        self._check_patience(timeout)
-        writer, told = self._writer_of(given), self._told(by)
-        if told.key is not None:
-            raise RejectedError("a compaction has no idempotency_key: called again it goes on from where the window is")
-        if self._kept_out:
-            return self._report([], [answers.CompactionSkip(why=self._kept_out, kind="")], None, bound, 0)
-        with self._reading() as (_, state):
-            self._needed(state)
-        work = f"compact {state.id}"  # type: ignore[union-attr]
-        with leased(self._ledger.store, work, timeout + 30) as lease:
-            before = self._standing()
-            if lease is None:
-                skipped = [answers.CompactionSkip(why="under_way", kind="")]
-                return self._report([], skipped, before, bound, 0)
-            compactor = Compactor(self, lease, writer, told, timeout, force=force)
-            steps(compactor)
-            return self._report(compactor.made, compactor.skipped, before, bound, compactor.calls)
+def _record_calls(
+    conversation: Conversation, told: Who, writer: Summariser, heard: Sequence[Heard], ranges: Ranges, why: str
+) -> None:
+    """Calls that came to nothing, in a command of their own."""
 
-    def _check_patience(self, timeout: object) -> None:
-        """``RejectedError`` where no model can be waited for: under the lock of a batch, or for a time that is none."""
-        if self.writer.batching:
-            raise RejectedError(
-                "a compaction asks a model and takes its time, so it cannot be part of a batch", rule="batch"
-            )
-        check_seconds(timeout)
+    def body(work: Work) -> str:
+        state = writing.known(conversation, work)
+        emit_heard(work, writer, heard, ranges, why=why)
+        return state.id
 
-    def _writer_of(self, given: Any) -> Summariser | None:
-        return as_summariser(given) if given is not None else self.summariser
+    conversation.writer.run("session.compact", told, body)
 
-    def _standing(self) -> tuple[int, int]:
-        """Tokens and items of the window."""
-        with self._reading() as (connection, state):
-            window = OpenWindow(connection, self._needed(state))
-            return window.tokens, window.count
 
-    def _report(
-        self,
-        made: list[str],
-        skipped: list[answers.CompactionSkip],
-        before: tuple[int, int] | None,
-        bound: int | None,
-        calls: int,
-    ) -> answers.CompactionReport:
-        with self._reading() as (connection, state):
-            if state is None or before is None:
-                return answers.CompactionReport(session=self._given, skipped=tuple(skipped), budget=bound)
-            window = OpenWindow(connection, state)
-            rows = [self._summary(connection, self._summary_row(connection, state, id)) for id in made]
-            return answers.CompactionReport(
-                session=self._given,
-                created=tuple(rows),
-                skipped=tuple(skipped),
-                tokens_before=before[0],
-                tokens_after=window.tokens,
-                items_before=before[1],
-                items_after=window.count,
-                budget=bound,
-                under=None if bound is None else window.tokens <= bound,
-                calls=calls,
-                position=state.position,
-            )
+# --- one compaction ------------------------------------------------------------------------------------------------
 
-    # --- texts -----------------------------------------------------------------------------------------------------
 
-    def _source_texts(self, connection: Any, row: int, kind: str, sources: Sources) -> list[str]:
-        """What a summary is written from, each message or summary as one text."""
-        if kind == CONDENSED:
-            return [self._summary_text(connection, each) for each in sources.summaries]
-        return list(self._message_texts(connection, row, sources))
+def _compacting(
+    conversation: Conversation,
+    steps: Callable[[Compactor], None],
+    bound: int | None,
+    given: Any,
+    timeout: float,
+    asker: Who,
+    *,
+    force: bool,
+) -> answers.CompactionReport:
+    _check_patience(conversation, timeout)
+    writer, told = _writer_of(conversation, given), asker
+    if told.key is not None:
+        raise RejectedError("a compaction has no idempotency_key: called again it goes on from where the window is")
+    if conversation.kept_out:
+        return _report(conversation, [], [answers.CompactionSkip(why=conversation.kept_out, kind="")], None, bound, 0)
+    with conversation.reading() as (_, state):
+        conversation.needed(state)
+    work = f"compact {state.id}"  # type: ignore[union-attr]
+    with leased(conversation.engine.store, work, timeout + 30) as lease:
+        before = _standing(conversation)
+        if lease is None:
+            skipped = [answers.CompactionSkip(why="under_way", kind="")]
+            return _report(conversation, [], skipped, before, bound, 0)
+        compactor = Compactor(conversation, lease, writer, told, timeout, force=force)
+        steps(compactor)
+        return _report(conversation, compactor.made, compactor.skipped, before, bound, compactor.calls)
 
-    def _message_texts(self, connection: Any, row: int, sources: Sources) -> Iterator[str]:
-        for each, told in self._all_texts(connection, row, sources.ranges):
-            name = f"{each.role} {speaker}" if (speaker := told.event.data.speaker) else each.role
-            yield f"{name} ({each.time[:16]}): {readable(told.content, told.parts)}"
 
-    def _summary_text(self, connection: Any, each: Summary) -> str:
-        content = self._summary(connection, each).content or ""
-        return f"{each.earliest[:16]} to {each.latest[:16]}, {each.messages} messages: {content}"
+def _check_patience(conversation: Conversation, timeout: object) -> None:
+    """``RejectedError`` where no model can be waited for: under the lock of a batch, or for a time that is none."""
+    if conversation.writer.batching:
+        raise RejectedError(
+            "a compaction asks a model and takes its time, so it cannot be part of a batch", rule="batch"
+        )
+    check_seconds(timeout)
 
-    def _ask(
-        self,
-        writer: Summariser,
-        kind: str,
-        tries: Any,
-        texts: list[str],
-        previous: list[str],
-        timeout: float,
-        counted: Callable[[], None] | None,
-        heard: list[Heard],
-    ) -> Written | None:
-        """The first answer that is short enough; None where none is. Into ``heard`` goes each call of a language model."""
-        attempt = compaction.following(tries)
-        while attempt is not None:
-            asked = SummaryRequest(
-                kind=kind,
-                level=attempt.level,
-                texts=tuple(texts),
-                previous=tuple(previous),
-                target_tokens=attempt.target_tokens,
-                temperature=attempt.temperature,
-                prompt_version=PROMPTS[kind],
-            )
-            if counted is not None:
-                counted()
-            text = answer_of(writer, asked, timeout, heard)
-            tokens = self.counter.of_text(text)
-            accepted = len(text) <= SUMMARY_CHARS and compaction.accepts(attempt, text, tokens)
-            if heard and not accepted:
-                heard[-1] = replace(heard[-1], outcome="too_long" if text else "empty")
-            if accepted:
-                return Written(kind, attempt.level, text, tokens, self.counter.name, writer.name, PROMPTS[kind])
-            attempt = compaction.following(tries, attempt, text)
-        return None
+
+def _writer_of(conversation: Conversation, given: Any) -> Summariser | None:
+    return as_summariser(given) if given is not None else conversation.summariser
+
+
+def _standing(conversation: Conversation) -> tuple[int, int]:
+    """Tokens and items of the window."""
+    with conversation.reading() as (connection, state):
+        window = OpenWindow(connection, conversation.needed(state))
+        return window.tokens, window.count
+
+
+def _report(
+    conversation: Conversation,
+    made: list[str],
+    skipped: list[answers.CompactionSkip],
+    before: tuple[int, int] | None,
+    bound: int | None,
+    calls: int,
+) -> answers.CompactionReport:
+    with conversation.reading() as (connection, state):
+        if state is None or before is None:
+            return answers.CompactionReport(session=conversation.name, skipped=tuple(skipped), budget=bound)
+        window = OpenWindow(connection, state)
+        rows = [
+            reading.summary_shown(conversation, connection, reading.summary_row(conversation, connection, state, id))
+            for id in made
+        ]
+        return answers.CompactionReport(
+            session=conversation.name,
+            created=tuple(rows),
+            skipped=tuple(skipped),
+            tokens_before=before[0],
+            tokens_after=window.tokens,
+            items_before=before[1],
+            items_after=window.count,
+            budget=bound,
+            under=None if bound is None else window.tokens <= bound,
+            calls=calls,
+            position=state.position,
+        )
+
+
+# --- texts -----------------------------------------------------------------------------------------------------
+
+
+def _source_texts(conversation: Conversation, connection: Any, row: int, kind: str, sources: Sources) -> list[str]:
+    """What a summary is written from, each message or summary as one text."""
+    if kind == CONDENSED:
+        return [_summary_text(conversation, connection, each) for each in sources.summaries]
+    return list(_message_texts(conversation, connection, row, sources))
+
+
+def _message_texts(conversation: Conversation, connection: Any, row: int, sources: Sources) -> Iterator[str]:
+    for each, told in reading.all_texts(conversation, connection, row, sources.ranges):
+        name = f"{each.role} {speaker}" if (speaker := told.event.data.speaker) else each.role
+        yield f"{name} ({each.time[:16]}): {readable(told.content, told.parts)}"
+
+
+def _summary_text(conversation: Conversation, connection: Any, each: Summary) -> str:
+    content = reading.summary_shown(conversation, connection, each).content or ""
+    return f"{each.earliest[:16]} to {each.latest[:16]}, {each.messages} messages: {content}"
+
+
+def _ask(
+    conversation: Conversation,
+    writer: Summariser,
+    kind: str,
+    tries: Any,
+    texts: list[str],
+    previous: list[str],
+    timeout: float,
+    counted: Callable[[], None] | None,
+    heard: list[Heard],
+) -> Written | None:
+    """The first answer that is short enough; None where none is. Into ``heard`` goes each call of a language model."""
+    attempt = compaction.following(tries)
+    while attempt is not None:
+        asked = SummaryRequest(
+            kind=kind,
+            level=attempt.level,
+            texts=tuple(texts),
+            previous=tuple(previous),
+            target_tokens=attempt.target_tokens,
+            temperature=attempt.temperature,
+            prompt_version=PROMPTS[kind],
+        )
+        if counted is not None:
+            counted()
+        text = answer_of(writer, asked, timeout, heard)
+        tokens = conversation.counter.of_text(text)
+        accepted = len(text) <= SUMMARY_CHARS and compaction.accepts(attempt, text, tokens)
+        if heard and not accepted:
+            heard[-1] = replace(heard[-1], outcome="too_long" if text else "empty")
+        if accepted:
+            return Written(kind, attempt.level, text, tokens, conversation.counter.name, writer.name, PROMPTS[kind])
+        attempt = compaction.following(tries, attempt, text)
+    return None
 
 
 class _TakenOver(Exception):
@@ -356,14 +368,14 @@ class Compactor:
 
     def tokens(self) -> int:
         """What the window takes."""
-        return self.session._standing()[0]
+        return _standing(self.session)[0]
 
     def step(self, *, leaf_only: bool = False) -> bool:
         """Makes one summary, if any can be made; whether the window changed."""
         if self._ended:
             return False
-        with self.session._reading() as (connection, state):
-            seen = seen_of(OpenWindow(connection, self.session._needed(state)))
+        with self.session.reading() as (connection, state):
+            seen = seen_of(OpenWindow(connection, self.session.needed(state)))
         if leaf_only:
             found = compaction.leaf_run(seen.items, protect=seen.protect)
             if isinstance(found, Skip):
@@ -414,7 +426,7 @@ class Compactor:
             sources, written = self._write(run)
         except _TakenOver:
             if self._heard and self.writer is not None:
-                self.session._record_calls(self.told, self.writer, self._heard, self._read, "under_way")
+                _record_calls(self.session, self.told, self.writer, self._heard, self._read, "under_way")
             return self._skip("under_way", run.kind, run.messages, run.tokens)
         except ModelError as error:
             self._record_skip("failed", run, error.kind)
@@ -432,23 +444,23 @@ class Compactor:
     def _write(self, run: Run) -> tuple[Sources | None, Written | None]:
         """What the run is of, and its summary, written outside of the lock."""
         session = self.session
-        with session._reading() as (connection, state):
-            window = OpenWindow(connection, session._needed(state))
+        with session.reading() as (connection, state):
+            window = OpenWindow(connection, session.needed(state))
             sources, self._erased = sources_of(window, run), erasures.last(connection)
             if sources is None:
                 return None, None
             self._read = sources.ranges
             tries = run.attempts if self.writer is not None else ()
-            texts = session._source_texts(connection, window.state.row, run.kind, sources) if tries else []
+            texts = _source_texts(session, connection, window.state.row, run.kind, sources) if tries else []
             before = {each.id for each in run.context}
-            previous = [session._summary_text(connection, each) for each in window.summaries if each.id in before]
+            previous = [_summary_text(session, connection, each) for each in window.summaries if each.id in before]
             beginning: list[str] = []
             if run.kind == LEAF:
-                beginning = texts or list(_beginning(session._message_texts(connection, window.state.row, sources)))
+                beginning = texts or list(_beginning(_message_texts(session, connection, window.state.row, sources)))
         written = None
         if tries and self.writer is not None:
             more = (self.timeout, self._called, self._heard)
-            written = session._ask(self.writer, run.kind, tries, texts, previous, *more)
+            written = _ask(session, self.writer, run.kind, tries, texts, previous, *more)
         if written is None and run.kind == LEAF:
             text = compaction.fallback(beginning, run.messages)
             written = Written(LEAF, FALLBACK, text, session.counter.of_text(text), session.counter.name)
@@ -464,7 +476,7 @@ class Compactor:
 
         def body(work: Work) -> str:
             nonlocal made
-            state = self.session._known(work)
+            state = writing.known(self.session, work)
             connection = work.connection()
             there = erasures.last(connection) == self._erased  # a summary may repeat what was erased meanwhile
             if there and sources_of(OpenWindow(connection, state), run) == sources:
@@ -483,7 +495,7 @@ class Compactor:
 
     def _record_skip(self, why: str, run: Run, error: str) -> None:
         def body(work: Work) -> str:
-            state = self.session._known(work)
+            state = writing.known(self.session, work)
             self._emit_skip(work, state, why, run, error)
             emit_heard(work, self.writer, self._heard, self._read, why=why)
             return state.id

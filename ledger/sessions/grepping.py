@@ -130,7 +130,7 @@ class Search:
         streams = self._newest((MESSAGE, SUMMARY), first)
         if self._where.only is not None:
             streams += self._newest((TURN,), 0)  # a turn's text comes before its message, and that is hidden or not
-        late = session_texts.waiting(self._connection, self._door._schema())
+        late = session_texts.waiting(self._connection, self._door.schema())
         then = self._door._passages_gone(self._connection, "m.user = ?", (self._where.user,))
         aside = sorted((row for row in {*late, *(row[0] for row in then)} if row < self._asked.after), reverse=True)
         return heapq.merge(*streams, self._doubted(aside), reverse=True)
@@ -142,7 +142,7 @@ class Search:
 
         def stream(expression: str, several: bool | None) -> Iterator[int]:
             asked = session_texts.asked(expression, self._where.only, corpora, several)
-            return session_texts.newest(self._connection, self._door._schema(), asked, first, self._asked.after)
+            return session_texts.newest(self._connection, self._door.schema(), asked, first, self._asked.after)
 
         if self._expression == self._any_row:
             return [stream(self._expression, None)]

@@ -8,7 +8,7 @@ call that found them, and the cursor.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Unpack
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -32,7 +32,6 @@ from ledger.domain.session import Session as State
 from ledger.domain.turns import ASKED, EXTRACTED, NOT_SALIENT, PIECE_LINES, PIECE_TOKENS, SCANNED, SKIPPED, Line, Piece
 from ledger.engine.log_reading import read_messages, read_stream
 from ledger.engine.snapshot import load
-from ledger.engine.who import By
 from ledger.engine.work import Who, Work
 from ledger.interactions.queries import answer_texts
 from ledger.language.asking import check_outside
@@ -41,6 +40,7 @@ from ledger.memories.queries import memories_shown
 from ledger.policies import turns as found_in
 from ledger.policies.extraction import finding
 from ledger.policies.turns import MODEL_EXTRACTOR, Batch
+from ledger.sessions import reading, writing
 from ledger.sessions.answers import SessionInfo
 from ledger.sessions.asker import (
     LEASE_SECONDS,
@@ -59,8 +59,8 @@ from ledger.sessions.asker import (
     record_call,
     record_unread,
 )
+from ledger.sessions.conversation import Conversation
 from ledger.sessions.reading import Told
-from ledger.sessions.writing import SessionWrites
 from ledger.store.lease import Lease, leased
 from ledger.types import Cancel
 from projections.views import erasures, sessions
@@ -81,271 +81,285 @@ class _Read(Struct, frozen=True):
     erased: int
 
 
-class SessionMining(SessionWrites):
-    """The part of a session that remembers what was said in it."""
+def extract(
+    conversation: Conversation,
+    asker: Who,
+    *,
+    using: str | None = None,
+    model: Any = None,
+    since: int | None = None,
+    timeout: float | None = None,
+    cancelled: Cancel | None = None,
+) -> answers.ExtractionReport:
+    """Looks at what was said since the last time, in the order in which it was recorded, for what to remember.
 
-    def extract(
-        self,
-        *,
-        using: str | None = None,
-        model: Any = None,
-        since: int | None = None,
-        timeout: float | None = None,
-        cancelled: Cancel | None = None,
-        **by: Unpack[By],
-    ) -> answers.ExtractionReport:
-        """Looks at what was said since the last time, in the order in which it was recorded, for what to remember.
+    A model (``model``, or the ledger's) is asked once for each few turns, up to 4,000 tokens of them, unless their user
+    lines hold nothing to remember; without one, and with ``using="rules"``, the extraction rules look at the messages.
+    What is found are candidates, unless the policy says ``extracted="active"``; what the assistant alone said, and what
+    came in through web, tool or file, always is. Each piece is one append with the cursor behind it. Where the model
+    fails the cursor stays, and the report says why in ``failure``. ``since`` goes back to a position first: what lies
+    behind it is looked at again. ``timeout`` is in seconds, of one attempt; None for what the settings say, or 60. Hidden
+    messages and those of tools are passed over.
 
-        A model (``model``, or the ledger's) is asked once for each few turns, up to 4,000 tokens of them, unless their user
-        lines hold nothing to remember; without one, and with ``using="rules"``, the extraction rules look at the messages.
-        What is found are candidates, unless the policy says ``extracted="active"``; what the assistant alone said, and what
-        came in through web, tool or file, always is. Each piece is one append with the cursor behind it. Where the model
-        fails the cursor stays, and the report says why in ``failure``. ``since`` goes back to a position first: what lies
-        behind it is looked at again. ``timeout`` is in seconds, of one attempt; None for what the settings say, or 60. Hidden
-        messages and those of tools are passed over.
-
-        ``RejectedError`` inside a batch with a model, with a key (asked again it goes on), and for a ``since`` behind the cursor.
-        """
-        told, meant = self._told(by), meant_model(self._ledger, using, model)
-        if told.key is not None:
-            raise RejectedError(
-                "the extraction of a session has no idempotency_key: called again it goes on from its cursor"
-            )
-        check_call(timeout, cancelled)
-        if meant is not None:
-            check_outside(self.writer)
-        if self._kept_out:
-            return answers.ExtractionReport(session=self._given, extractor="", stopped=self._kept_out)
-        if since is not None:
-            self._go_back(since, told)
-        with self._reading() as (_, state):
-            if state is None:
-                return answers.ExtractionReport(session=self._given, extractor=_extractor(meant))
-        return self._mined(self._mine(told, meant, timeout, cancelled), meant)
-
-    def _preview(
-        self,
-        *,
-        using: str | None = None,
-        model: Any = None,
-        timeout: float | None = None,
-        cancelled: Cancel | None = None,
-    ) -> answers.ExtractionReport:
-        """What a model or the rules find behind the cursor, in ``dropped``; nothing is recorded, not even the calls."""
-        meant = meant_model(self._ledger, using, model)
-        check_call(timeout, cancelled)
-        with self._reading() as (_, state):
-            start = state.cursor if state is not None else None
-        done, failure = Mined(dropped=[]), ""
-        while start is not None and (read := self._read_piece(gate=meant is not None, by_itself=False, start=start)):
-            start, done.messages = read.piece.to, done.messages + len(read.rows)
-            if meant is None:
-                done.dropped += _found(read.piece.lines)
-            elif read.piece.why != EXTRACTED:
-                done.skipped += len(read.rows)
-            else:
-                done.calls += 1
-                asker = Asker(self._ledger, meant, self.user, read.state.project, timeout, cancelled)
-                try:
-                    done.dropped += proposed(asker.ask(read.piece.lines))
-                except Unanswered as failed:
-                    failure = failed.error.kind
-                    break
-        return answers.ExtractionReport(
-            session=self._given,
-            extractor=_extractor(meant),
-            dropped=tuple(done.dropped),
-            messages=done.messages,
-            skipped=done.skipped,
-            calls=done.calls,
-            failure=failure,
-            stopped="cancelled" if failure == "Cancelled" else "",
-            dry_run=True,
+    ``RejectedError`` inside a batch with a model, with a key (asked again it goes on), and for a ``since`` behind the cursor.
+    """
+    told, meant = asker, meant_model(conversation.engine, using, model)
+    if told.key is not None:
+        raise RejectedError(
+            "the extraction of a session has no idempotency_key: called again it goes on from its cursor"
         )
+    check_call(timeout, cancelled)
+    if meant is not None:
+        check_outside(conversation.writer)
+    if conversation.kept_out:
+        return answers.ExtractionReport(session=conversation.name, extractor="", stopped=conversation.kept_out)
+    if since is not None:
+        _go_back(conversation, since, told)
+    with conversation.reading() as (_, state):
+        if state is None:
+            return answers.ExtractionReport(session=conversation.name, extractor=_extractor(meant))
+    return _mined(conversation, mine(conversation, told, meant, timeout, cancelled), meant)
 
-    def _mine(
-        self,
-        told: Who,
-        model: Model | None,
-        timeout: float | None = None,
-        cancelled: Cancel | None = None,
-        *,
-        by_itself: bool = False,
-        pieces: int = PIECES,
-    ) -> Mined:
-        if model is None:
-            return Miner(self, told, by_itself=by_itself).run(pieces)
-        with self._reading() as (_, state):
-            work = f"extract {self._needed(state).id}"
-        with leased(self._ledger.store, work, LEASE_SECONDS) as lease:
-            if lease is None:
-                return Mined(stopped="under_way")
-            return Miner(self, told, model, lease, timeout, cancelled, by_itself=by_itself).run(pieces)
 
-    def _mined(self, mined: Mined, model: Model | None) -> answers.ExtractionReport:
-        with self._ledger._read("memories", "projects", "sessions", "summaries") as connection:
-            state = self._state(connection)
-            found = [load(connection, id, "m", self.user) for id in mined.kept]
-            kept = memories_shown(connection, [each for each in found if each is not None])
-        return answers.ExtractionReport(
-            session=self._given,
-            extractor=_extractor(model),
-            kept=tuple(kept),
-            dropped=tuple(mined.dropped),
-            superseded=tuple(mined.superseded),
-            relations=mined.relations,
-            messages=mined.messages,
-            skipped=mined.skipped,
-            calls=mined.calls,
-            failure=mined.failure,
-            stopped=mined.stopped,
-            cursor=state.cursor if state is not None else 0,
-        )
-
-    # --- the cursor ------------------------------------------------------------------------------------------------
-
-    def _go_back(self, since: int, told: Who) -> None:
-        if isinstance(since, bool) or not isinstance(since, int) or since < 0:
-            raise RejectedError(f"since is the position of a message, 0 for the beginning, and {since!r:.40} is not")
-
-        def body(work: Work) -> str:
-            state = self._known(work)
-            if since > state.cursor:
-                raise RejectedError(
-                    f"since={since} lies ahead of the cursor, which is at {state.cursor}: what lies between would be lost;"
-                    " skip_extraction(until=…) passes it over on purpose"
-                )
-            if since < max(state.cursor, sessions.looked_upto(work.connection(), state.row)):
-                work.emit(state.id, ExtractionCursorMoved(state.cursor, since, ASKED), first=state.row)
-            return state.id
-
-        self.writer.run("session.extract", told, body, (self._given, since))
-
-    def seed_extraction(self, parent: str | None = None, up_to: int | None = None, **by: Unpack[By]) -> SessionInfo:
-        """Passes over what this session has in common with the one that it branched off, for that is extracted there.
-
-        With ``parent`` (a name or id) the cursor goes behind the messages that both begin with, compared by role and text;
-        with ``up_to`` behind the message at that position, with both behind whichever comes first. It never goes back.
-        ``RejectedError`` with neither, or for a position that is no message of this session; ``NotFoundError`` without
-        such a parent.
-        """
-        if parent is None and up_to is None:
-            raise RejectedError(
-                "skip_extraction needs a parent (the session that this one branched off), or until (a position)"
-            )
-        told = self._told(by)
-        self._check_taken_in()
-        with self._reading() as (connection, state):
-            known = self._needed(state)
-            to, source = known.extractable_at, None
-            if up_to is not None:
-                to = self._own_message(connection, known, up_to)
-            if parent is not None:
-                source = self._parent(connection, parent, known)
-                to = min(to, self._in_common(connection, known, source))
-
-        def body(work: Work) -> str:
-            current = self._known(work)
-            if to > current.cursor:
-                moved = ExtractionCursorMoved(
-                    current.cursor, to, SKIPPED, parent=source.id if source is not None else None
-                )
-                work.emit(current.id, moved, first=current.row)
-            return current.id
-
-        self.writer.run("session.skip_extraction", told, body, (self._given, parent, up_to))
-        found = self.info()
-        if found is None:
-            raise NotFoundError(f"the session {self._given!r:.60} was undone meanwhile")
-        return found
-
-    @staticmethod
-    def _own_message(connection: Any, state: State, position: object) -> int:
-        row = sessions.at_position(connection, position) if type(position) is int else None
-        if row is None or row.session != state.row:
-            raise RejectedError(f"until is the position of a message of this session, and {position!r:.40} is none")
-        return row.row
-
-    def _parent(self, connection: Any, given: str, own: State) -> State:
-        if not isinstance(given, str):
-            raise RejectedError(f"a parent is the name or the id of a session, and {given!r:.40} is neither")
-        other = type(self)(self._ledger, given, self._who, None, self.counter)
-        found = other._found(connection)
-        if found is None:
-            raise NotFoundError(f"no session of this user is called {given!r:.60}")
-        if found.id == own.id:
-            raise RejectedError("a session cannot branch off itself: name the one that it was copied from")
-        return found
-
-    def _in_common(self, connection: Any, own: State, parent: State) -> int:
-        """The position of the last of the messages that both begin with; 0 without any."""
-        to = 0
-        pairs = zip(self._spoken(connection, own), self._spoken(connection, parent), strict=False)
-        for number, (mine, theirs) in enumerate(pairs):
-            if mine[1:] != theirs[1:] or number == BRANCH_MESSAGES:
+def preview(
+    conversation: Conversation,
+    *,
+    using: str | None = None,
+    model: Any = None,
+    timeout: float | None = None,
+    cancelled: Cancel | None = None,
+) -> answers.ExtractionReport:
+    """What a model or the rules find behind the cursor, in ``dropped``; nothing is recorded, not even the calls."""
+    meant = meant_model(conversation.engine, using, model)
+    check_call(timeout, cancelled)
+    with conversation.reading() as (_, state):
+        start = state.cursor if state is not None else None
+    done, failure = Mined(dropped=[]), ""
+    while start is not None and (
+        read := _read_piece(conversation, gate=meant is not None, by_itself=False, start=start)
+    ):
+        start, done.messages = read.piece.to, done.messages + len(read.rows)
+        if meant is None:
+            done.dropped += _found(read.piece.lines)
+        elif read.piece.why != EXTRACTED:
+            done.skipped += len(read.rows)
+        else:
+            done.calls += 1
+            asker = Asker(conversation.engine, meant, conversation.user, read.state.project, timeout, cancelled)
+            try:
+                done.dropped += proposed(asker.ask(read.piece.lines))
+            except Unanswered as failed:
+                failure = failed.error.kind
                 break
-            to = mine[0]
-        return to
+    return answers.ExtractionReport(
+        session=conversation.name,
+        extractor=_extractor(meant),
+        dropped=tuple(done.dropped),
+        messages=done.messages,
+        skipped=done.skipped,
+        calls=done.calls,
+        failure=failure,
+        stopped="cancelled" if failure == "Cancelled" else "",
+        dry_run=True,
+    )
 
-    def _spoken(self, connection: Any, state: State) -> Iterator[tuple[int, str, str | None]]:
-        gone = [(each.first, each.last) for each in sessions.hidden(connection, state.row)]
-        for row, told in self._all_texts(connection, state.row, tuple(sorted(sessions.besides(gone)))):
-            yield row.row, row.role, told.content
 
-    # --- reading ---------------------------------------------------------------------------------------------------
+def mine(
+    conversation: Conversation,
+    told: Who,
+    model: Model | None,
+    timeout: float | None = None,
+    cancelled: Cancel | None = None,
+    *,
+    by_itself: bool = False,
+    pieces: int = PIECES,
+) -> Mined:
+    if model is None:
+        return Miner(conversation, told, by_itself=by_itself).run(pieces)
+    with conversation.reading() as (_, state):
+        work = f"extract {conversation.needed(state).id}"
+    with leased(conversation.engine.store, work, LEASE_SECONDS) as lease:
+        if lease is None:
+            return Mined(stopped="under_way")
+        return Miner(conversation, told, model, lease, timeout, cancelled, by_itself=by_itself).run(pieces)
 
-    def _read_piece(self, *, gate: bool, by_itself: bool, start: int | None = None) -> _Read | None:
-        """The next piece, behind the cursor or a ``start``; None where everything was looked at."""
-        with self._ledger._read(*NEEDS, "summaries") as connection:
-            state = self._needed(self._state(connection))
-            start = state.cursor if start is None else start
-            if by_itself:
-                start = max(start, sessions.looked_upto(connection, state.row))
-            if state.extractable_at <= start:
-                return None
-            lines, rows, tokens, scanned, upto, whole = list[Line](), list[int](), 0, 0, start, True
-            for row, event in read_messages(connection, state.row, visible(connection, state.row, start, 2**62)):
-                if scanned >= SCANNED or len(rows) >= PIECE_LINES or (tokens + row.tokens > PIECE_TOKENS and rows):
-                    whole = False
-                    break
-                scanned, upto = scanned + 1, row.row
-                if row.role in MINED_ROLES:
-                    rows.append(row.row)
-                    tokens += row.tokens
-                    lines += self._lines(connection, row, self._told_of(connection, row, event), gate=gate)
-            piece = turns.piece(lines, max(upto, state.extractable_at) if whole else upto, whole=whole, gate=gate)
-            covered = tuple(each for each in rows if each <= piece.to)
-            return _Read(state, start, piece, covered, erasures.last(connection))
 
-    def _lines(self, connection: Any, row: sessions.Message, told: Told, *, gate: bool) -> Iterator[Line]:
-        """What a message says, unless it lies in quarantine or its captured turn was looked at already."""
-        text = turns.said(told.content, told.parts, told.event.data.content_of)
-        turn: Interaction | None = None
-        if row.interaction is not None:
-            turn = load(connection, row.interaction, "i", self.user)
-            if turn is None or not _is_open(connection, turn, row.field or ""):
-                return
-        places = {"prompt": turn.prompt_at, "response": turn.response_at} if turn is not None else {}
-        line = Line(
-            position=row.row,
-            text_at=places.get(row.field or "") or row.row,
-            role=row.role,
-            text=text,
-            time=row.time,
-            tokens=row.tokens,
-            field=row.field or turns.CONTENT,
-            interaction=row.interaction,
-            speaker=told.event.data.speaker or "",
-            channel=told.event.envelope.channel,
+def _mined(conversation: Conversation, mined: Mined, model: Model | None) -> answers.ExtractionReport:
+    with conversation.engine.reading("memories", "projects", "sessions", "summaries") as connection:
+        state = conversation.state(connection)
+        found = [load(connection, id, "m", conversation.user) for id in mined.kept]
+        kept = memories_shown(connection, [each for each in found if each is not None])
+    return answers.ExtractionReport(
+        session=conversation.name,
+        extractor=_extractor(model),
+        kept=tuple(kept),
+        dropped=tuple(mined.dropped),
+        superseded=tuple(mined.superseded),
+        relations=mined.relations,
+        messages=mined.messages,
+        skipped=mined.skipped,
+        calls=mined.calls,
+        failure=mined.failure,
+        stopped=mined.stopped,
+        cursor=state.cursor if state is not None else 0,
+    )
+
+
+# --- the cursor ------------------------------------------------------------------------------------------------
+
+
+def _go_back(conversation: Conversation, since: int, told: Who) -> None:
+    if isinstance(since, bool) or not isinstance(since, int) or since < 0:
+        raise RejectedError(f"since is the position of a message, 0 for the beginning, and {since!r:.40} is not")
+
+    def body(work: Work) -> str:
+        state = writing.known(conversation, work)
+        if since > state.cursor:
+            raise RejectedError(
+                f"since={since} lies ahead of the cursor, which is at {state.cursor}: what lies between would be lost;"
+                " skip_extraction(until=…) passes it over on purpose"
+            )
+        if since < max(state.cursor, sessions.looked_upto(work.connection(), state.row)):
+            work.emit(state.id, ExtractionCursorMoved(state.cursor, since, ASKED), first=state.row)
+        return state.id
+
+    conversation.writer.run("session.extract", told, body, (conversation.name, since))
+
+
+def seed_extraction(
+    conversation: Conversation, asker: Who, parent: str | None = None, up_to: int | None = None
+) -> SessionInfo:
+    """Passes over what this session has in common with the one that it branched off, for that is extracted there.
+
+    With ``parent`` (a name or id) the cursor goes behind the messages that both begin with, compared by role and text;
+    with ``up_to`` behind the message at that position, with both behind whichever comes first. It never goes back.
+    ``RejectedError`` with neither, or for a position that is no message of this session; ``NotFoundError`` without
+    such a parent.
+    """
+    if parent is None and up_to is None:
+        raise RejectedError(
+            "skip_extraction needs a parent (the session that this one branched off), or until (a position)"
         )
-        if is_quarantined(connection, (line.position, line.text_at)):
+    writing.check_taken_in(conversation)
+    with conversation.reading() as (connection, state):
+        known = conversation.needed(state)
+        to, source = known.extractable_at, None
+        if up_to is not None:
+            to = _own_message(connection, known, up_to)
+        if parent is not None:
+            source = _parent(conversation, connection, parent, known)
+            to = min(to, _in_common(conversation, connection, known, source))
+
+    def body(work: Work) -> str:
+        current = writing.known(conversation, work)
+        if to > current.cursor:
+            moved = ExtractionCursorMoved(current.cursor, to, SKIPPED, parent=source.id if source is not None else None)
+            work.emit(current.id, moved, first=current.row)
+        return current.id
+
+    conversation.writer.run("session.skip_extraction", asker, body, (conversation.name, parent, up_to))
+    found = reading.get_info(conversation)
+    if found is None:
+        raise NotFoundError(f"the session {conversation.name!r:.60} was undone meanwhile")
+    return found
+
+
+def _own_message(connection: Any, state: State, position: object) -> int:
+    row = sessions.at_position(connection, position) if type(position) is int else None
+    if row is None or row.session != state.row:
+        raise RejectedError(f"until is the position of a message of this session, and {position!r:.40} is none")
+    return row.row
+
+
+def _parent(conversation: Conversation, connection: Any, given: str, own: State) -> State:
+    if not isinstance(given, str):
+        raise RejectedError(f"a parent is the name or the id of a session, and {given!r:.40} is neither")
+    other = type(conversation)(conversation.engine, given, conversation.who, None, conversation.counter)
+    found = other.found(connection)
+    if found is None:
+        raise NotFoundError(f"no session of this user is called {given!r:.60}")
+    if found.id == own.id:
+        raise RejectedError("a session cannot branch off itself: name the one that it was copied from")
+    return found
+
+
+def _in_common(conversation: Conversation, connection: Any, own: State, parent: State) -> int:
+    """The position of the last of the messages that both begin with; 0 without any."""
+    to = 0
+    pairs = zip(_spoken(conversation, connection, own), _spoken(conversation, connection, parent), strict=False)
+    for number, (mine, theirs) in enumerate(pairs):
+        if mine[1:] != theirs[1:] or number == BRANCH_MESSAGES:
+            break
+        to = mine[0]
+    return to
+
+
+def _spoken(conversation: Conversation, connection: Any, state: State) -> Iterator[tuple[int, str, str | None]]:
+    gone = [(each.first, each.last) for each in sessions.hidden(connection, state.row)]
+    for row, told in reading.all_texts(conversation, connection, state.row, tuple(sorted(sessions.besides(gone)))):
+        yield row.row, row.role, told.content
+
+
+# --- reading ---------------------------------------------------------------------------------------------------
+
+
+def _read_piece(conversation: Conversation, *, gate: bool, by_itself: bool, start: int | None = None) -> _Read | None:
+    """The next piece, behind the cursor or a ``start``; None where everything was looked at."""
+    with conversation.engine.reading(*NEEDS, "summaries") as connection:
+        state = conversation.needed(conversation.state(connection))
+        start = state.cursor if start is None else start
+        if by_itself:
+            start = max(start, sessions.looked_upto(connection, state.row))
+        if state.extractable_at <= start:
+            return None
+        lines, rows, tokens, scanned, upto, whole = list[Line](), list[int](), 0, 0, start, True
+        for row, event in read_messages(connection, state.row, visible(connection, state.row, start, 2**62)):
+            if scanned >= SCANNED or len(rows) >= PIECE_LINES or (tokens + row.tokens > PIECE_TOKENS and rows):
+                whole = False
+                break
+            scanned, upto = scanned + 1, row.row
+            if row.role in MINED_ROLES:
+                rows.append(row.row)
+                tokens += row.tokens
+                lines += _lines(
+                    conversation, connection, row, reading.told_of(conversation, connection, row, event), gate=gate
+                )
+        piece = turns.piece(lines, max(upto, state.extractable_at) if whole else upto, whole=whole, gate=gate)
+        covered = tuple(each for each in rows if each <= piece.to)
+        return _Read(state, start, piece, covered, erasures.last(connection))
+
+
+def _lines(
+    conversation: Conversation, connection: Any, row: sessions.Message, told: Told, *, gate: bool
+) -> Iterator[Line]:
+    """What a message says, unless it lies in quarantine or its captured turn was looked at already."""
+    text = turns.said(told.content, told.parts, told.event.data.content_of)
+    turn: Interaction | None = None
+    if row.interaction is not None:
+        turn = load(connection, row.interaction, "i", conversation.user)
+        if turn is None or not _is_open(connection, turn, row.field or ""):
             return
-        if text.strip():
-            yield line
-        if turn is not None and line.field == "response" and not gate:
-            summary = answer_texts(connection, turn)["summary"]
-            if summary and summary.strip():
-                yield replace(line, field="summary", text=summary)
+    places = {"prompt": turn.prompt_at, "response": turn.response_at} if turn is not None else {}
+    line = Line(
+        position=row.row,
+        text_at=places.get(row.field or "") or row.row,
+        role=row.role,
+        text=text,
+        time=row.time,
+        tokens=row.tokens,
+        field=row.field or turns.CONTENT,
+        interaction=row.interaction,
+        speaker=told.event.data.speaker or "",
+        channel=told.event.envelope.channel,
+    )
+    if is_quarantined(connection, (line.position, line.text_at)):
+        return
+    if text.strip():
+        yield line
+    if turn is not None and line.field == "response" and not gate:
+        summary = answer_texts(connection, turn)["summary"]
+        if summary and summary.strip():
+            yield replace(line, field="summary", text=summary)
 
 
 def _extractor(model: Model | None) -> str:
@@ -410,7 +424,7 @@ class Miner:
     def run(self, pieces: int) -> Mined:
         moved = 0
         while self.done.pieces < pieces and not self.done.stopped and not self.done.failure:
-            read = self.session._read_piece(gate=self.model is not None, by_itself=self.by_itself)
+            read = _read_piece(self.session, gate=self.model is not None, by_itself=self.by_itself)
             if read is None:
                 return self.done
             if self._piece(read):
@@ -440,7 +454,7 @@ class Miner:
 
         def body(work: Work) -> str:
             nonlocal recorded
-            state = self.session._known(work)
+            state = writing.known(self.session, work)
             work.need(*NEEDS)
             recorded = is_as_read(work, state, read)
             if recorded:
@@ -517,7 +531,7 @@ class Miner:
             self.done.stopped = "cancelled"
 
         def body(work: Work) -> str:
-            state = self.session._known(work)
+            state = writing.known(self.session, work)
             emit_failure(work, model, failed, read.piece.lines)
             if failed.error.kind != "Cancelled":
                 work.emit(state.id, ExtractionFailed(MODEL_EXTRACTOR, failed.error.kind), first=state.row)

@@ -10,7 +10,8 @@ from ledger.domain.harmless import dot_label, mermaid_label, one_line
 from ledger.domain.window import FALLBACK, WindowItem
 from ledger.engine.answer import Answer
 from ledger.sessions.answers import SessionInfo
-from ledger.sessions.reading import SessionReads, info
+from ledger.sessions.conversation import Conversation
+from ledger.sessions.reading import info
 from ledger.sessions.window import OpenWindow
 from projections.views import summaries
 from projections.views.summaries import UNDER, WINDOW, Summary
@@ -232,19 +233,14 @@ def _edges(found: SummaryGraph) -> Iterator[tuple[str, str, bool]]:
 # --- asked for -------------------------------------------------------------------------------------------------------
 
 
-class SessionPicture(SessionReads):
-    """The part of a session that draws it."""
+def dag(conversation: Conversation, *, everything: bool = False) -> SummaryGraph | None:
+    """The picture of its window and of the summaries beneath, to be looked at or drawn (``draw("mermaid")``).
 
-    def dag(self, *, everything: bool = False) -> SummaryGraph | None:
-        """The picture of its window and of the summaries beneath, to be looked at or drawn (``draw("mermaid")``).
-
-        With ``everything`` also of the summaries that stand for nothing any more. None while nothing was said in it, and
-        where it is ignored.
-        """
-        with self._reading() as (connection, state):
-            if state is None or self._kept_out == "ignored":
-                return None
-            known = summaries.of_session(connection, state.row)
-            return picture(
-                info(connection, state), known, OpenWindow(connection, state).forwards(), everything=everything
-            )
+    With ``everything`` also of the summaries that stand for nothing any more. None while nothing was said in it, and
+    where it is ignored.
+    """
+    with conversation.reading() as (connection, state):
+        if state is None or conversation.kept_out == "ignored":
+            return None
+        known = summaries.of_session(connection, state.row)
+        return picture(info(connection, state), known, OpenWindow(connection, state).forwards(), everything=everything)

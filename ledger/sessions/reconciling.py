@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Unpack
+from typing import Any
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -16,11 +16,11 @@ from ledger.domain.session import Session as State
 from ledger.domain.transcript import Known, Line, Plan
 from ledger.engine.snapshot import event_data
 from ledger.engine.who import By
-from ledger.engine.work import Work
+from ledger.engine.work import Who, Work
 from ledger.guards.guarding import Taken
-from ledger.sessions import answers
+from ledger.sessions import answers, reading, writing
+from ledger.sessions.conversation import Conversation
 from ledger.sessions.reading import Told
-from ledger.sessions.summary_writes import SummaryWrites
 from ledger.sessions.transcripts import Outside, comparable, outside
 from ledger.sessions.window import OpenWindow
 from ledger.sessions.writing import appended, hide, told_of, with_bodies, with_those_above
@@ -37,185 +37,201 @@ class _Moved(Exception):
     """Somebody wrote to the session since the plan was made; raised, so that nothing is appended and no key used up."""
 
 
-class Reconciling(SummaryWrites):
-    """The part of a session that takes a transcript over."""
+def reconcile(
+    conversation: Conversation, asker: Who, transcript: Iterable[Mapping[str, Any]], *, dry_run: bool = False
+) -> answers.HistoryChange:
+    """Brings the session to what an outside transcript says: nothing, or what is missing at its end is appended, or it
+    is replaced from the first message that differs (what differed is hidden, and stays in the log).
 
-    def reconcile(
-        self, transcript: Iterable[Mapping[str, Any]], *, dry_run: bool = False, **by: Unpack[By]
-    ) -> answers.HistoryChange:
-        """Brings the session to what an outside transcript says: nothing, or what is missing at its end is appended, or it
-        is replaced from the first message that differs (what differed is hidden, and stays in the log).
+    A message is an object with ``role``, ``content`` and, if it has them, ``parts``, ``reasoning``, ``model``,
+    ``speaker``, ``created_at`` and ``token_count``; the OpenAI chat format is read too. Role, speaker, content and parts
+    decide; token counts do not; reasoning (up to 256 KiB), model or time that only the transcript has is added in place.
+    Summaries of what is hidden stand for nothing. Above 5,000 messages it goes in several appends, and a later call goes
+    on with one that was cut.
+    """
+    return (
+        _would_be(conversation, transcript)
+        if dry_run
+        else _take_over(conversation, "session.reconcile", transcript, asker)
+    )
 
-        A message is an object with ``role``, ``content`` and, if it has them, ``parts``, ``reasoning``, ``model``,
-        ``speaker``, ``created_at`` and ``token_count``; the OpenAI chat format is read too. Role, speaker, content and parts
-        decide; token counts do not; reasoning (up to 256 KiB), model or time that only the transcript has is added in place.
-        Summaries of what is hidden stand for nothing. Above 5,000 messages it goes in several appends, and a later call goes
-        on with one that was cut.
-        """
-        return self._would_be(transcript) if dry_run else self._take_over("session.reconcile", transcript, by)
 
-    def replace(self, messages: Iterable[Mapping[str, Any]], **by: Unpack[By]) -> answers.HistoryChange:
-        """Makes these messages the whole history. What they have in common with it from the beginning stays as it is."""
-        return self._take_over("session.replace", messages, by)
+def replace_messages(
+    conversation: Conversation, asker: Who, messages: Iterable[Mapping[str, Any]]
+) -> answers.HistoryChange:
+    """Makes these messages the whole history. What they have in common with it from the beginning stays as it is."""
+    return _take_over(conversation, "session.replace", messages, asker)
 
-    def _would_be(self, given: Iterable[Mapping[str, Any]]) -> answers.HistoryChange:
-        """What a reconciliation would do."""
-        lines, left_out = outside(given)
-        none = answers.HistoryChange(session=self._given, change="none", left_out=left_out, dry_run=True)
-        if self._kept_out:
-            return replace(none, skipped=self._kept_out)
-        seen, plan = self._plan(lines)
-        with self._reading() as (connection, state):
-            known = summaries.of_session(connection, state.row) if state is not None and plan.hidden else []
-        standing = {each.id: each for each in known if each.status in (summaries.WINDOW, summaries.UNDER)}
-        span = [(plan.hidden[0], 2**62)] if plan.hidden else []
-        touched = {each.id for each in standing.values() if summaries.touches(each.ranges, span)}
-        gone = with_those_above(standing, touched)
-        change = "repaired" if plan.kind == transcript.UNCHANGED and plan.repairs else _CHANGES.get(plan.kind, "none")
-        return replace(
-            none,
-            change=change,
-            kept=plan.kept,
-            appended=plan.appended,
-            repaired=len(plan.repairs),
-            hidden=len(plan.hidden),
-            invalidated=tuple(id for id in standing if id in gone),
-            position=seen,
+
+def _would_be(conversation: Conversation, given: Iterable[Mapping[str, Any]]) -> answers.HistoryChange:
+    """What a reconciliation would do."""
+    lines, left_out = outside(given)
+    none = answers.HistoryChange(session=conversation.name, change="none", left_out=left_out, dry_run=True)
+    if conversation.kept_out:
+        return replace(none, skipped=conversation.kept_out)
+    seen, plan = _plan(conversation, lines)
+    with conversation.reading() as (connection, state):
+        known = summaries.of_session(connection, state.row) if state is not None and plan.hidden else []
+    standing = {each.id: each for each in known if each.status in (summaries.WINDOW, summaries.UNDER)}
+    span = [(plan.hidden[0], 2**62)] if plan.hidden else []
+    touched = {each.id for each in standing.values() if summaries.touches(each.ranges, span)}
+    gone = with_those_above(standing, touched)
+    change = "repaired" if plan.kind == transcript.UNCHANGED and plan.repairs else _CHANGES.get(plan.kind, "none")
+    return replace(
+        none,
+        change=change,
+        kept=plan.kept,
+        appended=plan.appended,
+        repaired=len(plan.repairs),
+        hidden=len(plan.hidden),
+        invalidated=tuple(id for id in standing if id in gone),
+        position=seen,
+    )
+
+
+def _take_over(
+    conversation: Conversation, verb: str, given: Iterable[Mapping[str, Any]], asker: Who
+) -> answers.HistoryChange:
+    lines, left_out = outside(given)
+    if conversation.kept_out:
+        return answers.HistoryChange(
+            session=conversation.name, change="none", skipped=conversation.kept_out, left_out=left_out
         )
-
-    def _take_over(self, verb: str, given: Iterable[Mapping[str, Any]], by: By) -> answers.HistoryChange:
-        lines, left_out = outside(given)
-        if self._kept_out:
-            return answers.HistoryChange(session=self._given, change="none", skipped=self._kept_out, left_out=left_out)
-        total = answers.HistoryChange(session=self._given, change="none", left_out=left_out)
-        arguments = (self._given, [each.line for each in lines])
-        tries, seen, plan = 0, *self._plan(lines)
-        counted = [self._tokens(each.draft, each.token_count) for each in lines]
-        while tries < TRIES:
-            if not seen and plan.kind == transcript.UNCHANGED:
-                return total  # nothing was said on either side
-            done = self._apply(verb, lines, counted, seen, plan, by, arguments)
-            if done is None:  # somebody wrote to the session meanwhile
-                tries, seen, plan = tries + 1, *self._plan(lines)
-                counted = [self._tokens(each.draft, each.token_count) for each in lines]
-                continue
-            if done.replayed and not _was_cut(plan):
-                return done
-            if not done.replayed:
-                total = _together(total, done, plan)
-                seen, plan = done.position, _rest(plan)
-                if plan.kind == transcript.UNCHANGED and not plan.repairs:
-                    return total
-            by = By(**{**by, "key": None})  # the rest goes on without it
-        raise ConflictError(
-            f"the session {self._given!r:.60} is written to all the time, so no transcript can be held against it"
-        )
-
-    def _plan(self, lines: list[Outside]) -> tuple[int, Plan]:
-        """The position that the session stood at, and what makes it say the same.
-
-        What is stored has no secrets, so what the transcript says is compared, and goes on, without them.
-        """
-        with self._reading() as (connection, state):
-            self._taken = self._clean(connection, lines)
-            if state is None:
-                return 0, transcript.reconcile((), [each.line for each in lines])
-            visible = sorted(besides(OpenWindow(connection, state).hidden_ranges))
-            known = [
-                Known(row.row, self._line(connection, row, told, lines[at] if at < len(lines) else None))
-                for at, (row, told) in enumerate(self._all_texts(connection, state.row, tuple(visible)))
-            ]
-            return state.position, transcript.reconcile(known, [each.line for each in lines])
-
-    def _clean(self, connection: Any, lines: list[Outside]) -> dict[str, tuple[Taken, ...]]:
-        """Takes the secrets out of a transcript where the policy does; where marks stand in it then."""
-        taken: dict[str, tuple[Taken, ...]] = {}
-        if control.policy(connection, self.user).secrets == "redact":
-            for at, each in enumerate(lines):
-                clean = self.writer.guard.cleaned(each.draft, taken)
-                if clean is not each.draft:
-                    lines[at] = replace(each, draft=clean)
-        return taken
-
-    def _line(self, connection: Any, row: MessageRow, told: Told, theirs: Outside | None) -> Line:
-        """A message of ours, to be compared; what was erased of it is taken to be what the other side still says."""
-        data, envelope = told.event.data, told.event.envelope
-        parts = comparable(messages.stored_parts(data.parts), data.content_of, data.speaker)
-        line = Line(
-            role=row.role,
-            content=told.content or "",
-            parts=parts,
-            reasoning=told.reasoning or None,
-            model=told.model or None,
-            created_at=row.time
-            if envelope.occurred_at or self._was_dated(connection, row)
-            else _same(row.time, theirs),
-        )
-        erased = None in (told.content, data.reasoning) or bytes(data.parts) == b"null"
-        if theirs is None or not erased:
-            return line
-        return replace(theirs.line, role=row.role, created_at=line.created_at)
-
-    def _was_dated(self, connection: Any, row: MessageRow) -> bool:
-        return any(event_data(connection, position).occurred_at is not UNSET for position in row.repairs)
-
-    def _apply(
-        self,
-        verb: str,
-        lines: Sequence[Outside],
-        counted: Sequence[tuple[int, str]],
-        seen: int,
-        plan: Plan,
-        by: By,
-        arguments: object,
-    ) -> answers.HistoryChange | None:
-        """One append: what differs is hidden, what was missing added, and the first of what follows appended."""
-
-        def body(work: Work) -> str:
+    total = answers.HistoryChange(session=conversation.name, change="none", left_out=left_out)
+    arguments = (conversation.name, [each.line for each in lines])
+    tries, seen, plan = 0, *_plan(conversation, lines)
+    counted = [writing.count_tokens(conversation, each.draft, each.token_count) for each in lines]
+    while tries < TRIES:
+        if not seen and plan.kind == transcript.UNCHANGED:
+            return total  # nothing was said on either side
+        done = _apply(conversation, verb, lines, counted, seen, plan, asker, arguments)
+        if done is None:  # somebody wrote to the session meanwhile
+            tries, seen, plan = tries + 1, *_plan(conversation, lines)
+            counted = [writing.count_tokens(conversation, each.draft, each.token_count) for each in lines]
+            continue
+        if done.replayed and not _was_cut(plan):
+            return done
+        if not done.replayed:
+            total = _together(total, done, plan)
+            seen, plan = done.position, _rest(plan)
             if plan.kind == transcript.UNCHANGED and not plan.repairs:
-                return self._unchanged(work)
-            work.taken.update(self._taken)
-            stream, first = self._opened(work)
-            state: State | None = work.load(stream, "s") if first else None
-            if (state.position if state is not None else 0) != seen:
-                raise _Moved
-            if plan.hidden and state is not None:
-                work.rows.flush()
-                window = OpenWindow(work.connection(), state)
-                hide(work, state, window, (plan.hidden[0], 2**62), "replace")
-            for repair in plan.repairs[:TOGETHER]:
-                self._repair(work, stream, first, repair)
-            end = plan.kept + min(plan.appended, TOGETHER)
-            for one, tokens in zip(lines[plan.kept : end], counted[plan.kept : end], strict=True):
-                work.occurred_at = one.created_at
-                data = appended(one.draft, *tokens, one.model)
-                work.emit(stream, with_bodies(work, data), first=first)
-            return stream
+                return total
+        asker = By(**{**asker, "key": None})  # the rest goes on without it
+    raise ConflictError(
+        f"the session {conversation.name!r:.60} is written to all the time, so no transcript can be held against it"
+    )
 
-        try:
-            outcome = self.writer.run(verb, self._told(by), body, arguments)
-        except _Moved:
-            return None
-        change = _CHANGES.get(plan.kind, "repaired")
-        return told_of(self._given, outcome, change)
 
-    def _unchanged(self, work: Work) -> str:
-        found = self.writer.named(work.who.user, "s", self._given)
-        return found if found is not None else self._opened(work)[0]
+def _plan(conversation: Conversation, lines: list[Outside]) -> tuple[int, Plan]:
+    """The position that the session stood at, and what makes it say the same.
 
-    @staticmethod
-    def _repair(work: Work, stream: str, first: int, repair: transcript.Repair) -> None:
-        reasoning = repair.reasoning
-        if reasoning is not None and len(reasoning.encode()) > REPAIR_BYTES:
-            reasoning = None
-        told = MessageRepaired(
-            message=repair.position,
-            reasoning=UNSET if reasoning is None else reasoning,
-            model=UNSET if repair.model is None else repair.model,
-            occurred_at=UNSET if repair.created_at is None else times.moment("created_at", repair.created_at),
-        )
-        if told != MessageRepaired(repair.position):
-            work.emit(stream, told, first=first)
+    What is stored has no secrets, so what the transcript says is compared, and goes on, without them.
+    """
+    with conversation.reading() as (connection, state):
+        conversation._taken = _clean(conversation, connection, lines)
+        if state is None:
+            return 0, transcript.reconcile((), [each.line for each in lines])
+        visible = sorted(besides(OpenWindow(connection, state).hidden_ranges))
+        known = [
+            Known(row.row, _line(conversation, connection, row, told, lines[at] if at < len(lines) else None))
+            for at, (row, told) in enumerate(reading.all_texts(conversation, connection, state.row, tuple(visible)))
+        ]
+        return state.position, transcript.reconcile(known, [each.line for each in lines])
+
+
+def _clean(conversation: Conversation, connection: Any, lines: list[Outside]) -> dict[str, tuple[Taken, ...]]:
+    """Takes the secrets out of a transcript where the policy does; where marks stand in it then."""
+    taken: dict[str, tuple[Taken, ...]] = {}
+    if control.policy(connection, conversation.user).secrets == "redact":
+        for at, each in enumerate(lines):
+            clean = conversation.writer.guard.cleaned(each.draft, taken)
+            if clean is not each.draft:
+                lines[at] = replace(each, draft=clean)
+    return taken
+
+
+def _line(conversation: Conversation, connection: Any, row: MessageRow, told: Told, theirs: Outside | None) -> Line:
+    """A message of ours, to be compared; what was erased of it is taken to be what the other side still says."""
+    data, envelope = told.event.data, told.event.envelope
+    parts = comparable(messages.stored_parts(data.parts), data.content_of, data.speaker)
+    line = Line(
+        role=row.role,
+        content=told.content or "",
+        parts=parts,
+        reasoning=told.reasoning or None,
+        model=told.model or None,
+        created_at=row.time
+        if envelope.occurred_at or _was_dated(conversation, connection, row)
+        else _same(row.time, theirs),
+    )
+    erased = None in (told.content, data.reasoning) or bytes(data.parts) == b"null"
+    if theirs is None or not erased:
+        return line
+    return replace(theirs.line, role=row.role, created_at=line.created_at)
+
+
+def _was_dated(conversation: Conversation, connection: Any, row: MessageRow) -> bool:
+    return any(event_data(connection, position).occurred_at is not UNSET for position in row.repairs)
+
+
+def _apply(
+    conversation: Conversation,
+    verb: str,
+    lines: Sequence[Outside],
+    counted: Sequence[tuple[int, str]],
+    seen: int,
+    plan: Plan,
+    asker: Who,
+    arguments: object,
+) -> answers.HistoryChange | None:
+    """One append: what differs is hidden, what was missing added, and the first of what follows appended."""
+
+    def body(work: Work) -> str:
+        if plan.kind == transcript.UNCHANGED and not plan.repairs:
+            return _unchanged(conversation, work)
+        work.taken.update(conversation._taken)
+        stream, first = writing.opened(conversation, work)
+        state: State | None = work.load(stream, "s") if first else None
+        if (state.position if state is not None else 0) != seen:
+            raise _Moved
+        if plan.hidden and state is not None:
+            work.rows.flush()
+            window = OpenWindow(work.connection(), state)
+            hide(work, state, window, (plan.hidden[0], 2**62), "replace")
+        for repair in plan.repairs[:TOGETHER]:
+            _repair(work, stream, first, repair)
+        end = plan.kept + min(plan.appended, TOGETHER)
+        for one, tokens in zip(lines[plan.kept : end], counted[plan.kept : end], strict=True):
+            work.occurred_at = one.created_at
+            data = appended(one.draft, *tokens, one.model)
+            work.emit(stream, with_bodies(work, data), first=first)
+        return stream
+
+    try:
+        outcome = conversation.writer.run(verb, asker, body, arguments)
+    except _Moved:
+        return None
+    change = _CHANGES.get(plan.kind, "repaired")
+    return told_of(conversation.name, outcome, change)
+
+
+def _unchanged(conversation: Conversation, work: Work) -> str:
+    found = conversation.writer.named(work.who.user, "s", conversation.name)
+    return found if found is not None else writing.opened(conversation, work)[0]
+
+
+def _repair(work: Work, stream: str, first: int, repair: transcript.Repair) -> None:
+    reasoning = repair.reasoning
+    if reasoning is not None and len(reasoning.encode()) > REPAIR_BYTES:
+        reasoning = None
+    told = MessageRepaired(
+        message=repair.position,
+        reasoning=UNSET if reasoning is None else reasoning,
+        model=UNSET if repair.model is None else repair.model,
+        occurred_at=UNSET if repair.created_at is None else times.moment("created_at", repair.created_at),
+    )
+    if told != MessageRepaired(repair.position):
+        work.emit(stream, told, first=first)
 
 
 def _same(time: str, theirs: Outside | None) -> str | None:

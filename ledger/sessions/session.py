@@ -5,10 +5,9 @@ from __future__ import annotations
 from itertools import islice
 from typing import Any
 
-from msgspec.structs import replace
-
 from ledger.domain.errors import ReadOnlyError
 from ledger.domain.session import Session as State
+from ledger.engine.engine import Engine
 from ledger.engine.log_reading import first_position
 from ledger.engine.reads import Reads
 from ledger.engine.snapshot import LIST_LIMIT, MEMORY_CAP, NOWHERE, listed, named
@@ -19,9 +18,8 @@ from ledger.sessions.assembling import SessionAssembly, SessionReceipts
 from ledger.sessions.compacting import Compacting
 from ledger.sessions.mining import SessionMining
 from ledger.sessions.picture import SessionPicture
-from ledger.sessions.reading import NEEDS, info, session_name
+from ledger.sessions.reading import NEEDS, info
 from ledger.sessions.searching import SessionSearch
-from ledger.sessions.summarising import Summariser
 from projections.views import sessions
 
 
@@ -63,42 +61,20 @@ class AllSessions(SessionSearch):
         return None
 
 
-class SessionsRead(Reads):
-    """The sessions of a user, as they can be listed and read."""
-
-    def sessions(
-        self,
-        *,
-        user: str | None = None,
-        project: str | None = None,
-        limit: int | None = LIST_LIMIT,
-        after: str | None = None,
-    ) -> list[answers.SessionInfo]:
-        """The sessions of a user, the one opened last first; ``project`` is that which they were opened in."""
-        owner = self._user(user)
-        with self._read(*NEEDS) as connection:
-            wanted = named(connection, owner, "p", project)
-            if wanted is NOWHERE:
-                return []
-            before = first_position(connection, after) if after is not None else None
-            found = sessions.listing(connection, user=owner, project=wanted, before=before)
-            shown = (state for state in found if self._keeps_out(*state.names) != "ignored")
-            return [info(connection, state) for state in islice(shown, listed(limit, MEMORY_CAP))]
-
-    def _session_of(self, kind: Any, id: str, project: str | None, user: str | None, who: Who | None = None) -> Any:
-        whose = who or replace(self.default, user=self._user(user))
-        return kind(self, session_name(id), whose, project, self.counter)
-
-
-class Sessions(SessionsRead):
-    """The part of the library door that opens sessions."""
-
-    summariser: Summariser | None = None
-
-    def session(
-        self, id: str, *, project: str | None = None, user: str | None = None, who: Who | None = None
-    ) -> CoreSession:
-        """The session that goes by this name, or an alias or id of it; it begins with its first message, in ``project``."""
-        found: CoreSession = self._session_of(CoreSession, id, project, user, who)
-        found.summariser = self.summariser
-        return found
+def list_sessions(
+    engine: Engine,
+    user: str,
+    *,
+    project: str | None = None,
+    limit: int | None = LIST_LIMIT,
+    after: str | None = None,
+) -> list[answers.SessionInfo]:
+    """The sessions of a user, the one opened last first; ``project`` is that which they were opened in."""
+    with engine.reading(*NEEDS) as connection:
+        wanted = named(connection, user, "p", project)
+        if wanted is NOWHERE:
+            return []
+        before = first_position(connection, after) if after is not None else None
+        found = sessions.listing(connection, user=user, project=wanted, before=before)
+        shown = (state for state in found if engine.keeps_out(*state.names) != "ignored")
+        return [info(connection, state) for state in islice(shown, listed(limit, MEMORY_CAP))]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Unpack
+from typing import Any
 
 from msgspec import Struct
 
@@ -12,12 +12,12 @@ from ledger.domain.events import ContextReplaced, Ranges, SummaryCreated, Summar
 from ledger.domain.session import Session as State
 from ledger.domain.standing import meant
 from ledger.domain.window import CONDENSED
-from ledger.engine.who import By
-from ledger.engine.work import Work
+from ledger.engine.work import Who, Work
 from ledger.memories.given import check_reason
-from ledger.sessions import answers
+from ledger.sessions import answers, reading, writing
+from ledger.sessions.conversation import Conversation
 from ledger.sessions.window import OpenWindow
-from ledger.sessions.writing import SessionWrites, invalidate
+from ledger.sessions.writing import invalidate
 from projections.views import sessions, summaries
 from projections.views.sessions import besides
 from projections.views.summaries import Summary
@@ -120,53 +120,56 @@ def record(work: Work, state: State, sources: Sources, written: Written, replace
     return made
 
 
-class SummaryWrites(SessionWrites):
-    """The part of a session that takes summaries out of use and brings them back."""
+def invalidate_summary(
+    conversation: Conversation, asker: Who, id: str, reason: str = "", *, subtree: bool = False
+) -> answers.HistoryChange:
+    """Takes a summary out of use, with every one that was written from it: what it was written from is in the window
+    again. With ``subtree`` also all summaries beneath it, so that the messages themselves are."""
+    check_reason("reason", reason)
 
-    def invalidate_summary(
-        self, id: str, reason: str = "", *, subtree: bool = False, **by: Unpack[By]
-    ) -> answers.HistoryChange:
-        """Takes a summary out of use, with every one that was written from it: what it was written from is in the window
-        again. With ``subtree`` also all summaries beneath it, so that the messages themselves are."""
-        check_reason("reason", reason)
+    def body(work: Work) -> None:
+        state = writing.known(conversation, work)
+        known = summaries.of_session(work.connection(), state.row)
+        row = reading.summary_row(conversation, work.connection(), state, id)
+        if row.status == summaries.INVALID:
+            return
+        check_standing(row, "invalidated")
+        fallen, by_id = {row.id}, {each.id: each for each in known}
+        waiting = list(row.summaries) if subtree else []
+        while waiting:
+            fallen.add(underlying := waiting.pop())
+            waiting += by_id[underlying].summaries if underlying in by_id else ()
+        invalidate(work, state, known, fallen, "asked", reason)
 
-        def body(work: Work) -> None:
-            state = self._known(work)
-            known = summaries.of_session(work.connection(), state.row)
-            row = self._summary_row(work.connection(), state, id)
-            if row.status == summaries.INVALID:
-                return
-            check_standing(row, "invalidated")
-            fallen, by_id = {row.id}, {each.id: each for each in known}
-            waiting = list(row.summaries) if subtree else []
-            while waiting:
-                fallen.add(underlying := waiting.pop())
-                waiting += by_id[underlying].summaries if underlying in by_id else ()
-            invalidate(work, state, known, fallen, "asked", reason)
+    return writing.change(
+        conversation, "session.summaries.invalidate", body, (id, reason, subtree), asker, "invalidated"
+    )
 
-        return self._change("session.summaries.invalidate", body, (id, reason, subtree), by, "invalidated")
 
-    def restore_summary(self, id: str, reason: str = "", **by: Unpack[By]) -> answers.Summary:
-        """Brings an invalidated summary back into the window, in the place of what it was written from; ``RejectedError`` where
-        that is no longer all there: hidden meanwhile, or summed up by another; and in a session that a pattern keeps out."""
-        self._check_taken_in()
-        check_reason("reason", reason)
+def restore_summary(conversation: Conversation, asker: Who, id: str, reason: str = "") -> answers.Summary:
+    """Brings an invalidated summary back into the window, in the place of what it was written from; ``RejectedError`` where
+    that is no longer all there: hidden meanwhile, or summed up by another; and in a session that a pattern keeps out."""
+    writing.check_taken_in(conversation)
+    check_reason("reason", reason)
 
-        def body(work: Work) -> str:
-            state = self._known(work)
-            connection = work.connection()
-            row, window = self._summary_row(connection, state, id), OpenWindow(connection, state)
-            if row.status not in (summaries.WINDOW, summaries.UNDER):
-                _check_restorable(connection, window, row)
-                work.emit(state.id, SummaryRestored(row.id, row.summaries, reason), first=state.row)
-            return state.id
+    def body(work: Work) -> str:
+        state = writing.known(conversation, work)
+        connection = work.connection()
+        row, window = reading.summary_row(conversation, connection, state, id), OpenWindow(connection, state)
+        if row.status not in (summaries.WINDOW, summaries.UNDER):
+            _check_restorable(connection, window, row)
+            work.emit(state.id, SummaryRestored(row.id, row.summaries, reason), first=state.row)
+        return state.id
 
-        self.writer.run("session.summaries.restore", self._told(by), body, (self._given, id, reason))
-        return self._summary_now_of(id)
+    conversation.writer.run("session.summaries.restore", asker, body, (conversation.name, id, reason))
+    return summary_now_of(conversation, id)
 
-    def _summary_now_of(self, id: str) -> answers.Summary:
-        with self._reading() as (connection, state):
-            return self._summary(connection, self._summary_row(connection, self._needed(state), id))
+
+def summary_now_of(conversation: Conversation, id: str) -> answers.Summary:
+    with conversation.reading() as (connection, state):
+        return reading.summary_shown(
+            conversation, connection, reading.summary_row(conversation, connection, conversation.needed(state), id)
+        )
 
 
 def check_standing(row: Summary, what: str) -> None:

@@ -42,7 +42,7 @@ def mine_turn(ledger: Reads, subject: Interaction, told: Who, asker: Asker) -> t
     """Asks a model about one captured turn, and applies what it says in one append with what ends its extraction; what it came
     to, and the outcome of the command. ``ModelError`` where the model fails: that is recorded, and counts as an attempt."""
     done = Mined(kept=[], superseded=[], dropped=[])
-    with ledger._read("interactions", "sessions") as connection:
+    with ledger.reading("interactions", "sessions") as connection:
         lines = turn_lines(ledger, connection, subject)
         erased = erasures.last(connection)
     piece = turns.piece(lines, 0, whole=True, gate=True)
@@ -78,7 +78,7 @@ def mine_turn(ledger: Reads, subject: Interaction, told: Who, asker: Asker) -> t
 def preview_turn(ledger: Reads, subject: Interaction, asker: Asker) -> Mined:
     """What a model proposes for one captured turn, in ``dropped``; nothing is recorded, not even the call."""
     done = Mined(dropped=[])
-    with ledger._read("interactions", "sessions") as connection:
+    with ledger.reading("interactions", "sessions") as connection:
         lines = turn_lines(ledger, connection, subject)
     if turns.piece(lines, 0, whole=True, gate=True).why != EXTRACTED:
         done.skipped = len(lines)

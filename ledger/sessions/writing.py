@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Unpack
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -22,12 +22,12 @@ from ledger.domain.events import (
 from ledger.domain.message import Draft
 from ledger.domain.session import Session as State
 from ledger.domain.text import check_text
-from ledger.engine.pipeline import Writer
-from ledger.engine.who import By, Time, who
+from ledger.engine.who import Time
 from ledger.engine.work import Outcome, Who, Work
-from ledger.sessions import answers
+from ledger.sessions import answers, reading
+from ledger.sessions.conversation import Conversation
 from ledger.sessions.counting import check_tokens
-from ledger.sessions.reading import SessionReads, session_name
+from ledger.sessions.reading import session_name
 from ledger.sessions.window import OpenWindow
 from projections.views import sessions, summaries
 from projections.views.sessions import besides
@@ -37,240 +37,240 @@ LISTED = 2_000  # in one event (DESIGN 3)
 SUMMARY_BYTES = 1024 * 1024
 
 
-class SessionWrites(SessionReads):
-    """The part of a session that changes its history. Every command returns what became of it, or raises."""
+def append(
+    conversation: Conversation,
+    asker: Who,
+    role: str,
+    content: str = "",
+    *,
+    parts: Iterable[messages.Part] = (),
+    created_at: Time | None = None,
+    token_count: int | None = None,
+    model: str = "",
+    speaker: str = "",
+) -> answers.Message:
+    """Adds a message: ``role`` is system, developer, user, assistant or tool; ``parts`` are objects with a type: text,
+    tool_use (id, name, arguments), tool_result (id, text), media (uri, mime), reasoning (text).
 
-    def append(
-        self,
-        role: str,
-        content: str = "",
-        *,
-        parts: Iterable[messages.Part] = (),
-        created_at: Time | None = None,
-        token_count: int | None = None,
-        model: str = "",
-        speaker: str = "",
-        **by: Unpack[By],
-    ) -> answers.Message:
-        """Adds a message: ``role`` is system, developer, user, assistant or tool; ``parts`` are objects with a type: text,
-        tool_use (id, name, arguments), tool_result (id, text), media (uri, mime), reasoning (text).
+    ``token_count`` is what the model's own tokenizer counted; without one the ledger's counter does. ``created_at`` is
+    when it was said, if not now, and ``speaker`` the name of who said it, where several share a role. A session that a
+    pattern keeps out, and an assistant's message of reasoning alone, store nothing, and the answer says so in
+    ``skipped``.
+    """
+    draft = messages.draft(role, content, parts, speaker=speaker)
+    check_text("model", model, max_bytes=messages.NAME_BYTES, blank_allowed=True)
+    if why := conversation.kept_out or ("transient" if draft.is_transient else ""):
+        texts = {"content": draft.content, "reasoning": draft.reasoning, "parts": draft.parts}
+        return answers.skipped(role, conversation.name, why, texts)
+    tokens, counter = count_tokens(conversation, draft, token_count)
+    told = asker
+    if created_at is not None:
+        told = replace(told, occurred_at=times.with_offset("created_at", created_at))
+    data = appended(draft, tokens, counter, model)
 
-        ``token_count`` is what the model's own tokenizer counted; without one the ledger's counter does. ``created_at`` is
-        when it was said, if not now, and ``speaker`` the name of who said it, where several share a role. A session that a
-        pattern keeps out, and an assistant's message of reasoning alone, store nothing, and the answer says so in
-        ``skipped``.
-        """
-        draft = messages.draft(role, content, parts, speaker=speaker)
-        check_text("model", model, max_bytes=messages.NAME_BYTES, blank_allowed=True)
-        if why := self._kept_out or ("transient" if draft.is_transient else ""):
-            texts = {"content": draft.content, "reasoning": draft.reasoning, "parts": draft.parts}
-            return answers.skipped(role, self._given, why, texts)
-        tokens, counter = self._tokens(draft, token_count)
-        told = self._told(by)
-        if created_at is not None:
-            told = replace(told, occurred_at=times.with_offset("created_at", created_at))
-        data = appended(draft, tokens, counter, model)
+    def body(work: Work) -> str:
+        stream, first = opened(conversation, work)
+        work.emit(stream, with_bodies(work, data), first=first)
+        return stream
 
-        def body(work: Work) -> str:
-            stream, first = self._opened(work)
-            work.emit(stream, with_bodies(work, data), first=first)
-            return stream
+    arguments = (conversation.name, draft, model, token_count, told.occurred_at)
+    outcome = conversation.writer.run("session.append", told, body, arguments)
+    if outcome.replayed:
+        return _again(conversation, outcome)
+    if outcome.redacted:  # what is stored is not what was given
+        return _stored(conversation, outcome)
+    envelope = outcome.events[-1].envelope
+    at = envelope.occurred_at
+    return answers.Message(
+        position=outcome.events[-1].position,
+        session=conversation.name,
+        role=draft.role,
+        content=draft.content,
+        reasoning=draft.reasoning,
+        parts=messages.whole_parts(draft.encoded, draft.content, draft.content_of),
+        tokens=tokens,
+        counter=counter,
+        model=model,
+        speaker=draft.speaker,
+        interaction=None,
+        occurred_at=times.moment("created_at", at) if at else envelope.recorded_at,
+        recorded_at=envelope.recorded_at,
+    )
 
-        arguments = (self._given, draft, model, token_count, told.occurred_at)
-        outcome = self.writer.run("session.append", told, body, arguments)
-        if outcome.replayed:
-            return self._again(outcome)
-        if outcome.redacted:  # what is stored is not what was given
-            return self._stored(outcome)
-        envelope = outcome.events[-1].envelope
-        at = envelope.occurred_at
-        return answers.Message(
-            position=outcome.events[-1].position,
-            session=self._given,
-            role=draft.role,
-            content=draft.content,
-            reasoning=draft.reasoning,
-            parts=messages.whole_parts(draft.encoded, draft.content, draft.content_of),
-            tokens=tokens,
-            counter=counter,
-            model=model,
-            speaker=draft.speaker,
-            interaction=None,
-            occurred_at=times.moment("created_at", at) if at else envelope.recorded_at,
-            recorded_at=envelope.recorded_at,
+
+def _stored(conversation: Conversation, outcome: Outcome) -> answers.Message:
+    conversation.writer.settle()
+    found = reading.get_message(conversation, outcome.events[-1].position)
+    assert found is not None
+    return found
+
+
+def _again(conversation: Conversation, outcome: Outcome) -> answers.Message:
+    found = reading.get_message(conversation, outcome.position)
+    if found is None:
+        raise NotFoundError(f"the message at position {outcome.position} was undone meanwhile")
+    return replace(found, replayed=True)
+
+
+def count_tokens(conversation: Conversation, draft: Draft, given: int | None) -> tuple[int, str]:
+    """How many, and who counted them."""
+    if given is not None:
+        return check_tokens("token_count", given), "given"
+    return conversation.counter.of_message(draft), conversation.counter.name
+
+
+# --- how every command begins ----------------------------------------------------------------------------------
+
+
+def opened(conversation: Conversation, work: Work) -> tuple[str, int]:
+    """The session's id and row, under the lock; it is opened in this append where there is none, with row 0."""
+    work.need("sessions", "summaries", "projects")
+    found = conversation.writer.named(work.who.user, "s", conversation.name)
+    state: State | None = work.find(found, "s") if found is not None else None
+    if state is not None:
+        work.project, work.session = state.project, state.id
+        return state.id, state.row
+    work.project = work.project_named(conversation.project)
+    work.session = work.session_named(conversation.name)
+    assert work.session is not None
+    return work.session, 0
+
+
+def known(conversation: Conversation, work: Work) -> State:
+    """The session, which has to be there."""
+    stream, first = opened(conversation, work)
+    if not first:
+        raise NotFoundError(f"no session of this user is called {conversation.name!r:.60}")
+    work.rows.flush()
+    state: State = work.load(stream, "s")
+    return state
+
+
+def change(
+    conversation: Conversation, verb: str, body: Callable[[Work], None], arguments: object, asker: Who, change: str
+) -> answers.HistoryChange:
+    """Runs a command on the history, and says what it came to."""
+    if conversation.kept_out:
+        return answers.HistoryChange(session=conversation.name, change="none", skipped=conversation.kept_out)
+
+    def whole(work: Work) -> str:
+        body(work)
+        assert work.session is not None
+        return work.session
+
+    outcome = conversation.writer.run(verb, asker, whole, (conversation.name, arguments))
+    return told_of(conversation.name, outcome, change)
+
+
+# --- hiding ----------------------------------------------------------------------------------------------------
+
+
+def truncate(conversation: Conversation, asker: Who, keep_last: int) -> answers.HistoryChange:
+    """Takes all but the last messages out of the session; 0 and less take all. They stay in the log, and can be read as
+    they were with ``at()``. Summaries of what is hidden stand for nothing any more."""
+    if isinstance(keep_last, bool) or not isinstance(keep_last, int):
+        raise RejectedError(f"keep_last is a whole number, and {keep_last!r:.40} is not")
+
+    def body(work: Work) -> None:
+        state, kept = known(conversation, work), max(keep_last, 0)
+        window = OpenWindow(work.connection(), state)
+        if window.messages <= kept:
+            return
+        above = 2**62
+        found = sessions.backwards(work.connection(), state.row, window.hidden_ranges)
+        for _, row in zip(range(kept), found, strict=False):
+            above = row.row - 1
+        hide(work, state, window, (state.row, above), "truncate")
+
+    return change(conversation, "session.truncate", body, keep_last, asker, "truncated")
+
+
+def clear(conversation: Conversation, asker: Who) -> answers.HistoryChange:
+    """Begins the session anew: every message is hidden, every summary stands for nothing, and the set one is blank."""
+
+    def body(work: Work) -> None:
+        state = known(conversation, work)
+        window = OpenWindow(work.connection(), state)
+        if window.messages:
+            hide(work, state, window, (state.row, 2**62), "clear")
+        if _summary_now(conversation, work, state):
+            work.emit(state.id, AbstractSet(""), first=state.row)
+
+    return change(conversation, "session.clear", body, None, asker, "cleared")
+
+
+# --- the session as a whole --------------------------------------------------------------------------------------
+
+
+def set_summary(conversation: Conversation, asker: Who, summary: str) -> str:
+    """Sets the summary of the whole session ("" takes it away), and returns it; the ones before stay in the log."""
+    check_text("the summary", summary, max_bytes=SUMMARY_BYTES, blank_allowed=True)
+    if conversation.kept_out:
+        return ""
+
+    def body(work: Work) -> str:
+        stream, first = opened(conversation, work)
+        state = work.find(stream, "s") if first else None
+        said.append(work.cleaned(summary))
+        if _summary_now(conversation, work, state) != said[-1]:
+            work.emit(stream, AbstractSet(work.body(said[-1])), first=first)
+        return stream
+
+    said = [summary]
+    conversation.writer.run("session.set_abstract", asker, body, (conversation.name, summary))
+    return said[-1]
+
+
+def check_taken_in(conversation: Conversation) -> None:
+    """``RejectedError`` where a pattern keeps the session out, and no answer could say that nothing was done."""
+    if conversation.kept_out:
+        raise RejectedError(
+            f"the session {conversation.name!r:.60} is {conversation.kept_out}: nothing in it changes", rule="pattern"
         )
 
-    def _stored(self, outcome: Outcome) -> answers.Message:
-        self.writer.settle()
-        found = self.message(outcome.events[-1].position)
-        assert found is not None
-        return found
 
-    def _again(self, outcome: Outcome) -> answers.Message:
-        found = self.message(outcome.position)
-        if found is None:
-            raise NotFoundError(f"the message at position {outcome.position} was undone meanwhile")
-        return replace(found, replayed=True)
+def _summary_now(conversation: Conversation, work: Work, state: State | None) -> str:
+    work.rows.flush()
+    return reading.abstract_of(conversation, work.connection(), state)
 
-    def _tokens(self, draft: Draft, given: int | None) -> tuple[int, str]:
-        """How many, and who counted them."""
-        if given is not None:
-            return check_tokens("token_count", given), "given"
-        return self.counter.of_message(draft), self.counter.name
 
-    # --- how every command begins ----------------------------------------------------------------------------------
+def add_alias(conversation: Conversation, asker: Who, alias: str) -> answers.SessionInfo:
+    """Another name for the session. A name that stands for a session with a history brings it along, if this one has
+    none; ``ConflictError`` where both have one (what is hidden is none), ``RejectedError`` for the history of
+    "main", which many share, and in a session that a pattern keeps out."""
+    session_name(alias)
+    check_taken_in(conversation)
+    if why := conversation.engine.keeps_out(alias):
+        raise RejectedError(
+            f"the name {alias!r:.60} is {why}: a session that took it would be kept out", rule="pattern"
+        )
 
-    @property
-    def writer(self) -> Writer:
-        return self._ledger.writer
-
-    def _told(self, by: By) -> Who:
-        """Who acts; always on the memory of the session's user."""
-        if by.get("user", self.user) != self.user:
-            raise RejectedError(
-                f"this session is of the user {self.user!r:.60}; ask the ledger for another user's", rule="user"
+    def body(work: Work) -> str:
+        stream, first = opened(conversation, work)
+        if not first:  # opened in this append
+            state = State(
+                0, stream, work.who.user, conversation.name, work.project, (), None, 0, 0, None, 0, 0, 0, "", "", 1, 0
             )
-        return who(self._who, by)
+        else:
+            state = work.load(stream, "s")
+        known = conversation.writer.named(work.who.user, "s", alias)
+        if known is None:
+            work.check_not_elsewhere("s", alias)
+        other = work.find(known, "s") if known is not None else None
+        if alias == conversation.name:
+            other = state
+        rows = {each.id: each.row for each in (state, other) if each is not None}
+        if other is not None:
+            state, other = (_as_shown(work, each) for each in (state, other))
+        for owner, event in domain.add_alias(domain.AddAlias(alias, other), state):
+            work.emit(owner, event, first=rows[owner])
+        return stream
 
-    def _opened(self, work: Work) -> tuple[str, int]:
-        """The session's id and row, under the lock; it is opened in this append where there is none, with row 0."""
-        work.need("sessions", "summaries", "projects")
-        found = self.writer.named(work.who.user, "s", self._given)
-        state: State | None = work.find(found, "s") if found is not None else None
-        if state is not None:
-            work.project, work.session = state.project, state.id
-            return state.id, state.row
-        work.project = work.project_named(self._project)
-        work.session = work.session_named(self._given)
-        assert work.session is not None
-        return work.session, 0
-
-    def _known(self, work: Work) -> State:
-        """The session, which has to be there."""
-        stream, first = self._opened(work)
-        if not first:
-            raise NotFoundError(f"no session of this user is called {self._given!r:.60}")
-        work.rows.flush()
-        state: State = work.load(stream, "s")
-        return state
-
-    def _change(
-        self, verb: str, body: Callable[[Work], None], arguments: object, by: By, change: str
-    ) -> answers.HistoryChange:
-        """Runs a command on the history, and says what it came to."""
-        if self._kept_out:
-            return answers.HistoryChange(session=self._given, change="none", skipped=self._kept_out)
-
-        def whole(work: Work) -> str:
-            body(work)
-            assert work.session is not None
-            return work.session
-
-        outcome = self.writer.run(verb, self._told(by), whole, (self._given, arguments))
-        return told_of(self._given, outcome, change)
-
-    # --- hiding ----------------------------------------------------------------------------------------------------
-
-    def truncate(self, keep_last: int, **by: Unpack[By]) -> answers.HistoryChange:
-        """Takes all but the last messages out of the session; 0 and less take all. They stay in the log, and can be read as
-        they were with ``at()``. Summaries of what is hidden stand for nothing any more."""
-        if isinstance(keep_last, bool) or not isinstance(keep_last, int):
-            raise RejectedError(f"keep_last is a whole number, and {keep_last!r:.40} is not")
-
-        def body(work: Work) -> None:
-            state, kept = self._known(work), max(keep_last, 0)
-            window = OpenWindow(work.connection(), state)
-            if window.messages <= kept:
-                return
-            above = 2**62
-            found = sessions.backwards(work.connection(), state.row, window.hidden_ranges)
-            for _, row in zip(range(kept), found, strict=False):
-                above = row.row - 1
-            hide(work, state, window, (state.row, above), "truncate")
-
-        return self._change("session.truncate", body, keep_last, by, "truncated")
-
-    def clear(self, **by: Unpack[By]) -> answers.HistoryChange:
-        """Begins the session anew: every message is hidden, every summary stands for nothing, and the set one is blank."""
-
-        def body(work: Work) -> None:
-            state = self._known(work)
-            window = OpenWindow(work.connection(), state)
-            if window.messages:
-                hide(work, state, window, (state.row, 2**62), "clear")
-            if self._summary_now(work, state):
-                work.emit(state.id, AbstractSet(""), first=state.row)
-
-        return self._change("session.clear", body, None, by, "cleared")
-
-    # --- the session as a whole --------------------------------------------------------------------------------------
-
-    def set_summary(self, summary: str, **by: Unpack[By]) -> str:
-        """Sets the summary of the whole session ("" takes it away), and returns it; the ones before stay in the log."""
-        check_text("the summary", summary, max_bytes=SUMMARY_BYTES, blank_allowed=True)
-        if self._kept_out:
-            return ""
-
-        def body(work: Work) -> str:
-            stream, first = self._opened(work)
-            state = work.find(stream, "s") if first else None
-            said.append(work.cleaned(summary))
-            if self._summary_now(work, state) != said[-1]:
-                work.emit(stream, AbstractSet(work.body(said[-1])), first=first)
-            return stream
-
-        said = [summary]
-        self.writer.run("session.set_abstract", self._told(by), body, (self._given, summary))
-        return said[-1]
-
-    def _check_taken_in(self) -> None:
-        """``RejectedError`` where a pattern keeps the session out, and no answer could say that nothing was done."""
-        if self._kept_out:
-            raise RejectedError(
-                f"the session {self._given!r:.60} is {self._kept_out}: nothing in it changes", rule="pattern"
-            )
-
-    def _summary_now(self, work: Work, state: State | None) -> str:
-        work.rows.flush()
-        return self._whole_summary(work.connection(), state)
-
-    def add_alias(self, alias: str, **by: Unpack[By]) -> answers.SessionInfo:
-        """Another name for the session. A name that stands for a session with a history brings it along, if this one has
-        none; ``ConflictError`` where both have one (what is hidden is none), ``RejectedError`` for the history of
-        "main", which many share, and in a session that a pattern keeps out."""
-        session_name(alias)
-        self._check_taken_in()
-        if why := self._ledger._keeps_out(alias):
-            raise RejectedError(
-                f"the name {alias!r:.60} is {why}: a session that took it would be kept out", rule="pattern"
-            )
-
-        def body(work: Work) -> str:
-            stream, first = self._opened(work)
-            if not first:  # opened in this append
-                state = State(
-                    0, stream, work.who.user, self._given, work.project, (), None, 0, 0, None, 0, 0, 0, "", "", 1, 0
-                )
-            else:
-                state = work.load(stream, "s")
-            known = self.writer.named(work.who.user, "s", alias)
-            if known is None:
-                work.check_not_elsewhere("s", alias)
-            other = work.find(known, "s") if known is not None else None
-            if alias == self._given:
-                other = state
-            rows = {each.id: each.row for each in (state, other) if each is not None}
-            if other is not None:
-                state, other = (_as_shown(work, each) for each in (state, other))
-            for owner, event in domain.add_alias(domain.AddAlias(alias, other), state):
-                work.emit(owner, event, first=rows[owner])
-            return stream
-
-        self.writer.run("session.add_alias", self._told(by), body, (self._given, alias))
-        found = self.info()
-        if found is None:
-            raise NotFoundError(f"the session {self._given!r:.60} was undone meanwhile")
-        return found
+    conversation.writer.run("session.add_alias", asker, body, (conversation.name, alias))
+    found = reading.get_info(conversation)
+    if found is None:
+        raise NotFoundError(f"the session {conversation.name!r:.60} was undone meanwhile")
+    return found
 
 
 def _as_shown(work: Work, state: State) -> State:

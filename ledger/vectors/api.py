@@ -10,6 +10,7 @@ from ledger.domain.errors import RejectedError
 from ledger.engine.paging import LIMIT, of_all, page
 from ledger.engine.scope import Area, callback
 from ledger.types import Page
+from ledger.vectors import embedding
 from ledger.vectors.embedders import EmbedderLike
 from ledger.vectors.embedding import BATCH
 
@@ -27,7 +28,7 @@ class Vectors(Area):
         """List the models that have vectors here, by name."""
 
         def fetch(count: int, start: str | None) -> tuple[answers.VectorModel, ...]:
-            return tuple(of_all(self._core._vector_models(), lambda each: each.model)(count, start))
+            return tuple(of_all(embedding.vector_models(self._core), lambda each: each.model)(count, start))
 
         return page("vectors", {}, limit, after, fetch, lambda each: each.model)
 
@@ -50,7 +51,7 @@ class Vectors(Area):
         Raises:
             ModelError: The model raises, or gives what are no vectors, or others than before.
         """
-        return self._core.embed(model=model, batch=batch_size, limit=limit, progress=callback(progress))
+        return embedding.embed(self._core, model=model, batch=batch_size, limit=limit, progress=callback(progress))
 
     def remove(self, model: str) -> answers.VectorReport:
         """Delete the vectors of a model.
@@ -63,4 +64,4 @@ class Vectors(Area):
         """
         if not isinstance(model, str):
             raise RejectedError(f"a model is named as vectors.list() names it, and {model!r:.40} is no name")
-        return self._core._remove_vectors(model)
+        return embedding.remove_vectors(self._core, model)

@@ -10,13 +10,17 @@ from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, get_args
 from ledger import answers
 from ledger.domain import confidence as rules
 from ledger.domain.errors import RejectedError
+from ledger.engine import past
 from ledger.engine.answer import Answer
 from ledger.engine.paging import LIMIT, checked_limit, found, page, plural
 from ledger.engine.scope import Area, Scope, callback
 from ledger.engine.work import Who
 from ledger.erasure import erasing
+from ledger.extraction import commands as extraction_commands
 from ledger.history import trail, undoing
 from ledger.interactions import commands as interaction_commands
+from ledger.maintenance import backing_up, doctor, opening
+from ledger.maintenance.opening import open_engine
 from ledger.memories import commands
 from ledger.memories import queries as memory_queries
 from ledger.observations import commands as observation_commands
@@ -46,14 +50,12 @@ if TYPE_CHECKING:
 
     from ledger.conflicts.api import Conflicts, ConflictsRead
     from ledger.documents.api import Documents, DocumentsRead
-    from ledger.engine.core import Core
     from ledger.engine.settings import Settings
     from ledger.erasure.api import Erasures, Holds
     from ledger.graph.api import Relations, RelationsRead
     from ledger.guards.api import Guards, GuardsRead
     from ledger.guards.guarding import Scanner
     from ledger.history.api import History, HistoryRead
-    from ledger.history.moments import Moment as PastCore
     from ledger.interactions.api import Interactions, InteractionsRead
     from ledger.maintenance.api import Maintenance, MaintenanceRead
     from ledger.memories.api import Memories, MemoriesRead
@@ -80,12 +82,12 @@ class LedgerRead(Area):
     @property
     def path(self) -> str:
         """The absolute path of the file."""
-        return self._core.path
+        return self._engine.path
 
     @property
     def position(self) -> int:
         """The position of the last event, 1 or more."""
-        return self._core.position
+        return self._engine.position
 
     def recall(
         self,
@@ -124,7 +126,7 @@ class LedgerRead(Area):
         if checked_limit(limit) > RECALLED:
             raise RejectedError(f"recall gives at most {RECALLED} items, and {limit} were asked for", rule="limit")
         return recalling.recall(
-            self._core,
+            self._engine,
             self._scope.user,
             query,
             project=project,
@@ -148,7 +150,7 @@ class LedgerRead(Area):
             budget: The most that the pack may hold, counted in ``unit``.
             unit: "chars" or "tokens".
         """
-        return recalling.user_profile(self._core, self._scope.user, budget=budget, unit=unit)
+        return recalling.user_profile(self._engine, self._scope.user, budget=budget, unit=unit)
 
     def why(self, id: str) -> answers.Why:
         """Return why a memory or an observation is believed: every event behind it, with sources and their words.
@@ -156,7 +158,7 @@ class LedgerRead(Area):
         Args:
             id: A memory's or an observation's id.
         """
-        return found("memory or observation", id, trail.why(self._core, self._scope.user, id))
+        return found("memory or observation", id, trail.why(self._engine, self._scope.user, id))
 
     def review(
         self, *, project: str | None = None, limit: int = LIMIT, after: str | None = None
@@ -164,7 +166,7 @@ class LedgerRead(Area):
         """List the candidates that wait for a decision, oldest first, each with where it was found."""
 
         def fetch(count: int, start: str | None) -> list[answers.Candidate]:
-            with self._core.snapshot(*memory_queries.REVIEW_NEEDS) as snapshot:
+            with self._engine.snapshot(*memory_queries.REVIEW_NEEDS) as snapshot:
                 return memory_queries.review(snapshot, self._scope.user, project=project, limit=count, after=start)
 
         filters = {"user": self._scope.user, "project": project}
@@ -178,105 +180,105 @@ class LedgerRead(Area):
         """
         from ledger.sessions.api import SessionRead
 
-        return SessionRead(self._core, self._scope, name, project)
+        return SessionRead(self._engine, self._scope, name, project)
 
     @property
     def sessions(self) -> SessionsRead:
         """List and search conversations."""
         from ledger.sessions.api import SessionsRead
 
-        return SessionsRead(self._core, self._scope)
+        return SessionsRead(self._engine, self._scope)
 
     @property
     def history(self) -> HistoryRead:
         """List what happened and who did it."""
         from ledger.history.api import HistoryRead
 
-        return HistoryRead(self._core, self._scope)
+        return HistoryRead(self._engine, self._scope)
 
     @property
     def memories(self) -> MemoriesRead:
         """List and read memories, and change their tags, validity and confidence."""
         from ledger.memories.api import MemoriesRead
 
-        return MemoriesRead(self._core, self._scope)
+        return MemoriesRead(self._engine, self._scope)
 
     @property
     def observations(self) -> ObservationsRead:
         """List and read what several sources have in common, add one by hand, and withdraw sources."""
         from ledger.observations.api import ObservationsRead
 
-        return ObservationsRead(self._core, self._scope)
+        return ObservationsRead(self._engine, self._scope)
 
     @property
     def conflicts(self) -> ConflictsRead:
         """Find memories that cannot all be true, and decide."""
         from ledger.conflicts.api import ConflictsRead
 
-        return ConflictsRead(self._core, self._scope)
+        return ConflictsRead(self._engine, self._scope)
 
     @property
     def merges(self) -> MergesRead:
         """Find memories that say nearly the same, and make them one."""
         from ledger.merges.api import MergesRead
 
-        return MergesRead(self._core, self._scope)
+        return MergesRead(self._engine, self._scope)
 
     @property
     def graph(self) -> RelationsRead:
         """Return what is one step from a name, and say what memories tell of two names."""
         from ledger.graph.api import RelationsRead
 
-        return RelationsRead(self._core, self._scope)
+        return RelationsRead(self._engine, self._scope)
 
     @property
     def interactions(self) -> InteractionsRead:
         """List and read captured turns, add responses, and import files of them."""
         from ledger.interactions.api import InteractionsRead
 
-        return InteractionsRead(self._core, self._scope)
+        return InteractionsRead(self._engine, self._scope)
 
     @property
     def documents(self) -> DocumentsRead:
         """Add files and texts, list and read them and their chunks, remove and restore them."""
         from ledger.documents.api import DocumentsRead
 
-        return DocumentsRead(self._core, self._scope)
+        return DocumentsRead(self._engine, self._scope)
 
     @property
     def projects(self) -> ProjectsRead:
         """List, read and add projects, and set their trusted state."""
         from ledger.projects.api import ProjectsRead
 
-        return ProjectsRead(self._core, self._scope)
+        return ProjectsRead(self._engine, self._scope)
 
     @property
     def guards(self) -> GuardsRead:
         """List what is kept out of recall, and what rules refused."""
         from ledger.guards.api import GuardsRead
 
-        return GuardsRead(self._core, self._scope)
+        return GuardsRead(self._engine, self._scope)
 
     @property
     def policy(self) -> UserPolicyRead:
         """Read the parameters of the user's memory."""
         from ledger.policies.api import UserPolicyRead
 
-        return UserPolicyRead(self._core, self._scope)
+        return UserPolicyRead(self._engine, self._scope)
 
     @property
     def proof(self) -> ProofsRead:
         """Compute the digest of what is believed."""
         from ledger.proof.api import ProofsRead
 
-        return ProofsRead(self._core, self._scope)
+        return ProofsRead(self._engine, self._scope)
 
     @property
     def maintenance(self) -> MaintenanceRead:
         """Read numbers of the ledger."""
         from ledger.maintenance.api import MaintenanceRead
 
-        return MaintenanceRead(self._core, self._scope)
+        return MaintenanceRead(self._engine, self._scope)
 
 
 class Ledger(LedgerRead):
@@ -285,9 +287,6 @@ class Ledger(LedgerRead):
     ``user`` bounds everything: what one user's agent remembers, no other user's call can see. Thread-safe; a forked
     process opens its own.
     """
-
-    if TYPE_CHECKING:
-        _core: Core
 
     @classmethod
     def open(
@@ -340,11 +339,9 @@ class Ledger(LedgerRead):
             ConflictError: The file needs a newer version of this product.
             StorageError: The file is no ledger, is damaged, or cannot be read.
         """
-        from ledger.engine.core import Core
-
         given: dict[str, Any] = {"user": user, "actor": actor, "client": client, "channel": channel, "agent": agent}
         given |= {name: each for name, each in (("clock", clock), ("random", random)) if each}
-        core = Core.open(
+        engine = open_engine(
             path,
             readonly=readonly,
             create=create,
@@ -359,8 +356,8 @@ class Ledger(LedgerRead):
             settings=settings,
             **given,
         )
-        default = core.default  # with what the settings say
-        return cls(core, Scope(default.user, default.actor, default.client, default.channel, default.agent))
+        default = engine.default  # with what the settings say
+        return cls(engine, Scope(default.user, default.actor, default.client, default.channel, default.agent))
 
     @classmethod
     def doctor(cls, path: StrPath, *, progress: Progress | None = None) -> answers.DoctorReport:
@@ -373,9 +370,7 @@ class Ledger(LedgerRead):
         Raises:
             NotFoundError: There is no file.
         """
-        from ledger.engine.core import Core
-
-        return Core.examine(path, progress=callback(progress))
+        return doctor.examine(path, progress=callback(progress))
 
     @classmethod
     def import_log(cls, source: StrPath, path: StrPath, *, progress: Progress | None = None) -> None:
@@ -390,9 +385,7 @@ class Ledger(LedgerRead):
             RejectedError: Something is at the path, or the source is no export.
             StorageError: The export is damaged.
         """
-        from ledger.engine.core import Core
-
-        Core.import_log(source, path, progress=callback(progress))
+        opening.import_log(source, path, progress=callback(progress))
 
     @classmethod
     def recover(
@@ -416,9 +409,7 @@ class Ledger(LedgerRead):
             RejectedError: Something is at the path, or a certificate is none of this ledger's.
             StorageError: The backup is damaged; the message names the first position that is wrong.
         """
-        from ledger.engine.core import Core
-
-        return Core.recover(
+        return backing_up.recover(
             backup, path, certificates=plural("certificates", certificates), progress=callback(progress)
         )
 
@@ -441,7 +432,7 @@ class Ledger(LedgerRead):
             agent: For which agent.
         """
         given = {"user": user, "actor": actor, "client": client, "channel": channel, "agent": agent}
-        return BoundLedger(self._core, self._scope.bound(given))
+        return BoundLedger(self._engine, self._scope.bound(given))
 
     def at(self, moment: Moment, *, valid_at: Time | None = None) -> PastLedger:
         """Return the ledger as it was known at a moment, with reads only.
@@ -455,11 +446,11 @@ class Ledger(LedgerRead):
             RejectedError: A position that the log does not have; a time in the future, before the first event, without offset.
             NotFoundError: No event has this id.
         """
-        return PastLedger(self._core.at(moment, valid_at), self._scope)
+        return PastLedger(past.at(self._engine, moment, valid_at), self._scope)
 
     def close(self) -> None:
         """Give the file back; a second call does nothing."""
-        self._core.close()
+        self._engine.close()
 
     @contextmanager
     def batch(self) -> Iterator[Self]:
@@ -468,7 +459,7 @@ class Ledger(LedgerRead):
         An exception that leaves the block takes back what was not committed yet. Reinforcement of what was captured inside is
         left to ``jobs.run``.
         """
-        with self._core.batch():
+        with self._engine.writer.batch():
             yield self
 
     def __enter__(self) -> Self:
@@ -483,7 +474,7 @@ class Ledger(LedgerRead):
     @property
     def id(self) -> str:
         """The ledger's own id; a copy of the file has the same."""
-        return self._core.id
+        return self._engine.created.ledger_id
 
     # --- capture -------------------------------------------------------------------------------------------------
 
@@ -515,7 +506,7 @@ class Ledger(LedgerRead):
             append: Also append prompt and response to the session as messages, in the same append.
         """
         return interaction_commands.capture(
-            self._core,
+            self._engine,
             self._scope.asker(options),
             prompt,
             response,
@@ -559,7 +550,7 @@ class Ledger(LedgerRead):
             valid_to: Until when, exclusive; a date alone means through that day.
         """
         return commands.remember(
-            self._core.writer,
+            self._engine.writer,
             self._scope.asker(options),
             content,
             kind,
@@ -596,7 +587,7 @@ class Ledger(LedgerRead):
             valid_to: Until when, exclusive; a date alone means through that day.
         """
         return commands.propose(
-            self._core.writer,
+            self._engine.writer,
             self._scope.asker(options),
             content,
             kind,
@@ -614,7 +605,7 @@ class Ledger(LedgerRead):
             content: Another wording, given in the same append.
         """
         return commands.promote(
-            self._core.writer,
+            self._engine.writer,
             self._scope.asker(options),
             id,
             reason,
@@ -624,7 +615,7 @@ class Ledger(LedgerRead):
     def reject(self, id: str, *, reason: str = "", **options: Unpack[WriteOptions]) -> answers.Memory:
         """Turn a candidate down; extraction does not propose the same text again."""
         return commands.reject(
-            self._core.writer,
+            self._engine.writer,
             self._scope.asker(options),
             id,
             reason,
@@ -640,7 +631,7 @@ class Ledger(LedgerRead):
         Args:
             content: The new text.
         """
-        return observation_commands.revise(self._core, self._scope.asker(options), id, content, reason)
+        return observation_commands.revise(self._engine, self._scope.asker(options), id, content, reason)
 
     def supersede(
         self,
@@ -672,7 +663,7 @@ class Ledger(LedgerRead):
             valid_to: Until when, exclusive; a date alone means through that day.
         """
         return commands.supersede(
-            self._core.writer,
+            self._engine.writer,
             self._scope.asker(options),
             id,
             content,
@@ -690,7 +681,7 @@ class Ledger(LedgerRead):
     def invalidate(self, id: str, *, reason: str = "", **options: Unpack[WriteOptions]) -> answers.Memory:
         """Say that an active memory was wrong; ``restore`` brings it back."""
         return commands.invalidate(
-            self._core.writer,
+            self._engine.writer,
             self._scope.asker(options),
             id,
             reason,
@@ -698,11 +689,11 @@ class Ledger(LedgerRead):
 
     def retract(self, id: str, *, reason: str = "", **options: Unpack[WriteOptions]) -> answers.Memory | Observation:
         """Take a memory or an observation out of use; ``restore`` brings it back."""
-        return observation_commands.retract(self._core, self._scope.asker(options), id, reason)
+        return observation_commands.retract(self._engine, self._scope.asker(options), id, reason)
 
     def restore(self, id: str, *, reason: str = "", **options: Unpack[WriteOptions]) -> Any:
         """Bring back what was superseded, invalidated, retracted or rejected; of a withdrawn source, its evidence."""
-        return observation_commands.restore(self._core, self._scope.asker(options), id, reason)
+        return observation_commands.restore(self._engine, self._scope.asker(options), id, reason)
 
     def reinforce(
         self,
@@ -720,7 +711,7 @@ class Ledger(LedgerRead):
         """
         if isinstance(id, str) and id.startswith("i_"):
             raise RejectedError("this is an interaction: interactions.reinforce(id) counts what its response restates")
-        answer = interaction_commands.reinforce(self._core, self._scope.asker(options), id, amount, source=source)
+        answer = interaction_commands.reinforce(self._engine, self._scope.asker(options), id, amount, source=source)
         assert isinstance(answer, answers.Memory)
         return answer
 
@@ -733,7 +724,7 @@ class Ledger(LedgerRead):
         Raises:
             NotFoundError: This user has no such receipt.
         """
-        return found("receipt", receipt, reopening.reopen(self._core, self._scope.user, receipt))
+        return found("receipt", receipt, reopening.reopen(self._engine, self._scope.user, receipt))
 
     # --- undo and erase ------------------------------------------------------------------------------------------
 
@@ -756,8 +747,8 @@ class Ledger(LedgerRead):
         Raises:
             DependentsError: Later commands built on it; ``cascade`` voids them too.
         """
-        told = self._scope.by(options)
-        return undoing.undo(self._core, target, reason, cascade=cascade, exclusive=exclusive, dry_run=dry_run, **told)
+        asker = self._scope.asker(options)
+        return undoing.undo(self._engine, asker, target, reason, cascade=cascade, exclusive=exclusive, dry_run=dry_run)
 
     def redo(
         self,
@@ -774,7 +765,7 @@ class Ledger(LedgerRead):
             target: The undone command, or the undo: its id, or the position or id of one of its events.
         """
         return undoing.redo(
-            self._core, self._scope.asker(options), target, reason, exclusive=exclusive, dry_run=dry_run
+            self._engine, self._scope.asker(options), target, reason, exclusive=exclusive, dry_run=dry_run
         )
 
     def erase(
@@ -813,7 +804,7 @@ class Ledger(LedgerRead):
         if isinstance(keep, str | bytes) or not isinstance(keep, Iterable):
             raise RejectedError(f"keep takes several ids and positions, as in keep=[…], and {keep!r:.40} is not a list")
         return erasing.erase(
-            self._core,
+            self._engine,
             self._scope.asker(options),
             **as_asked(subject),
             reason=reason,
@@ -857,7 +848,7 @@ class Ledger(LedgerRead):
             RejectedError: An ``idempotency_key``, or a model inside a batch.
         """
         return consolidating.consolidate(
-            self._core,
+            self._engine,
             self._scope.asker(options),
             over,
             project=project,
@@ -891,8 +882,8 @@ class Ledger(LedgerRead):
             timeout: Seconds to wait for the model.
             cancel: An event or a function that says when to give up.
         """
-        return interaction_commands.extract(
-            self._core,
+        return extraction_commands.extract(
+            self._engine,
             self._scope.asker(options),
             interaction,
             preview=dry_run,
@@ -911,133 +902,133 @@ class Ledger(LedgerRead):
         """
         from ledger.sessions.api import Session
 
-        return Session(self._core, self._scope, name, project)
+        return Session(self._engine, self._scope, name, project)
 
     @property
     def sessions(self) -> Sessions:
         """List and search conversations."""
         from ledger.sessions.api import Sessions
 
-        return Sessions(self._core, self._scope)
+        return Sessions(self._engine, self._scope)
 
     @property
     def history(self) -> History:
         """List what happened and who did it, undo groups of commands, distrust and trust origins."""
         from ledger.history.api import History
 
-        return History(self._core, self._scope)
+        return History(self._engine, self._scope)
 
     @property
     def memories(self) -> Memories:
         """List and read memories, and change their tags, validity and confidence."""
         from ledger.memories.api import Memories
 
-        return Memories(self._core, self._scope)
+        return Memories(self._engine, self._scope)
 
     @property
     def observations(self) -> Observations:
         """List and read what several sources have in common, add one by hand, and withdraw sources."""
         from ledger.observations.api import Observations
 
-        return Observations(self._core, self._scope)
+        return Observations(self._engine, self._scope)
 
     @property
     def conflicts(self) -> Conflicts:
         """Find memories that cannot all be true, and decide."""
         from ledger.conflicts.api import Conflicts
 
-        return Conflicts(self._core, self._scope)
+        return Conflicts(self._engine, self._scope)
 
     @property
     def merges(self) -> Merges:
         """Find memories that say nearly the same, and make them one."""
         from ledger.merges.api import Merges
 
-        return Merges(self._core, self._scope)
+        return Merges(self._engine, self._scope)
 
     @property
     def graph(self) -> Relations:
         """Return what is one step from a name, and say what memories tell of two names."""
         from ledger.graph.api import Relations
 
-        return Relations(self._core, self._scope)
+        return Relations(self._engine, self._scope)
 
     @property
     def interactions(self) -> Interactions:
         """List and read captured turns, add responses, and import files of them."""
         from ledger.interactions.api import Interactions
 
-        return Interactions(self._core, self._scope)
+        return Interactions(self._engine, self._scope)
 
     @property
     def documents(self) -> Documents:
         """Add files and texts, list and read them and their chunks, remove and restore them."""
         from ledger.documents.api import Documents
 
-        return Documents(self._core, self._scope)
+        return Documents(self._engine, self._scope)
 
     @property
     def projects(self) -> Projects:
         """List, read and add projects, and set their trusted state."""
         from ledger.projects.api import Projects
 
-        return Projects(self._core, self._scope)
+        return Projects(self._engine, self._scope)
 
     @property
     def erasures(self) -> Erasures:
         """List erasures and their certificates, and finish pending ones."""
         from ledger.erasure.api import Erasures
 
-        return Erasures(self._core, self._scope)
+        return Erasures(self._engine, self._scope)
 
     @property
     def holds(self) -> Holds:
         """Keep things from being erased."""
         from ledger.erasure.api import Holds
 
-        return Holds(self._core, self._scope)
+        return Holds(self._engine, self._scope)
 
     @property
     def guards(self) -> Guards:
         """Keep things out of recall, scan what is stored, and list what rules refused."""
         from ledger.guards.api import Guards
 
-        return Guards(self._core, self._scope)
+        return Guards(self._engine, self._scope)
 
     @property
     def policy(self) -> UserPolicy:
         """Read and change the parameters of the user's memory."""
         from ledger.policies.api import UserPolicy
 
-        return UserPolicy(self._core, self._scope)
+        return UserPolicy(self._engine, self._scope)
 
     @property
     def jobs(self) -> Jobs:
         """Run the background work of all users."""
         from ledger.policies.api import Jobs
 
-        return Jobs(self._core, self._scope)
+        return Jobs(self._engine, self._scope)
 
     @property
     def vectors(self) -> Vectors:
         """List, make and delete vectors."""
         from ledger.vectors.api import Vectors
 
-        return Vectors(self._core, self._scope)
+        return Vectors(self._engine, self._scope)
 
     @property
     def proof(self) -> Proofs:
         """Verify the file, seal checkpoints, and prove single events."""
         from ledger.proof.api import Proofs
 
-        return Proofs(self._core, self._scope)
+        return Proofs(self._engine, self._scope)
 
     @property
     def maintenance(self) -> Maintenance:
         """Look after the file: numbers, rebuild, backup, export."""
         from ledger.maintenance.api import Maintenance
 
-        return Maintenance(self._core, self._scope)
+        return Maintenance(self._engine, self._scope)
 
 
 class BoundLedger(Ledger):
@@ -1051,17 +1042,17 @@ class PastLedger(LedgerRead):
     """A ledger as it was known at a moment, with reads only. Holds nothing between two calls and needs no closing."""
 
     if TYPE_CHECKING:
-        _core: PastCore
+        _engine: past.PastEngine
 
     @property
     def as_of(self) -> str:
         """The latest time that was recorded by then, in UTC: what is "now" for this moment."""
-        return self._core.as_of
+        return self._engine.as_of
 
     @property
     def valid_at(self) -> str | None:
         """The time in the world that is asked about, if any."""
-        return self._core.valid
+        return self._engine.valid
 
     def __repr__(self) -> str:
         return f"<PastLedger {os.path.basename(self.path)!r} user={self._scope.user!r} position={self.position}>"

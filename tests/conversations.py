@@ -9,6 +9,7 @@ from old_names import Ledger
 
 from ledger.domain.window import CONDENSED, LEAF
 from ledger.engine.work import Who
+from ledger.sessions import writing
 from ledger.sessions.summary_writes import Sources, Written, joined, of_messages, of_summaries, record
 from ledger.sessions.window import OpenWindow
 from ledger.sessions.writing import invalidate
@@ -16,7 +17,7 @@ from projections.views import summaries
 
 
 def items(session: Any) -> list[Any]:
-    with probe.session(session)._reading() as (connection, state):
+    with probe.session(session).reading() as (connection, state):
         return OpenWindow(connection, state).items() if state is not None else []
 
 
@@ -74,7 +75,7 @@ def written(session: Any, sources: Any, text: Written, replaces: str | None = No
 
     def body(work: Any) -> str:
         nonlocal made
-        state = probe.session(session)._known(work)
+        state = writing.known(probe.session(session), work)
         found = sources(OpenWindow(work.connection(), state))
         assert found is not None
         if replaces is not None:

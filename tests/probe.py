@@ -8,7 +8,7 @@ from typing import Any
 
 def inside(ledger: Any) -> Any:
     """What is behind a ledger, one of the past, or the older tests' one of these."""
-    return getattr(ledger, "public", ledger)._core
+    return getattr(ledger, "public", ledger)._engine
 
 
 def store(ledger: Any) -> Any:
@@ -28,7 +28,7 @@ def writer(ledger: Any) -> Any:
 
 def read(ledger: Any, *needs: str) -> AbstractContextManager[Any]:
     """A snapshot with the projections taken in."""
-    found: AbstractContextManager[Any] = inside(ledger)._read(*needs)
+    found: AbstractContextManager[Any] = inside(ledger).reading(*needs)
     return found
 
 
@@ -62,10 +62,12 @@ def session(session: Any) -> Any:
 
 def rebuild(ledger: Any, progress: Any = None) -> Any:
     """A rebuild as opening a file does one: it records nothing, so that the digest before and after can be compared."""
-    return inside(ledger).rebuild(progress=progress)
+    from ledger.maintenance import rebuilding
+
+    return rebuilding.rebuild(inside(ledger), progress=progress)
 
 
 def begin_with(patch: Any, **least: int) -> None:
     """Ledgers that begin meanwhile need a newer product: ``READER`` or ``WRITER`` of this format."""
     for name, number in least.items():
-        patch.setattr(f"ledger.engine.core.{name}", number)
+        patch.setattr(f"ledger.maintenance.opening.{name}", number)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import probe
 from old_names import Ledger
@@ -10,27 +11,27 @@ from old_names import Ledger
 from ledger.domain.events import ContextReplaced, Event, MessageAppended, SummaryCreated, SummaryInvalidated
 from ledger.domain.ids import subject_id
 from ledger.engine.work import Work
-from ledger.sessions.session import CoreSession
+from ledger.sessions import writing
 from projections.views import sessions, summaries
 
 
-def emit(ledger: Ledger, session: CoreSession, *events: Event) -> None:
+def emit(ledger: Ledger, session: Any, *events: Event) -> None:
     """Events of a session, in one append."""
 
     def body(work: Work) -> str:
-        state = probe.session(session)._known(work)
+        state = writing.known(probe.session(session), work)
         for event in events:
             work.emit(state.id, event, first=state.row)
         return state.id
 
-    probe.writer(ledger).run("compact", probe.session(session)._who, body)
+    probe.writer(ledger).run("compact", probe.session(session).who, body)
 
 
 def summarise(
-    ledger: Ledger, session: CoreSession, text: str, ranges: Sequence[tuple[int, int]] = (), of: Sequence[str] = ()
+    ledger: Ledger, session: Any, text: str, ranges: Sequence[tuple[int, int]] = (), of: Sequence[str] = ()
 ) -> str:
     """The id of a new summary in the window: a leaf over ranges of positions, or condensed of other summaries."""
-    with probe.session(session)._reading() as (connection, state):
+    with probe.session(session).reading() as (connection, state):
         assert state is not None
         known = {each.id: each for each in summaries.of_session(connection, state.row)}
         underlying = [known[id] for id in of]
@@ -57,10 +58,10 @@ def summarise(
     return id
 
 
-def invalidate(ledger: Ledger, session: CoreSession, id: str) -> None:
+def invalidate(ledger: Ledger, session: Any, id: str) -> None:
     emit(ledger, session, SummaryInvalidated((id,), "asked"))
 
 
-def tie(ledger: Ledger, session: CoreSession, interaction: str, field: str, role: str) -> None:
+def tie(ledger: Ledger, session: Any, interaction: str, field: str, role: str) -> None:
     """Appends a message whose text lies with a captured turn."""
     emit(ledger, session, MessageAppended(role, 5, "given", interaction=interaction, field=field))

@@ -212,7 +212,7 @@ def test_a_worker_goes_on_however_often_it_failed(ledger: Ledger, monkeypatch: p
             waited.append(timeout or 0)
             return False
 
-    monkeypatch.setattr(type(probe.inside(ledger)), "_share", lambda self, jobs, run: JobReport(failures=1))
+    monkeypatch.setattr("ledger.jobs.running._share", lambda engine, jobs, run: JobReport(failures=1))
     passes = ledger.work(follow=True, stop=Halt())
     assert sum(1 for _ in itertools.islice(passes, 1_200)) == 1_200
     assert max(waited) == 60

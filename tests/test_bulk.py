@@ -270,13 +270,13 @@ import os, sys
 from ledger import Ledger
 from ledger.erasure import erasing
 from ledger.types import EVERYTHING
-erasing.USER_EVENTS, left, complete = 3, [int(sys.argv[2])], erasing.Erasing._complete
+erasing.USER_EVENTS, left, complete = 3, [int(sys.argv[2])], erasing._complete
 def few(*given):
     if not left[0]:
         os._exit(9)
     left[0] -= 1
     return complete(*given)
-erasing.Erasing._complete = few
+erasing._complete = few
 Ledger.open(sys.argv[1], actor="ann", user="ada").erase(EVERYTHING)
 """
 
@@ -305,14 +305,14 @@ def test_what_a_user_writes_while_all_is_erased_goes_too(
 ) -> None:
     facts(ledger, 8, user="ada")
     writing = iter(["Written in between."])
-    complete = erasing.Erasing._complete
+    complete = erasing._complete
 
     def completed(*given: Any) -> Any:
         for text in writing:
             ledger.remember(text, user="ada")
         return complete(*given)
 
-    monkeypatch.setattr(erasing.Erasing, "_complete", completed)
+    monkeypatch.setattr(erasing, "_complete", completed)
     report = ledger.erase(user="ada")
     assert [len(each.erased) for each in (*report.earlier, report)] == [3, 3, 3]
     assert ledger.memories(user="ada") == []

@@ -12,9 +12,9 @@ import pytest
 from old_names import Ledger
 from test_cli import EVIL, RAW, TOP, answer, run
 
+from ledger import Session
 from ledger.cli import session_showing
 from ledger.domain.compaction import SKIPS
-from ledger.sessions.session import CoreSession as Session
 
 OTHERWISE = {
     "messages": "show", "message": "show", "summaries": "show", "info": "show", "window": "dag", "add_alias": "alias",

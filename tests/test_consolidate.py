@@ -17,6 +17,7 @@ from old_names import Ledger
 from ledger import ConflictError, LedgerError, NotFoundError, RejectedError
 from ledger.domain.events import ConsolidationCompleted, ConsolidationFailed
 from ledger.engine.snapshot import event_data
+from ledger.observations import consolidating
 
 COFFEE = (
     "The user prefers dark roast coffee.",
@@ -633,9 +634,9 @@ def test_a_scope_where_nothing_new_is_said_is_looked_at_once(ledger: Ledger) -> 
         lambda: ledger.withdraw_source(kept.id),  # what a person worded is left alone
     ):
         change()
-        assert probe.inside(ledger)._pending_scopes()
+        assert consolidating.pending_scopes(probe.inside(ledger))
         ledger.run_policies()
-        assert probe.inside(ledger)._pending_scopes() == []
+        assert consolidating.pending_scopes(probe.inside(ledger)) == []
         position = ledger.position
         ledger.run_policies()
         assert ledger.position == position

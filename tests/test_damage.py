@@ -23,7 +23,6 @@ from typer.testing import CliRunner
 from ledger import LedgerError, StorageError
 from ledger.cli.app import app
 from ledger.domain.errors import DamagedError
-from ledger.sessions.session import PastSession
 from projections.core.projector import projections
 from projections.core.rows import Table
 
@@ -182,7 +181,6 @@ READS = {
 
 def test_every_read_is_looked_at_here():
     assert {name for name in dir(Past) if not name.startswith("_")} - OF_A_LEDGER.keys() == {"path"}
-    assert {name for name in dir(PastSession) if not name.startswith("_")} - OF_A_SESSION.keys() == set()
 
 
 @functools.cache

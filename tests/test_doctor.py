@@ -361,8 +361,8 @@ def test_others_who_have_the_file_open_go_on(path, monkeypatch):
     assert process.stdout.readline() == "open\n"
     with Ledger.open(path) as one, Ledger.open(path) as two:
         poured = []
-        pour = rebuilding.Rebuilding._pour
-        monkeypatch.setattr(rebuilding.Rebuilding, "_pour", lambda *each: poured.append(pour(*each)) or poured[-1])
+        pour = rebuilding._pour
+        monkeypatch.setattr(rebuilding, "_pour", lambda *each: poured.append(pour(*each)) or poured[-1])
         probe.rebuild(one)
         assert len(one.memories(status="all", limit=10_000)) >= 1_500
         assert poured
@@ -394,7 +394,7 @@ def leaf_of_table(path, name):
 def test_a_commit_that_comes_between_the_copy_and_its_pouring_is_not_lost(path, monkeypatch):
     filled(path, 500)
     overwrite(path, leaf_of_table(path, "memories"))
-    pour, late = rebuilding.Rebuilding._pour, []
+    pour, late = rebuilding._pour, []
     with Ledger.open(path) as ledger, Ledger.open(path) as other:
 
         def after_one_more(self, part, copied):
@@ -404,7 +404,7 @@ def test_a_commit_that_comes_between_the_copy_and_its_pouring_is_not_lost(path, 
                 late.append(copied)
             return pour(self, part, copied)
 
-        monkeypatch.setattr(rebuilding.Rebuilding, "_pour", after_one_more)
+        monkeypatch.setattr(rebuilding, "_pour", after_one_more)
         probe.rebuild(ledger)
         assert len(late) == 2 and late[1] == late[0] + 1
         assert types(ledger)[-2:] == ["ProjectRegistered"] * 2
@@ -492,7 +492,7 @@ def test_a_log_that_lost_its_end_is_not_folded_again_over_what_was_known(path):
     assert not Ledger.examine(path).ok
     overwrite(path, leaf_of_table(path, "memories"))
     with Ledger.open(path, readonly=True) as ledger, pytest.raises(StorageError):
-        probe.inside(ledger)._check_log()
+        rebuilding.check_whole_log(probe.inside(ledger))
 
 
 # --- what is under way -----------------------------------------------------------------------------------------------

@@ -644,11 +644,11 @@ def test_a_certificate_erases_the_same_in_an_older_backup(tmp_path: Path) -> Non
     os.rename(backup, recovered)
     with Ledger.open(recovered) as ledger:
         assert any("Harbour" in state for state in states(ledger))
-        assert probe.inside(ledger)._apply_certificates(certificates) == 1
+        assert erasing.apply_certificates(probe.inside(ledger), certificates) == 1
         assert [each.state for each in ledger.erasures()] == ["completed"]
         assert [each.status for each in ledger.memories(status="all")] == ["active", "erased"]
         position = ledger.position
-        assert probe.inside(ledger)._apply_certificates(certificates) == 0 and ledger.position == position
+        assert erasing.apply_certificates(probe.inside(ledger), certificates) == 0 and ledger.position == position
         agrees(ledger)
     assert remains(tmp_path / "aside") == []
 
@@ -662,7 +662,7 @@ def test_certificates_of_one_row_erased_twice_apply_in_their_order(tmp_path: Pat
 
     backup, certificates = older_and_live(tmp_path, erase)
     with Ledger.open(backup) as ledger:
-        assert probe.inside(ledger)._apply_certificates(reversed(certificates)) == 2
+        assert erasing.apply_certificates(probe.inside(ledger), reversed(certificates)) == 2
         agrees(ledger)
 
 
@@ -679,7 +679,7 @@ def test_a_certificate_that_is_not_ours_or_was_changed_erases_nothing(tmp_path: 
         position = ledger.position
         for each in bad:
             with pytest.raises(RejectedError):
-                probe.inside(ledger)._apply_certificates([certificates[0], each])
+                erasing.apply_certificates(probe.inside(ledger), [certificates[0], each])
         assert ledger.position == position
 
 

@@ -7,12 +7,9 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
 
-import probe
 import pytest
-from old_names import Ledger
 
 ROOT = Path(__file__).resolve().parent.parent
 PRODUCT = sorted([*ROOT.glob("ledger/**/*.py"), *ROOT.glob("projections/**/*.py")])
@@ -29,13 +26,13 @@ LAYERS = (  # each may import from its own and from those before it
     ("ledger.interactions",),
     ("ledger.observations",),
     ("ledger.sessions",),
+    ("ledger.extraction",),
     ("ledger.history", "ledger.erasure", "ledger.proof"),
     ("ledger.jobs", "ledger.maintenance"),
-    ("ledger.engine.reads", "ledger.engine.core"),  # until the features stand by themselves
     ("ledger.api", "ledger"),
     ("ledger.cli", "ledger.doors", "ledger.demo", "ledger.__main__"),
 )
-INSIDE = {"_core", "_scope", "_inner", "_read"}  # of a ledger, its namespaces and sessions
+INSIDE = {"_engine", "_scope", "_inner"}  # of a ledger, its namespaces and sessions
 UPWARDS = {  # what still reaches up, to be mended as the features stop being parts of one class
     "ledger.answers": {"ledger.documents.answers", "ledger.observations.answers"},
     "ledger.engine.citations": {"ledger.policies.turns"},
@@ -61,7 +58,6 @@ UPWARDS = {  # what still reaches up, to be mended as the features stop being pa
     "ledger.recall.recalling": {"ledger.memories.queries", "ledger.projects.queries"},
     "ledger.recall.reopening": {"ledger.memories.queries"},
 }
-BASE = "ledger.engine.reads"  # the base that features still share
 IMPURE = {"os", "io", "time", "random", "secrets", "uuid", "sqlite3", "socket", "subprocess", "pathlib", "threading"}
 
 
@@ -94,7 +90,7 @@ def layer(name: str) -> int:
 def test_imports_point_one_way(path: Path) -> None:
     own = layer(module_name(path))
     known = {module_name(each) for each in PRODUCT}
-    allowed = {*UPWARDS.get(module_name(path), ()), BASE}
+    allowed = UPWARDS.get(module_name(path), set())
     above = {name for name in imports(path) if name in known and name.count(".") > 1 and layer(name) > own}
     wrong = sorted(above - allowed)
     assert not wrong, f"{module_name(path)} reaches up to {wrong}"
@@ -198,24 +194,9 @@ def test_tests_reach_behind_the_public_surface_in_one_place() -> None:
             names = [each.name for each in node.names] if isinstance(node, ast.Import) else []
             if isinstance(node, ast.ImportFrom) and node.module:
                 names += [node.module, *(f"{node.module}.{each.name}" for each in node.names)]
-            if "ledger.engine.core" in names:
-                found.append(f"{path.name} imports ledger.core")
+            if "ledger.engine.engine" in names:
+                found.append(f"{path.name} imports the engine")
             private = isinstance(node, ast.Attribute) and node.attr in INSIDE and path.name != "probe.py"
             if private and not (isinstance(node.value, ast.Name) and node.value.id == "self"):
                 found.append(f"{path.name}:{node.lineno} takes .{node.attr}")
     assert not found
-
-
-def test_no_two_parts_of_the_door_use_one_name(ledger: Ledger) -> None:
-    """The door is made of parts; a name in two of them that do not build on each other would quietly hide one."""
-    homes: dict[str, list[type]] = {}
-    for part in type(probe.inside(ledger)).__mro__[:-1]:
-        for name in vars(part):
-            if not name.startswith("__"):
-                homes.setdefault(name, []).append(part)
-    hidden = {
-        name: [part.__name__ for part in parts]
-        for name, parts in homes.items()
-        if any(not issubclass(first, later) for first, later in pairwise(parts))
-    }
-    assert not hidden

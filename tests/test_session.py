@@ -792,7 +792,7 @@ def test_many_truncations_are_one_gap(ledger: Ledger) -> None:
         ledger.remember(f"Something between, number {number}.")
         session.append("assistant", f"answer {number}")
         session.truncate(2)
-    with probe.session(session)._reading() as (connection, state):
+    with probe.session(session).reading() as (connection, state):
         gaps = besides([(each.first, each.last) for each in sessions.hidden(connection, state.row)])
     assert len(gaps) <= 2 and len(session.messages(hidden=True)) == 60
 

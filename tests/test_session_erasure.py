@@ -13,7 +13,8 @@ from test_erase import RARE, agrees, remains, states
 from turns import Scripted, adds
 
 from ledger import NotFoundError, RejectedError
-from ledger.erasure.erasing import Erasing
+from ledger.erasure import erasing
+from ledger.recall import reopening
 from ledger.sessions import asker
 
 CALL = {
@@ -237,7 +238,7 @@ def test_a_held_session_keeps_its_messages(ledger: Ledger) -> None:
 def test_a_summary_written_while_the_plan_was_made_is_found(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     session = ledger.session("talk")
     said = [session.append("user", text) for text in ("Hello there.", RARE, "Good bye then.")]
-    plan, made = Erasing._plan, []
+    plan, made = erasing._plan, []
 
     def slow(self, *given):
         found = plan(self, *given)
@@ -245,7 +246,7 @@ def test_a_summary_written_while_the_plan_was_made_is_found(ledger: Ledger, monk
             made.append(summed(session, 0, 1, "One of them lives somewhere."))
         return found
 
-    monkeypatch.setattr(Erasing, "_plan", slow)
+    monkeypatch.setattr(erasing, "_plan", slow)
     with pytest.raises(RejectedError, match=r"derived \(1 event\)"):
         ledger.erase(said[1].position)
 
@@ -409,9 +410,8 @@ def test_with_a_session_goes_what_was_asked_for_its_windows(
 ) -> None:
     with Ledger.open(tmp_path / "memory.db") as ledger:
         if earlier:  # a version that did not record of which session it was asked
-            core = type(probe.inside(ledger))
-            recorded = core._recorded
-            monkeypatch.setattr(core, "_recorded", lambda self, *given: recorded(self, *given[:4]))
+            recorded = reopening.recorded
+            monkeypatch.setattr(reopening, "recorded", lambda engine, *given: recorded(engine, *given[:4]))
         session = ledger.session("therapy")
         session.append("user", "I am anxious about flying on Friday.")
         session.assemble(2_000, query="who lives in Harbour Row, Zanzibarquux?", record=True)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from old_names import Ledger
 from summarising import summarise
 
 from ledger.domain.errors import RejectedError
 from ledger.sessions.search_answers import Expansion
-from ledger.sessions.session import CoreSession
 
 
-def filled(ledger: Ledger, count: int, tokens: int = 10) -> tuple[CoreSession, list[int]]:
+def filled(ledger: Ledger, count: int, tokens: int = 10) -> tuple[Any, list[int]]:
     session = ledger.session("monday")
     return session, [session.append("user", f"said {n}", token_count=tokens).position for n in range(count)]
 
@@ -20,7 +21,7 @@ def given(found: Expansion) -> list[int]:
     return [message.position for message in found.messages]
 
 
-def graph(ledger: Ledger) -> tuple[CoreSession, list[int], list[str], str]:
+def graph(ledger: Ledger) -> tuple[Any, list[int], list[str], str]:
     """Eight messages under four leaves under one condensed summary."""
     session, at = filled(ledger, 8)
     leaves = [summarise(ledger, session, f"leaf {n}", [(at[2 * n], at[2 * n + 1])]) for n in range(4)]

@@ -6,6 +6,7 @@ import os
 import tempfile
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import probe
 from conftest import Clock, folded_from_zero
@@ -16,7 +17,6 @@ from old_names import Ledger
 from test_session import RAIN, WEATHER
 
 from ledger import LedgerError
-from ledger.sessions.session import SessionQuestions
 from ledger.sessions.transcripts import as_chat
 
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
@@ -34,7 +34,7 @@ class Told:
         return [position for position in self.messages if position not in self.hidden]
 
 
-def picture(session: SessionQuestions) -> tuple:
+def picture(session: Any) -> tuple:
     """All that a session tells of itself, to be compared with what it tells later of now."""
     found = session.assemble(10**9, tail=10**6)
     items = [(item.kind, item.place, item.tokens, item.id, item.ranges) for item in found.items]

@@ -368,7 +368,7 @@ def test_one_that_was_interrupted_is_gone_on_with(ledger: Ledger, monkeypatch: p
     monkeypatch.setattr(reconciling, "TOGETHER", 10)
     session = ledger.session("chat")
     session.reconcile([user("differs"), *lines(3)])
-    real, calls = type(probe.session(session))._apply, [0]
+    real, calls = reconciling._apply, [0]
 
     def interrupted(self, *given):
         calls[0] += 1
@@ -377,7 +377,7 @@ def test_one_that_was_interrupted_is_gone_on_with(ledger: Ledger, monkeypatch: p
         return real(self, *given)
 
     with monkeypatch.context() as patched:
-        patched.setattr(type(probe.session(session)), "_apply", interrupted)
+        patched.setattr(reconciling, "_apply", interrupted)
         with pytest.raises(KeyboardInterrupt):
             session.reconcile(lines(35))
     assert said(session) == [each["content"] for each in lines(10 * stop)]
@@ -392,7 +392,7 @@ def test_one_that_was_interrupted_goes_on_under_its_key_and_a_whole_one_does_not
 ) -> None:
     monkeypatch.setattr(reconciling, "TOGETHER", 10)
     session = ledger.session("chat")
-    real, calls = type(probe.session(session))._apply, [0]
+    real, calls = reconciling._apply, [0]
 
     def interrupted(self, *given):
         calls[0] += 1
@@ -401,7 +401,7 @@ def test_one_that_was_interrupted_goes_on_under_its_key_and_a_whole_one_does_not
         return real(self, *given)
 
     with monkeypatch.context() as patched:
-        patched.setattr(type(probe.session(session)), "_apply", interrupted)
+        patched.setattr(reconciling, "_apply", interrupted)
         with pytest.raises(KeyboardInterrupt):
             session.reconcile(lines(35), key="k")
     found = session.reconcile(lines(35), key="k")
@@ -433,7 +433,7 @@ def test_many_repairs_go_in_several_appends_too(ledger: Ledger, monkeypatch: pyt
 
 def meddled(session, monkeypatch: pytest.MonkeyPatch, times: int, act) -> None:
     """Somebody acts after the session was looked at, and before the lock is taken."""
-    real, left = type(probe.session(session))._plan, [times]
+    real, left = reconciling._plan, [times]
 
     def plan(self, *given):
         found = real(self, *given)
@@ -442,7 +442,7 @@ def meddled(session, monkeypatch: pytest.MonkeyPatch, times: int, act) -> None:
             act()
         return found
 
-    monkeypatch.setattr(type(probe.session(session)), "_plan", plan)
+    monkeypatch.setattr(reconciling, "_plan", plan)
 
 
 @pytest.mark.parametrize("key", [None, "k"])

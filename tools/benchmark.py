@@ -631,13 +631,14 @@ def measure_vectors(options: Options) -> list[Figure]:
             for number in range(count):
                 ledger.remember(f"{number} {texts.words(10)}")
         made = lasting(lambda: ledger.vectors.update(batch_size=1_000))
-        core = inside.core(ledger)
-        search = core.vectors
+        engine = inside.engine(ledger)
+        search = engine.vectors
+        assert search is not None
         matrix = drawn([""] * count)
         query = numpy.frombuffer(search.ask("", "").vector, dtype="<f4")
         for _ in range(max(60, options.samples // 4)):
             asked = search.ask("", "")
-            with core._read() as connection:
+            with engine.reading() as connection:
                 ours.append(lasting(lambda: search.hits(connection, asked, "", limit=50)))  # noqa: B023 (called at once)
             limit.append(lasting(lambda: matrix @ query))
     remove(path)

@@ -10,20 +10,20 @@ if TYPE_CHECKING:
     from ledger.store.event_store import EventStore
 
 
-def core(ledger: Ledger) -> Any:
+def engine(ledger: Ledger) -> Any:
     """What is behind a ledger."""
-    return ledger._core
+    return ledger._engine
 
 
 def store(ledger: Ledger) -> EventStore:
     """The log and its tables."""
-    found: EventStore = core(ledger).store
+    found: EventStore = engine(ledger).store
     return found
 
 
 def secret(ledger: Ledger) -> bytes:
     """The key of its keyed digests."""
-    return bytes(core(ledger).writer.secret)
+    return bytes(engine(ledger).writer.secret)
 
 
 def session(opened: Session) -> Any:
@@ -33,4 +33,6 @@ def session(opened: Session) -> Any:
 
 def rebuild(ledger: Ledger, progress: Any = None) -> Any:
     """A rebuild as opening a file does one: it records nothing, so that the digest before and after can be compared."""
-    return core(ledger).rebuild(progress=progress)
+    from ledger.maintenance import rebuilding
+
+    return rebuilding.rebuild(engine(ledger), progress=progress)

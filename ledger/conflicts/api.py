@@ -13,7 +13,7 @@ from ledger.merges.answers import Conflict, ConflictReport
 from ledger.types import ConflictStatus, Page, WriteOptions
 
 if TYPE_CHECKING:
-    from ledger.engine.core import Core
+    pass
 
 
 class ConflictsRead(Area):
@@ -36,7 +36,7 @@ class ConflictsRead(Area):
 
         def fetch(count: int, start: str | None) -> list[Conflict]:
             return merge_queries.list_conflicts(
-                self._core, self._scope.user, wanted or "all", project=project, limit=count, after=start
+                self._engine, self._scope.user, wanted or "all", project=project, limit=count, after=start
             )
 
         filters = {"user": self._scope.user, "statuses": wanted, "project": project}
@@ -49,14 +49,11 @@ class ConflictsRead(Area):
             NotFoundError: This user has no such conflict.
             AmbiguousIdError: Several ids begin so.
         """
-        return found("conflict", id, merge_queries.get_conflict(self._core, self._scope.user, id))
+        return found("conflict", id, merge_queries.get_conflict(self._engine, self._scope.user, id))
 
 
 class Conflicts(ConflictsRead):
     """The conflicts of a user."""
-
-    if TYPE_CHECKING:
-        _core: Core
 
     def find(self, *, project: str | None = None, **options: Unpack[WriteOptions]) -> ConflictReport:
         """Look for new conflicts among active memories and record them; looking again records nothing twice.
@@ -65,7 +62,7 @@ class Conflicts(ConflictsRead):
             NotFoundError: This user has no such project.
             RejectedError: An ``idempotency_key`` was given; the search needs none.
         """
-        return merge_commands.find_conflicts(self._core, project=project, **self._scope.by_search(options))
+        return merge_commands.find_conflicts(self._engine, self._scope.searcher(options), project=project)
 
     def resolve(self, id: str, *, keep: str, reason: str = "", **options: Unpack[WriteOptions]) -> Conflict:
         """Keep one memory of a conflict; it supersedes those that cannot be true next to it.
@@ -73,8 +70,8 @@ class Conflicts(ConflictsRead):
         Args:
             keep: The id of the memory.
         """
-        return merge_commands.resolve(self._core, self._scope.asker(options), id, keep, reason=reason)
+        return merge_commands.resolve(self._engine, self._scope.asker(options), id, keep, reason=reason)
 
     def accept(self, id: str, *, reason: str = "", **options: Unpack[WriteOptions]) -> Conflict:
         """Decide that all memories of a conflict can be true; it is not raised again while they say what they say."""
-        return merge_commands.resolve(self._core, self._scope.asker(options), id, both=True, reason=reason)
+        return merge_commands.resolve(self._engine, self._scope.asker(options), id, both=True, reason=reason)

@@ -13,7 +13,7 @@ from ledger.engine.scope import Area
 from ledger.types import DocumentStatus, DocumentType, Page, WriteOptions
 
 if TYPE_CHECKING:
-    from ledger.engine.core import Core
+    pass
 
 
 class DocumentsRead(Area):
@@ -41,7 +41,7 @@ class DocumentsRead(Area):
         tags = plural("tags", tags)
 
         def fetch(count: int, start: str | None) -> list[Document]:
-            with self._core.snapshot(*queries.NEEDS) as snapshot:
+            with self._engine.snapshot(*queries.NEEDS) as snapshot:
                 return queries.listing(
                     snapshot,
                     self._scope.user,
@@ -65,7 +65,7 @@ class DocumentsRead(Area):
             NotFoundError: This user has no such document.
             AmbiguousIdError: Several ids begin so.
         """
-        with self._core.snapshot(*queries.NEEDS) as snapshot:
+        with self._engine.snapshot(*queries.NEEDS) as snapshot:
             return found("document", id, queries.get(snapshot, self._scope.user, id, text=text))
 
     def get_chunk(self, id: str) -> Chunk:
@@ -75,15 +75,12 @@ class DocumentsRead(Area):
             NotFoundError: This user has no such chunk.
             AmbiguousIdError: Several ids begin so.
         """
-        with self._core.snapshot(*queries.CHUNK_NEEDS) as snapshot:
+        with self._engine.snapshot(*queries.CHUNK_NEEDS) as snapshot:
             return found("chunk", id, queries.get_chunk(snapshot, self._scope.user, id))
 
 
 class Documents(DocumentsRead):
     """The documents of a user."""
-
-    if TYPE_CHECKING:
-        _core: Core
 
     def add(
         self,
@@ -114,7 +111,7 @@ class Documents(DocumentsRead):
             NotFoundError: There is no such file.
         """
         return commands.add(
-            self._core,
+            self._engine,
             self._scope.asker(options),
             source,
             title=title,
@@ -126,8 +123,8 @@ class Documents(DocumentsRead):
 
     def remove(self, id: str, *, reason: str = "", **options: Unpack[WriteOptions]) -> Document:
         """Take a document and its chunks out of use; what was remembered from it stays."""
-        return commands.remove(self._core, self._scope.asker(options), id, reason)
+        return commands.remove(self._engine, self._scope.asker(options), id, reason)
 
     def restore(self, id: str, *, reason: str = "", **options: Unpack[WriteOptions]) -> Document:
         """Bring a removed document back."""
-        return commands.restore(self._core, self._scope.asker(options), id, reason)
+        return commands.restore(self._engine, self._scope.asker(options), id, reason)

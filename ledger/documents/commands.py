@@ -17,8 +17,8 @@ from ledger.domain.document import Document
 from ledger.domain.errors import NotFoundError, RejectedError, SuspendedError
 from ledger.domain.events import ChunkAdded, DocumentAdded, DocumentReplaced
 from ledger.domain.text import check_text
+from ledger.engine.engine import Engine
 from ledger.engine.log_reading import read_event
-from ledger.engine.reads import Reads
 from ledger.engine.work import Outcome, Who, Work
 from ledger.guards.guarding import Taken
 from ledger.memories.given import check_reason, tag_list
@@ -36,7 +36,7 @@ class _Text(Struct, frozen=True):
 
 
 def add(
-    engine: Reads,
+    engine: Engine,
     asker: Who,
     source: str | os.PathLike[str],
     *,
@@ -82,7 +82,7 @@ def add(
     return _answered(engine, outcome)
 
 
-def _without_secrets(engine: Reads, text: str, user: str) -> tuple[str, dict[str, tuple[Taken, ...]]]:
+def _without_secrets(engine: Engine, text: str, user: str) -> tuple[str, dict[str, tuple[Taken, ...]]]:
     """The text as it is taken in, whole: cut first, a secret could lie in two chunks. Equal texts stay equal."""
     with engine.snapshot("in_effect") as snapshot:
         policy = control.policy(snapshot.connection, user).secrets
@@ -90,7 +90,7 @@ def _without_secrets(engine: Reads, text: str, user: str) -> tuple[str, dict[str
     return (engine.writer.guard.without_secrets(text, taken) if policy == "redact" else text), taken
 
 
-def _cut(engine: Reads, text: str, path: str, doc_type: str | None, user: str) -> _Text:
+def _cut(engine: Engine, text: str, path: str, doc_type: str | None, user: str) -> _Text:
     """The text in pieces, outside the lock; not those of one that is known as it is."""
     digest = engine.writer.mac("document", user, text).hex()
     with engine.snapshot("documents") as snapshot:
@@ -102,19 +102,19 @@ def _cut(engine: Reads, text: str, path: str, doc_type: str | None, user: str) -
     return _Text(text, path, digest, kind, None if is_known else tuple(chunking.chunks(text, kind)))
 
 
-def remove(engine: Reads, asker: Who, id: str, reason: str = "") -> answers.Document:
+def remove(engine: Engine, asker: Who, id: str, reason: str = "") -> answers.Document:
     """Takes a document out of use, with its chunks; what was remembered from it stays. ``restore_document`` brings it
     back, and so does taking it in again."""
     return _on_document(engine, asker, "documents.remove", id, domain.Remove(check_reason("reason", reason)))
 
 
-def restore(engine: Reads, asker: Who, id: str, reason: str = "") -> answers.Document:
+def restore(engine: Engine, asker: Who, id: str, reason: str = "") -> answers.Document:
     """Brings a removed document back."""
     return _on_document(engine, asker, "documents.restore", id, domain.Restore(check_reason("reason", reason)))
 
 
 def _on_document(
-    engine: Reads, asker: Who, verb: str, id: str, command: domain.Remove | domain.Restore
+    engine: Engine, asker: Who, verb: str, id: str, command: domain.Remove | domain.Restore
 ) -> answers.Document:
     def body(work: Work) -> str:
         state: Document = work.load(id, "d")
@@ -126,7 +126,7 @@ def _on_document(
     return _answered(engine, engine.writer.run(verb, asker, body, (id, command)))
 
 
-def _answered(engine: Reads, outcome: Outcome) -> answers.Document:
+def _answered(engine: Engine, outcome: Outcome) -> answers.Document:
     if outcome.state is None:
         raise SuspendedError(
             f"recorded at position {outcome.position}, but the projection 'documents' was suspended by it, "

@@ -16,8 +16,7 @@ from ledger.engine.work import Who
 from ledger.types import Since, WriteOptions
 
 if TYPE_CHECKING:
-    from ledger.engine.core import Core
-    from ledger.history.moments import Moment as PastCore
+    from ledger.engine.engine import Engine
 
 _OPTIONS = tuple(sorted(WriteOptions.__optional_keys__))
 _OF_THE_CORE = {"idempotency_key": "key"}
@@ -60,11 +59,11 @@ class Scope(Struct, frozen=True):
         default = Who(user=self.user, actor=self.actor, client=self.client, channel=self.channel, agent=self.agent)
         return who(default, cast("By", self.by(options))) if options else default
 
-    def by_search(self, options: WriteOptions) -> dict[str, Any]:
+    def searcher(self, options: WriteOptions) -> Who:
         """The same for a search, which is in several appends and records nothing twice: a key would mean nothing."""
         if options.get("idempotency_key") is not None:
             raise RejectedError("a search takes no idempotency_key: looking again records nothing twice")
-        return {name: value for name, value in self.by(options).items() if name != "key"}
+        return self.asker(options)
 
 
 def callback(progress: Callable[[int, int], None] | None) -> Callable[[int, int], None] | None:
@@ -77,20 +76,20 @@ def callback(progress: Callable[[int, int], None] | None) -> Callable[[int, int]
 class Area:
     """One namespace, or a ledger: what it works on, and for whom. It holds no ledger, so nothing refers back to one."""
 
-    __slots__ = ("_core", "_scope")
+    __slots__ = ("_engine", "_scope")
 
-    _core: Core | PastCore
+    _engine: Engine
 
-    def __init__(self, core: Core | PastCore, scope: Scope) -> None:
-        self._core, self._scope = core, scope
+    def __init__(self, engine: Engine, scope: Scope) -> None:
+        self._engine, self._scope = engine, scope
 
     def _bounds(self, since: Since | None, until: Since | None) -> dict[str, str]:
         """The bounds that are given, as stored times; a duration counts back from now, or from the moment asked about."""
         given = {name: value for name, value in (("since", since), ("until", until)) if value is not None}
-        return {name: times.since(name, value, self._core.writer.now()) for name, value in given.items()}
+        return {name: times.since(name, value, self._engine.writer.now()) for name, value in given.items()}
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} of {self._core.path!r} user={self._scope.user!r}>"
+        return f"<{type(self).__name__} of {self._engine.path!r} user={self._scope.user!r}>"
 
     def __reduce__(self) -> Any:
         raise TypeError(f"{type(self).__name__} cannot be pickled: open the ledger there by its path")

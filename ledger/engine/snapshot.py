@@ -12,12 +12,16 @@ from ledger.domain.memory import Memory
 from ledger.domain.text import check_text
 from ledger.engine.log_reading import find_row, read_event, read_stream
 from projections.core.projector import FAMILIES
+from projections.core.rows import Values
+from projections.search import memory_hits, observation_hits, passages
 from projections.views import memories, projects
 from projections.views.duplicates import content_fingerprint
 
 NOWHERE = "nowhere"  # a name that stands for nothing
 LIST_LIMIT, LIST_CAP = 50, 500
 MEMORY_CAP = 1_000_000
+ENOUGH = 100  # hits, where others of the best are not of this user, project or time
+THEN = "texts, statuses and confidences are those of position {}; how rare a word is, the scores take from today's text index"
 PAGE_CAP = 1_001  # the longest page, and one more, which shows whether there is another page
 
 
@@ -27,14 +31,46 @@ class Snapshot:
     ``now`` gives the present, or of a moment of the past the latest time recorded by then.
     """
 
-    __slots__ = ("connection", "now", "secret", "valid")
+    __slots__ = ("connection", "now", "schema", "secret", "valid")
 
-    def __init__(self, connection: Any, secret: bytes, valid: str | None, now: Callable[[], str]) -> None:
+    def __init__(
+        self, connection: Any, secret: bytes, valid: str | None, now: Callable[[], str], schema: str = "main"
+    ) -> None:
         self.connection, self.secret, self.valid, self.now = connection, secret, valid, now
+        self.schema = (
+            schema  # where the text indexes lie: in the file ("main"), or where this process folded its own ("temp")
+        )
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What whoever searches should know."""
+        return ()
+
+    @property
+    def forgets(self) -> bool:
+        """Whether there may be texts that neither an index nor what waits for it has."""
+        return False
 
     def active_twins(self, states: Sequence[Memory]) -> dict[str, str]:
         """Of each memory that an active one says already: that one's id."""
         raise NotImplementedError
+
+    def memory_hits(self, expression: str, wanted: memory_hits.Wanted, limit: int) -> list[tuple[Memory, float]]:
+        least = min(limit, ENOUGH)
+        return memory_hits.matching(self.connection, expression, wanted, limit=limit, schema=self.schema, enough=least)
+
+    def passage_hits(
+        self, expression: str, wanted: passages.Wanted, limit: int
+    ) -> list[tuple[passages.Passage, float]]:
+        least = min(limit, ENOUGH)
+        return passages.matching(self.connection, expression, wanted, limit=limit, schema=self.schema, enough=least)
+
+    def observation_hits(self, expression: str, wanted: observation_hits.Wanted, limit: int) -> observation_hits.Hits:
+        return observation_hits.matching(self.connection, expression, wanted, limit=limit, schema=self.schema)
+
+    def passages_gone(self, condition: str, values: Sequence[Any]) -> list[Values]:
+        """The passages wanted that neither the index nor what waits for it has any more."""
+        return []
 
 
 class LiveSnapshot(Snapshot):
@@ -55,10 +91,14 @@ class LiveSnapshot(Snapshot):
         return found
 
 
-class AsOfSnapshot(Snapshot):
-    """Of a moment of the past."""
+class FoldedSnapshot(Snapshot):
+    """Of a moment of the past, from tables that this process folded of the log up to there."""
 
     __slots__ = ()
+
+    @property
+    def forgets(self) -> bool:
+        return True  # what was said then may have gone from the index
 
     def active_twins(self, states: Sequence[Memory]) -> dict[str, str]:
         """The index of duplicates knows today's only, so all active memories are looked through once."""
@@ -68,6 +108,36 @@ class AsOfSnapshot(Snapshot):
             texts |= {(owner, *memories.saying_of(each)): each.id for each in active}  # the oldest stays
         found = {state.id: texts.get((state.user, *memories.saying_of(state))) for state in states}
         return {id: twin for id, twin in found.items() if twin is not None}
+
+
+class AsOfSnapshot(FoldedSnapshot):
+    """Of a moment of the past, from the tables of today seen as they were at ``position``."""
+
+    __slots__ = ("position",)
+
+    def __init__(
+        self, connection: Any, secret: bytes, valid: str | None, now: Callable[[], str], position: int
+    ) -> None:
+        super().__init__(connection, secret, valid, now)
+        self.position = position
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        return (THEN.format(self.position),)
+
+    def memory_hits(self, expression: str, wanted: memory_hits.Wanted, limit: int) -> list[tuple[Memory, float]]:
+        return memory_hits.matching_then(self.connection, expression, wanted, self.position, limit=limit)
+
+    def passage_hits(
+        self, expression: str, wanted: passages.Wanted, limit: int
+    ) -> list[tuple[passages.Passage, float]]:
+        return passages.matching_then(self.connection, expression, wanted, self.position, limit=limit)
+
+    def observation_hits(self, expression: str, wanted: observation_hits.Wanted, limit: int) -> observation_hits.Hits:
+        return observation_hits.matching_then(self.connection, expression, wanted, self.position, limit=limit)
+
+    def passages_gone(self, condition: str, values: Sequence[Any]) -> list[Values]:
+        return passages.gone(self.connection, self.position, condition, values)
 
 
 # --- from rows to states and texts ------------------------------------------------------------------------------------

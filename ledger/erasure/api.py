@@ -14,46 +14,40 @@ from ledger.erasure import erasing, holding
 from ledger.types import EVERYTHING, DocumentPath, Event, Page, Project, SessionName, Subject, WriteOptions
 
 if TYPE_CHECKING:
-    from ledger.engine.core import Core
+    pass
 
 
 class Erasures(Area):
     """The erasures of this file, of every user; no report and no certificate holds a text that was erased."""
 
-    if TYPE_CHECKING:
-        _core: Core
-
     def list(self, *, limit: int = LIMIT, after: str | None = None) -> Page[answers.ErasureReport]:
         """List every erasure, newest first, each with its certificate."""
 
         def fetch(count: int, start: int | None) -> Sequence[answers.ErasureReport]:
-            return erasing.reports(self._core, before=start, limit=count)
+            return erasing.reports(self._engine, before=start, limit=count)
 
         return page("erasures", {}, limit, after, fetch, lambda each: each.position)
 
     def finish(self) -> tuple[answers.ErasureReport, ...]:
         """Purge and search the files again for pending erasures, and return how each of them stands."""
-        return tuple(erasing.finish_erasures(self._core))
+        return tuple(erasing.finish_erasures(self._engine))
 
     def certificates(self) -> tuple[str, ...]:
         """Return the certificates of all erasures, oldest first.
 
         Keep them apart from the backups: with them ``Ledger.recover`` erases the same texts in what an older backup holds.
         """
-        return tuple(erasing.all_certificates(self._core))
+        return tuple(erasing.all_certificates(self._engine))
 
 
 class Holds(Area):
     """Legal holds of a user: what is on hold cannot be erased."""
 
-    if TYPE_CHECKING:
-        _core: Core
-
     def list(self, *, limit: int = LIMIT, after: str | None = None) -> Page[answers.Hold]:
         """List the holds on this user's things, newest first."""
 
         def fetch(count: int, start: int | None) -> Sequence[answers.Hold]:
-            return holding.holds(self._core, self._scope.user, before=start, limit=count)
+            return holding.holds(self._engine, self._scope.user, before=start, limit=count)
 
         return page("holds", {"user": self._scope.user}, limit, after, fetch, lambda each: each.position)
 
@@ -66,7 +60,7 @@ class Holds(Area):
         """
         if isinstance(subject, Event):
             raise RejectedError("one event is not held by itself: hold the subject that it belongs to, by its id")
-        return holding.hold(self._core, self._scope.asker(options), **as_asked(subject), reason=reason)
+        return holding.hold(self._engine, self._scope.asker(options), **as_asked(subject), reason=reason)
 
     def remove(self, hold: str, *, reason: str = "", **options: Unpack[WriteOptions]) -> answers.Hold:
         """End a hold.
@@ -77,7 +71,7 @@ class Holds(Area):
         Raises:
             NotFoundError: There is no such hold on this user's things.
         """
-        return holding.lift_hold(self._core, self._scope.asker(options), hold, reason, by_id=True)
+        return holding.lift_hold(self._engine, self._scope.asker(options), hold, reason, by_id=True)
 
 
 def as_asked(subject: Subject) -> dict[str, Any]:

@@ -227,7 +227,7 @@ def _asked(
     owner = asker.user
     called = [(kind, name) for kind, name in given.items() if name is not None]
     count = (subject is not NOTHING) + len(called)
-    if count > 1 or (not count and "user" not in asker):
+    if count > 1:
         raise RejectedError(
             "an erasure names one thing: an id, a position, session=, project=, document=, or a whole user by user="
         )
@@ -383,7 +383,7 @@ def _complete(engine: Engine, act: str, purge: Purge) -> None:
     _log.info("the erasure %s is completed", act)
 
 
-def _purge_what_a_crash_left(engine: Engine) -> None:
+def purge_what_a_crash_left(engine: Engine) -> None:
     """Erasures whose remains were not purged are completed, unless the projection that has them is suspended."""
     with engine.store.snapshot() as connection:
         if _is_suspended(connection):
@@ -449,11 +449,11 @@ def apply_certificates(engine: Engine, given: Iterable[str]) -> int:
     return applied
 
 
-def _again(ledger: Erasing, event: AnyEvent, data: ContentErased) -> Any:
+def _again(engine: Engine, event: AnyEvent, data: ContentErased) -> Any:
     def body(work: Work) -> str:
         work.user = event.envelope.user
         work.emit(LEDGER_STREAM, data)
-        work.afterwards.append(lambda events: _redact(ledger, work.transaction, events))
+        work.afterwards.append(lambda events: _redact(engine, work.transaction, events))
         return LEDGER_STREAM
 
     return body

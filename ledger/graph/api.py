@@ -12,7 +12,7 @@ from ledger.memories import commands
 from ledger.types import Time, WriteOptions
 
 if TYPE_CHECKING:
-    from ledger.engine.core import Core
+    pass
 
 
 class RelationsRead(Area):
@@ -37,7 +37,7 @@ class RelationsRead(Area):
             extracted: False for names that memories were given, without those that only stand in their text.
         """
         count = checked_limit(limit)
-        with self._core.snapshot(*queries.NEEDS) as snapshot:
+        with self._engine.snapshot(*queries.NEEDS) as snapshot:
             return queries.neighbors(
                 snapshot,
                 self._scope.user,
@@ -51,9 +51,6 @@ class RelationsRead(Area):
 
 class Relations(RelationsRead):
     """Names and their relations."""
-
-    if TYPE_CHECKING:
-        _core: Core
 
     def relate(
         self,
@@ -76,7 +73,7 @@ class Relations(RelationsRead):
             valid_from: From when on it is true; None for as long as the memory is.
             valid_to: Until when, exclusive; a date alone means through that day.
         """
-        writer, asker = self._core.writer, self._scope.asker(options)
+        writer, asker = self._engine.writer, self._scope.asker(options)
         return commands.relate(
             writer, asker, memory, subject, relation, object, valid_from=valid_from, valid_to=valid_to
         )
@@ -100,4 +97,4 @@ class Relations(RelationsRead):
             object: The second name.
         """
         asker = self._scope.asker(options)
-        return commands.unrelate(self._core.writer, asker, memory, subject, relation, object, reason)
+        return commands.unrelate(self._engine.writer, asker, memory, subject, relation, object, reason)

@@ -15,7 +15,7 @@ from ledger.history import trail
 from ledger.types import Page, WriteOptions
 
 if TYPE_CHECKING:
-    from ledger.engine.core import Core
+    pass
 
 
 class GuardsRead(Area):
@@ -26,7 +26,7 @@ class GuardsRead(Area):
 
         def fetch(count: int, start: str | None) -> list[Quarantined]:
             behind = _place(start) if start is not None else None
-            return quarantining.quarantined(self._core, self._scope.user, limit=count, after=behind)
+            return quarantining.quarantined(self._engine, self._scope.user, limit=count, after=behind)
 
         filters = {"user": self._scope.user}
         return page("quarantined", filters, limit, after, fetch, lambda each: f"{each.since}:{each.position}")
@@ -35,7 +35,7 @@ class GuardsRead(Area):
         """List what rules refused, newest first: labels and numbers, never a text."""
 
         def fetch(count: int, start: int | None) -> list[answers.Refusal]:
-            return trail.refusals(self._core, self._scope.user, limit=count, after=start)
+            return trail.refusals(self._engine, self._scope.user, limit=count, after=start)
 
         return page("refusals", {"user": self._scope.user}, limit, after, fetch, lambda each: each.position)
 
@@ -43,13 +43,10 @@ class GuardsRead(Area):
 class Guards(GuardsRead):
     """The guards of a user's memory."""
 
-    if TYPE_CHECKING:
-        _core: Core
-
     @property
     def redactions(self) -> Mapping[str, int]:
         """How many secrets of each kind were removed from texts through this open ledger, of every user."""
-        return quarantining.redactions(self._core)
+        return quarantining.redactions(self._engine)
 
     def quarantine(
         self, subject: str | int, *, reason: str = "", **options: Unpack[WriteOptions]
@@ -59,7 +56,7 @@ class Guards(GuardsRead):
         Args:
             subject: The id of a memory, interaction, chunk, summary or observation; a message by the position of its event.
         """
-        return quarantining.quarantine_text(self._core, self._scope.asker(options), subject, reason)
+        return quarantining.quarantine_text(self._engine, self._scope.asker(options), subject, reason)
 
     def release(
         self, subject: str | int, *, reason: str = "", **options: Unpack[WriteOptions]
@@ -69,7 +66,7 @@ class Guards(GuardsRead):
         Args:
             subject: What ``quarantine`` takes.
         """
-        return quarantining.release_text(self._core, self._scope.asker(options), subject, reason)
+        return quarantining.release_text(self._engine, self._scope.asker(options), subject, reason)
 
     def scan(
         self,
@@ -90,7 +87,7 @@ class Guards(GuardsRead):
         if since is not None and (isinstance(since, bool) or not isinstance(since, int) or not 1 <= since < 2**63):
             raise RejectedError(f"since is a position, from 1, and {since!r:.40} is none")
         return quarantining.rescan(
-            self._core, since=since - 1 if since is not None else None, dry_run=dry_run, progress=callback(progress)
+            self._engine, since=since - 1 if since is not None else None, dry_run=dry_run, progress=callback(progress)
         )
 
 

@@ -197,9 +197,9 @@ def _shown(connection: Any, held: quarantine.Held) -> Quarantined:
 class _Rescan:
     """One scan of everything stored: reads outside of the lock, and takes it for what has to change."""
 
-    def __init__(self, door: Quarantining, since: int, progress: Progress | None, dry_run: bool) -> None:
-        self._door, self._since, self._progress, self._dry_run = door, since, progress, dry_run
-        self._guard: Guard = door.writer.guard
+    def __init__(self, engine: Engine, since: int, progress: Progress | None, dry_run: bool) -> None:
+        self._engine, self._since, self._progress, self._dry_run = engine, since, progress, dry_run
+        self._guard: Guard = engine.writer.guard
         self._counts = dict.fromkeys(("memories", "texts", "quarantined", "released", "secrets"), 0)
         self._seen: set[int] = set()
         self._secrets: list[StoredSecret] = []
@@ -219,11 +219,11 @@ class _Rescan:
         )
 
     def run(self) -> None:
-        with self._door.reading("quarantine", "memories", "in_effect") as connection:
+        with self._engine.reading("quarantine", "memories", "in_effect") as connection:
             head, _ = read_tip(connection.cursor())
         for first in range(self._since + 1, head + 1, TOGETHER):
             last = min(first + TOGETHER - 1, head)
-            with self._door.reading("quarantine", "memories", "in_effect") as connection:
+            with self._engine.reading("quarantine", "memories", "in_effect") as connection:
                 wanted = list(self._looked_at(connection, first, last))
             for user in dict.fromkeys(owner for owner, *_ in wanted):
                 self._apply(user, [each[1:] for each in wanted if each[0] == user])
@@ -280,7 +280,7 @@ class _Rescan:
         for field in PLANS.get(type(event.data), ()):
             value = getattr(event.data, field)
             if isinstance(value, e.Blob):
-                with self._door.reading() as connection:
+                with self._engine.reading() as connection:
                     value = text_of(connection, value)
             text = bytes(value).decode() if isinstance(value, msgspec.Raw) else value
             for each in _flat(text):
@@ -307,7 +307,7 @@ class _Rescan:
                 work.emitted.clear()
             return e.LEDGER_STREAM
 
-        self._door.writer.run("guards.scan", Who(user=user, actor=ACTOR), body)
+        self._engine.writer.run("guards.scan", Who(user=user, actor=ACTOR), body)
         self._counts["quarantined"] += done["quarantined"]
         self._counts["released"] += done["released"]
 

@@ -10,13 +10,13 @@ from ledger.domain import times
 from ledger.domain.errors import RejectedError
 from ledger.engine.paging import LIMIT, found, one_of, page, texts
 from ledger.engine.scope import Area
-from ledger.history import distrusting, supposing, trail, undoing
+from ledger.history import distrusting, moments, supposing, trail, undoing
 from ledger.language import door
 from ledger.language.door import ModelCall
 from ledger.types import GroupOptions, Moment, OriginKind, Page, Purpose, Since, WriteOptions
 
 if TYPE_CHECKING:
-    from ledger.engine.core import Core
+    pass
 
 
 class HistoryRead(Area):
@@ -62,7 +62,7 @@ class HistoryRead(Area):
 
         def fetch(count: int, start: int | None) -> Sequence[answers.AuditEntry]:
             asked: dict[str, Any] = {**filters, **bounds, "session_id": session}
-            return trail.audit_page(self._core, self._scope.user, before=start, limit=count, **asked)
+            return trail.audit_page(self._engine, self._scope.user, before=start, limit=count, **asked)
 
         marks = {**filters, "session": session, "since": since, "until": until, "user": self._scope.user}
         return page("audit", marks, limit, after, fetch, lambda entry: entry.position)
@@ -78,7 +78,7 @@ class HistoryRead(Area):
         """
 
         def fetch(count: int, start: int | None) -> Sequence[answers.Step]:
-            steps = trail.history(self._core, self._scope.user, subject, after=start or 0, limit=count)
+            steps = trail.history(self._engine, self._scope.user, subject, after=start or 0, limit=count)
             return found("subject", subject, steps)
 
         return page("events", {"user": self._scope.user, "subject": subject}, limit, after, fetch, _position)
@@ -87,7 +87,7 @@ class HistoryRead(Area):
         """List the origins that are distrusted, newest first."""
 
         def fetch(count: int, start: int | None) -> Sequence[answers.Distrusted]:
-            return distrusting.distrusted(self._core, self._scope.user, before=start, limit=count)  # type: ignore[misc]
+            return distrusting.distrusted(self._engine, self._scope.user, before=start, limit=count)
 
         return page("distrusted", {"user": self._scope.user}, limit, after, fetch, _position)
 
@@ -103,7 +103,7 @@ class HistoryRead(Area):
             one_of("purpose", purpose, get_args(Purpose))
 
         def fetch(count: int, start: int | None) -> Sequence[ModelCall]:
-            return door.model_calls(self._core, self._scope.user, purpose=purpose, limit=count, before=start)
+            return door.model_calls(self._engine, self._scope.user, purpose=purpose, limit=count, before=start)
 
         filters = {"user": self._scope.user, "purpose": purpose}
         return page("model_calls", filters, limit, after, fetch, _position)
@@ -111,9 +111,6 @@ class HistoryRead(Area):
 
 class History(HistoryRead):
     """The history of a user's memory, with what takes parts of it out and back."""
-
-    if TYPE_CHECKING:
-        _core: Core
 
     def diff(self, start: Moment, end: Moment | None = None, *, project: str | None = None) -> answers.Diff:
         """Return which memories came, went and changed between two moments.
@@ -125,7 +122,7 @@ class History(HistoryRead):
         Raises:
             RejectedError: The end comes before the start, or is no moment of this ledger.
         """
-        return self._core.diff(start, end, user=self._scope.user, project=project)
+        return moments.diff(self._engine, self._scope.user, start, end, project=project)
 
     def what_if(
         self,
@@ -145,7 +142,7 @@ class History(HistoryRead):
             policy: Other values of gain, echo_gain or max_matches.
         """
         span = {"since": self._moment("since", since), "until": self._moment("until", until)}
-        return supposing.what_if(self._core, self._scope.user, without=without, **span, policy=policy)
+        return supposing.what_if(self._engine, self._scope.user, without=without, **span, policy=policy)
 
     def undo_all(
         self,
@@ -172,7 +169,7 @@ class History(HistoryRead):
         Raises:
             DependentsError: Later commands built on it; ``cascade`` voids them too.
         """
-        now = self._core.writer.now()
+        now = self._engine.writer.now()
         group = {
             "correlation_id": correlation_id,
             "since": times.since("since", since, now) if since is not None else None,
@@ -182,7 +179,8 @@ class History(HistoryRead):
             raise RejectedError("undo_all needs to know which: session, command, correlation_id, since or until")
         texts(session=session, command=command, correlation_id=correlation_id)
         return undoing.undo(
-            self._core,
+            self._engine,
+            self._scope.asker(cast("WriteOptions", options)),
             None,
             reason,
             session=session,
@@ -191,7 +189,6 @@ class History(HistoryRead):
             cascade=cascade,
             exclusive=exclusive,
             dry_run=dry_run,
-            **self._scope.by(cast("WriteOptions", options)),
         )
 
     def distrust(
@@ -216,10 +213,9 @@ class History(HistoryRead):
                 everything, and all future writes.
             exclusive: Allow more than 50,000 events, and keep others from writing as long as it takes.
         """
-        told = self._scope.by(options)
         span = {"since": self._moment("since", since), "until": self._moment("until", until)}
         more: dict[str, Any] = {"reason": reason, "exclusive": exclusive, "dry_run": dry_run}
-        return distrusting.distrust(self._core, origin, kind=kind, **span, **more, **told)
+        return distrusting.distrust(self._engine, self._scope.asker(options), origin, kind=kind, **span, **more)
 
     def trust(
         self,
@@ -243,15 +239,14 @@ class History(HistoryRead):
         Raises:
             NotFoundError: This origin is not distrusted.
         """
-        told = self._scope.by(options)
         more: dict[str, Any] = {"reason": reason, "cascade": cascade, "exclusive": exclusive, "dry_run": dry_run}
-        return distrusting.trust(self._core, origin, kind=kind, **more, **told)
+        return distrusting.trust(self._engine, self._scope.asker(options), origin, kind=kind, **more)
 
     def _moment(self, name: str, given: int | Since | None) -> Any:
         """A position as it is; a time or duration as a time."""
         if given is None or isinstance(given, int):
             return given
-        return times.since(name, given, self._core.writer.now())
+        return times.since(name, given, self._engine.writer.now())
 
 
 def _position(answer: Any) -> int:

@@ -97,7 +97,7 @@ def distrust(
     given = (source, kind, str(since), reason, *([str(until)] if until is not None else []))
 
     def make(connection: Any, head: int) -> Plan:
-        found = source(engine, connection, told.user, source, kind, since, until)
+        found = find_source(engine, connection, told.user, source, kind, since, until)
         if (known := _standing(connection, told.user, found)) is not None:
             return Plan(head, told=Told(known))
         plan = source_plan(connection, told.user, found)
@@ -143,7 +143,7 @@ def trust(
         standing = [each for each in control.distrusted(connection) if each.user == told.user]
         found = [each for each in standing if each.act == source]
         if not found:
-            about = source(engine, connection, told.user, source, kind)
+            about = find_source(engine, connection, told.user, source, kind)
             found = [each for each in standing if (each.kind, each.source) == (about.kind, about.name)]
         if not found:
             raise NotFoundError(f"no distrust of {source!r:.60} is in effect for this user")
@@ -215,7 +215,7 @@ def _retold(engine: Engine, plan: Plan, user: str) -> Told:
 # --- who is meant --------------------------------------------------------------------------------------------
 
 
-def source(
+def find_source(
     engine: Engine,
     connection: Any,
     user: str,

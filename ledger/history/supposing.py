@@ -78,11 +78,11 @@ def _source_of(engine: Engine, connection: Any, owner: str, without: Any, since:
                 f'a source is one kind and one name, like {{"actor": "crawler"}}, and not {len(without)}'
             )
         ((kind, name),) = without.items()
-        return distrusting.source(
+        return distrusting.find_source(
             engine, connection, owner, check_text("source", name, max_bytes=1024), kind, since, until
         )
     if isinstance(without, str) and IDENTIFIED.get(without[:1]) and ids.is_prefix(without, without[:1]):
-        return distrusting.source(engine, connection, owner, without, None, since, until)
+        return distrusting.find_source(engine, connection, owner, without, None, since, until)
     if since is not None or until is not None:
         raise RejectedError("since and until go with a source, and a command is one moment")
     return None

@@ -30,8 +30,7 @@ from ledger.engine.answer import answer_of
 from ledger.engine.engine import Engine
 from ledger.engine.log_reading import first_position, read_event, read_stream
 from ledger.engine.paging import CAP
-from ledger.engine.reads import PAGED
-from ledger.engine.snapshot import LIST_LIMIT, NOWHERE, listed, load, named
+from ledger.engine.snapshot import LIST_LIMIT, NOWHERE, PAGE_CAP, listed, load, named
 from ledger.engine.who import Time
 from ledger.interactions.queries import interactions_shown
 from ledger.memories.queries import memories_shown, provenance
@@ -296,7 +295,7 @@ def audit_page(
             user=user,
             subject=stream or None,
             before=before,
-            limit=listed(limit, PAGED),
+            limit=listed(limit, PAGE_CAP),
             **exact,
             **scope,
             **bounds,

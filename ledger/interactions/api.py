@@ -16,7 +16,7 @@ from ledger.maintenance import transfer
 from ledger.types import Page, Since, Time, WriteOptions
 
 if TYPE_CHECKING:
-    from ledger.engine.core import Core
+    pass
 
 
 class InteractionsRead(Area):
@@ -47,7 +47,7 @@ class InteractionsRead(Area):
 
         def fetch(count: int, start: str | None) -> list[answers.Interaction]:
             given = {"project": project, "session": session, "client": client, "after": start} | bounds
-            with self._core.snapshot(*queries.NEEDS) as snapshot:
+            with self._engine.snapshot(*queries.NEEDS) as snapshot:
                 return queries.listing(snapshot, self._scope.user, limit=count, **given)
 
         return page("interactions", filters | {"user": self._scope.user}, limit, after, fetch, lambda each: each.id)
@@ -59,15 +59,12 @@ class InteractionsRead(Area):
             NotFoundError: This user has no such interaction.
             AmbiguousIdError: Several ids begin so.
         """
-        with self._core.snapshot(*queries.NEEDS) as snapshot:
+        with self._engine.snapshot(*queries.NEEDS) as snapshot:
             return found("interaction", id, queries.get(snapshot, self._scope.user, id))
 
 
 class Interactions(InteractionsRead):
     """The interactions of a user."""
-
-    if TYPE_CHECKING:
-        _core: Core
 
     def add_response(
         self,
@@ -91,7 +88,7 @@ class Interactions(InteractionsRead):
             RejectedError: Both texts are blank, or the interaction has a response already.
         """
         return interaction_commands.attach_response(
-            self._core,
+            self._engine,
             self._scope.asker(options),
             id,
             response,
@@ -109,7 +106,7 @@ class Interactions(InteractionsRead):
             raise RejectedError(
                 f"{id!r:.40} is no interaction; reinforce(id) gives a memory one more reason to be believed"
             )
-        answer = interaction_commands.reinforce(self._core, self._scope.asker(options), id)
+        answer = interaction_commands.reinforce(self._engine, self._scope.asker(options), id)
         assert isinstance(answer, answers.Reinforcement)
         return answer
 
@@ -142,7 +139,7 @@ class Interactions(InteractionsRead):
             RejectedError: The file is not of these formats, or a line is bad and ``strict`` is set.
         """
         return transfer.import_file(
-            self._core,
+            self._engine,
             self._scope.user,
             path,
             project=project,

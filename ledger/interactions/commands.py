@@ -10,42 +10,29 @@ import msgspec
 from ledger import answers
 from ledger.domain import confidence as rules
 from ledger.domain import interaction as domain
-from ledger.domain.errors import ConflictError, NotFoundError, RejectedError
+from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.events import (
-    LEDGER_STREAM,
     NOTHING,
     AnyEvent,
-    CandidatesExtracted,
-    Dropped,
     InteractionCaptured,
     MemoryReinforced,
-    PolicyAdopted,
     ReinforcementEvaluated,
     ResponseAttached,
 )
-from ledger.domain.extraction import EXTRACTOR
 from ledger.domain.ids import LENGTH
-from ledger.domain.interaction import ERASED, TEXT_BYTES, Interaction
-from ledger.domain.policy import checked
+from ledger.domain.interaction import TEXT_BYTES, Interaction
 from ledger.domain.text import check_json, check_text
 from ledger.engine.engine import Engine
 from ledger.engine.log_reading import read_event
-from ledger.engine.snapshot import load, stream_of
-from ledger.engine.who import By, who
+from ledger.engine.snapshot import load
 from ledger.engine.work import Outcome, Who, Work
 from ledger.interactions import queries
 from ledger.interactions.queries import answer_texts
-from ledger.language.asking import check_outside
 from ledger.memories import commands as of_memories
 from ledger.memories.given import text_list
-from ledger.memories.queries import memories_shown
 from ledger.memories.sources import check_chunks
-from ledger.policies import extraction, reinforcement
-from ledger.policies.turns import MODEL_EXTRACTOR
-from ledger.sessions.asker import Asker, Mined, check_call, meant_model
-from ledger.sessions.turn_mining import mine_turn, preview_turn
+from ledger.policies import reinforcement
 from ledger.sessions.tying import Turn, is_tied
-from ledger.types import Cancel
 from projections.views import audit, confidence, control, quarantine
 
 Progress = Callable[[int, int], None]
@@ -151,7 +138,7 @@ def attach_response(
     return _react(engine, engine.writer.run("interactions.add_response", asker, body, (id, attached)), asker)
 
 
-def capture_line(engine: Engine, line: Any, asker: Who) -> answers.Interaction:
+def capture_line(engine: Engine, asker: Who, line: Any) -> answers.Interaction:
     """One line of an import, as a capture."""
     told = {name: getattr(line, name) for name in ("response_summary", "project", "session_id", "memories_used")}
     pack = line.context_pack | ({"line_id": line.line_id} if line.line_id else {})
@@ -282,137 +269,7 @@ def record_failure(engine: Engine, subject: Interaction, told: Who, command: dom
     engine.writer.run("extract" if command.work == "extraction" else "interactions.reinforce", told, body)
 
 
-# --- extraction ----------------------------------------------------------------------------------------------
-
-
-def extract(
-    engine: Engine,
-    asker: Who,
-    id: str,
-    *,
-    preview: bool = False,
-    using: str | None = None,
-    model: Any = None,
-    since: int | None = None,
-    timeout: float | None = None,
-    cancelled: Cancel | None = None,
-) -> answers.ExtractionReport:
-    """Looks for what to remember in an interaction, or in the messages of a session since the last time; what is new
-    becomes candidates for review.
-
-    A model is asked, ``model`` or the ledger's; without one, and with ``using="rules"``, the extraction rules look. For a
-    session see ``Session.extract``. ``preview`` only shows what is found in an interaction. An interaction that was
-    extracted already returns what it came to. ``ModelError`` where the model fails; that is recorded.
-    """
-    if isinstance(id, str) and id.startswith("s_"):
-        if preview:
-            raise RejectedError(
-                "a dry run is of an interaction; of a session extract() reports what it kept, and undo() voids it"
-            )
-        session: Any = engine.session(id, user=asker.get("user"))
-        if session.id is None:
-            raise NotFoundError(f"no session of this user has the id {id!r:.40}")
-        asked = {"using": using, "model": model, "since": since, "timeout": timeout, "cancelled": cancelled}
-        report: answers.ExtractionReport = session.extract(**asked, **asker)
-        return report
-    if since is not None:
-        raise RejectedError("since is a position in a session; an interaction is extracted as a whole")
-    told, meant = asker, meant_model(engine, using, model)
-    check_call(timeout, cancelled)
-    with engine.reading("interactions", "memories") as connection:
-        subject = load(connection, id, "i", told.user)
-        if subject is None:
-            raise NotFoundError(f"no interaction of this user has the id {id!r:.40}")
-        found = extraction.search(answer_texts(connection, subject)) if preview and meant is None else None
-    if preview and meant is not None:
-        done = preview_turn(engine, subject, asker(engine, meant, subject, timeout, cancelled))
-        return answers.ExtractionReport(
-            interaction=subject.id,
-            extractor=MODEL_EXTRACTOR,
-            dropped=tuple(done.dropped),
-            skipped=done.skipped,
-            calls=done.calls,
-            dry_run=True,
-        )
-    if preview:
-        return _preview(engine, subject, found)
-    if subject.extraction == "done" and told.key is None:
-        return _extraction_report(engine, subject, told.user)
-    if meant is not None and subject.extraction not in ("done", "waiting", ERASED):
-        check_outside(engine.writer)
-        done, outcome = mine_turn(engine, subject, told, asker(engine, meant, subject, timeout, cancelled))
-        return _extraction_report(engine, subject, told.user, done, replayed=outcome.replayed)
-    return _extraction_report(engine, subject, told.user, replayed=extract_by_rules(engine, subject, told).replayed)
-
-
-def asker(
-    engine: Engine, model: Any, subject: Interaction, timeout: float | None = None, cancelled: Cancel | None = None
-) -> Asker:
-    return Asker(engine, model, subject.user or "", subject.project, timeout, cancelled)
-
-
-def extract_by_rules(engine: Engine, subject: Interaction, told: Who) -> Outcome:
-    with engine.reading("interactions") as connection:
-        found = extraction.search(answer_texts(connection, subject))
-
-    def body(work: Work) -> str:
-        current: Interaction | None = work.at_row(subject.row, "i")
-        if current is None:
-            raise NotFoundError(f"the interaction {subject.id} was undone")
-        work.project, work.session = current.project, current.session
-        if current.extraction != "done":
-            work.need("quarantine")
-            is_held = any(quarantine.held(work.rows, at) for at in (current.prompt_at, current.response_at))
-            extraction.record(work, current, found, quarantined=is_held)
-        return current.id
-
-    return engine.writer.run("extract", told, body, subject.id)
-
-
-def _preview(engine: Engine, subject: Interaction, found: Any) -> answers.ExtractionReport:
-    rows = tuple(map(extraction.finding, (*found.kept, *found.dropped)))
-    return answers.ExtractionReport(interaction=subject.id, extractor=EXTRACTOR, dropped=rows, dry_run=True)
-
-
-def _extraction_report(
-    engine: Engine, subject: Interaction, user: str, done: Mined | None = None, *, replayed: bool = False
-) -> answers.ExtractionReport:
-    with engine.reading("memories", "interactions") as connection:
-        events = [event for event in stream_of(connection, subject.id) if isinstance(event.data, CandidatesExtracted)]
-        if not events:
-            raise ConflictError(f"the interaction {subject.id} changed while it was looked at; ask again")
-        data: CandidatesExtracted = events[-1].data
-        states = [state for each in data.kept if (state := load(connection, each, "m", user)) is not None]
-        kept = tuple(memories_shown(connection, states))
-    done = done or Mined(kept=[], superseded=[], dropped=[])
-    return answers.ExtractionReport(
-        interaction=subject.id,
-        extractor=data.extractor,
-        kept=kept,
-        dropped=(*map(_dropped, data.dropped), *done.dropped),
-        superseded=tuple(done.superseded),
-        relations=done.relations,
-        skipped=done.skipped,
-        calls=done.calls,
-        replayed=replayed,
-    )
-
-
 # --- policies ------------------------------------------------------------------------------------------------
-
-
-def adopt_policy(engine: Engine, *, by: By | None = None, **parameters: Any) -> dict[str, Any]:
-    """Changes the policy of one user from here on: matcher, gain, echo_gain, max_matches, extract, expire."""
-    told = who(engine.default, by or By())
-
-    def body(work: Work) -> str:
-        policy, given = work.policy(), checked(parameters)
-        if any(getattr(policy, name) != value for name, value in given.items()):
-            work.emit(LEDGER_STREAM, PolicyAdopted(given))
-        return LEDGER_STREAM
-
-    engine.writer.run("policy.set", told, body, parameters)
-    return engine.policy(user=told.user)
 
 
 def _is_quarantined(connection: Any, subject: Interaction) -> bool:
@@ -450,8 +307,3 @@ def _text(name: str, text: str) -> str:
 def _json(name: str, value: Any) -> msgspec.Raw:
     check_json(name, value)
     return msgspec.Raw(msgspec.json.encode(value)) if value != {} else NOTHING
-
-
-def _dropped(each: Dropped) -> dict[str, Any]:
-    told: dict[str, Any] = msgspec.to_builtins(each)
-    return told | {"reason": told.pop("why")}

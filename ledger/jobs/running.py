@@ -27,6 +27,7 @@ from ledger.domain.times import moment
 from ledger.engine.engine import Engine
 from ledger.engine.log_reading import first_position
 from ledger.engine.work import Who
+from ledger.extraction import commands as extraction_commands
 from ledger.interactions import commands as interaction_commands
 from ledger.interactions.commands import has_to_wait, policy_who
 from ledger.language.asking import check_outside
@@ -34,7 +35,8 @@ from ledger.merges import commands as merge_commands
 from ledger.observations import consolidating
 from ledger.policies import expiry, extraction
 from ledger.sessions import mining
-from ledger.sessions.asker import LEASE_SECONDS, Mined, meant_model
+from ledger.sessions.asker import LEASE_SECONDS, meant_model
+from ledger.sessions.conversation import Conversation
 from ledger.sessions.mining import FAILURES, PIECES, is_left_to_session
 from ledger.sessions.turn_mining import mine_turn
 from ledger.store.lease import leased
@@ -183,11 +185,11 @@ def _run_extraction(engine: Engine, subject: Interaction, run: Run) -> None:
     try:
         if model is not None:
             done, outcome = mine_turn(
-                engine, subject, told, interaction_commands.asker(engine, model, subject, cancelled=run.stop)
+                engine, subject, told, extraction_commands.model_asker(engine, model, subject, cancelled=run.stop)
             )
             run.add(calls=done.calls)
         else:
-            outcome = interaction_commands.extract_by_rules(engine, subject, told)
+            outcome = extraction_commands.extract_by_rules(engine, subject, told)
         kept = sum(isinstance(event.data, MemoryCaptured) for event in outcome.events)
         run.add(extracted_interactions=1, candidates=kept)
     except Exception as error:
@@ -213,8 +215,8 @@ def _mine_session(engine: Engine, id: str, run: Run) -> None:
         run.add(waiting=1)
         return
     try:
-        session = engine.session(id, user=state.user)
-        found: Mined = mining.mine(session, told, model, cancelled=run.stop, by_itself=True, pieces=left)
+        session = Conversation(engine, told, id)
+        found = mining.mine(session, told, model, cancelled=run.stop, by_itself=True, pieces=left)
     except LedgerError:
         run.add(failures=1)
         return
@@ -236,8 +238,8 @@ def _expire(engine: Engine, run: Run) -> None:
             run.add(expired=_expire_one(engine, memory, memory.user, run.as_of))
 
 
-def _expire_one(engine: Engine, user: str, memory: Memory, as_of: str) -> bool:
-    told = Who(user=user or "", actor=expiry.ACTOR)
+def _expire_one(engine: Engine, memory: Memory, user: str, as_of: str) -> bool:
+    told = Who(user=user, actor=expiry.ACTOR)
     try:
         done = engine.writer.run("jobs.run", told, lambda work: expiry.record(work, memory, as_of), memory.id)
     except RejectedError as refusal:
@@ -316,7 +318,7 @@ def work(
     return _passes(engine, jobs, halt, progress, follow=follow)
 
 
-def _run_after_capture(engine: Engine, only: Sequence[str]) -> None:
+def run_after_capture(engine: Engine, only: Sequence[str]) -> None:
     """Makes these jobs follow each capture; what fails in them is recorded and stays pending, and the capture stands."""
     jobs = tuple(job.name for job in _chosen(engine, only))
 

@@ -8,8 +8,7 @@ from msgspec.structs import replace
 
 from ledger.engine.answer import Answer, answer_of
 from ledger.engine.engine import Engine
-from ledger.engine.reads import PAGED
-from ledger.engine.snapshot import LIST_LIMIT, listed
+from ledger.engine.snapshot import LIST_LIMIT, PAGE_CAP, listed
 from ledger.language.naming import as_model
 from ledger.language.port import Model, ModelRequest
 from ledger.sessions.summarising import Summariser, as_summariser, by_model
@@ -55,7 +54,7 @@ def model_calls(
     """The calls of language models for a user, newest first; ``purpose`` is one ("extraction", "summary", …). At most
     500. A call that failed is among them, and so is one whose command was undone."""
     with engine.reading("model_calls", "projects") as connection:
-        found = calls.listing(connection, user, purpose or None, listed(limit, PAGED), before)
+        found = calls.listing(connection, user, purpose or None, listed(limit, PAGE_CAP), before)
         names = projects.names(connection, (each for call in found for each in (call.project, call.session)))
         return [_shown(each, names) for each in found]
 

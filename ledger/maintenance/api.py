@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from ledger import answers
 from ledger.engine.paging import LIMIT, page
 from ledger.engine.scope import Area, callback
-from ledger.engine.who import By
 from ledger.maintenance import backing_up, care, doctor, rebuilding, transfer
 from ledger.store.sqlite_files import StrPath
 from ledger.types import Page
 
 if TYPE_CHECKING:
-    from ledger.engine.core import Core
+    pass
 
 Progress = Callable[[int, int], None]
 
@@ -24,20 +23,17 @@ class MaintenanceRead(Area):
 
     def stats(self) -> answers.Stats:
         """Return counts of this user, sizes of the file in bytes, and where each projection stands."""
-        return care.stats(self._core, self._scope.user)
+        return care.stats(self._engine, self._scope.user)
 
 
 class Maintenance(MaintenanceRead):
     """What keeps a file well, for whoever operates it."""
 
-    if TYPE_CHECKING:
-        _core: Core
-
     def users(self, *, limit: int = LIMIT, after: str | None = None) -> Page[str]:
         """List the users that have events in this file, by name."""
 
         def fetch(count: int, start: str | None) -> list[str]:
-            return care.users(self._core, count, start)
+            return care.users(self._engine, count, start)
 
         return page("users", {}, limit, after, fetch, str)
 
@@ -47,7 +43,7 @@ class Maintenance(MaintenanceRead):
         Args:
             progress: Called with (steps done, steps).
         """
-        return doctor.doctor(self._core, progress=callback(progress))
+        return doctor.doctor(self._engine, progress=callback(progress))
 
     def rebuild(self, name: str | None = None, *, progress: Progress | None = None) -> answers.RebuildReport:
         """Compute every projection again from the log and switch to them, which is recorded; others go on meanwhile.
@@ -61,7 +57,7 @@ class Maintenance(MaintenanceRead):
             ConflictError: Another rebuild runs, or this is inside a batch.
             StorageError: The log is damaged.
         """
-        return rebuilding.rebuild(self._core, name, progress=callback(progress), by=cast(By, self._scope.by({})))
+        return rebuilding.rebuild(self._engine, name, progress=callback(progress), asker=self._scope.asker({}))
 
     def backup(self, path: StrPath, *, progress: Progress | None = None) -> answers.BackupReport:
         """Write a checked copy of the whole file while others go on reading and writing.
@@ -70,7 +66,7 @@ class Maintenance(MaintenanceRead):
             path: Where nothing is yet. The copy holds every text and the ledger's secret.
             progress: Called with (bytes written, bytes about).
         """
-        return backing_up.backup(self._core, path, progress=callback(progress))
+        return backing_up.backup(self._engine, path, progress=callback(progress))
 
     def export_log(self, path: StrPath, *, progress: Progress | None = None) -> answers.ExportReport:
         """Write every event as a line of JSON, for ``Ledger.import_log``.
@@ -79,4 +75,4 @@ class Maintenance(MaintenanceRead):
             path: Where nothing is yet. The file holds every text and the ledger's secret.
             progress: Called with (events written, events).
         """
-        return transfer.export_file(self._core, path, progress=callback(progress))
+        return transfer.export_file(self._engine, path, progress=callback(progress))

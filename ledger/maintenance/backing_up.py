@@ -17,7 +17,9 @@ from ledger.engine.log_reading import read_event
 from ledger.erasure import erasing
 from ledger.maintenance import care, rebuilding
 from ledger.maintenance.copying import check_log, copy_log, free_place, in_the_making, make_empty, remove
+from ledger.maintenance.opening import open_engine
 from ledger.maintenance.rebuilding import OF_PROJECTIONS, damages, tables_fit
+from ledger.proof import digests
 from ledger.proof.verifying import verify
 from ledger.store.event_store import EventStore
 from ledger.store.sqlite_files import FORMAT, StrPath, path_name, typed
@@ -97,20 +99,19 @@ def recover(
                     copied = copy_log(connection, target, progress)
                 (last,) = connection.execute("SELECT max(position) FROM events").fetchone()
                 held = _held(connection) if copied == last else None
-            ledger = cls._opened(part, source, certificates=bool(certificates))
-        with ledger:
-            report = _recovered(ledger, held, None if copied == last else copied + 1, certificates)
+            engine = _opened(part, source, certificates=bool(certificates))
+        with closing(engine):
+            report = _recovered(engine, held, None if copied == last else copied + 1, certificates)
     return answers.RecoverReport(path=place, seconds=time.monotonic() - started, **report)
 
 
-def _opened(part: str, source: EventStore, *, certificates: bool) -> Any:
+def _opened(part: str, source: EventStore, *, certificates: bool) -> Engine:
     """The new ledger with its projections folded.
 
     Where the log needs a newer writer, the whole of the backup with what that folded, to be read only.
     """
-    door: Any = cls
     try:
-        return door.open(part)
+        return open_engine(part)
     except NewerFormatError:
         if certificates:
             raise
@@ -118,7 +119,7 @@ def _opened(part: str, source: EventStore, *, certificates: bool) -> Any:
         with source.lent() as connection:
             copy_file(connection, part, None)
         _tidy(part)
-        return door.open(part, readonly=True)
+        return open_engine(part, readonly=True)
 
 
 def _recovered(
@@ -126,7 +127,7 @@ def _recovered(
 ) -> dict[str, Any]:
     """Compares what was folded with what the backup held, and erases again; what the report says."""
     _check(engine)
-    suspended, readonly = care.suspended(engine), engine.store.readonly
+    suspended, readonly = care.suspended_names(engine), engine.store.readonly
     differing: tuple[str, ...] = ()
     if held is not None and not suspended and not readonly:
         with engine.store.snapshot() as connection:
@@ -136,7 +137,7 @@ def _recovered(
     return {
         "events": engine.store.head()[0],
         "head": engine.store.head()[1].hex(),
-        "digest": engine.digest(),
+        "digest": digests.of_rows(engine),
         "rebuilt": ()
         if readonly
         else tuple(sorted({each.name for each in projections(engine.writer.secret)} - suspended)),
@@ -151,9 +152,10 @@ def _recovered(
 
 def _erase_again(engine: Engine, certificates: Sequence[str]) -> int:
     """What was erased after the backup was made, and what the backup had not erased to the end; how many acts."""
-    door: Any = engine  # its part that erases stands beside this one
-    done: int = erasing.apply_certificates(door, certificates) if certificates else 0
-    left = [] if engine.store.readonly else [each for each in erasing.reports(door)[::-1] if each.state != "completed"]
+    done = erasing.apply_certificates(engine, certificates) if certificates else 0
+    left = (
+        [] if engine.store.readonly else [each for each in erasing.reports(engine)[::-1] if each.state != "completed"]
+    )
     if left:
         raise StorageError(
             f"a text that was erased at position {left[0].position} may still be in what was recovered, so nothing was"
@@ -240,7 +242,7 @@ def _check_layout(connection: sqlite3.Connection, backup: str) -> None:
 
 
 def _held(connection: sqlite3.Connection) -> dict[str, str] | None:
-    """The digest of each projection as the backup holds it; None where they are of another version, or parked."""
+    """The digest of each projection as the backup holds it; None where they are of another version, or suspended."""
     first = read_event(connection, 1)
     if first is None or not isinstance(first.data, LedgerCreated):
         raise StorageError("the log is damaged: position 1 is not the creation of a ledger")

@@ -14,10 +14,10 @@ from ledger.domain.errors import ConflictError, RejectedError
 from ledger.domain.events import FORMAT, LEDGER_STREAM, ProjectionsRebuilt, ProjectionSuspended
 from ledger.engine.engine import Engine
 from ledger.engine.log_reading import Reading
-from ledger.engine.who import By
+from ledger.engine.past import fold_apart
 from ledger.engine.work import Who, Work
 from ledger.store.recorders import read_tip
-from projections.core import projector, shadow
+from projections.core import projector
 from projections.core.projector import Projector, resumed
 from projections.core.rebuild import Rebuild
 from projections.search import vectors
@@ -75,14 +75,14 @@ def stats(engine: Engine, user: str) -> answers.Stats:
 
 
 def fold_again(
-    engine: Engine, name: str | None = None, *, progress: Progress | None = None, by: By | None = None
+    engine: Engine, name: str | None = None, *, progress: Progress | None = None, asker: Who | None = None
 ) -> answers.RebuildReport:
     """Folds every projection again from the log, beside the live tables, and switches; others go on meanwhile.
 
     With ``name`` only that projection and those that read its rows are switched.
 
     ``progress`` is called with (events folded, events in the log). ``ConflictError`` while another rebuild runs. What was
-    suspended and folds now is resumed; what does not fold is suspended. ``by`` says who asked for it, which is then recorded;
+    suspended and folds now is resumed; what does not fold is suspended. ``asker`` asked for it, which is then recorded;
     what the ledger does by itself on opening is not.
     """
     if engine.writer.batching:
@@ -90,19 +90,19 @@ def fold_again(
     if name is not None and name not in projector.names():
         raise RejectedError(f"no projection is called {name!r:.60}; there are: {', '.join(sorted(projector.names()))}")
     started = time.monotonic()
-    suspended_before = suspended(engine)
+    suspended_before = suspended_names(engine)
     only = projector.read_by(name) if name is not None else frozenset[str]()
     work = Rebuild(engine.store, engine.writer.secret, engine.created.ledger_id, Reading, progress, only)
     events, digest = work.run(
-        lambda transaction, fold: _switched(engine, transaction, fold, work.names, suspended_before, by)
+        lambda transaction, fold: _switched(engine, transaction, fold, work.names, suspended_before, asker)
     )
-    suspended, names = tuple(sorted(suspended(engine))), tuple(sorted(work.names))
+    suspended, names = tuple(sorted(suspended_names(engine))), tuple(sorted(work.names))
     seconds = time.monotonic() - started
     _log.info("rebuilt from %d events in %.1f s; suspended: %s", events, seconds, ", ".join(suspended) or "none")
     return answers.RebuildReport(events=events, seconds=seconds, digest=digest, suspended=suspended, projections=names)
 
 
-def suspended(engine: Engine) -> set[str]:
+def suspended_names(engine: Engine) -> set[str]:
     with engine.store.snapshot() as connection:
         try:
             rows = connection.execute("SELECT name FROM projections WHERE suspended_at IS NOT NULL").fetchall()
@@ -112,7 +112,12 @@ def suspended(engine: Engine) -> set[str]:
 
 
 def _switched(
-    engine: Engine, transaction: Any, fold: Projector, names: frozenset[str], suspended_before: set[str], by: By | None
+    engine: Engine,
+    transaction: Any,
+    fold: Projector,
+    names: frozenset[str],
+    suspended_before: set[str],
+    asker: Who | None,
 ) -> None:
     """In the transaction of the switch: the writer starts again; what was suspended or resumed is recorded, and by whom."""
     writer, upto = engine.writer, int(transaction.position)
@@ -126,22 +131,16 @@ def _switched(
             work.emit(LEDGER_STREAM, ProjectionSuspended(name, at, error))
     if work.emitted:
         writer.append(work)
-    if by is not None:
+    if asker is not None:
         work = Work(writer, transaction, "maintenance.rebuild", asker, writer.now())
         work.emit(LEDGER_STREAM, ProjectionsRebuilt(upto, () if len(names) == len(fold.all) else tuple(sorted(names))))
         writer.append(work)
 
 
-def _fold_privately(engine: Engine) -> None:
+def fold_privately(engine: Engine) -> None:
     """The projections of a file that cannot be written, folded into tables of this connection alone."""
     with engine.store.private() as connection:
         fold_apart(connection, engine.writer.secret, engine.created.ledger_id)
-
-
-def fold_apart(connection: sqlite3.Connection, secret: bytes, ledger_id: str) -> None:
-    """Folds the log that a connection sees into TEMP tables, which stand before those of the file."""
-    position, head = read_tip(connection.cursor())
-    shadow.fold_into(connection, Reading(lambda: connection), secret, ledger_id, position, head, temporary=True)
 
 
 def _size(path: str) -> int:

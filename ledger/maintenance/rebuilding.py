@@ -17,11 +17,11 @@ from ledger.domain.errors import ConflictError, DamagedError, LedgerError, Stora
 from ledger.domain.events import LEDGER_STREAM, ProjectionsRebuilt
 from ledger.engine.engine import Engine
 from ledger.engine.log_reading import check_tables
-from ledger.engine.who import By, who
-from ledger.engine.work import Work
+from ledger.engine.work import Who, Work
 from ledger.maintenance import care
 from ledger.maintenance.care import Progress
 from ledger.maintenance.copying import check_log, copy_log, in_the_making
+from ledger.proof import digests
 from ledger.proof.schema_check import has_changed, misshapen
 from ledger.store.event_store import EventStore
 from ledger.store.sqlite_files import typed
@@ -55,7 +55,7 @@ def _code(error: BaseException) -> int:
 
 
 def rebuild(
-    engine: Engine, name: str | None = None, *, progress: Progress | None = None, by: By | None = None
+    engine: Engine, name: str | None = None, *, progress: Progress | None = None, asker: Who | None = None
 ) -> answers.RebuildReport:
     """Folds every projection again from the log, beside the live tables, and switches; others go on meanwhile.
 
@@ -63,9 +63,9 @@ def rebuild(
     suspended and folds now is resumed; what does not fold is suspended. Where damaged pages are in the way or left, the whole
     file is made anew from its log, if that is sound; ``StorageError`` if it is not.
     """
-    started, recorded = time.monotonic(), by is None
+    started, recorded = time.monotonic(), asker is None
     try:
-        report = super().rebuild(name, progress=progress, by=by)
+        report = care.fold_again(engine, name, progress=progress, asker=asker)
         recorded = True
         if _is_sound(engine):
             return report
@@ -74,13 +74,13 @@ def rebuild(
             raise
     check_whole_log(engine)
     _replace(engine)
-    if not recorded:
-        engine.writer.run("maintenance.rebuild", who(engine.default, by or By()), _rebuilt)
-    events, suspended = engine.store.head()[0], tuple(sorted(care.suspended(engine)))
+    if asker is not None and not recorded:
+        engine.writer.run("maintenance.rebuild", asker, _rebuilt)
+    events, suspended = engine.store.head()[0], tuple(sorted(care.suspended_names(engine)))
     return answers.RebuildReport(
         events=events,
         seconds=time.monotonic() - started,
-        digest=engine.digest(),
+        digest=digests.of_rows(engine),
         suspended=suspended,
         projections=tuple(sorted(projector.names())),
     )
@@ -123,13 +123,17 @@ def _replace(engine: Engine) -> None:
         for _ in range(ROUNDS):
             with closing(EventStore.open(part)) as fresh, engine.store.snapshot() as connection:
                 copied = copy_log(connection, fresh)
-            door: Any = type(engine)
-            door.open(part, clock=engine.writer.clock).close()  # folds the projections
+            with closing(_same(engine, part)) as made:
+                care.fold_again(made)
             if _pour(engine, part, copied):
                 with suppress(LedgerError):
                     engine.store.checkpoint()
                 return
     raise StorageError("the projections are damaged, and others wrote too much meanwhile for the file to be made again")
+
+
+def _same(engine: Engine, part: str) -> Engine:
+    return Engine(EventStore.open(part), engine.created, engine.default, engine.writer.clock, engine.writer.random)
 
 
 def _pour(engine: Engine, part: str, copied: int) -> bool:

@@ -12,12 +12,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import IO, Any
 
+from msgspec.structs import replace
+
 from ledger import answers
 from ledger.domain.errors import LedgerError, NotFoundError, RejectedError, StorageError
 from ledger.domain.ids import uuid7
-from ledger.domain.times import with_offset
 from ledger.engine.engine import Engine
-from ledger.engine.who import By, Time
+from ledger.engine.who import By, Time, who
 from ledger.engine.work import Who
 from ledger.interactions import commands as interaction_commands
 from ledger.interactions.conversations import turns_of
@@ -68,9 +69,8 @@ def import_file(
         )
     good = _keyed((number, each) for number, each in checked if isinstance(each, Line))
     correlation = uuid7(time.time_ns(), engine.writer.random(8))
-    by = By(user=owner, actor=actor, client=client, channel=channel, agent=agent, correlation_id=correlation)
-    if occurred_at is not None:
-        by["occurred_at"] = with_offset("occurred_at", occurred_at)
+    given: By = {"actor": actor, "client": client, "channel": channel, "agent": agent, "correlation_id": correlation}
+    asker = who(Who(user=owner), given | {"occurred_at": occurred_at})
     captured = known = 0
     if dry_run:
         known = _known_lines(engine, owner, [key for _, _, key in good])
@@ -78,7 +78,7 @@ def import_file(
     for start in range(0, len(good), CHUNK):
         with engine.writer.batch():
             for number, line, key in good[start : start + CHUNK]:
-                outcome = _import_line(engine, line, by | By(key=key), errors, number, strict)
+                outcome = _import_line(engine, replace(asker, key=key), line, errors, number, strict)
                 captured += outcome is False
                 known += outcome is True
         if progress is not None:
@@ -102,15 +102,12 @@ def _known_lines(engine: Engine, owner: str, keys: Sequence[str]) -> int:
 
 
 def _import_line(
-    engine: Engine, line: Any, asker: Who, errors: list[tuple[int, str]], number: int, strict: bool
+    engine: Engine, asker: Who, line: Any, errors: list[tuple[int, str]], number: int, strict: bool
 ) -> bool | None:
     """Whether the line was known already; None when it was refused, which is listed."""
     try:
-        if line.client:
-            asker["client"] = line.client
-        if line.occurred_at is not None:
-            asker["occurred_at"] = line.occurred_at
-        done = interaction_commands.capture_line(engine, line, asker)
+        said = replace(asker, client=line.client or asker.client, occurred_at=line.occurred_at or asker.occurred_at)
+        done = interaction_commands.capture_line(engine, said, line)
     except LedgerError as refusal:
         if strict:
             raise

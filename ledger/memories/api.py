@@ -14,7 +14,7 @@ from ledger.memories import commands, queries
 from ledger.types import MemoryStatus, Page, Time, WriteOptions
 
 if TYPE_CHECKING:
-    from ledger.engine.core import Core
+    pass
 
 
 class MemoriesRead(Area):
@@ -49,7 +49,7 @@ class MemoriesRead(Area):
         filters = {"kinds": kinds, "statuses": wanted, "project": project, "tags": tags, "least": min_confidence}
 
         def fetch(count: int, start: str | None) -> list[answers.Memory]:
-            with self._core.snapshot(*queries.NEEDS) as snapshot:
+            with self._engine.snapshot(*queries.NEEDS) as snapshot:
                 return queries.listing(
                     snapshot,
                     self._scope.user,
@@ -71,7 +71,7 @@ class MemoriesRead(Area):
             NotFoundError: This user has no such memory.
             AmbiguousIdError: Several ids begin so.
         """
-        with self._core.snapshot(*queries.NEEDS) as snapshot:
+        with self._engine.snapshot(*queries.NEEDS) as snapshot:
             return found("memory", id, queries.get(snapshot, self._scope.user, id))
 
     def confidence(self, id: str) -> tuple[answers.ConfidencePoint, ...]:
@@ -81,7 +81,7 @@ class MemoriesRead(Area):
             NotFoundError: This user has no such memory.
             RejectedError: It is an observation, whose confidence goes by its live sources.
         """
-        steps = trail.confidence_history(self._core, self._scope.user, id)
+        steps = trail.confidence_history(self._engine, self._scope.user, id)
         if not steps:
             self.get(id)
         return tuple(steps)
@@ -89,9 +89,6 @@ class MemoriesRead(Area):
 
 class Memories(MemoriesRead):
     """The memories of a user."""
-
-    if TYPE_CHECKING:
-        _core: Core
 
     def tag(
         self, id: str, *, add: Iterable[str] = (), remove: Iterable[str] = (), **options: Unpack[WriteOptions]
@@ -103,7 +100,7 @@ class Memories(MemoriesRead):
             remove: Tags that it shall not have.
         """
         add, remove = plural("add", add), plural("remove", remove)
-        return commands.retag(self._core.writer, self._scope.asker(options), id, add, remove)
+        return commands.retag(self._engine.writer, self._scope.asker(options), id, add, remove)
 
     def set_validity(
         self,
@@ -120,7 +117,7 @@ class Memories(MemoriesRead):
             valid_from: From when on, inclusive; None leaves it.
             valid_to: Until when, exclusive; a date alone means through that day. None leaves it.
         """
-        return commands.set_validity(self._core.writer, self._scope.asker(options), id, valid_from, valid_to, reason)
+        return commands.set_validity(self._engine.writer, self._scope.asker(options), id, valid_from, valid_to, reason)
 
     def set_confidence(
         self, id: str, confidence: float, *, reason: str = "", **options: Unpack[WriteOptions]
@@ -130,4 +127,4 @@ class Memories(MemoriesRead):
         Args:
             confidence: From 0 to 1, in steps of one millionth.
         """
-        return commands.adjust(self._core.writer, self._scope.asker(options), id, confidence, reason)
+        return commands.adjust(self._engine.writer, self._scope.asker(options), id, confidence, reason)

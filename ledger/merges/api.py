@@ -17,7 +17,7 @@ from ledger.merges.answers import Merge, MergeReport
 from ledger.types import MergeStatus, Page, WriteOptions
 
 if TYPE_CHECKING:
-    from ledger.engine.core import Core
+    pass
 
 
 class MergesRead(Area):
@@ -40,7 +40,7 @@ class MergesRead(Area):
 
         def fetch(count: int, start: str | None) -> list[Merge]:
             return merge_queries.list_merges(
-                self._core, self._scope.user, wanted or "all", project=project, limit=count, after=start
+                self._engine, self._scope.user, wanted or "all", project=project, limit=count, after=start
             )
 
         filters = {"user": self._scope.user, "statuses": wanted, "project": project}
@@ -53,14 +53,11 @@ class MergesRead(Area):
             NotFoundError: This user has no such merge.
             AmbiguousIdError: Several ids begin so.
         """
-        return found("merge", id, merge_queries.get_merge(self._core, self._scope.user, id))
+        return found("merge", id, merge_queries.get_merge(self._engine, self._scope.user, id))
 
 
 class Merges(MergesRead):
     """The merges of a user."""
-
-    if TYPE_CHECKING:
-        _core: Core
 
     def find(
         self,
@@ -79,7 +76,7 @@ class Merges(MergesRead):
             RejectedError: An ``idempotency_key`` was given; the search needs none.
         """
         return merge_commands.find_merges(
-            self._core, project=project, threshold=threshold, **self._scope.by_search(options)
+            self._engine, self._scope.searcher(options), project=project, threshold=threshold
         )
 
     def apply(
@@ -96,7 +93,7 @@ class Merges(MergesRead):
         """
         if not isinstance(proposal, str) or not proposal.startswith("g_"):
             raise RejectedError(f"{proposal!r:.40} is no merge; merges.combine([…]) merges memories by their ids")
-        return merge_commands.merge(self._core, self._scope.asker(options), proposal, content, reason)
+        return merge_commands.merge(self._engine, self._scope.asker(options), proposal, content, reason)
 
     def combine(
         self, memories: Iterable[str], *, content: str | None = None, reason: str = "", **options: Unpack[WriteOptions]
@@ -110,8 +107,8 @@ class Merges(MergesRead):
         named = plural("memories", memories)
         if any(each.startswith("g_") for each in named):
             raise RejectedError("a merge is applied by merges.apply(id); combine takes the ids of memories")
-        return merge_commands.merge(self._core, self._scope.asker(options), named, content, reason)
+        return merge_commands.merge(self._engine, self._scope.asker(options), named, content, reason)
 
     def reject(self, id: str, *, reason: str = "", **options: Unpack[WriteOptions]) -> Merge:
         """Turn a proposal down; no two of its memories are proposed together again."""
-        return merge_commands.reject_merge(self._core, self._scope.asker(options), id, reason)
+        return merge_commands.reject_merge(self._engine, self._scope.asker(options), id, reason)

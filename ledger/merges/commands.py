@@ -18,7 +18,6 @@ from ledger.domain.errors import NotFoundError, RejectedError, SuspendedError
 from ledger.domain.merge import Merge
 from ledger.engine.engine import Engine
 from ledger.engine.snapshot import NOWHERE, load, named
-from ledger.engine.who import By, who
 from ledger.engine.work import Outcome, Who, Work
 from ledger.memories.commands import answered
 from ledger.memories.given import check_reason, text_list
@@ -51,22 +50,21 @@ def find_merges(
     least = millionths("threshold", threshold)
     if least < LEAST_THRESHOLD * ONE:
         raise RejectedError(f"a threshold is from {LEAST_THRESHOLD} to 1, and {threshold} is not")
-    told = who(engine.default, By(**asker, key=None))
     with engine.reading("memories", "merges", "conflicts") as connection:
-        scope = _scope(connection, told.user, project)
-        searched = merging.search(connection, told.user, least, scope=scope, vectors=_known_vectors(engine))
-    proposed = _propose_merges(engine, told, searched.found)
+        scope = _scope(connection, asker.user, project)
+        searched = merging.search(connection, asker.user, least, scope=scope, vectors=_known_vectors(engine))
+    proposed = _propose_merges(engine, asker, searched.found)
     with engine.reading("memories", "projects", "merges") as connection:
-        states = [load(connection, id, "g", told.user) for id in proposed]
+        states = [load(connection, id, "g", asker.user) for id in proposed]
         answer = tuple(merge_queries.merge_answer(engine, connection, state) for state in states if state is not None)
     return merge_answers.MergeReport(proposed=answer, looked_at=searched.looked_at, cut_short=searched.cut_short)
 
 
 def _known_vectors(engine: Engine) -> merging.Vectors | None:
     """What gives the vectors that were made already of the texts as they are; None without an embedder."""
-    if getattr(engine, "vectors", None) is None:
+    if engine.vectors is None:
         return None
-    model, secret = engine.vectors.embedder.name, engine.writer.secret  # type: ignore[union-attr]
+    model, secret = engine.vectors.embedder.name, engine.writer.secret
 
     def known(connection: Any, seen: merging.Seen) -> tuple[float, ...]:
         if not vectors.is_there(connection):
@@ -171,13 +169,12 @@ def find_conflicts(engine: Engine, asker: Who, *, project: str | None = None) ->
     A slot comes from an edge whose relation holds one value ("works_at"), or from a plain sentence ("Ana lives in
     Lisbon"). Nothing is picked or dropped; looking again records nothing twice.
     """
-    told = who(engine.default, By(**asker, key=None))
     with engine.reading("memories", "conflicts") as connection:
-        scope = _scope(connection, told.user, project)
-        found = conflict_rules.search(connection, told.user, scope=scope)
-    recorded = _record_conflicts(engine, told, found)
+        scope = _scope(connection, asker.user, project)
+        found = conflict_rules.search(connection, asker.user, scope=scope)
+    recorded = _record_conflicts(engine, asker, found)
     with engine.reading("memories", "projects", "conflicts") as connection:
-        states = [load(connection, id, "k", told.user) for id in recorded]
+        states = [load(connection, id, "k", asker.user) for id in recorded]
         answer = tuple(
             merge_queries.conflict_answer(engine, connection, state) for state in states if state is not None
         )

@@ -14,7 +14,7 @@ from ledger.observations.answers import Observation, WithdrawalReport
 from ledger.types import Freshness, ObservationStatus, Page, Trend, WriteOptions
 
 if TYPE_CHECKING:
-    from ledger.engine.core import Core
+    pass
 
 
 class ObservationsRead(Area):
@@ -50,7 +50,7 @@ class ObservationsRead(Area):
 
         def fetch(count: int, start: str | None) -> list[Observation]:
             return observation_queries.listing(
-                self._core,
+                self._engine,
                 self._scope.user,
                 project=project,
                 tags=tags,
@@ -71,14 +71,11 @@ class ObservationsRead(Area):
             NotFoundError: This user has no such observation.
             AmbiguousIdError: Several ids begin so.
         """
-        return found("observation", id, observation_queries.get(self._core, self._scope.user, id))
+        return found("observation", id, observation_queries.get(self._engine, self._scope.user, id))
 
 
 class Observations(ObservationsRead):
     """The observations of a user."""
-
-    if TYPE_CHECKING:
-        _core: Core
 
     def add(
         self,
@@ -107,7 +104,7 @@ class Observations(ObservationsRead):
             NotFoundError: A source is not there.
         """
         return observation_commands.observe(
-            self._core,
+            self._engine,
             self._scope.asker(options),
             content,
             plural("sources", sources),
@@ -138,7 +135,7 @@ class Observations(ObservationsRead):
             NotFoundError: A source is not there.
         """
         return observation_commands.withdraw_source(
-            self._core,
+            self._engine,
             self._scope.asker(options),
             plural("sources", sources),
             reason,

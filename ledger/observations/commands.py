@@ -78,7 +78,7 @@ def observe(
         return stream
 
     arguments = (text, given, believed, project, labels, why)
-    return _observed(engine, engine.writer.run("observations.add", asker, body, arguments))
+    return _observed(engine, asker.user, engine.writer.run("observations.add", asker, body, arguments))
 
 
 def revise(
@@ -268,11 +268,10 @@ def _change_observation(
         body(work, state)
         return state.id
 
-    return _observed(engine, engine.writer.run(verb, asker, on_observation, arguments))
+    return _observed(engine, asker.user, engine.writer.run(verb, asker, on_observation, arguments))
 
 
-def _observed(engine: Engine, outcome: Outcome) -> observation_answers.Observation:
-    user = outcome.state.user if outcome.state is not None else None
+def _observed(engine: Engine, user: str, outcome: Outcome) -> observation_answers.Observation:
     answer = observation_queries.get(engine, user, outcome.subject)
     if answer is None:
         raise NotFoundError(f"the observation {outcome.subject} was undone meanwhile")

@@ -10,12 +10,12 @@ from ledger import answers
 from ledger.domain.errors import RejectedError
 from ledger.engine.paging import plural
 from ledger.engine.scope import Area, callback
-from ledger.interactions import commands as interaction_commands
 from ledger.jobs import running
+from ledger.policies import commands, queries
 from ledger.types import Job, PolicyChanges, Time, WriteOptions
 
 if TYPE_CHECKING:
-    from ledger.engine.core import Core
+    pass
 
 
 class UserPolicyRead(Area):
@@ -23,14 +23,11 @@ class UserPolicyRead(Area):
 
     def get(self) -> answers.Policy:
         """Return the parameters in effect for this user."""
-        return answers.Policy(**self._core.policy(user=self._scope.user))
+        return answers.Policy(**queries.parameters(self._engine, self._scope.user))
 
 
 class UserPolicy(UserPolicyRead):
     """The policy of a user."""
-
-    if TYPE_CHECKING:
-        _core: Core
 
     def set(self, **changes: Unpack[PolicyChanges]) -> answers.Policy:
         """Change parameters of this user's policy from here on, and return the whole of it.
@@ -43,17 +40,12 @@ class UserPolicy(UserPolicyRead):
             raise RejectedError(f"no policy parameter is called {unknown[0]!r:.60}; there are: {parameters_there}")
         options = {name: value for name, value in changes.items() if name in WriteOptions.__optional_keys__}
         parameters: dict[str, Any] = {name: value for name, value in changes.items() if name not in options}
-        interaction_commands.adopt_policy(
-            self._core, by=cast(Any, self._scope.by(cast(WriteOptions, options))), **parameters
-        )
-        return self.get()
+        asker = self._scope.asker(cast(WriteOptions, options))
+        return answers.Policy(**commands.adopt(self._engine, asker, **parameters))
 
 
 class Jobs(Area):
     """The background work of this file, for every user."""
-
-    if TYPE_CHECKING:
-        _core: Core
 
     def run(
         self,
@@ -73,7 +65,7 @@ class Jobs(Area):
             RejectedError: A model would be called inside a batch.
         """
         wanted = plural("jobs", jobs, get_args(Job))
-        return running.run_policies(self._core, as_of=now, only=wanted, progress=callback(progress))
+        return running.run_policies(self._engine, as_of=now, only=wanted, progress=callback(progress))
 
     def work(
         self,
@@ -95,4 +87,4 @@ class Jobs(Area):
             RejectedError: Inside a batch, which other workers cannot see into.
         """
         wanted = plural("jobs", jobs, get_args(Job))
-        return running.work(self._core, follow=follow, only=wanted, stop=stop, progress=callback(progress))
+        return running.work(self._engine, follow=follow, only=wanted, stop=stop, progress=callback(progress))

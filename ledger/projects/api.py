@@ -15,7 +15,7 @@ from ledger.recall.packs import Pack
 from ledger.types import Page, StateCategory, Unit, WriteOptions
 
 if TYPE_CHECKING:
-    from ledger.engine.core import Core
+    pass
 
 
 class ProjectsRead(Area):
@@ -25,7 +25,7 @@ class ProjectsRead(Area):
         """List projects with their trusted state, newest first."""
 
         def fetch(count: int, start: str | None) -> list[Project]:
-            with self._core.snapshot(*queries.NEEDS) as snapshot:
+            with self._engine.snapshot(*queries.NEEDS) as snapshot:
                 return queries.listing(snapshot, self._scope.user, limit=count, after=start)
 
         return page("projects", {"user": self._scope.user}, limit, after, fetch, lambda each: each.id)
@@ -40,7 +40,7 @@ class ProjectsRead(Area):
             NotFoundError: This user has no such project.
             AmbiguousIdError: Several ids begin so.
         """
-        with self._core.snapshot(*queries.NEEDS) as snapshot:
+        with self._engine.snapshot(*queries.NEEDS) as snapshot:
             project = queries.get(snapshot, self._scope.user, name)
         if project is None:
             raise NotFoundError(f"no project of this user is called {name!r:.60}")
@@ -58,7 +58,7 @@ class ProjectsRead(Area):
             NotFoundError: This user has no such project.
         """
         found = self.get(project)
-        return recalling.project_context(self._core, self._scope.user, found.id, budget=budget, unit=unit)
+        return recalling.project_context(self._engine, self._scope.user, found.id, budget=budget, unit=unit)
 
     def state(
         self,
@@ -82,15 +82,12 @@ class ProjectsRead(Area):
         found = self.get(project)
         if category is not None:
             check_category(category)
-        with self._core.snapshot(*queries.NEEDS) as snapshot:
+        with self._engine.snapshot(*queries.NEEDS) as snapshot:
             return tuple(queries.state(snapshot, self._scope.user, found.id, category, name, history=history))
 
 
 class Projects(ProjectsRead):
     """The projects of a user."""
-
-    if TYPE_CHECKING:
-        _core: Core
 
     def add(self, name: str, *, description: str = "", **options: Unpack[WriteOptions]) -> Project:
         """Add a project; one that has this name or alias already comes back as it is (``absorbed``).
@@ -101,7 +98,7 @@ class Projects(ProjectsRead):
             name: What it is called, at most 1,024 bytes.
             description: What it is about.
         """
-        return commands.add(self._core.writer, self._scope.asker(options), name, description)
+        return commands.add(self._engine.writer, self._scope.asker(options), name, description)
 
     def add_alias(self, project: str, alias: str, **options: Unpack[WriteOptions]) -> Project:
         """Give a project another name; what was recorded under the project is found by it from now on.
@@ -112,7 +109,7 @@ class Projects(ProjectsRead):
         Raises:
             ConflictError: Another project has this name.
         """
-        return commands.add_alias(self._core.writer, self._scope.asker(options), project, alias)
+        return commands.add_alias(self._engine.writer, self._scope.asker(options), project, alias)
 
     def set_state(
         self,
@@ -137,7 +134,7 @@ class Projects(ProjectsRead):
             RejectedError: The channel is not "user".
         """
         return commands.set_state(
-            self._core.writer, self._scope.asker(options), project, category, name, value, source=source
+            self._engine.writer, self._scope.asker(options), project, category, name, value, source=source
         )
 
     def remove_state(
@@ -153,4 +150,4 @@ class Projects(ProjectsRead):
             NotFoundError: This user has no such project.
             RejectedError: The channel is not "user".
         """
-        return commands.remove_state(self._core.writer, self._scope.asker(options), project, category, name, reason)
+        return commands.remove_state(self._engine.writer, self._scope.asker(options), project, category, name, reason)

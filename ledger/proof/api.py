@@ -6,13 +6,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ledger import answers
+from ledger.domain.errors import RejectedError
 from ledger.engine.scope import Area, callback
-from ledger.proof import checking, proving
+from ledger.proof import checking, digests, proving
 from ledger.proof.kept import Given
 from ledger.store.sqlite_files import StrPath
 
 if TYPE_CHECKING:
-    from ledger.engine.core import Core
+    pass
 
 
 class ProofsRead(Area):
@@ -25,14 +26,15 @@ class ProofsRead(Area):
             beliefs: Over what this user's memories say instead, without ids, positions and times: equal wherever the same
                 is believed. Of the past there is only this one.
         """
-        return self._core.digest(beliefs=beliefs, user=self._scope.user)
+        if beliefs:
+            return digests.of_beliefs(self._engine, self._scope.user)
+        if self._engine.is_past:
+            raise RejectedError("a digest is over the projections as they are; under at() there is one of beliefs only")
+        return digests.of_rows(self._engine)
 
 
 class Proofs(ProofsRead):
     """What a ledger can prove, to its owner and to others."""
-
-    if TYPE_CHECKING:
-        _core: Core
 
     def verify(
         self,
@@ -56,7 +58,7 @@ class Proofs(ProofsRead):
             RejectedError: What is given as a checkpoint is none, or is of another ledger.
         """
         return proving.verify_ledger(
-            self._core,
+            self._engine,
             against=against,
             public_key=public_key,
             full=full,
@@ -76,7 +78,7 @@ class Proofs(ProofsRead):
         Raises:
             StorageError: The log is damaged.
         """
-        return proving.checkpoint(self._core, sign=signing_key, actor=self._scope.actor, progress=callback(progress))
+        return proving.checkpoint(self._engine, sign=signing_key, actor=self._scope.actor, progress=callback(progress))
 
     def prove(
         self,
@@ -98,7 +100,7 @@ class Proofs(ProofsRead):
             RejectedError: No checkpoint covers the position.
             StorageError: The log is not the one that a checkpoint covers.
         """
-        return proving.prove(self._core, self._scope.user, position, size=size, against=against, state=include_state)
+        return proving.prove(self._engine, self._scope.user, position, size=size, against=against, state=include_state)
 
     @staticmethod
     def check(proof: answers.Proof | str, checkpoint: answers.Checkpoint | StrPath) -> answers.ProofCheck:

@@ -129,10 +129,10 @@ def prove(
             proofs.check_root(proof, seal.root, f"the checkpoint sealed at position {seal.position}")
         if older is not None:
             proof = proofs.continuing(connection, proof, older)
-        return _with_state(engine, connection, proof, user) if state else proof
+        return _with_state(connection, proof, user) if state else proof
 
 
-def _with_state(engine: Engine, user: str, connection: sqlite3.Connection, proof: answers.Proof) -> answers.Proof:
+def _with_state(connection: sqlite3.Connection, proof: answers.Proof, user: str) -> answers.Proof:
     if proof.type == "LedgerCreated":
         raise RejectedError(
             "the first event holds the ledger's secret, which nothing shows; prove it without its state"

@@ -12,7 +12,7 @@ from ledger.domain import confidence as rules
 from ledger.domain.memory import Memory
 from ledger.domain.passages import day_words
 from ledger.domain.question import READ_CHARS, Question
-from ledger.engine.snapshot import believed
+from ledger.engine.snapshot import ENOUGH, Snapshot, believed
 from ledger.recall.asked import Asked, day_of
 from ledger.vectors.embedding import Asked as Sought
 from projections.core.rows import TextIndex
@@ -25,10 +25,9 @@ from projections.search.text_hits import of_rows
 from projections.views import graph, memories, sessions
 
 if TYPE_CHECKING:
-    from ledger.recall.recalling import Recalling
+    from ledger.engine.engine import Engine
 
 POOL = 200  # candidates of each corpus that are ranked
-ENOUGH = 100  # ... or so many, where others of the best are not of this user, project or time
 
 Scope = Sequence[str | None] | None  # the ids of the projects that are searched, None for none of them
 
@@ -45,12 +44,13 @@ class Finder:
     """One search, of a ledger or of a moment of it. ``sought`` is the question as a vector, where the ledger has a model."""
 
     def __init__(
-        self, door: Recalling, connection: Any, asked: Asked, scope: Scope, question: Question, sought: Sought | None
+        self, engine: Engine, snapshot: Snapshot, asked: Asked, scope: Scope, question: Question, sought: Sought | None
     ) -> None:
-        self._door, self._connection, self._asked, self._scope = door, connection, asked, scope
+        self._rarity, self._vectors, self._snapshot = engine.rarity, engine.vectors, snapshot
+        self._connection, self._asked, self._scope = snapshot.connection, asked, scope
         self._question, self._sought = question, sought
-        at = door.valid or (asked.now if asked.statuses == ("active",) else None)
-        self.memories = search.Wanted(asked.user, at, scope, asked.kinds, believed(door.valid, asked.statuses))
+        at = snapshot.valid or (asked.now if asked.statuses == ("active",) else None)
+        self.memories = search.Wanted(asked.user, at, scope, asked.kinds, believed(snapshot.valid, asked.statuses))
         self.passages = passages.Wanted(asked.user, asked.corpora, scope)
         self.warnings: tuple[str, ...] = ()
 
@@ -87,7 +87,7 @@ class Finder:
         if "memories" in self._asked.among:
             hits = list[tuple[Memory, float]]()
             for expression in self._expressions(search.SEARCH):
-                hits = self._door._memory_hits(self._connection, expression, self.memories, pool)
+                hits = self._snapshot.memory_hits(expression, self.memories, pool)
                 if len(hits) >= ENOUGH:
                     break
             found += [of_memory(state, self._asked.now, score) for state, score in hits]
@@ -95,7 +95,7 @@ class Finder:
         if self._asked.corpora:
             pieces = list[tuple[Passage, float]]()
             for expression in self._expressions(passages.PASSAGE_SEARCH):
-                pieces = self._door._passage_hits(self._connection, expression, self.passages, pool)
+                pieces = self._snapshot.passage_hits(expression, self.passages, pool)
                 if len(pieces) >= ENOUGH:
                     break
             rows = [of_passage(row, score) for row, score in pieces]
@@ -104,12 +104,12 @@ class Finder:
         return found
 
     def _expressions(self, index: TextIndex) -> list[str]:
-        return self._door.rarity.expressions(self._connection, index, self._door.schema(), self._question)
+        return self._rarity.expressions(self._connection, index, self._snapshot.schema, self._question)
 
     def _score(self, found: Iterable[Found], index: TextIndex) -> None:
         """Of each candidate what its words say of the question."""
-        door, connection = self._door, self._connection
-        idf, mean = door.rarity.of(connection, index, door.schema(), unseen=door._unseen(connection, index))
+        seen = self._snapshot
+        idf, mean = self._rarity.of(self._connection, index, seen.schema, unseen=seen.forgets)
         terms = ranking.terms(self._question, stem, idf, mean)
         for each in found:
             each.candidate.words = ranking.word_score(each.candidate.text, terms, stem)
@@ -164,15 +164,13 @@ class Finder:
 
     def _add_nearest(self, found: list[Found]) -> None:
         """Adds what only its vector found; of a turn the nearest passage counts."""
-        if self._sought is None or self._door.vectors is None:
+        if self._sought is None or self._vectors is None:
             return
 
         def keep(letter: str, rows: Collection[int]) -> Collection[int]:
             return [row[0] for row in self._rows_of(letter, rows)]
 
-        nearest = self._door.vectors.hits(
-            self._connection, self._sought, self._asked.user, self._asked.letters, POOL, keep
-        )
+        nearest = self._vectors.hits(self._connection, self._sought, self._asked.user, self._asked.letters, POOL, keep)
         self.warnings = nearest.warnings
         known = {(_letter(each.candidate), each.candidate.key): each for each in found}
         for letter, index in (("m", search.SEARCH), ("p", passages.PASSAGE_SEARCH)):
@@ -191,13 +189,13 @@ class Finder:
             found += fresh.values()
 
     def _add_cosines(self, found: Sequence[Found]) -> None:
-        if self._sought is None or self._door.vectors is None:
+        if self._sought is None or self._vectors is None:
             return
         lacking = [each.candidate for each in found if each.candidate.cosine is None]
         for letter in self._asked.letters:
             some = [each for each in lacking if _letter(each) == letter]
             rows = [each.row for each in some]
-            cosines = self._door.vectors.cosines(self._connection, self._sought, self._asked.user, letter, rows)
+            cosines = self._vectors.cosines(self._connection, self._sought, self._asked.user, letter, rows)
             for each in some:
                 each.cosine = cosines.get(each.row)
 

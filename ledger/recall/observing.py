@@ -23,7 +23,8 @@ from projections.search.stems import stem
 from projections.views import observations
 
 if TYPE_CHECKING:
-    from ledger.recall.recalling import Recalling
+    from ledger.engine.engine import Engine
+    from ledger.engine.snapshot import Snapshot
 
 POOL = 60  # observations that have words of the question, the best of which are looked at
 DEEPER = 20_000  # ... where of those too few are borne out
@@ -72,10 +73,11 @@ def observed(borne: Borne, rank: int) -> Item:
 class Observing:
     """One search for observations. What was in the way is in ``warnings``; it never fails a recall."""
 
-    def __init__(self, door: Recalling, connection: Any, asked: Asked, scope: Scope, question: Question) -> None:
-        self._door, self._connection, self._asked, self._question = door, connection, asked, question
+    def __init__(self, engine: Engine, snapshot: Snapshot, asked: Asked, scope: Scope, question: Question) -> None:
+        self._rarity, self._snapshot, self._connection = engine.rarity, snapshot, snapshot.connection
+        self._asked, self._question = asked, question
         self._wanted = Wanted(asked.user, scope)
-        self._holding = door.valid or (asked.now if asked.statuses == ("active",) else None)
+        self._holding = snapshot.valid or (asked.now if asked.statuses == ("active",) else None)
         self.warnings: tuple[str, ...] = ()
 
     def ranked(self, said: Collection[str] = ()) -> list[Borne]:
@@ -83,9 +85,9 @@ class Observing:
         if not self._asked.observations or not self._question.concepts:
             return []
         stopped = observation_hits.suspended(self._connection)
-        unseen = self._door._unseen(self._connection, observations.SEARCH)
+        unseen = self._snapshot.forgets
         none = "observations" not in stopped and not unseen
-        if none and observation_hits.none(self._connection, self._door.schema()):
+        if none and observation_hits.none(self._connection, self._snapshot.schema):
             return []
         if stopped:
             self.warnings = tuple(WITHOUT.format(name) for name in stopped)
@@ -100,13 +102,13 @@ class Observing:
 
     def _found(self, limit: int, *, unseen: bool) -> tuple[list[Scored], bool]:
         """What has words of the question, with how much they say, best first; and whether there are no others."""
-        door, connection, schema = self._door, self._connection, self._door.schema()
+        connection, schema = self._connection, self._snapshot.schema
         hits: Hits = []
-        for expression in door.rarity.expressions(connection, observations.SEARCH, schema, self._question):
-            hits = door._observation_hits(connection, expression, self._wanted, limit)
+        for expression in self._rarity.expressions(connection, observations.SEARCH, schema, self._question):
+            hits = self._snapshot.observation_hits(expression, self._wanted, limit)
             if len(hits) >= POOL // 2:
                 break
-        idf, mean = door.rarity.of(connection, observations.SEARCH, schema, unseen=unseen)
+        idf, mean = self._rarity.of(connection, observations.SEARCH, schema, unseen=unseen)
         terms = ranking.terms(self._question, stem, idf, mean)
         near = [state for state, _ in hits if _is_near(state.text or "", terms)]
         scored = [(ranking.word_score(state.text or "", terms, stem), state) for state in near]

@@ -16,7 +16,7 @@ from ledger.domain.memory import Memory
 from ledger.domain.question import Question
 from ledger.domain.text import check_text
 from ledger.engine.engine import Engine
-from ledger.engine.snapshot import LIST_CAP, NOWHERE, believed, named
+from ledger.engine.snapshot import LIST_CAP, NOWHERE, Snapshot, believed, named
 from ledger.engine.work import Who
 from ledger.memories.queries import memories_shown
 from ledger.projects.queries import find as find_project
@@ -113,32 +113,33 @@ def _packed(engine: Engine, asked: Asked) -> tuple[Pack, str | None]:
     take_in_texts(engine)
     told = question.read(asked.query)
     sought = _sought(engine, asked, told)
-    with engine.reading(*asked.needs, "quarantine") as connection:
+    with engine.snapshot(*asked.needs, "quarantine") as snapshot:
+        connection = snapshot.connection
         seen, _ = read_tip(connection.cursor())
         about = named(connection, asked.user, "p", asked.project)
         scope = None if asked.project is None else [None, about]
-        finder = Finder(engine, connection, asked, scope, told, sought)
+        finder = Finder(engine, snapshot, asked, scope, told, sought)
         ranked = finder.ranked()
-        items = _items(engine, connection, ranked[:RANKED] if asked.explain else ranked[: asked.k])
+        items = _items(connection, ranked[:RANKED] if asked.explain else ranked[: asked.k])
         searched = _searched(engine, connection, finder, asked, seen)
-        warnings = (*engine._recall_warnings(), *_nowhere(about, asked.project), *finder.warnings)
+        warnings = (*snapshot.warnings, *_nowhere(about, asked.project), *finder.warnings)
         if asked.packing == "shares":
-            standing = _standing(engine, connection, asked.user, asked.project)
+            standing = _standing(connection, asked.user, asked.project)
             if len(standing) > STATE_ITEMS:
                 warnings = (
                     *warnings,
                     f"of {len(standing):,} entries of the project's state {STATE_ITEMS} are looked at",
                 )
             standing = standing[:STATE_ITEMS]
-            unasked = _unasked(engine, connection, asked, scope, items)
+            unasked = _unasked(snapshot, asked, scope, items)
             pack = packing.shared(asked, standing, items, unasked, searched, warnings)
         else:
             pack = packing.packed(asked, items, searched, warnings)
-        pack = _beside(engine, connection, asked, Observing(engine, connection, asked, scope, told), pack)
+        pack = _beside(asked, Observing(engine, snapshot, asked, scope, told), pack)
     return replace(pack, seen=seen), about if about != NOWHERE else None
 
 
-def _beside(engine: Engine, connection: Any, asked: Asked, observing: Observing, pack: Pack) -> Pack:
+def _beside(asked: Asked, observing: Observing, pack: Pack) -> Pack:
     """The pack with the observations that stand beside its items."""
     found = observing.ranked(packing.said(pack))
     pack = replace(pack, warnings=(*pack.warnings, *observing.warnings))
@@ -160,9 +161,6 @@ def _sought(engine: Engine, asked: Asked, told: Question) -> Sought | None:
     return engine.vectors.ask(text or whole, asked.user, asked.letters)
 
 
-# --- what the moment of an earlier time answers otherwise ------------------------------------------------------------
-
-
 def take_in_texts(engine: Engine) -> None:
     """Lets the indexes take what waits for them; where somebody is writing, or nobody can, those few are searched apart."""
     with engine.reading() as connection:
@@ -175,7 +173,7 @@ def take_in_texts(engine: Engine) -> None:
 # --- items ---------------------------------------------------------------------------------------------------
 
 
-def _items(engine: Engine, connection: Any, found: Sequence[Found]) -> list[Item]:
+def _items(connection: Any, found: Sequence[Found]) -> list[Item]:
     shown = memories_shown(connection, [each.memory for each in found if each.memory is not None])
     told = {each.id: each for each in shown}
     disputed = conflicts.open_among(connection, told)
@@ -202,7 +200,7 @@ def _items(engine: Engine, connection: Any, found: Sequence[Found]) -> list[Item
     return items
 
 
-def _standing(engine: Engine, connection: Any, owner: str, project: str | None) -> list[Item]:
+def _standing(connection: Any, owner: str, project: str | None) -> list[Item]:
     """The trusted state of a project."""
     state = find_project(connection, owner, project) if project is not None else None
     if state is None:
@@ -219,12 +217,13 @@ def _standing(engine: Engine, connection: Any, owner: str, project: str | None) 
     ]
 
 
-def _unasked(engine: Engine, connection: Any, asked: Asked, scope: Scope, items: Sequence[Item]) -> list[Item]:
+def _unasked(snapshot: Snapshot, asked: Asked, scope: Scope, items: Sequence[Item]) -> list[Item]:
     """What a pack by shares holds besides: identity and preferences, and the memories of the project; best believed first."""
     if "memories" not in asked.among:
         return []
-    known, found = {item.id for item in items}, list[Memory]()
-    wanted = {"user": asked.user, "statuses": ("active",), "limit": SHARED_ITEMS, "valid": engine.valid or asked.now}
+    connection, found = snapshot.connection, list[Memory]()
+    known = {item.id for item in items}
+    wanted = {"user": asked.user, "statuses": ("active",), "limit": SHARED_ITEMS, "valid": snapshot.valid or asked.now}
     if kinds := [kind for kind in packing.IDENTITY if kind in (asked.kinds or packing.IDENTITY)]:
         found += memories.listing(connection, kinds=kinds, projects=scope, **wanted)  # type: ignore[arg-type]
     if scope:
@@ -233,7 +232,7 @@ def _unasked(engine: Engine, connection: Any, asked: Asked, scope: Scope, items:
     unasked = [of_memory(state, asked.now) for state in states]
     for each in unasked:
         each.candidate.signals = {"unasked": 1.0}
-    return _items(engine, connection, unasked)
+    return _items(connection, unasked)
 
 
 def _searched(engine: Engine, connection: Any, finder: Finder, asked: Asked, seen: int) -> int:
@@ -277,7 +276,7 @@ def _newest(
     with engine.reading("memories", "projects", "quarantine") as connection:
         about = named(connection, owner, "p", project)
         scope = [about] if project is not None else None
-        standing = _standing(engine, connection, owner, project)
+        standing = _standing(connection, owner, project)
         found = memories.listing(
             connection,
             user=owner,
@@ -287,7 +286,7 @@ def _newest(
             limit=limit,
             valid=engine.valid or now,
         )
-        items = _items(engine, connection, [of_memory(each, now) for each in found])
+        items = _items(connection, [of_memory(each, now) for each in found])
     together = [replace(item, rank=rank) for rank, item in enumerate((*standing, *items), 1)]
     reasons = context.prefix([UNITS[unit](item.content or "") for item in together], budget)
     return packing.finished(together, reasons, len(together), budget, unit, _nowhere(about, project))

@@ -26,6 +26,7 @@ from ledger.domain.message import beside
 from ledger.domain.times import moment
 from ledger.engine.engine import Engine
 from ledger.engine.log_reading import first_position, read_event
+from ledger.engine.past import at
 from ledger.engine.snapshot import text_of
 from ledger.engine.work import Who, Work
 from ledger.memories.queries import memories_shown
@@ -43,6 +44,10 @@ def recorded(
     engine: Engine, asked: Asked, project: str | None, pack: Pack, who: Who, session: str | None = None
 ) -> str:
     """Appends what was given, to a ``session`` where it was asked for one, and returns the id of that event."""
+    if engine.is_past:
+        raise RejectedError(
+            "a receipt is written, and this is a moment of the past: recall of the ledger itself", rule="readonly"
+        )
     settings: dict[str, int | str | tuple[str, ...] | None] = {
         "limit": asked.k,
         "budget": asked.budget,
@@ -121,7 +126,7 @@ def _observations_given(engine: Engine, data: RecallDelivered) -> list[Item]:
     as_of = data.settings.get("as_of")
     if not given or not isinstance(as_of, str):
         return []
-    with _then(engine, data.seen)._read() as connection:
+    with _then(engine, data.seen).reading() as connection:
         found = standing(connection, [each.subject for each in given], as_of)
     return [
         _as_given(each, observed(borne, rank) if (borne := found.get(each.subject)) else None, rank)
@@ -129,18 +134,17 @@ def _observations_given(engine: Engine, data: RecallDelivered) -> list[Item]:
     ]
 
 
-def _then(engine: Engine, seen: int) -> Any:
+def _then(engine: Engine, seen: int) -> Engine:
     """The ledger as it stood at a position; as it is, inside the batch that has not been committed."""
-    door: Any = engine
     try:
-        return door.at(seen)
+        return at(engine, seen)
     except RejectedError:
-        return door
+        return engine
 
 
 def _disputed_then(engine: Engine, items: list[Item], seen: int) -> list[Item]:
     """With the conflicts that stood open when the pack was given."""
-    with _then(engine, seen)._read() as past:
+    with _then(engine, seen).reading() as past:
         disputed = conflicts.open_among(past, (item.id for item in items if item.memory is not None))
     return [replace(item, conflicts=disputed[item.id]) if item.id in disputed else item for item in items]
 

@@ -13,7 +13,6 @@ from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.window import WindowItem
 from ledger.engine.paging import LIMIT, page, plural, texts
 from ledger.engine.scope import Area, Scope
-from ledger.engine.work import Who
 from ledger.sessions import (
     answers,
     assembling,
@@ -23,20 +22,18 @@ from ledger.sessions import (
     reading,
     reconciling,
     searching,
-    session,
     summary_writes,
     writing,
 )
 from ledger.sessions.assembled import Window
+from ledger.sessions.conversation import Conversation, EveryConversation
 from ledger.sessions.picture import SummaryGraph
 from ledger.sessions.search_answers import Expansion, GrepResult, Hit, Hits, Unexpanded
 from ledger.sessions.transcripts import as_parts
 from ledger.types import Cancel, Channel, Corpus, Method, Page, Role, Since, SummaryStatus, Unit, WriteOptions
 
 if TYPE_CHECKING:
-    from ledger.engine.core import Core
-    from ledger.history.moments import Moment as PastCore
-    from ledger.sessions.session import CoreSession, PastSession
+    from ledger.engine.engine import Engine
     from ledger.types import ModelLike, SummarizerLike
 
 SHARE, TIMEOUT_SECONDS, HITS = 0.25, 120.0, 20
@@ -48,10 +45,10 @@ class SessionRead(Area):
 
     __slots__ = ("_inner", "_project")
 
-    def __init__(self, core: Core | PastCore, scope: Scope, name: str, project: str | None) -> None:
-        super().__init__(core, scope)
+    def __init__(self, engine: Engine, scope: Scope, name: str, project: str | None) -> None:
+        super().__init__(engine, scope)
         self._project = project
-        self._inner: Any = core.session(name, project=project, user=scope.user, who=Who(**scope.by({})))
+        self._inner = Conversation(engine, scope.asker({}), name, project)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name!r} user={self.user!r}>"
@@ -59,22 +56,17 @@ class SessionRead(Area):
     @property
     def id(self) -> str | None:
         """The session's id (``s_…``); None while the session has no messages."""
-        return self._past.id
+        return self._inner.id
 
     @property
     def name(self) -> str:
         """The name, alias or id that it was asked for by."""
-        return self._past.name
+        return self._inner.name
 
     @property
     def user(self) -> str:
         """Whose session it is."""
         return self._scope.user
-
-    @property
-    def _past(self) -> PastSession:
-        inner: PastSession = self._inner
-        return inner
 
     def info(self) -> answers.SessionInfo:
         """Return how the session stands: its names, how many messages, and what its window takes.
@@ -82,7 +74,7 @@ class SessionRead(Area):
         Raises:
             NotFoundError: The session has no messages yet.
         """
-        found = self._past.info()
+        found = reading.get_info(self._inner)
         if found is None:
             raise NotFoundError(f"no session of this user has messages under the name {self.name!r:.60}")
         return found
@@ -97,7 +89,7 @@ class SessionRead(Area):
         """
 
         def fetch(count: int, start: int | None) -> Sequence[answers.Message]:
-            return self._past.messages(count, before=start, hidden=include_hidden)[::-1]
+            return reading.list_messages(self._inner, count, before=start, hidden=include_hidden)[::-1]
 
         return page("messages", self._filters(hidden=include_hidden), limit, after, fetch, _position, reverse=True)
 
@@ -110,24 +102,24 @@ class SessionRead(Area):
         Raises:
             NotFoundError: This session has no message there.
         """
-        found = self._past.message(position)
+        found = reading.get_message(self._inner, position)
         if found is None:
             raise NotFoundError(f"the session {self.name!r:.60} has no message at the position {position!r:.40}")
         return found
 
     def items(self) -> tuple[WindowItem, ...]:
         """Return the messages and summaries that stand for the conversation now, oldest first, without their texts."""
-        return tuple(self._past.window())
+        return tuple(reading.window_items(self._inner))
 
     @property
     def abstract(self) -> str:
         """The summary of the whole session that was set by hand; "" without one."""
-        return self._past.summary
+        return reading.abstract(self._inner)
 
     @property
     def summaries(self) -> SummariesRead:
         """List the summaries of the session, and draw how one was written from others."""
-        return SummariesRead(self._past)
+        return SummariesRead(self._inner)
 
     def window(
         self,
@@ -156,7 +148,9 @@ class SessionRead(Area):
         """
         wanted = plural("among", among, get_args(Corpus))
         texts(query=query)
-        return self._past.assemble(budget, unit=unit, query=query, share=share, among=wanted, tail=tail, record=receipt)
+        return assembling.assemble(
+            self._inner, budget, unit=unit, query=query, share=share, among=wanted, tail=tail, record=receipt
+        )
 
     def grep(
         self,
@@ -179,7 +173,7 @@ class SessionRead(Area):
             include_hidden: Also messages that were hidden, and summaries that were replaced or invalidated.
         """
         asked = {"pattern": pattern, "scope": scope, "role": role, "since": since, "before": until}
-        return _grep(self._past, asked | {"hidden": include_hidden}, limit, after, self._filters(), everywhere=False)
+        return _grep(self._inner, asked | {"hidden": include_hidden}, limit, after, self._filters(), everywhere=False)
 
     def expand(
         self,
@@ -197,7 +191,7 @@ class SessionRead(Area):
             budget: The most that the messages may take, counted in ``unit``; a first message that is larger is given whole.
             unit: "tokens" or "chars".
         """
-        return self._past.expand(ids, budget=budget, unit=unit)
+        return searching.expand(self._inner, ids, budget=budget, unit=unit)
 
     def _filters(self, **more: object) -> dict[str, Any]:
         return {"user": self.user, "session": self.name, **more}
@@ -210,14 +204,6 @@ class Session(SessionRead):
     """
 
     __slots__ = ()
-
-    if TYPE_CHECKING:
-        _core: Core
-
-    @property
-    def _session(self) -> CoreSession:
-        inner: CoreSession = self._inner
-        return inner
 
     def bind(
         self,
@@ -236,7 +222,7 @@ class Session(SessionRead):
             agent: For which agent.
         """
         scope = self._scope.bound({"actor": actor, "client": client, "channel": channel, "agent": agent})
-        return Session(self._core, scope, self.name, self._project)
+        return Session(self._engine, scope, self.name, self._project)
 
     def append(
         self,
@@ -267,8 +253,8 @@ class Session(SessionRead):
         if tool_calls or tool_call_id:
             content, parts = as_parts(content, parts, tool_calls, tool_call_id)
         return writing.append(
-            self._session,
-            self._asker(options),
+            self._inner,
+            self._scope.asker(options),
             role,
             content,
             parts=parts,  # type: ignore[arg-type]
@@ -280,7 +266,7 @@ class Session(SessionRead):
     @property
     def summaries(self) -> Summaries:
         """List the summaries of the session, take one out of use, bring it back or write it again."""
-        return Summaries(self)
+        return Summaries(self._inner, self._scope)
 
     def reopen(self, receipt: str) -> Window:
         """Return the window that ``window(…, receipt=True)`` gave, as it was delivered; erased texts are None.
@@ -291,7 +277,7 @@ class Session(SessionRead):
         Raises:
             NotFoundError: This session has no such receipt.
         """
-        found = assembling.reopen(self._session, receipt)
+        found = assembling.reopen(self._inner, receipt)
         if found is None:
             raise NotFoundError(f"the session {self.name!r:.60} has no window with the receipt {receipt!r:.60}")
         return found
@@ -302,7 +288,7 @@ class Session(SessionRead):
         Args:
             text: At most 1 MiB of UTF-8; "" takes it away.
         """
-        return writing.set_summary(self._session, self._asker(options), text)
+        return writing.set_summary(self._inner, self._scope.asker(options), text)
 
     def compact(
         self,
@@ -327,12 +313,12 @@ class Session(SessionRead):
         """
         if not until_under:
             return compacting.compact(
-                self._session, self._asker(options), budget, summariser=summarizer, force=force, timeout=timeout
+                self._inner, self._scope.asker(options), budget, summariser=summarizer, force=force, timeout=timeout
             )
         if budget is None or force:
             raise RejectedError("until_under goes on until the window fits a budget: give one, and no force")
         return compacting.compact_until_under(
-            self._session, self._asker(options), budget, summariser=summarizer, timeout=timeout
+            self._inner, self._scope.asker(options), budget, summariser=summarizer, timeout=timeout
         )
 
     def extract(
@@ -359,10 +345,10 @@ class Session(SessionRead):
         if dry_run:
             if since is not None:
                 raise RejectedError("a dry run shows what is found behind the cursor, which since would move")
-            return mining.preview(self._session, using=method, model=model, timeout=timeout, cancelled=cancel)
+            return mining.preview(self._inner, using=method, model=model, timeout=timeout, cancelled=cancel)
         return mining.extract(
-            self._session,
-            self._asker(options),
+            self._inner,
+            self._scope.asker(options),
             using=method,
             model=model,
             since=since,
@@ -379,7 +365,7 @@ class Session(SessionRead):
             parent: The session it branched off: what both begin with is passed over.
             until: Pass over up to the message at this position; with both whichever comes first.
         """
-        return mining.seed_extraction(self._session, self._asker(options), parent, until)
+        return mining.seed_extraction(self._inner, self._scope.asker(options), parent, until)
 
     def reconcile(
         self, transcript: Iterable[Mapping[str, Any]], *, dry_run: bool = False, **options: Unpack[WriteOptions]
@@ -390,7 +376,7 @@ class Session(SessionRead):
             transcript: Messages as objects with role and content, and parts, reasoning, model, speaker, created_at and
                 token_count where there are any; the OpenAI chat format is read too.
         """
-        return reconciling.reconcile(self._session, self._asker(options), transcript, dry_run=dry_run)
+        return reconciling.reconcile(self._inner, self._scope.asker(options), transcript, dry_run=dry_run)
 
     def replace(self, messages: Iterable[Mapping[str, Any]], **options: Unpack[WriteOptions]) -> answers.HistoryChange:
         """Make these messages the whole history; what both have in common from the beginning stays as it is.
@@ -398,7 +384,7 @@ class Session(SessionRead):
         Args:
             messages: As in ``reconcile``.
         """
-        return reconciling.replace_messages(self._session, self._asker(options), messages)
+        return reconciling.replace_messages(self._inner, self._scope.asker(options), messages)
 
     def truncate(self, keep: int, **options: Unpack[WriteOptions]) -> answers.HistoryChange:
         """Hide all but the newest messages; they stay in the log and readable with ``include_hidden``.
@@ -406,11 +392,11 @@ class Session(SessionRead):
         Args:
             keep: How many stay; 0 hides all.
         """
-        return writing.truncate(self._session, self._asker(options), keep)
+        return writing.truncate(self._inner, self._scope.asker(options), keep)
 
     def clear(self, **options: Unpack[WriteOptions]) -> answers.HistoryChange:
         """Begin the session again: hide every message, invalidate every summary, take the abstract away."""
-        return writing.clear(self._session, self._asker(options))
+        return writing.clear(self._inner, self._scope.asker(options))
 
     def add_alias(self, alias: str, **options: Unpack[WriteOptions]) -> answers.SessionInfo:
         """Give the session another name.
@@ -421,10 +407,7 @@ class Session(SessionRead):
         Raises:
             ConflictError: Both sessions have messages.
         """
-        return writing.add_alias(self._session, self._asker(options), alias)
-
-    def _by(self, options: WriteOptions) -> dict[str, Any]:
-        return self._scope.by(options)
+        return writing.add_alias(self._inner, self._scope.asker(options), alias)
 
 
 class SummariesRead:
@@ -432,7 +415,7 @@ class SummariesRead:
 
     __slots__ = ("_inner",)
 
-    def __init__(self, inner: PastSession | CoreSession) -> None:
+    def __init__(self, inner: Conversation) -> None:
         self._inner = inner
 
     def list(
@@ -470,11 +453,11 @@ class SummariesRead:
 class Summaries(SummariesRead):
     """The summaries of one session, with what changes them."""
 
-    __slots__ = ("_session",)
+    __slots__ = ("_scope",)
 
-    def __init__(self, session: Session) -> None:
-        super().__init__(session._session)
-        self._session = session
+    def __init__(self, inner: Conversation, scope: Scope) -> None:
+        super().__init__(inner)
+        self._scope = scope
 
     def invalidate(
         self, id: str, *, subtree: bool = False, reason: str = "", **options: Unpack[WriteOptions]
@@ -484,8 +467,7 @@ class Summaries(SummariesRead):
         Args:
             subtree: Also every summary that it was written from, so that the messages themselves are.
         """
-        inner = self._session._session
-        return summary_writes.invalidate_summary(inner, self._session._asker(options), id, reason, subtree=subtree)
+        return summary_writes.invalidate_summary(self._inner, self._scope.asker(options), id, reason, subtree=subtree)
 
     def restore(self, id: str, *, reason: str = "", **options: Unpack[WriteOptions]) -> answers.Summary:
         """Bring an invalidated summary back into the window.
@@ -493,7 +475,7 @@ class Summaries(SummariesRead):
         Raises:
             RejectedError: Not all that it stands for is in the window: hidden meanwhile, or another summary stands for it.
         """
-        return summary_writes.restore_summary(self._session._session, self._session._asker(options), id, reason)
+        return summary_writes.restore_summary(self._inner, self._scope.asker(options), id, reason)
 
     def rewrite(
         self,
@@ -513,9 +495,8 @@ class Summaries(SummariesRead):
             RejectedError: There is no summarizer, or no answer was short enough.
             ModelError: The summarizer failed.
         """
-        inner = self._session._session
         return compacting.rebuild_summary(
-            inner, self._session._asker(options), id, summariser=summarizer, timeout=timeout
+            self._inner, self._scope.asker(options), id, summariser=summarizer, timeout=timeout
         )
 
 
@@ -532,7 +513,7 @@ class SessionsRead(Area):
         """
 
         def fetch(count: int, start: str | None) -> Sequence[answers.SessionInfo]:
-            return session.list_sessions(self._core, self._scope.user, project=project, limit=count, after=start)
+            return reading.list_sessions(self._engine, self._scope.user, project=project, limit=count, after=start)
 
         return page("sessions", {"user": self._scope.user, "project": project}, limit, after, fetch, _id)
 
@@ -545,7 +526,7 @@ class SessionsRead(Area):
         Raises:
             NotFoundError: This user has no such session.
         """
-        return SessionRead(self._core, self._scope, name, None).info()
+        return SessionRead(self._engine, self._scope, name, None).info()
 
     def grep(
         self,
@@ -567,10 +548,8 @@ class SessionsRead(Area):
             role: Only messages of this role.
             include_hidden: Also messages that were hidden, and summaries that were replaced or invalidated.
         """
-        from ledger.sessions.session import AllSessions
-
         asked = {"pattern": pattern, "scope": scope, "role": role, "since": since, "before": until}
-        every = AllSessions(self._core, Who(**self._scope.by({})))
+        every = EveryConversation(self._engine, self._scope.asker({}))
         filters = {"user": self._scope.user}
         return _grep(every, asked | {"hidden": include_hidden}, limit, after, filters, everywhere=True)
 
@@ -580,7 +559,13 @@ class Sessions(SessionsRead):
 
 
 def _grep(
-    inner: Any, asked: dict[str, Any], limit: int, after: str | None, filters: dict[str, Any], *, everywhere: bool
+    inner: Conversation,
+    asked: dict[str, Any],
+    limit: int,
+    after: str | None,
+    filters: dict[str, Any],
+    *,
+    everywhere: bool,
 ) -> Hits:
     now = inner.engine.writer.now()
     since, until = asked["since"], asked["before"]
@@ -593,7 +578,7 @@ def _grep(
 
     def fetch(count: int, start: int | None) -> Sequence[Hit]:
         nonlocal first
-        behind = {} if start is None else {"after": start}
+        behind: dict[str, Any] = {} if start is None else {"after": start}
         found: GrepResult = searching.grep_messages(
             inner, **asked | bounds, limit=count, everywhere=everywhere, **behind
         )

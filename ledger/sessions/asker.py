@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from ledger.domain.errors import ModelError, RejectedError
 from ledger.domain.events import Acted
 from ledger.domain.turns import Line
+from ledger.engine.engine import Engine
 from ledger.engine.log_reading import read_event
 from ledger.engine.work import Who, Work
 from ledger.language import calls, door
@@ -48,7 +49,7 @@ class Answered(Struct, frozen=True):
 class Asker(Struct, frozen=True):
     """A model, and whose memory it is asked about."""
 
-    ledger: Any
+    engine: Engine
     model: Model
     user: str
     project: str | None
@@ -61,14 +62,14 @@ class Asker(Struct, frozen=True):
         """
         from ledger.language import extracting
 
-        check_outside(self.ledger.writer)
+        check_outside(self.engine.writer)
         scope = [None] if self.project is None else [self.project, None]
-        with self.ledger.reading("memories") as connection:
-            now = self.ledger.writer.now()
+        with self.engine.reading("memories") as connection:
+            now = self.engine.writer.now()
             shown = memories.listing(
                 connection, user=self.user, statuses=("active",), projects=scope, limit=SHOWN, valid=now
             )
-        asked_for = door.with_settings(self.ledger, extracting.request(lines, shown, TIMEOUT_SECONDS))
+        asked_for = door.with_settings(self.engine, extracting.request(lines, shown, TIMEOUT_SECONDS))
         if self.timeout is not None:
             asked_for = replace(asked_for, timeout=self.timeout)
         try:
@@ -77,7 +78,7 @@ class Asker(Struct, frozen=True):
         except ModelError as error:
             raise Unanswered(asked_for, error) from error
         facts, relations, left_over = extracting.proposals(parsed, lines)
-        with self.ledger.reading("memories", "search") as connection:
+        with self.engine.reading("memories", "search") as connection:
             seen = [found_in.look(connection, each, shown, self.user, self.project) for each in facts]
         known = tuple(each.id for each in shown)
         return Answered(asked, asked_for, parsed, known, tuple(seen), tuple(relations), left_over)
@@ -145,13 +146,13 @@ def places(lines: Sequence[Line]) -> list[tuple[int, int]]:
     return [(at, at) for at in found]
 
 
-def meant_model(ledger: Any, using: str | None, given: Any) -> Model | None:
+def meant_model(engine: Engine, using: str | None, given: Any) -> Model | None:
     """The model to ask, or None for the rules; ``RejectedError`` for what is neither, and without a model where one is wanted."""
     if using not in (None, "model", "rules"):
         raise RejectedError(f"extraction uses 'model' or 'rules', and {using!r:.40} is neither")
     if using == "rules":
         return None
-    found: Model | None = door.meant_model(ledger, given)
+    found: Model | None = door.meant_model(engine, given)
     if using == "model" and found is None:
         raise RejectedError("this asks a model: open the ledger with one, or give one here", rule="model")
     return found
@@ -165,12 +166,12 @@ def check_call(timeout: object, cancelled: object) -> None:
         raise RejectedError(f"cancel is a threading.Event or a function, and {cancelled!r:.40} is neither")
 
 
-def check_trusted(ledger: Any, told: Who, session: str | None) -> None:
+def check_trusted(engine: Engine, told: Who, session: str | None) -> None:
     """``RejectedError`` where the answer could not be recorded, for whoever asks is distrusted, or nobody writes: so no model
     is asked."""
-    if ledger.store.readonly:
-        ledger.store.refuse_writing()
-    with ledger.reading("memories") as connection:
+    if engine.store.readonly:
+        engine.store.refuse_writing()
+    with engine.reading("memories") as connection:
         found = {(each.user, each.kind, each.source) for each in control.refused(connection)}
     sources = {"actor": told.actor, "client": told.client, "agent": told.agent, "session": session}
     for kind, source in sources.items():

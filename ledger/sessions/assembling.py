@@ -14,6 +14,7 @@ from ledger.domain.events import LeftOut, Ranges, WindowAssembled
 from ledger.domain.tokens import MESSAGE_TOKENS
 from ledger.domain.window import WindowItem
 from ledger.engine.log_reading import read_known
+from ledger.engine.past import at
 from ledger.engine.work import Work
 from ledger.recall import reopening
 from ledger.recall.asked import UNITS, checked, one_of
@@ -283,8 +284,8 @@ def reopen(conversation: Conversation, receipt: str) -> Window | None:
         for beside in audit.of_command(connection, entry.command_id):
             if beside.type == entry.type and beside.position != entry.position:
                 ranges += read_known(connection, beside.position, state.row).data.messages
-    ledger: Any = conversation.engine
-    then: SessionAssembly = ledger.at(data.seen).session(state.id, user=conversation.user)
+    engine = conversation.engine
+    then = Conversation(at(engine, data.seen), conversation.who, state.id)
     told, reasons = data.settings, data.settings.get("reasons")
     return Window(
         session=conversation.name,
@@ -297,7 +298,7 @@ def reopen(conversation: Conversation, receipt: str) -> Window | None:
         evicted=Evicted(*(_number(told, f"evicted_{name}") for name in ("items", "messages", "tokens"))),
         left_out=tuple((each.position, each.why) for each in data.left_out),
         overhead=_number(told, "overhead"),
-        pack=reopening.reopen(ledger, self.user, data.recall) if data.recall is not None else None,
+        pack=reopening.reopen(engine, conversation.user, data.recall) if data.recall is not None else None,
         seen=data.seen,
         receipt=receipt,
     )

@@ -115,7 +115,7 @@ def rebuild_summary(
     ``RejectedError`` without a summariser, for a summary that does not stand, where no answer was short enough, and with a
     key, for asked again there is nothing to rebuild; ``ModelError`` where it failed. Nothing is changed then.
     """
-    if asker.get("key") is not None:
+    if asker.key is not None:
         raise RejectedError(
             "summaries.rewrite() has no idempotency_key: the summary it wrote is in summaries.list(), with what it replaces"
         )
@@ -248,7 +248,7 @@ def _check_patience(conversation: Conversation, timeout: object) -> None:
 
 
 def _writer_of(conversation: Conversation, given: Any) -> Summariser | None:
-    return as_summariser(given) if given is not None else conversation.summariser
+    return as_summariser(given) if given is not None else conversation.engine.summariser
 
 
 def _standing(conversation: Conversation) -> tuple[int, int]:
@@ -354,7 +354,7 @@ class Compactor:
     """One compaction of one session under way: what it made, and what it passed over."""
 
     def __init__(
-        self, session: Compacting, lease: Lease, writer: Summariser | None, told: Who, timeout: float, *, force: bool
+        self, session: Conversation, lease: Lease, writer: Summariser | None, told: Who, timeout: float, *, force: bool
     ) -> None:
         self.session, self.lease, self.writer, self.told, self.timeout = session, lease, writer, told, timeout
         self.force = force

@@ -5,12 +5,13 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from ledger.domain import grep
 from ledger.domain.grep import Tree
+from ledger.engine.snapshot import Snapshot
 from ledger.sessions.reading import Why, is_held
 from ledger.sessions.search_answers import Hit
 from projections.search import session_texts
@@ -21,7 +22,7 @@ from projections.views import sessions
 from projections.views.summaries import Summary
 
 if TYPE_CHECKING:
-    from ledger.recall.recalling import Recalling
+    pass
 
 COUNTED = 10_000
 """So many matches are counted; where there are more, the total says so."""
@@ -73,9 +74,10 @@ class Search:
     """``of_turn`` gives the text of a captured turn, by interaction and field."""
 
     def __init__(
-        self, door: Recalling, connection: Any, asked: Asked, where: Where, of_turn: Callable[[str, str], str | None]
+        self, snapshot: Snapshot, asked: Asked, where: Where, of_turn: Callable[[str, str], str | None]
     ) -> None:
-        self._door, self._connection, self._asked, self._where, self._of_turn = door, connection, asked, where, of_turn
+        self._snapshot, self._connection = snapshot, snapshot.connection
+        self._asked, self._where, self._of_turn = asked, where, of_turn
         self._gone: dict[int, list[sessions.Hidden]] = {}
         self._why: dict[int, Why] = {}
         self._expression, self._any_row = grep.expression(asked.tree), grep.in_any_row(asked.tree)
@@ -130,8 +132,8 @@ class Search:
         streams = self._newest((MESSAGE, SUMMARY), first)
         if self._where.only is not None:
             streams += self._newest((TURN,), 0)  # a turn's text comes before its message, and that is hidden or not
-        late = session_texts.waiting(self._connection, self._door.schema())
-        then = self._door._passages_gone(self._connection, "m.user = ?", (self._where.user,))
+        late = session_texts.waiting(self._connection, self._snapshot.schema)
+        then = self._snapshot.passages_gone("m.user = ?", (self._where.user,))
         aside = sorted((row for row in {*late, *(row[0] for row in then)} if row < self._asked.after), reverse=True)
         return heapq.merge(*streams, self._doubted(aside), reverse=True)
 
@@ -142,7 +144,7 @@ class Search:
 
         def stream(expression: str, several: bool | None) -> Iterator[int]:
             asked = session_texts.asked(expression, self._where.only, corpora, several)
-            return session_texts.newest(self._connection, self._door.schema(), asked, first, self._asked.after)
+            return session_texts.newest(self._connection, self._snapshot.schema, asked, first, self._asked.after)
 
         if self._expression == self._any_row:
             return [stream(self._expression, None)]

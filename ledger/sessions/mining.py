@@ -274,7 +274,7 @@ def _own_message(connection: Any, state: State, position: object) -> int:
 def _parent(conversation: Conversation, connection: Any, given: str, own: State) -> State:
     if not isinstance(given, str):
         raise RejectedError(f"a parent is the name or the id of a session, and {given!r:.40} is neither")
-    other = type(conversation)(conversation.engine, given, conversation.who, None, conversation.counter)
+    other = Conversation(conversation.engine, conversation.who, given)
     found = other.found(connection)
     if found is None:
         raise NotFoundError(f"no session of this user is called {given!r:.60}")
@@ -407,7 +407,7 @@ class Miner:
 
     def __init__(
         self,
-        session: SessionMining,
+        session: Conversation,
         told: Who,
         model: Model | None = None,
         lease: Lease | None = None,
@@ -416,7 +416,7 @@ class Miner:
         *,
         by_itself: bool,
     ) -> None:
-        self.session, self.ledger, self.told = session, session._ledger, told
+        self.session, self.engine, self.told = session, session.engine, told
         self.model, self.lease, self.timeout, self.cancelled = model, lease, timeout, cancelled
         self.by_itself = by_itself
         self.done = Mined(kept=[], superseded=[], dropped=[])
@@ -500,9 +500,9 @@ class Miner:
         if self.lease is not None and not self.lease.renew():
             self.done.stopped = "under_way"
             return True
-        check_trusted(self.ledger, self.told, read.state.id)
+        check_trusted(self.engine, self.told, read.state.id)
         self.done.calls += 1
-        asker = Asker(self.ledger, model, self.session.user, read.state.project, self.timeout, self.cancelled)
+        asker = Asker(self.engine, model, self.session.user, read.state.project, self.timeout, self.cancelled)
         try:
             found = asker.ask(lines)
         except Unanswered as failed:

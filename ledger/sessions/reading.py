@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 from msgspec import UNSET, Struct
@@ -12,24 +13,20 @@ from ledger.domain import ids
 from ledger.domain import message as messages
 from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.events import AnyEvent, MessageAppended, MessageRepaired, Ranges, Recorded
-from ledger.domain.patterns import Patterns
 from ledger.domain.session import Session as State
-from ledger.domain.text import check_text
 from ledger.domain.window import WindowItem
 from ledger.engine.answer import answer_of
-from ledger.engine.log_reading import read_known, read_messages
-from ledger.engine.snapshot import event_data, load, text_of
+from ledger.engine.engine import Engine
+from ledger.engine.log_reading import first_position, read_known, read_messages
+from ledger.engine.snapshot import LIST_LIMIT, MEMORY_CAP, NOWHERE, event_data, listed, load, named, text_of
 from ledger.sessions import answers
-from ledger.sessions.conversation import Conversation
+from ledger.sessions.conversation import NEEDS, Conversation
 from ledger.sessions.window import OpenWindow
 from projections.search.session_texts import Said
 from projections.views import interactions, quarantine, sessions, summaries
 from projections.views.projects import names
 from projections.views.sessions import Message as MessageRow
 from projections.views.summaries import Summary as SummaryRow
-
-NO_PATTERNS = Patterns()
-NEEDS = ("sessions", "summaries", "projects", "quarantine")
 
 
 class Told(Struct, frozen=True):
@@ -231,6 +228,25 @@ def _says_something(connection: Any, state: State, position: int) -> bool:
     return read_known(connection, position, state.row).data.content not in ("", None)
 
 
+def list_sessions(
+    engine: Engine,
+    user: str,
+    *,
+    project: str | None = None,
+    limit: int | None = LIST_LIMIT,
+    after: str | None = None,
+) -> list[answers.SessionInfo]:
+    """The sessions of a user, the one opened last first; ``project`` is that which they were opened in."""
+    with engine.reading(*NEEDS) as connection:
+        wanted = named(connection, user, "p", project)
+        if wanted is NOWHERE:
+            return []
+        before = first_position(connection, after) if after is not None else None
+        found = sessions.listing(connection, user=user, project=wanted, before=before)
+        shown = (state for state in found if engine.keeps_out(*state.names) != "ignored")
+        return [info(connection, state) for state in islice(shown, listed(limit, MEMORY_CAP))]
+
+
 def is_held(connection: Any, row: MessageRow | Said | SummaryRow) -> bool:
     """Whether the text of a message or summary is in quarantine; that of a captured turn lies with its interaction."""
     at: int | None = row.row
@@ -249,8 +265,3 @@ class Why:
     def of(self, position: int) -> str:
         at = bisect_right(self._firsts, position) - 1
         return self._gone[at].why if at >= 0 and position <= self._gone[at].last else ""
-
-
-def session_name(given: object) -> str:
-    """A session's name as somebody gave it; ``RejectedError`` where it is blank."""
-    return check_text("a session's id", given, max_bytes=1024)

@@ -15,7 +15,6 @@ from ledger.domain.events import MessageRepaired
 from ledger.domain.session import Session as State
 from ledger.domain.transcript import Known, Line, Plan
 from ledger.engine.snapshot import event_data
-from ledger.engine.who import By
 from ledger.engine.work import Who, Work
 from ledger.guards.guarding import Taken
 from ledger.sessions import answers, reading, writing
@@ -69,7 +68,7 @@ def _would_be(conversation: Conversation, given: Iterable[Mapping[str, Any]]) ->
     none = answers.HistoryChange(session=conversation.name, change="none", left_out=left_out, dry_run=True)
     if conversation.kept_out:
         return replace(none, skipped=conversation.kept_out)
-    seen, plan = _plan(conversation, lines)
+    seen, plan, _ = _plan(conversation, lines)
     with conversation.reading() as (connection, state):
         known = summaries.of_session(connection, state.row) if state is not None and plan.hidden else []
     standing = {each.id: each for each in known if each.status in (summaries.WINDOW, summaries.UNDER)}
@@ -99,14 +98,14 @@ def _take_over(
         )
     total = answers.HistoryChange(session=conversation.name, change="none", left_out=left_out)
     arguments = (conversation.name, [each.line for each in lines])
-    tries, seen, plan = 0, *_plan(conversation, lines)
+    tries, seen, plan, taken = 0, *_plan(conversation, lines)
     counted = [writing.count_tokens(conversation, each.draft, each.token_count) for each in lines]
     while tries < TRIES:
         if not seen and plan.kind == transcript.UNCHANGED:
             return total  # nothing was said on either side
-        done = _apply(conversation, verb, lines, counted, seen, plan, asker, arguments)
+        done = _apply(conversation, verb, lines, counted, seen, plan, taken, asker, arguments)
         if done is None:  # somebody wrote to the session meanwhile
-            tries, seen, plan = tries + 1, *_plan(conversation, lines)
+            tries, seen, plan, taken = tries + 1, *_plan(conversation, lines)
             counted = [writing.count_tokens(conversation, each.draft, each.token_count) for each in lines]
             continue
         if done.replayed and not _was_cut(plan):
@@ -116,27 +115,27 @@ def _take_over(
             seen, plan = done.position, _rest(plan)
             if plan.kind == transcript.UNCHANGED and not plan.repairs:
                 return total
-        asker = By(**{**asker, "key": None})  # the rest goes on without it
+        asker = replace(asker, key=None)  # the rest goes on without it
     raise ConflictError(
         f"the session {conversation.name!r:.60} is written to all the time, so no transcript can be held against it"
     )
 
 
-def _plan(conversation: Conversation, lines: list[Outside]) -> tuple[int, Plan]:
-    """The position that the session stood at, and what makes it say the same.
+def _plan(conversation: Conversation, lines: list[Outside]) -> tuple[int, Plan, dict[str, Any]]:
+    """The position that the session stood at, what makes it say the same, and the secrets that were taken out.
 
     What is stored has no secrets, so what the transcript says is compared, and goes on, without them.
     """
     with conversation.reading() as (connection, state):
-        conversation._taken = _clean(conversation, connection, lines)
+        taken = _clean(conversation, connection, lines)
         if state is None:
-            return 0, transcript.reconcile((), [each.line for each in lines])
+            return 0, transcript.reconcile((), [each.line for each in lines]), taken
         visible = sorted(besides(OpenWindow(connection, state).hidden_ranges))
         known = [
             Known(row.row, _line(conversation, connection, row, told, lines[at] if at < len(lines) else None))
             for at, (row, told) in enumerate(reading.all_texts(conversation, connection, state.row, tuple(visible)))
         ]
-        return state.position, transcript.reconcile(known, [each.line for each in lines])
+        return state.position, transcript.reconcile(known, [each.line for each in lines]), taken
 
 
 def _clean(conversation: Conversation, connection: Any, lines: list[Outside]) -> dict[str, tuple[Taken, ...]]:
@@ -181,6 +180,7 @@ def _apply(
     counted: Sequence[tuple[int, str]],
     seen: int,
     plan: Plan,
+    taken: dict[str, Any],
     asker: Who,
     arguments: object,
 ) -> answers.HistoryChange | None:
@@ -189,7 +189,7 @@ def _apply(
     def body(work: Work) -> str:
         if plan.kind == transcript.UNCHANGED and not plan.repairs:
             return _unchanged(conversation, work)
-        work.taken.update(conversation._taken)
+        work.taken.update(taken)
         stream, first = writing.opened(conversation, work)
         state: State | None = work.load(stream, "s") if first else None
         if (state.position if state is not None else 0) != seen:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from datetime import timedelta
-from typing import Any, cast
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -18,12 +18,10 @@ from ledger.engine.snapshot import listed
 from ledger.engine.who import Time
 from ledger.recall import recalling
 from ledger.recall.asked import UNITS, one_of
-from ledger.recall.recalling import Recalling
 from ledger.sessions import reading
-from ledger.sessions.conversation import Conversation
+from ledger.sessions.conversation import NEEDS, Conversation
 from ledger.sessions.expanding import Expanding
 from ledger.sessions.grepping import READ, Asked, Found, Search, Where
-from ledger.sessions.reading import NEEDS
 from ledger.sessions.search_answers import Expansion, GrepResult, Unexpanded
 from projections.search import session_texts
 from projections.search.passages import MESSAGE, SUMMARY
@@ -62,7 +60,7 @@ def grep_messages(
     asked = replace(_asked(conversation, pattern, scope, role, since, before, last, limit, hidden), after=after)
     if conversation.kept_out == "ignored":
         return GrepResult(hits=(), total=0, searched=0, hint="this session is ignored")
-    recalling.take_in_texts(self._door)
+    recalling.take_in_texts(conversation.engine)
     with conversation.engine.reading(*NEEDS, "passages", "interactions") as connection:
         state = conversation.state(connection)
         if state is None and not everywhere:
@@ -85,10 +83,6 @@ def grep_messages(
         is_exact=not found.left_off,
         hint=hint,
     )
-
-
-def _door(conversation: Conversation) -> Recalling:
-    return cast("Recalling", conversation.engine)
 
 
 def _asked(
@@ -149,8 +143,7 @@ def _where(conversation: Conversation, connection: Any, state: State | None, *, 
 
 def _search(conversation: Conversation, connection: Any, asked: Asked, where: Where) -> Search:
     return Search(
-        _door(conversation),
-        connection,
+        conversation.engine.seen(connection),
         asked,
         where,
         lambda id, field: reading.of_interaction(conversation, connection, id, field),

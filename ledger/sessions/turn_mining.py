@@ -14,8 +14,8 @@ from ledger.domain.events import CandidatesExtracted
 from ledger.domain.interaction import Interaction
 from ledger.domain.salience import GATE
 from ledger.domain.turns import EXTRACTED, Line
+from ledger.engine.engine import Engine
 from ledger.engine.log_reading import read_event
-from ledger.engine.reads import Reads
 from ledger.engine.snapshot import event_data, text_of
 from ledger.engine.work import Who, Work
 from ledger.interactions.queries import answer_texts
@@ -38,22 +38,22 @@ from ledger.sessions.asker import (
 from projections.views import erasures
 
 
-def mine_turn(ledger: Reads, subject: Interaction, told: Who, asker: Asker) -> tuple[Mined, Any]:
+def mine_turn(engine: Engine, subject: Interaction, told: Who, asker: Asker) -> tuple[Mined, Any]:
     """Asks a model about one captured turn, and applies what it says in one append with what ends its extraction; what it came
     to, and the outcome of the command. ``ModelError`` where the model fails: that is recorded, and counts as an attempt."""
     done = Mined(kept=[], superseded=[], dropped=[])
-    with ledger.reading("interactions", "sessions") as connection:
-        lines = turn_lines(ledger, connection, subject)
+    with engine.reading("interactions", "sessions") as connection:
+        lines = turn_lines(engine, connection, subject)
         erased = erasures.last(connection)
     piece = turns.piece(lines, 0, whole=True, gate=True)
     found: Answered | None = None
     if piece.why == EXTRACTED:
-        check_trusted(ledger, told, subject.session)
+        check_trusted(engine, told, subject.session)
         done.calls = 1
         try:
             found = asker.ask(lines)
         except Unanswered as failed:
-            _fail_turn(ledger, subject, told, asker.model, failed, lines)
+            _fail_turn(engine, subject, told, asker.model, failed, lines)
             raise failed.error from failed.__cause__
     else:
         done.skipped = len(lines)
@@ -72,14 +72,14 @@ def mine_turn(ledger: Reads, subject: Interaction, told: Who, asker: Asker) -> t
             _close_turn(work, current, found, lines, done)
         return subject.id
 
-    return done, ledger.writer.run("extract", told, body, subject.id)
+    return done, engine.writer.run("extract", told, body, subject.id)
 
 
-def preview_turn(ledger: Reads, subject: Interaction, asker: Asker) -> Mined:
+def preview_turn(engine: Engine, subject: Interaction, asker: Asker) -> Mined:
     """What a model proposes for one captured turn, in ``dropped``; nothing is recorded, not even the call."""
     done = Mined(dropped=[])
-    with ledger.reading("interactions", "sessions") as connection:
-        lines = turn_lines(ledger, connection, subject)
+    with engine.reading("interactions", "sessions") as connection:
+        lines = turn_lines(engine, connection, subject)
     if turns.piece(lines, 0, whole=True, gate=True).why != EXTRACTED:
         done.skipped = len(lines)
         return done
@@ -91,7 +91,7 @@ def preview_turn(ledger: Reads, subject: Interaction, asker: Asker) -> Mined:
     return done
 
 
-def turn_lines(ledger: Reads, connection: Any, subject: Interaction) -> list[Line]:
+def turn_lines(engine: Engine, connection: Any, subject: Interaction) -> list[Line]:
     prompt = text_of(connection, event_data(connection, subject.prompt_at).prompt)
     texts = {"prompt": prompt} | answer_texts(connection, subject)
     if texts["response"]:
@@ -118,7 +118,7 @@ def _close_turn(work: Work, current: Interaction, found: Answered | None, lines:
 
 
 def _fail_turn(
-    ledger: Reads, subject: Interaction, told: Who, model: Model, failed: Unanswered, lines: Sequence[Line]
+    engine: Engine, subject: Interaction, told: Who, model: Model, failed: Unanswered, lines: Sequence[Line]
 ) -> None:
     def body(work: Work) -> str:
         current: Interaction | None = work.at_row(subject.row, "i")
@@ -131,4 +131,4 @@ def _fail_turn(
                     work.emit(current.id, event, first=current.row)
         return subject.id
 
-    ledger.writer.run("extract", replace(told, key=None), body)
+    engine.writer.run("extract", replace(told, key=None), body)

@@ -25,9 +25,8 @@ from ledger.domain.text import check_text
 from ledger.engine.who import Time
 from ledger.engine.work import Outcome, Who, Work
 from ledger.sessions import answers, reading
-from ledger.sessions.conversation import Conversation
+from ledger.sessions.conversation import Conversation, session_name
 from ledger.sessions.counting import check_tokens
-from ledger.sessions.reading import session_name
 from ledger.sessions.window import OpenWindow
 from projections.views import sessions, summaries
 from projections.views.sessions import besides

@@ -15,20 +15,17 @@ from ledger.vectors.embedders import EmbedderLike
 from ledger.vectors.embedding import BATCH
 
 if TYPE_CHECKING:
-    from ledger.engine.core import Core
+    pass
 
 
 class Vectors(Area):
     """The vectors of this file, of every user: a cache that every model has for itself. Nothing of it is recorded."""
 
-    if TYPE_CHECKING:
-        _core: Core
-
     def list(self, *, limit: int = LIMIT, after: str | None = None) -> Page[answers.VectorModel]:
         """List the models that have vectors here, by name."""
 
         def fetch(count: int, start: str | None) -> tuple[answers.VectorModel, ...]:
-            return tuple(of_all(embedding.vector_models(self._core), lambda each: each.model)(count, start))
+            return tuple(of_all(embedding.vector_models(self._engine), lambda each: each.model)(count, start))
 
         return page("vectors", {}, limit, after, fetch, lambda each: each.model)
 
@@ -51,7 +48,7 @@ class Vectors(Area):
         Raises:
             ModelError: The model raises, or gives what are no vectors, or others than before.
         """
-        return embedding.embed(self._core, model=model, batch=batch_size, limit=limit, progress=callback(progress))
+        return embedding.embed(self._engine, model=model, batch=batch_size, limit=limit, progress=callback(progress))
 
     def remove(self, model: str) -> answers.VectorReport:
         """Delete the vectors of a model.
@@ -64,4 +61,4 @@ class Vectors(Area):
         """
         if not isinstance(model, str):
             raise RejectedError(f"a model is named as vectors.list() names it, and {model!r:.40} is no name")
-        return embedding.remove_vectors(self._core, model)
+        return embedding.remove_vectors(self._engine, model)

@@ -11,7 +11,6 @@ import pytest
 from ledger import ConflictError, ModelError, NotFoundError, RejectedError, Session
 from ledger.api import Ledger
 from ledger.sessions.api import SessionRead, SummariesRead
-from ledger.sessions.session import CoreSession, PastSession
 from ledger.types import ModelRequest
 
 CHAT = ("Which tea is there?", "Green tea and black tea.", "And coffee?", "No coffee today.")
@@ -308,11 +307,3 @@ def test_a_session_of_the_past_is_read_only(ledger: Ledger) -> None:
         past.window(100, receipt=True)
     with pytest.raises(TypeError):
         pickle.dumps(session)
-
-
-def test_the_facade_leaves_nothing_of_the_core_out() -> None:
-    told = {"summariser", "writer"}  # what its commands use
-    told |= {"assemble", "dag", "seed_extraction", "summary", "set_summary", "compact_until_under"}
-    told |= {"invalidate_summary", "restore_summary", "rebuild_summary"}
-    assert public(CoreSession) - public(Session) == told
-    assert public(PastSession) - public(SessionRead) == {"assemble", "dag", "summary"}

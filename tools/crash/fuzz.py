@@ -106,7 +106,7 @@ def by_atheris(place: Path, name: str, seconds: int, seed: int) -> None:
     atheris: Any = importlib.import_module("atheris")
     with atheris.instrument_imports(include=list(INSTRUMENTED)):
         import ledger.cli.frame  # and with it everything below the command line
-        import ledger.engine.core  # noqa: F401
+        import ledger.maintenance.opening  # noqa: F401
     target, corpus = prepared(place, name)
     if name == BUG:
         target = atheris.instrument_func(a_bug)

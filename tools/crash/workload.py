@@ -23,6 +23,7 @@ from ledger import Ledger, LedgerError, Session
 from ledger.domain.events import LEDGER_STREAM
 from ledger.domain.window import CONDENSED, LEAF
 from ledger.engine.work import Who
+from ledger.sessions import writing
 from ledger.sessions.summary_writes import Written, of_messages, of_summaries, record
 from ledger.sessions.window import OpenWindow
 from tools import inside
@@ -254,7 +255,7 @@ def sum_up(summed: Session, text: str) -> int:
     session = inside.session(summed)
 
     def body(work: Any) -> str:
-        state = session._known(work)
+        state = writing.known(session, work)
         window = OpenWindow(work.connection(), state)
         two = [item for item in window.items() if not item.is_summary][:2]
         sources, kind = of_messages(window, two[0].place, two[-1].place), LEAF

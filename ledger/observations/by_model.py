@@ -1,4 +1,4 @@
-"""Consolidation by a language model, as a part of the library door: a call for a few new sources at a time, each one append."""
+"""Consolidation by a language model: a call for a few new sources at a time, each one append."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from ledger.language.calls import KEPT, Taken, dropped, emit_call, emit_failure,
 from ledger.language.consolidator import CLAMPED, CONSOLIDATOR, OF_EACH, SHOWN, STALE_SHOWN, Answered, Batch
 from ledger.language.port import Model, ModelRequest
 from ledger.language.reading import Parsed, answered
-from ledger.observations import consolidating
-from ledger.observations.consolidating import INTERACTIONS, NEEDED, News, Run, completed, emit_failed_run
-from ledger.observations.consolidating import cursor as cursor_of
+from ledger.observations import rounds
 from ledger.observations.queries import withheld
+from ledger.observations.rounds import INTERACTIONS, NEEDED, News, Run, completed, emit_failed_run
+from ledger.observations.rounds import cursor as cursor_of
 from ledger.policies.consolidation import USER, Piece
 from ledger.sessions.asker import check_trusted
 from ledger.store.recorders import read_tip
@@ -53,7 +53,7 @@ def by_model(engine: Engine, run: Run) -> None:
         if not _one_call(engine, run, news) or run.full:
             break
     if not news.pieces and not news.standing:
-        consolidating.append(engine, run, news, [], [], news.head, 0)
+        rounds.append(engine, run, news, [], [], news.head, 0)
     _reword_by_rules(engine, run)
 
 
@@ -62,7 +62,7 @@ def _for_model(engine: Engine, run: Run) -> News:
     with engine.reading(*NEEDED) as connection:
         head, after = read_tip(connection.cursor())[0], cursor_of(connection, run)
         run.position = max(run.position, head)
-        news = consolidating.news_of(engine, connection, run, set())
+        news = rounds.news_of(engine, connection, run, set())
         pieces = (
             _whole_turns(engine, connection, news.pieces, run.scope.user) if run.over == INTERACTIONS else news.pieces
         )
@@ -177,7 +177,7 @@ def _nearest(engine: Engine, connection: Any, run: Run, new: Sequence[Piece]) ->
     for each in new:
         sought = question.read(each.text)
         if sought.concepts:
-            found = consolidating.observations_with_words(engine, connection, sought, run.scope, NEAREST)
+            found = rounds.observations_with_words(engine, connection, sought, run.scope, NEAREST)
             scores.update({row: 1_000_000 // (60 + rank) for rank, row in enumerate(found, 1)})
     rows = [row for row, _ in sorted(scores.items(), key=lambda each: (-each[1], each[0]))]
     place = {row: number for number, row in enumerate(rows)}
@@ -204,7 +204,7 @@ def _record_answer(
         work.need(*NEEDED)
         work.project = run.scope.project
         shown = [each.id for each in batch.sources] + [each.state.id for each in batch.standing]
-        if consolidating.overtaken(engine, work, run, after):
+        if rounds.overtaken(engine, work, run, after):
             taken = [Taken(each.what, "overtaken") for each in parsed.actions]
         elif consolidator.erased_meanwhile(work, batch):
             taken = [Taken(each.what, consolidator.ERASED) for each in parsed.actions]
@@ -260,7 +260,7 @@ def _reword_by_rules(engine: Engine, run: Run) -> None:
         looks=False,
         only=frozenset(each.state.row for each in left),
     )
-    consolidating.by_rules(engine, resolving)
+    rounds.by_rules(engine, resolving)
     run.position = max(run.position, resolving.position)
 
 

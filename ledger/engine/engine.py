@@ -1,0 +1,107 @@
+"""What every command and every query works on: one open file, with the clock, the ids and the models that it was given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from ledger.domain.errors import RejectedError, StorageError, SuspendedError
+from ledger.domain.events import LedgerCreated
+from ledger.domain.patterns import Patterns
+from ledger.engine.log_reading import check_tables
+from ledger.engine.pipeline import Writer
+from ledger.engine.snapshot import LiveSnapshot, Snapshot
+from ledger.engine.work import Clock, Random, Who
+from ledger.store.event_store import EventStore
+from projections.core.as_of import Times
+from projections.search.text_hits import Rarity
+
+if TYPE_CHECKING:
+    from ledger.engine.settings import Settings
+    from ledger.language.port import Model
+    from ledger.sessions.counting import Counter
+    from ledger.sessions.summarising import Summariser
+    from ledger.vectors.embedding import VectorSearch
+
+
+class Engine:
+    """The parts of one open ledger; features use those that they need. Each read is one consistent snapshot, waits for no writer,
+    and appends nothing."""
+
+    counter: Counter
+    model: Model | None = None
+    summariser: Summariser | None = None
+    vectors: VectorSearch | None = None
+    settings: Settings | None = None
+    patterns = Patterns()  # which sessions are kept out
+    after_capture: Callable[[], object] | None = None  # what else follows a turn that has its answer
+    is_past = False  # of a moment, for reading
+    valid: str | None = None  # a time of the world: what is believed of then, and not of any time
+
+    def __init__(self, store: EventStore, created: LedgerCreated, default: Who, clock: Clock, random: Random) -> None:
+        self.store, self.created, self.default = store, created, default
+        try:
+            secret = bytes.fromhex(created.secret)
+        except ValueError:
+            raise StorageError("the first event of this ledger is damaged: its secret cannot be read") from None
+        self.writer = Writer(store, secret, created.ledger_id, clock, random)
+        self.times, self.rarity = Times(), Rarity()
+        self.counted: tuple[object, int] = (None, 0)  # what recall searched last, and among how many
+        self.looked: dict[
+            tuple[str, str], int
+        ] = {}  # (what for, user) -> the position up to which this process has looked
+        self.unsearched: dict[str, list[str]] = {}  # pending erasures of this process: what the files must not hold
+        self.erased_vectors: dict[bytes, None] = {}  # and what of vectors
+
+    @property
+    def path(self) -> str:
+        return self.store.path
+
+    @property
+    def position(self) -> int:
+        """The position of the last event."""
+        self.writer.settle()
+        return self.store.head()[0]
+
+    @contextmanager
+    def snapshot(self, *needs: str) -> Iterator[Snapshot]:
+        """What queries take, after a look at the tables: what is suspended answers nothing."""
+        with self.reading(*needs) as connection:
+            yield self.seen(connection)
+
+    def seen(self, connection: Any) -> Snapshot:
+        return LiveSnapshot(connection, self.writer.secret, self.valid, self.writer.now, self.schema)
+
+    @property
+    def schema(self) -> str:
+        """Where the text indexes lie: in the file, or where this process folded its own."""
+        return "temp" if self.store.folded_privately else "main"
+
+    @contextmanager
+    def reading(self, *needs: str) -> Iterator[Any]:
+        """The connection alone."""
+        self.writer.settle()
+        with self.store.snapshot() as connection:
+            _, suspended = check_tables(connection, self.writer.secret)
+            for name in needs:
+                if name in suspended:
+                    raise SuspendedError(
+                        f"the projection {name!r} is suspended, so this cannot be answered; maintenance.rebuild() makes it again",
+                        projection=name,
+                    )
+            try:
+                yield connection
+            except (UnicodeEncodeError, OverflowError) as error:
+                raise RejectedError(
+                    f"something asked for is nothing that can be stored ({type(error).__name__})"
+                ) from None
+
+    def keeps_out(self, *names: str) -> str:
+        """Whether a pattern keeps the messages of a session of these names out: "ignored", "stateless" or ""."""
+        kinds = {self.patterns.kind(name) for name in names}
+        return next((kind for kind in ("ignored", "stateless") if kind in kinds), "")
+
+    def close(self) -> None:
+        """Gives the file back; a second call does nothing."""
+        self.store.close()

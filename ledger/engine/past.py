@@ -1,0 +1,175 @@
+"""The ledger as it was at a moment: an engine that only reads, and how a moment is named."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import date, datetime
+from typing import Any, cast
+
+from ledger.domain import times
+from ledger.domain.errors import NotFoundError, RejectedError
+from ledger.engine.engine import Engine
+from ledger.engine.log_reading import Reading
+from ledger.engine.pipeline import Writer
+from ledger.engine.snapshot import AsOfSnapshot, FoldedSnapshot, Snapshot
+from ledger.store.event_store import EventStore
+from ledger.store.recorders import read_tip
+from projections.core import as_of, shadow
+from projections.core.as_of import HEAD
+from projections.search.text_hits import Rarity
+from projections.views import audit
+
+Instant = int | str | datetime | date  # a position; a time with its offset, or a date; the id of an event
+
+_NUMBER = re.compile(r"\s*[+-]?\d+\s*")
+_EVENT_ID = re.compile(r"\s*[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\s*", re.IGNORECASE)
+
+
+class PastEngine(Engine):
+    """The ledger as it was known at ``moment``, a position; ``as_of`` is the latest time recorded by then, and its present.
+
+    It needs no closing, holds nothing between two calls, and may be used by many threads.
+    """
+
+    is_past = True
+
+    def __init__(self, engine: Engine, moment: int, time: str, valid: str | None = None) -> None:
+        self.moment, self.as_of, self.valid = moment, time, valid
+        self.default, self.created, self.times = engine.default, engine.created, engine.times
+        self.writer = cast("Writer", _Present(engine.writer.secret, time))
+        self.store = cast("EventStore", _Past(engine, moment))
+        self.vectors, self.counter, self.patterns = engine.vectors, engine.counter, engine.patterns
+        self.rarity, self.counted = Rarity(), (None, 0)
+
+    @property
+    def position(self) -> int:
+        return self.moment
+
+    def seen(self, connection: Any) -> Snapshot:
+        secret, now = self.writer.secret, self.writer.now
+        if cast("_Past", self.store).apart:
+            return FoldedSnapshot(connection, secret, self.valid, now, "temp")
+        return AsOfSnapshot(connection, secret, self.valid, now, self.moment)
+
+
+def at(engine: Engine, moment: Instant, valid: Instant | None = None) -> PastEngine:
+    """The ledger as it was known at a moment, for reading: it answers what it would have answered then.
+
+    ``moment`` is a position; the id of an event; or a time (a datetime with a tzinfo, ISO 8601 with ``Z`` or an
+    offset, or a date or month, which is its first instant in UTC). A text of digits is a position, and so the basic
+    form of a date needs its dashes or a time (20261121T0930Z). A time is the longest
+    prefix of the log in which nothing was recorded later, for clocks may jump back. ``valid`` asks what was true in
+    the world at a time, as known at the moment: ``memory``, ``memories``, ``graph`` and ``recall`` then answer with what was
+    active or superseded only later, and held at that time (from ``valid_from``, before ``valid_to``).
+
+    ``RejectedError`` for a position the log has not, a time in the future, before the first event or without an offset;
+    ``NotFoundError`` for an event that is not there. What was erased since is erased at every moment.
+    """
+    holds = None if valid is None else times.moment("valid", _time("valid", valid))
+    with committed(engine) as connection:
+        position = position_of(engine, connection, moment)
+        return PastEngine(engine, position, engine.times.at(connection, position), holds)
+
+
+@contextmanager
+def committed(engine: Engine) -> Iterator[Any]:
+    """All that is committed: what a batch under way has appended is not there yet."""
+    with PastEngine(engine, HEAD, "").reading("audit") as connection:
+        yield connection
+
+
+def position_of(engine: Engine, connection: Any, moment: Instant) -> int:
+    head, _ = read_tip(connection.cursor())
+    if isinstance(moment, str) and _EVENT_ID.fullmatch(moment):
+        entry = audit.by_event(connection, moment.strip().lower())
+        if entry is None:
+            raise NotFoundError(f"no event of this ledger has the id {moment.strip()}")
+        return entry.position
+    if isinstance(moment, str) and _NUMBER.fullmatch(moment):
+        moment = int(moment) if len(moment) < 20 else HEAD
+    elif isinstance(moment, str) and not times.is_time(moment):
+        raise RejectedError(
+            f"{moment!r:.60} is no moment: give a position (1 to {head}), a time in ISO 8601 with Z or an offset, "
+            "a date like 2026-11-21, a month like 2026-11, or the id of an event"
+        )
+    if isinstance(moment, int) and not isinstance(moment, bool):
+        if not 1 <= moment <= head:
+            raise RejectedError(
+                f"position {moment} is not in this ledger: its positions go from 1 to {head} (a date has dashes)"
+            )
+        return moment
+    return _position_at(engine, connection, times.moment("the moment", _time("the moment", moment)), head)
+
+
+def _position_at(engine: Engine, connection: Any, time: str, head: int) -> int:
+    if time > max(engine.writer.now(), known := engine.times.at(connection, head)):
+        raise RejectedError(f"{time} lies in the future; the last event, at position {head}, is of {known}")
+    position = engine.times.last(connection, time, head)
+    if not position:
+        first = engine.times.at(connection, 1)
+        raise RejectedError(f"{time} is before the first event, which is of {first}: nothing was known then")
+    return position
+
+
+def _time(name: str, given: object) -> object:
+    if isinstance(given, bool) or not isinstance(given, str | date):
+        what = "a time" if name == "valid" else "a position, a time or the id of an event"
+        raise RejectedError(f"{name} is {what}, and not a {type(given).__name__}")
+    return given
+
+
+class _Present:
+    """What a read asks of the writer: the ledger's secret, and what time it is."""
+
+    def __init__(self, secret: bytes, time: str) -> None:
+        self.secret, self._time = secret, time
+
+    def now(self) -> str:
+        return self._time
+
+    def settle(self) -> None:
+        """Nothing waits to be written."""
+
+
+class _Past:
+    """What a read asks of the store: snapshots, of the ledger as it was at a position."""
+
+    readonly = True
+
+    def __init__(self, engine: Engine, position: int) -> None:
+        self.store, self._secret, self._id = engine.store, engine.writer.secret, engine.created.ledger_id
+        self._position, self.path = position, engine.store.path
+
+    @property
+    def apart(self) -> bool:
+        """Whether the file's own tables are of no use, so that the log up to here is folded again."""
+        return self.store.folded_privately
+
+    @contextmanager
+    def snapshot(self) -> Iterator[sqlite3.Connection]:
+        if not self.apart:
+            with self.store.travelling(as_of.shadow) as connection:
+                as_of.stand(connection, self._position)
+                yield connection
+        elif self._position == HEAD:
+            with self.store.snapshot() as connection:
+                yield connection
+        else:
+            with self.store.travelling(as_of.shadow_the_log) as connection:
+                self._fold(connection)
+                yield connection
+
+    def _fold(self, connection: sqlite3.Connection) -> None:
+        if as_of.standing(connection) != self._position:
+            as_of.drop_folded(connection)
+            as_of.stand(connection, self._position)
+            fold_apart(connection, self._secret, self._id)
+
+
+def fold_apart(connection: sqlite3.Connection, secret: bytes, ledger_id: str) -> None:
+    """Folds the log that a connection sees into TEMP tables, which stand before those of the file."""
+    position, head = read_tip(connection.cursor())
+    shadow.fold_into(connection, Reading(lambda: connection), secret, ledger_id, position, head, temporary=True)

@@ -1,0 +1,1 @@
+"""What turns and sessions say becomes candidates for review."""

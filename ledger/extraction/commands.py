@@ -1,0 +1,145 @@
+"""Extraction: what a turn or a session says becomes candidates for review, by rules or by a model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from ledger import answers
+from ledger.domain.errors import ConflictError, NotFoundError, RejectedError
+from ledger.domain.events import CandidatesExtracted, Dropped
+from ledger.domain.extraction import EXTRACTOR
+from ledger.domain.interaction import ERASED, Interaction
+from ledger.engine.engine import Engine
+from ledger.engine.snapshot import load, stream_of
+from ledger.engine.work import Outcome, Who, Work
+from ledger.interactions.queries import answer_texts
+from ledger.language.asking import check_outside
+from ledger.memories.queries import memories_shown
+from ledger.policies import extraction
+from ledger.policies.turns import MODEL_EXTRACTOR
+from ledger.sessions import mining
+from ledger.sessions.asker import Asker, Mined, check_call, meant_model
+from ledger.sessions.conversation import Conversation
+from ledger.sessions.turn_mining import mine_turn, preview_turn
+from ledger.types import Cancel
+from projections.views import quarantine
+
+
+def extract(
+    engine: Engine,
+    asker: Who,
+    id: str,
+    *,
+    preview: bool = False,
+    using: str | None = None,
+    model: Any = None,
+    since: int | None = None,
+    timeout: float | None = None,
+    cancelled: Cancel | None = None,
+) -> answers.ExtractionReport:
+    """Looks for what to remember in an interaction, or in the messages of a session since the last time; what is new
+    becomes candidates for review.
+
+    A model is asked, ``model`` or the ledger's; without one, and with ``using="rules"``, the extraction rules look. For a
+    session see ``Session.extract``. ``preview`` only shows what is found in an interaction. An interaction that was
+    extracted already returns what it came to. ``ModelError`` where the model fails; that is recorded.
+    """
+    if isinstance(id, str) and id.startswith("s_"):
+        if preview:
+            raise RejectedError(
+                "a dry run is of an interaction; of a session extract() reports what it kept, and undo() voids it"
+            )
+        conversation = Conversation(engine, asker, id)
+        if conversation.id is None:
+            raise NotFoundError(f"no session of this user has the id {id!r:.40}")
+        return mining.extract(
+            conversation, asker, using=using, model=model, since=since, timeout=timeout, cancelled=cancelled
+        )
+    if since is not None:
+        raise RejectedError("since is a position in a session; an interaction is extracted as a whole")
+    meant = meant_model(engine, using, model)
+    check_call(timeout, cancelled)
+    with engine.reading("interactions", "memories") as connection:
+        subject = load(connection, id, "i", asker.user)
+        if subject is None:
+            raise NotFoundError(f"no interaction of this user has the id {id!r:.40}")
+        found = extraction.search(answer_texts(connection, subject)) if preview and meant is None else None
+    if preview and meant is not None:
+        done = preview_turn(engine, subject, model_asker(engine, meant, subject, timeout, cancelled))
+        return answers.ExtractionReport(
+            interaction=subject.id,
+            extractor=MODEL_EXTRACTOR,
+            dropped=tuple(done.dropped),
+            skipped=done.skipped,
+            calls=done.calls,
+            dry_run=True,
+        )
+    if preview:
+        return _preview(engine, subject, found)
+    if subject.extraction == "done" and asker.key is None:
+        return _extraction_report(engine, subject, asker.user)
+    if meant is not None and subject.extraction not in ("done", "waiting", ERASED):
+        check_outside(engine.writer)
+        done, outcome = mine_turn(engine, subject, asker, model_asker(engine, meant, subject, timeout, cancelled))
+        return _extraction_report(engine, subject, asker.user, done, replayed=outcome.replayed)
+    return _extraction_report(engine, subject, asker.user, replayed=extract_by_rules(engine, subject, asker).replayed)
+
+
+def model_asker(
+    engine: Engine, model: Any, subject: Interaction, timeout: float | None = None, cancelled: Cancel | None = None
+) -> Asker:
+    return Asker(engine, model, subject.user or "", subject.project, timeout, cancelled)
+
+
+def extract_by_rules(engine: Engine, subject: Interaction, told: Who) -> Outcome:
+    with engine.reading("interactions") as connection:
+        found = extraction.search(answer_texts(connection, subject))
+
+    def body(work: Work) -> str:
+        current: Interaction | None = work.at_row(subject.row, "i")
+        if current is None:
+            raise NotFoundError(f"the interaction {subject.id} was undone")
+        work.project, work.session = current.project, current.session
+        if current.extraction != "done":
+            work.need("quarantine")
+            is_held = any(quarantine.held(work.rows, at) for at in (current.prompt_at, current.response_at))
+            extraction.record(work, current, found, quarantined=is_held)
+        return current.id
+
+    return engine.writer.run("extract", told, body, subject.id)
+
+
+def _preview(engine: Engine, subject: Interaction, found: Any) -> answers.ExtractionReport:
+    rows = tuple(map(extraction.finding, (*found.kept, *found.dropped)))
+    return answers.ExtractionReport(interaction=subject.id, extractor=EXTRACTOR, dropped=rows, dry_run=True)
+
+
+def _extraction_report(
+    engine: Engine, subject: Interaction, user: str, done: Mined | None = None, *, replayed: bool = False
+) -> answers.ExtractionReport:
+    with engine.reading("memories", "interactions") as connection:
+        events = [event for event in stream_of(connection, subject.id) if isinstance(event.data, CandidatesExtracted)]
+        if not events:
+            raise ConflictError(f"the interaction {subject.id} changed while it was looked at; ask again")
+        data: CandidatesExtracted = events[-1].data
+        states = [state for each in data.kept if (state := load(connection, each, "m", user)) is not None]
+        kept = tuple(memories_shown(connection, states))
+    done = done or Mined(kept=[], superseded=[], dropped=[])
+    return answers.ExtractionReport(
+        interaction=subject.id,
+        extractor=data.extractor,
+        kept=kept,
+        dropped=(*map(_dropped, data.dropped), *done.dropped),
+        superseded=tuple(done.superseded),
+        relations=done.relations,
+        skipped=done.skipped,
+        calls=done.calls,
+        replayed=replayed,
+    )
+
+
+def _dropped(each: Dropped) -> dict[str, Any]:
+    told: dict[str, Any] = msgspec.to_builtins(each)
+    return told | {"reason": told.pop("why")}

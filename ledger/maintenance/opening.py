@@ -1,0 +1,193 @@
+"""From a path to an open engine: the format is looked at, the tables are brought to this product's versions."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from ledger.domain.errors import DamagedError, LedgerError, NewerFormatError, StorageError, UnknownEventError
+from ledger.domain.events import FORMAT, LEDGER_STREAM, AnyEvent, LedgerCreated
+from ledger.domain.patterns import Patterns
+from ledger.domain.text import check_text
+from ledger.engine.engine import Engine
+from ledger.engine.log_reading import READER, WRITER, check_format, check_upgrade, last_upgrade, read_event
+from ledger.engine.pipeline import Writer
+from ledger.engine.who import check_channel
+from ledger.engine.work import Clock, Random, Who, Work, now, system_random
+from ledger.erasure import erasing
+from ledger.guards.guarding import Guard, Scanner, as_scanners
+from ledger.jobs import running
+from ledger.language.door import chosen
+from ledger.maintenance import care, rebuilding, transfer
+from ledger.maintenance.transfer import Progress
+from ledger.sessions.counting import as_counter
+from ledger.store.event_store import EventStore
+from ledger.store.integrity import GENESIS
+from ledger.vectors.embedders import EmbedderLike, as_embedder
+from ledger.vectors.embedding import VectorSearch
+from projections.core import damage
+from projections.core.projector import create_tables, write_checkpoints
+from projections.core.rebuild import RebuildUnderWay
+from projections.core.sqlite import exists
+from projections.views import audit
+
+if TYPE_CHECKING:
+    from ledger.engine.settings import Settings
+    from ledger.language.port import Model, ModelRequest
+
+REBUILDS = (
+    3  # on opening, before the file counts as damaged; another product's process may be the one that came between
+)
+
+
+def open_engine(
+    path: str | os.PathLike[str],
+    *,
+    readonly: bool = False,
+    create: bool = True,
+    user: str = "",
+    actor: str = "",
+    client: str = "",
+    channel: str = "user",
+    agent: str = "",
+    clock: Clock = now,
+    random: Random = system_random,
+    embedder: EmbedderLike | None = None,
+    model: Model | Callable[[ModelRequest], Any] | str | None = None,
+    token_counter: Callable[[str], int] | None = None,
+    summariser: Any = None,
+    ignored_sessions: Sequence[str] = (),
+    stateless_sessions: Sequence[str] = (),
+    settings: Settings | None = None,
+    after_capture: Sequence[str] = (),
+    scanners: Sequence[Scanner] = (),
+) -> Engine:
+    """Opens a ledger, or begins one where there is no file; ``Ledger.open`` says what each part is for."""
+    default = _default(settings, user=user, actor=actor, client=client, channel=channel, agent=agent)
+    embedder = embedder if embedder is not None or settings is None else settings.embedder
+    vectors_of = as_embedder(embedder) if embedder is not None else None
+    counter, patterns = as_counter(token_counter), Patterns(tuple(ignored_sessions), tuple(stateless_sessions))
+    language_model, writer_of = chosen(model, summariser, settings)
+    guard = Guard(as_scanners(scanners))
+    store = EventStore.open(path, readonly=readonly, create=create, tables=create_tables)
+    try:
+        created = _created(store) or _begin(store, default, clock, random)
+        store.find_damage = damage.find
+        engine = Engine(store, created, default, clock, random)
+        engine.vectors = VectorSearch(store, engine.writer, vectors_of) if vectors_of is not None else None
+        engine.counter, engine.summariser, engine.patterns = counter, writer_of, patterns
+        engine.model, engine.settings = language_model, settings
+        if after_capture:
+            running.run_after_capture(engine, after_capture)
+        engine.writer.guard = guard
+        _fit_projections(engine)
+        if not readonly:
+            with suppress(
+                DamagedError
+            ):  # a file that does not open could not be rebuilt; the next open goes on with it
+                erasing.purge_what_a_crash_left(engine)
+    except BaseException:
+        store.close()
+        raise
+    return engine
+
+
+def import_log(
+    source: str | os.PathLike[str], path: str | os.PathLike[str], *, progress: Progress | None = None
+) -> None:
+    """Makes the ledger of an export at a path where nothing is: the same id, rows, digests and head; all or nothing."""
+    transfer.import_log(source, path, progress=progress)
+    with suppress(NewerFormatError, UnknownEventError):  # it is there as it was, for a product that can read it
+        open_engine(path).close()
+
+
+def _fit_projections(engine: Engine) -> None:
+    """Brings the tables to this product's versions; a private copy where the file cannot be written."""
+    rebuilt = 0
+    while not _look(engine):
+        if engine.store.readonly:
+            care.fold_privately(engine)
+            return
+        if rebuilt == REBUILDS:
+            raise StorageError("the projections do not fit their log after a rebuild either, so the file is damaged")
+        with suppress(RebuildUnderWay):  # a lease that nobody renews ends by itself
+            rebuilding.rebuild(engine)
+            rebuilt += 1
+            continue
+        time.sleep(0.05)
+
+
+def _look(engine: Engine) -> bool:
+    """Whether the projections fit, after a look at the format that the log needs since its last upgrade.
+
+    What upgraded it is asked of the audit trail, or where that does not fit, of the whole log (0.3 s a million events).
+    """
+    with engine.store.snapshot() as connection:
+        suspended = rebuilding.tables_fit(connection, engine.writer.secret, engine.created.ledger_id)
+        last = connection.execute("SELECT max(position) FROM events").fetchone()[0]
+        position = _last_upgrade(connection, by_trail=suspended is not None and "audit" not in suspended)
+        check_upgrade(connection, position, readonly=engine.store.readonly)
+    engine.writer.tables.looked_at = last
+    return suspended is not None
+
+
+def _default(settings: Settings | None, *, channel: str, **given: str) -> Who:
+    """What calls fall back on: what was said, or else what the settings say."""
+    told: dict[str, Any] = {
+        name: getattr(settings, name) if settings and value == "" else value for name, value in given.items()
+    }
+    for name, value in told.items():
+        check_text(name, value, max_bytes=1024, blank_allowed=True)
+    check_channel(channel)
+    return Who(channel=channel, **told)
+
+
+def _created(store: EventStore) -> LedgerCreated | None:
+    """The first event, after a look at the format it names."""
+    with store.snapshot() as connection:
+        event = read_event(connection, 1)
+    if event is None:
+        return None
+    if not isinstance(event.data, LedgerCreated):
+        raise LedgerError("the first event of this file is not LedgerCreated, so it is no ledger of this product")
+    return _checked(store, event)
+
+
+def _checked(store: EventStore, event: AnyEvent) -> LedgerCreated:
+    created: LedgerCreated = event.data
+    check_format(created.least_reader, created.least_writer, readonly=store.readonly)
+    return created
+
+
+def _last_upgrade(connection: sqlite3.Connection, *, by_trail: bool) -> int | None:
+    """The position of the last LedgerUpgraded; of the log itself where the trail cannot be asked."""
+    if by_trail:
+        with suppress(sqlite3.DatabaseError):
+            return audit.last_upgrade(connection)
+    return last_upgrade(connection)
+
+
+def _begin(store: EventStore, default: Who, clock: Clock, random: Random) -> LedgerCreated:
+    """Writes the first event, once, whoever comes first."""
+    if store.readonly:
+        raise LedgerError(f"{store.path} holds no events yet, so there is nothing to read")
+    created = LedgerCreated(random(16).hex(), FORMAT, READER, WRITER, random(32).hex())
+    with store.transact() as transaction:
+        if transaction.position:
+            return _created(store) or created
+        secret = bytes.fromhex(created.secret)
+        if not exists(transaction.connection, "checkpoint"):  # the log alone was made here
+            create_tables(transaction.connection)
+        write_checkpoints(transaction.connection, secret, created.ledger_id, 0, GENESIS)
+        writer = Writer(store, secret, created.ledger_id, clock, random)
+
+        def body(work: Work) -> str:
+            work.emit(LEDGER_STREAM, created)
+            return LEDGER_STREAM
+
+        writer.run("open", Who(actor=default.actor, client=default.client), body)
+    return created

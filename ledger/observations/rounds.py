@@ -1,0 +1,405 @@
+"""One look at what is new in a scope, round after round: what is new, what it is compared with, and what is appended."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from msgspec import Struct, field
+
+from ledger.domain import question
+from ledger.domain.events import LEDGER_STREAM, ConsolidationCompleted, ConsolidationFailed
+from ledger.domain.grouping import GROUPING, sentences
+from ledger.domain.observation import Revise
+from ledger.domain.passages import ASSISTANTS, PEOPLE, speaker
+from ledger.engine.engine import Engine
+from ledger.engine.log_reading import find_row
+from ledger.engine.snapshot import event_data, load, text_of
+from ledger.engine.work import Who, Work
+from ledger.interactions.queries import answer_texts
+from ledger.observations.answers import Consolidated, ConsolidationReport
+from ledger.policies import consolidation
+from ledger.policies.consolidation import COUNTED, USER, Material, Piece, Planner, Step
+from ledger.policies.evidence import BY_HAND
+from ledger.store.recorders import read_tip
+from projections.search import memory_hits as search
+from projections.search.text_hits import matching
+from projections.views import consolidations, observations
+from projections.views.consolidations import Scope, Standing
+
+Progress = Callable[[int, int], None]
+
+MEMORIES, INTERACTIONS, ASKED = "memories", "interactions", "asked"
+PAGE = 200  # new sources that one append is about
+ROUNDS = 8  # so often it begins again, because somebody else did the same meanwhile, or what it found had changed
+WHOLE, TIMES = 2_000, 25  # a scope is read whole, if it is small or has no more than so many times the new sources
+NEAREST, WORDED = 48, 16  # memories and observations that are looked at for a new source in a large scope
+TURNS = 2_000  # turns before the new ones that are compared with them
+ACTIONS = 1_000  # listed in a report
+NEEDED = ("observations", "consolidations", "memories", "interactions", "documents", "quarantine", "projects", "search")
+
+
+class Run(Struct):
+    """One call: what of which scope, for whom, and what came of it so far."""
+
+    over: str
+    scope: Scope
+    told: Who
+    project: str | None = None  # as people call it
+    asked: tuple[str, ...] = ()
+    consolidator: str = GROUPING
+    limit: int | None = None
+    dry_run: bool = False
+    progress: Progress | None = None
+    counts: Counter[str] = field(default_factory=Counter)
+    skipped: Counter[str] = field(default_factory=Counter)
+    actions: list[Consolidated] = field(default_factory=list)
+    sources: int = 0
+    left: int = 0
+    calls: int = 0
+    again: set[str] = field(default_factory=set)  # sources of steps that could not be taken as planned
+    worded: set[str] = field(default_factory=set)  # stale observations that a model was asked about
+    only: frozenset[int] | None = None  # nothing but these observations is to be worded anew
+    position: int = 0
+    looks: bool = False  # it is recorded how far it looked, also where nothing was new
+
+    @property
+    def full(self) -> bool:
+        return self.limit is not None and self.sources >= self.limit
+
+    def came(self, what: str, id: str | None, text: str = "", sources: Iterable[str] = ()) -> None:
+        (self.counts if what in COUNTED else self.skipped)[what] += 1
+        if what in COUNTED and len(self.actions) < ACTIONS:
+            self.actions.append(Consolidated(what=what, id=id, content=text, sources=tuple(dict.fromkeys(sources))))
+
+    def report(self) -> ConsolidationReport:
+        return ConsolidationReport(
+            consolidator=self.consolidator,
+            over=self.over,
+            project=self.project,
+            tags=self.scope.tags,
+            sources=self.sources,
+            formed=self.counts["formed"],
+            revised=self.counts["revised"],
+            retracted=self.counts["retracted"],
+            refreshed=self.counts["refreshed"],
+            skipped=dict(sorted(self.skipped.items())),
+            left=self.left,
+            calls=self.calls,
+            actions=tuple(self.actions),
+            position=self.position,
+            dry_run=self.dry_run,
+        )
+
+
+class News(Struct):
+    """What is new in a scope, as a snapshot at ``head`` shows it; ``after`` is how far it was looked at."""
+
+    head: int
+    after: int
+    pieces: list[Piece]
+    standing: list[Standing]  # observations that have to be looked at again
+
+
+# --- what is asked -----------------------------------------------------------------------------------------------
+
+
+# --- by rules ----------------------------------------------------------------------------------------------------
+
+
+def by_rules(engine: Engine, run: Run) -> None:
+    for _ in range(ROUNDS):
+        if not _round(engine, run):
+            return
+    run.skipped["interrupted"] += 1
+
+
+def _round(engine: Engine, run: Run) -> bool:
+    """Goes through what is new once; whether to begin again."""
+    again, run.again = run.again, set()
+    with engine.reading(*NEEDED) as connection:
+        news = news_of(engine, connection, run, again)
+        run.position = news.head
+        if not news.pieces and not news.standing:
+            append(engine, run, news, [], [], news.head, 0)
+            return False
+        material = _material(engine, connection, run, news)
+    planner = Planner(material, news.pieces)
+    done, first = 0, planner.stale
+    for page, upto in _pages(news, run):
+        steps, first = [*first, *planner.page(page)], []
+        count = len({each.id for each in page})
+        if not append(engine, run, news, steps, page, upto, count):
+            return True
+        done += len(page)
+        run.sources += count
+        if run.progress is not None:
+            run.progress(done, len(news.pieces))
+        if run.full:
+            run.left = len({each.id for each in news.pieces[done:]})
+            return False
+    return bool(run.again) and not run.dry_run
+
+
+def append(
+    engine: Engine, run: Run, news: News, steps: Sequence[Step], page: Sequence[Piece], upto: int, count: int
+) -> bool:
+    """Whether the page was still to be done; what has become of its steps is told."""
+    if not page and not steps and not run.looks:
+        return True
+    if run.dry_run:
+        for step in steps:
+            run.came(step.counts, step.seen.id if step.seen else None, _text(step), (p.id for p in step.pieces))
+        return True
+    came: list[tuple[str, str]] = []
+    done: list[ConsolidationCompleted] = []
+
+    def body(work: Work) -> str:
+        work.need(*NEEDED)
+        if overtaken(engine, work, run, news.after):
+            return LEDGER_STREAM
+        work.project = run.scope.project
+        came[:] = consolidation.record(work, run.scope, steps)
+        counts = [what for what, _ in came]
+        skipped = Counter(what for what in counts if what not in COUNTED)
+        done[:] = [completed(run, upto, count, counts, dict(sorted(skipped.items())))]
+        if run.over != ASKED or work.emitted:
+            work.emit(LEDGER_STREAM, done[0])
+        return LEDGER_STREAM
+
+    outcome = engine.writer.run("consolidate", run.told, body)
+    if not done:
+        return False
+    run.looks = False
+    news.after = upto
+    run.position = max(run.position, outcome.position)
+    _settle_groups(engine, run, steps, came)
+    return True
+
+
+def overtaken(engine: Engine, work: Work, run: Run, after: int) -> bool:
+    """Whether somebody else has looked at the same sources meanwhile."""
+    return run.over != ASKED and cursor(work.connection(), run) != after
+
+
+def _settle_groups(engine: Engine, run: Run, steps: Sequence[Step], came: Sequence[tuple[str, str]]) -> None:
+    """What was formed is there to be borne out by the next page; what could not be done is tried again."""
+    formed = {subject for what, subject in came if what == "formed"}
+    with engine.reading("observations") as connection:
+        rows = {id: find_row(connection, id, "o", run.scope.user) for id in formed}
+        states = {id: observations.get(connection, row) for id, row in rows.items() if row is not None}
+    for step, (what, subject) in zip(steps, came, strict=True):
+        run.came(what, subject or None, _text(step), (piece.id for piece in step.pieces))
+        if what == "formed" and step.group is not None:
+            step.group.seen, step.group.alone = states.get(subject), None
+        elif what == consolidation.CHANGED:
+            run.again.update(piece.id for piece in (step.evidence or step.pieces))
+
+
+# --- what is new -------------------------------------------------------------------------------------------------
+
+
+def news_of(engine: Engine, connection: Any, run: Run, again: set[str]) -> News:
+    head, after = read_tip(connection.cursor())[0], cursor(connection, run)
+    if run.only is not None:
+        standing = consolidations.standing(connection, run.scope, sorted(run.only))
+        return News(after, after, [], [each for each in standing if each.stale and each.live])
+    if run.over == INTERACTIONS:
+        new = _pieces_of_turns(engine, connection, consolidations.turns(connection, run.scope, after=after))
+    elif run.over == ASKED:
+        new = _pieces_asked(engine, connection, run)
+    else:
+        fresh = consolidations.live_memories(connection, run.scope, after=after)
+        new = [_piece(each) for each in fresh if not consolidations.said_it_before(connection, each, after)]
+    if again:
+        new = _with_those_again(engine, connection, run, new, again)
+    rows = {*consolidations.marked(connection, run.scope)}
+    rows |= consolidations.worded_of_the_dead(connection, run.scope)
+    standing = consolidations.standing(connection, run.scope, sorted(rows)) if rows else []
+    again_due = [each for each in standing if each.stale and each.live and each.state.consolidator != BY_HAND]
+    return News(head, after, new, again_due)
+
+
+def _with_those_again(engine: Engine, connection: Any, run: Run, new: list[Piece], again: set[str]) -> list[Piece]:
+    """... and the sources of what had changed when it was to be recorded."""
+    known = {each.id for each in new}
+    rows = [row for id in sorted(again - known) if (row := find_row(connection, id, id[0], run.scope.user))]
+    if run.over == INTERACTIONS:
+        found = [each for each in consolidations.turns(connection, run.scope) if each.id in again - known]
+        return [*_pieces_of_turns(engine, connection, found), *new]
+    return [*map(_piece, consolidations.memories_of(connection, run.scope, rows)), *new]
+
+
+def _pieces_asked(engine: Engine, connection: Any, run: Run) -> list[Piece]:
+    rows = {
+        kind: [find_row(connection, id, kind, run.scope.user) or 0 for id in run.asked if id[0] == kind]
+        for kind in "mi"
+    }
+    found = [_piece(each) for each in consolidations.memories_of(connection, run.scope, rows["m"])]
+    turns = [each for each in consolidations.turns(connection, run.scope) if each.id in run.asked] if rows["i"] else []
+    return [*found, *_pieces_of_turns(engine, connection, turns)]
+
+
+def _pieces_of_turns(engine: Engine, connection: Any, turns: Iterable[Any]) -> list[Piece]:
+    """What people said in these turns, sentence by sentence; what an assistant says bears nothing out."""
+    found: list[Piece] = []
+    for state in turns:
+        prompt = text_of(connection, event_data(connection, state.prompt_at).prompt)
+        answer = answer_texts(connection, state)["response"]
+        parts: list[tuple[str, str]] = []
+        for text, unnamed in ((prompt, USER), (answer, "")):
+            name, said = speaker(text or "")
+            name = USER if name.lower() in PEOPLE else name or unnamed
+            if text and name and name.lower() not in ASSISTANTS:
+                parts += [(name, sentence) for sentence in sentences(said)]
+        position = max(state.row, state.response_at or 0)
+        found += [
+            Piece(state.id, state.row, position, state.time, text, (), name, part)
+            for part, (name, text) in enumerate(parts[:200])
+        ]
+    return sorted(found, key=lambda piece: (piece.position, piece.order))
+
+
+# --- what is there -----------------------------------------------------------------------------------------------
+
+
+def _material(engine: Engine, connection: Any, run: Run, news: News) -> Material:
+    """What the new sources are compared with: all of a small scope, of a large one what has their words."""
+    scope, aside = run.scope, consolidations.put_aside(connection, run.scope)
+    if run.only is not None:
+        return _of_standing(engine, connection, run, news, aside)
+    if run.over == INTERACTIONS or any(each.id.startswith("i_") for each in news.pieces):
+        before = consolidations.turns(connection, scope, limit=TURNS + len({each.id for each in news.pieces}))
+        known = _pieces_of_turns(engine, connection, before)
+    elif consolidations.size(connection, scope) <= max(WHOLE, TIMES * len(news.pieces)):
+        known = list(map(_piece, consolidations.live_memories(connection, scope)))
+    else:
+        return _found_by_words(engine, connection, run, news, aside)
+    return Material(consolidations.standing(connection, scope), _by_source(known, news.pieces), aside)
+
+
+def _of_standing(engine: Engine, connection: Any, run: Run, news: News, aside: set[str]) -> Material:
+    """Nothing but observations to be looked at again, with what they rest on."""
+    sources = sorted({proof.source for each in news.standing for proof in each.live})
+    rows = [find_row(connection, id, "m", run.scope.user) or 0 for id in sources if id.startswith("m_")]
+    known = list(map(_piece, consolidations.memories_of(connection, run.scope, rows)))
+    turns = [load(connection, id, "i", run.scope.user) for id in sources if id.startswith("i_")]
+    known += _pieces_of_turns(engine, connection, [each for each in turns if each is not None])
+    return Material(news.standing, _by_source(known, []), aside)
+
+
+def _found_by_words(engine: Engine, connection: Any, run: Run, news: News, aside: set[str]) -> Material:
+    scope, rows, worded = run.scope, set[int](), {each.state.row for each in news.standing}
+    wanted = search.Wanted(scope.user, None, [scope.project])
+    for piece in news.pieces:
+        asked = question.read(piece.text)
+        if asked.concepts:
+            rows.update(_rows_with_words(engine, connection, asked, wanted))
+            worded.update(observations_with_words(engine, connection, asked, scope))
+    found = consolidations.memories_of(connection, scope, sorted(rows))
+    worded |= consolidations.citing(connection, [each.id for each in found])
+    worded |= consolidations.citing(connection, [each.id for each in news.pieces])
+    standing = consolidations.standing(connection, scope, sorted(worded))
+    sources = {proof.source for each in standing for proof in each.proofs} - {each.id for each in found}
+    more = [find_row(connection, id, "m", scope.user) or 0 for id in sorted(sources) if id.startswith("m_")]
+    known = {each.id: each for each in (*found, *consolidations.memories_of(connection, scope, more))}
+    return Material(standing, _by_source(map(_piece, known.values()), news.pieces), aside)
+
+
+def _rows_with_words(engine: Engine, connection: Any, asked: question.Question, wanted: search.Wanted) -> set[int]:
+    schema = engine.schema
+    for expression in engine.rarity.expressions(connection, search.SEARCH, schema, asked):
+        found = search.matching(connection, expression, wanted, limit=NEAREST, schema=schema, enough=NEAREST // 2)
+        if found:
+            return {state.row for state, _ in found}
+    return set()
+
+
+def observations_with_words(
+    engine: Engine, connection: Any, asked: question.Question, scope: Scope, limit: int = WORDED
+) -> list[int]:
+    """The active observations of a scope that have words in common with a text, best first."""
+    schema, source = engine.schema, observations.SOURCE
+    condition = "m.user = ? AND m.project IS ? AND m.status = 'active' AND coalesce(m.tags, '[]') = ?"
+    values = (scope.user, scope.project, consolidations.told(scope.tags))
+    for expression in engine.rarity.expressions(connection, source.index, schema, asked):
+        told = (expression, (condition, values), lambda row: row[0])
+        found = matching(connection, source, *told, limit=limit, schema=schema, enough=limit // 2)
+        if found:
+            return [row for row, _ in found]
+    return []
+
+
+# --- pieces and pages ------------------------------------------------------------------------------------------------
+
+
+def _piece(each: consolidations.Material) -> Piece:
+    return Piece(each.id, each.row, each.position, each.at, each.content, each.entities)
+
+
+def _by_source(known: Iterable[Piece], new: Sequence[Piece]) -> dict[str, list[Piece]]:
+    """Every piece by its source, the new ones as the very objects that they are."""
+    found: dict[str, list[Piece]] = {}
+    for each in new:
+        found.setdefault(each.id, []).append(each)
+    fresh = set(found)
+    for each in known:
+        if each.id not in fresh:
+            found.setdefault(each.id, []).append(each)
+    return found
+
+
+def _pages(news: News, run: Run) -> Iterable[tuple[list[Piece], int]]:
+    """The new pieces, 200 sources at a time, and how far each page comes; what stands from one position stays together."""
+    pieces, at = news.pieces, 0
+    most = len(pieces) if run.dry_run else PAGE
+    while at < len(pieces) or not at:
+        end, sources = at, set[str]()
+        room = most if run.limit is None else min(most, max(1, run.limit - run.sources))
+        while end < len(pieces) and (
+            len(sources) < room or pieces[end].id in sources or pieces[end].position == pieces[end - 1].position
+        ):
+            sources.add(pieces[end].id)
+            end += 1
+        upto = news.head if end == len(pieces) else pieces[end - 1].position
+        yield pieces[at:end], max(upto, news.after)
+        if end == len(pieces):
+            return
+        at = end
+
+
+def emit_failed_run(work: Work, run: Run, upto: int, error: str) -> None:
+    work.project = run.scope.project
+    work.emit(LEDGER_STREAM, ConsolidationFailed(run.consolidator, run.over, upto, error, run.scope.tags))
+
+
+def completed(
+    run: Run, upto: int, sources: int, came: Iterable[str], skipped: dict[str, int]
+) -> ConsolidationCompleted:
+    counts = Counter(came)
+    return ConsolidationCompleted(
+        consolidator=run.consolidator,
+        over=run.over,
+        to=upto,
+        sources=sources,
+        **{what: counts[what] for what in COUNTED},
+        skipped=skipped,
+        tags=run.scope.tags,
+    )
+
+
+def _text(step: Step) -> str:
+    if step.counts == "formed":
+        return step.pieces[0].words
+    return next((each.text for each in step.commands if isinstance(each, Revise)), "")
+
+
+def cursor(connection: Any, run: Run) -> int:
+    if run.over == ASKED:
+        return 0
+    scope = run.scope
+    return observations.looked_at(connection, scope.user, scope.project, run.over, run.consolidator, scope.tags)
+
+
+# --- naming sources --------------------------------------------------------------------------------------------------

@@ -57,12 +57,13 @@ if TYPE_CHECKING:
     from ledger.guards.guarding import Scanner
     from ledger.history.api import History, HistoryRead
     from ledger.interactions.api import Interactions, InteractionsRead
+    from ledger.jobs.api import Jobs
     from ledger.maintenance.api import Maintenance, MaintenanceRead
     from ledger.memories.api import Memories, MemoriesRead
     from ledger.merges.api import Merges, MergesRead
     from ledger.observations.answers import ConsolidationReport, Observation
     from ledger.observations.api import Observations, ObservationsRead
-    from ledger.policies.api import Jobs, UserPolicy, UserPolicyRead
+    from ledger.policies.api import UserPolicy, UserPolicyRead
     from ledger.projects.api import Projects, ProjectsRead
     from ledger.proof.api import Proofs, ProofsRead
     from ledger.recall.packs import Pack
@@ -1005,7 +1006,7 @@ class Ledger(LedgerRead):
     @property
     def jobs(self) -> Jobs:
         """Run the background work of all users."""
-        from ledger.policies.api import Jobs
+        from ledger.jobs.api import Jobs
 
         return Jobs(self._engine, self._scope)
 

@@ -40,6 +40,7 @@ UPWARDS = {  # what still reaches up, to be mended as the features stop being pa
     "ledger.guards.quarantining": {"ledger.interactions.commands", "ledger.memories.commands", "ledger.memories.given"},
     "ledger.history.moments": {"ledger.maintenance.care"},
     "ledger.interactions.commands": {"ledger.sessions.asker", "ledger.sessions.turn_mining", "ledger.sessions.tying"},
+    "ledger.interactions.api": {"ledger.maintenance.transfer"},
     "ledger.language.calls": {"ledger.policies.turns"},
     "ledger.language.consolidating": {
         "ledger.interactions.queries",

@@ -6,11 +6,12 @@ import hashlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ledger.domain import ids
 from ledger.domain.errors import AmbiguousIdError, RejectedError, UnknownEventError
 from ledger.domain.events import AnyEvent, Blob, Unknown
 from ledger.domain.memory import Memory
 from ledger.domain.text import check_text
-from ledger.engine.log_reading import find_row, read_event, read_stream
+from ledger.engine.log_reading import find_row, first_position, read_event, read_stream
 from projections.core.projector import FAMILIES
 from projections.core.rows import Values
 from projections.search import memory_hits, observation_hits, passages
@@ -150,6 +151,16 @@ def load(connection: Any, given: str, kind: str, user: str) -> Any:
         return None
     family = FAMILIES[kind]
     return family.from_row(connection.execute(f"SELECT * FROM {family.live.name} WHERE row = ?", (row,)).fetchone())
+
+
+def owned_stream(connection: Any, id: str, kind: str, owner: str) -> str | None:
+    """The stream of a subject of this user, also of one that was undone and has no row any more."""
+    state = load(connection, id, kind, owner)
+    if state is not None:
+        return str(state.id)
+    first = first_position(connection, id) if isinstance(id, str) and len(id) == ids.LENGTH else None
+    event = read_event(connection, first) if first is not None else None
+    return event.stream if event is not None and event.envelope.user == owner and event.stream[0] == kind else None
 
 
 def stream_of(connection: Any, stream: str) -> list[AnyEvent]:

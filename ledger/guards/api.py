@@ -9,9 +9,8 @@ from ledger import answers
 from ledger.domain.errors import RejectedError
 from ledger.engine.paging import LIMIT, page
 from ledger.engine.scope import Area, callback
-from ledger.guards import quarantining
+from ledger.guards import quarantining, queries
 from ledger.guards.answers import Quarantined, ScanReport
-from ledger.history import trail
 from ledger.types import Page, WriteOptions
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ class GuardsRead(Area):
         """List what rules refused, newest first: labels and numbers, never a text."""
 
         def fetch(count: int, start: int | None) -> list[answers.Refusal]:
-            return trail.refusals(self._engine, self._scope.user, limit=count, after=start)
+            return queries.refusals(self._engine, self._scope.user, limit=count, after=start)
 
         return page("refusals", {"user": self._scope.user}, limit, after, fetch, lambda each: each.position)
 

@@ -29,8 +29,7 @@ from ledger.domain.memory import Memory
 from ledger.engine.answer import answer_of
 from ledger.engine.engine import Engine
 from ledger.engine.log_reading import first_position, read_event, read_stream
-from ledger.engine.paging import CAP
-from ledger.engine.snapshot import LIST_LIMIT, NOWHERE, PAGE_CAP, listed, load, named
+from ledger.engine.snapshot import LIST_LIMIT, NOWHERE, PAGE_CAP, listed, load, named, owned_stream
 from ledger.engine.who import Time
 from ledger.interactions.queries import interactions_shown
 from ledger.memories.queries import memories_shown, provenance
@@ -51,7 +50,7 @@ def why(engine: Engine, user: str, id: str) -> answers.Why | None:
     if isinstance(id, str) and id.startswith("o_"):
         return _why_observation(engine, id, user)
     with engine.reading(*_OF_WHY) as connection:
-        stream = _owned_stream(engine, connection, id, "m", user)
+        stream = owned_stream(connection, id, "m", user)
         if stream is None:
             return None
         state = load(connection, stream, "m", user)
@@ -79,7 +78,7 @@ def why(engine: Engine, user: str, id: str) -> answers.Why | None:
 
 def _why_observation(engine: Engine, id: str, owner: str) -> answers.Why | None:
     with engine.reading(*NEEDED, "confidence", "audit") as connection:
-        stream = _owned_stream(engine, connection, id, "o", owner)
+        stream = owned_stream(connection, id, "o", owner)
         if stream is None:
             return None
         state = load(connection, stream, "o", owner)
@@ -111,7 +110,7 @@ def history(engine: Engine, user: str, id: str, *, after: int = 0, limit: int = 
         return None
     needed = dict.fromkeys(("memories", "confidence", "interactions", "projects", "documents", OWNERS[kind]))
     with engine.reading(*needed) as connection:
-        stream = _owned_stream(engine, connection, id, kind, user)
+        stream = owned_stream(connection, id, kind, user)
         return list(_steps(engine, connection, stream, after, limit)) if stream is not None else None
 
 
@@ -125,16 +124,6 @@ def _history_of_summary(engine: Engine, id: str, owner: str, after: int, limit: 
             return None
         steps = (step for step in _steps(engine, connection, event.stream, after) if _names(step.data, id))
         return list(islice(steps, limit if limit >= 0 else None))
-
-
-def _owned_stream(engine: Engine, connection: Any, id: str, kind: str, owner: str) -> str | None:
-    """The stream of a subject of this user, also of one that was undone and has no row any more."""
-    state = load(connection, id, kind, owner)
-    if state is not None:
-        return str(state.id)
-    first = first_position(connection, id) if isinstance(id, str) and len(id) == ids.LENGTH else None
-    event = read_event(connection, first) if first is not None else None
-    return event.stream if event is not None and event.envelope.user == owner and event.stream[0] == kind else None
 
 
 def _steps(engine: Engine, connection: Any, stream: str, after: int = 0, limit: int = -1) -> Iterator[answers.Step]:
@@ -221,29 +210,6 @@ def _chain(engine: Engine, connection: Any, state: Memory | None, link: str, own
     return tuple(memories_shown(connection, found))
 
 
-def _is_observation(engine: Engine, id: str, owner: str) -> bool:
-    with engine.reading("observations") as connection:
-        return _owned_stream(engine, connection, id, "o", owner) is not None
-
-
-def confidence_history(engine: Engine, user: str, id: str) -> list[answers.ConfidencePoint]:
-    """The confidence timeline of a memory, oldest first; empty when there is no such memory.
-
-    ``RejectedError`` for an observation: its confidence follows from the sources that are live when it is read.
-    """
-    if isinstance(id, str) and id.startswith("o_") and _is_observation(engine, id, user):
-        raise RejectedError(
-            f"{id:.40} is an observation: its confidence goes by its live sources, and has no timeline of its own; "
-            "observations.get() shows it, at() shows what it was, and why() with which confidence each wording was given"
-        )
-    with engine.reading("memories", "confidence") as connection:
-        stream = _owned_stream(engine, connection, id, "m", user)
-        if stream is None:
-            return []
-        first = first_position(connection, stream) or 0
-        return [_point(point) for point in confidence.timeline(connection, first)]
-
-
 # --- audit ---------------------------------------------------------------------------------------------------
 
 
@@ -277,7 +243,7 @@ def audit_page(
             "session": named(connection, user, "s", session_id),
         }
         stream = (
-            _owned_stream(engine, connection, subject, subject[0], user)
+            owned_stream(connection, subject, subject[0], user)
             if isinstance(subject, str) and subject[:1] in FAMILIES
             else subject
         )
@@ -312,13 +278,6 @@ def _entry(engine: Engine, connection: Any, entry: Entry, names: dict[str, str])
     return answer_of(answers.AuditEntry, entry, project=project, session=session, in_effect=not out, data=data)
 
 
-def refusals(engine: Engine, user: str, *, limit: int = LIST_LIMIT, after: int | None = None) -> list[answers.Refusal]:
-    """What rules refused, newest first, before the position ``after``: labels and numbers, never a text."""
-    with engine.reading("refusals") as connection:
-        found = control.refusals(connection, user, listed(limit, CAP + 1), 2**62 if after is None else after)
-    return [answer_of(answers.Refusal, each) for each in found]
-
-
 _WORDS: dict[type[Event], str] = {
     CommandUndone: "undone",
     CommandRedone: "redone",
@@ -339,8 +298,3 @@ def _names(data: Any, summary: str) -> bool:
     """Whether an event, as it is shown, is about a summary."""
     said = (data.get("summary"), data.get("replaces"), *data.get("summaries", ()), *data.get("returned", ()))
     return summary in said
-
-
-def _point(point: confidence.Step) -> answers.ConfidencePoint:
-    numbers = {"delta": rules.shown(point.delta), "confidence": rules.shown(point.confidence)}
-    return answer_of(answers.ConfidencePoint, point, in_effect=point.undone_at is None, **numbers)

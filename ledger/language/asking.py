@@ -19,8 +19,11 @@ from typing import Any
 from msgspec import Struct
 
 from ledger.domain.errors import ModelError, RejectedError
+from ledger.engine.engine import Engine
+from ledger.engine.work import Who
 from ledger.language.port import NAME, Model, ModelAnswer, ModelRequest
 from ledger.types import Cancel
+from projections.views import control
 
 RETRIES = 3
 FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 0.5, 30.0
@@ -273,3 +276,16 @@ def _failed(model: Model, failure: Failure, attempts: int, milliseconds: int) ->
         attempts=attempts,
         milliseconds=milliseconds,
     )
+
+
+def check_trusted(engine: Engine, told: Who, session: str | None) -> None:
+    """``RejectedError`` where the answer could not be recorded, for whoever asks is distrusted, or nobody writes: so no model
+    is asked."""
+    if engine.store.readonly:
+        engine.store.refuse_writing()
+    with engine.reading("memories") as connection:
+        found = {(each.user, each.kind, each.source) for each in control.refused(connection)}
+    sources = {"actor": told.actor, "client": told.client, "agent": told.agent, "session": session}
+    for kind, source in sources.items():
+        if (told.user, kind, source) in found:
+            raise RejectedError(f"the {kind} {source!r:.60} is distrusted, so no model is asked for it", rule="trust")

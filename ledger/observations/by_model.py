@@ -19,7 +19,7 @@ from ledger.engine.snapshot import event_data, load, text_of
 from ledger.engine.work import Work
 from ledger.interactions.queries import answer_texts
 from ledger.language import consolidator, door
-from ledger.language.asking import Asked, ask, check_outside
+from ledger.language.asking import Asked, ask, check_outside, check_trusted
 from ledger.language.calls import KEPT, Taken, dropped, emit_call, emit_failure, joined
 from ledger.language.consolidator import CLAMPED, CONSOLIDATOR, OF_EACH, SHOWN, STALE_SHOWN, Answered, Batch
 from ledger.language.port import Model, ModelRequest
@@ -29,7 +29,6 @@ from ledger.observations.queries import withheld
 from ledger.observations.rounds import INTERACTIONS, NEEDED, News, Run, completed, emit_failed_run
 from ledger.observations.rounds import cursor as cursor_of
 from ledger.policies.consolidation import USER, Piece
-from ledger.sessions.asker import check_trusted
 from ledger.store.recorders import read_tip
 from projections.views import consolidations
 from projections.views.consolidations import Standing

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Unpack, cast, get_args
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from ledger import answers
 from ledger.domain.errors import RejectedError
-from ledger.engine.paging import plural
-from ledger.engine.scope import Area, callback
-from ledger.jobs import running
+from ledger.engine.scope import Area
 from ledger.policies import commands, queries
-from ledger.types import Job, PolicyChanges, Time, WriteOptions
+from ledger.types import PolicyChanges, WriteOptions
 
 if TYPE_CHECKING:
     pass
@@ -42,49 +38,3 @@ class UserPolicy(UserPolicyRead):
         parameters: dict[str, Any] = {name: value for name, value in changes.items() if name not in options}
         asker = self._scope.asker(cast(WriteOptions, options))
         return answers.Policy(**commands.adopt(self._engine, asker, **parameters))
-
-
-class Jobs(Area):
-    """The background work of this file, for every user."""
-
-    def run(
-        self,
-        *,
-        jobs: Iterable[Job] = (),
-        now: Time | None = None,
-        progress: Callable[[int, int], None] | None = None,
-    ) -> answers.JobReport:
-        """Do what is pending for every user; what failed fewer than three times is pending too.
-
-        Args:
-            jobs: Which jobs; none for all of them.
-            now: The time at which fading is judged; None for the clock's.
-            progress: Called with (done, found so far).
-
-        Raises:
-            RejectedError: A model would be called inside a batch.
-        """
-        wanted = plural("jobs", jobs, get_args(Job))
-        return running.run_policies(self._engine, as_of=now, only=wanted, progress=callback(progress))
-
-    def work(
-        self,
-        *,
-        jobs: Iterable[Job] = (),
-        follow: bool = False,
-        stop: threading.Event | None = None,
-        progress: Callable[[int, int], None] | None = None,
-    ) -> Iterator[answers.JobReport]:
-        """Do what is pending next to other workers, each piece under a lease, and yield what each pass did.
-
-        Args:
-            jobs: Which jobs; none for all of them.
-            follow: Then wait for more, until ``stop`` is set.
-            stop: An event that ends the work after the piece under way.
-            progress: Called with (done, found so far).
-
-        Raises:
-            RejectedError: Inside a batch, which other workers cannot see into.
-        """
-        wanted = plural("jobs", jobs, get_args(Job))
-        return running.work(self._engine, follow=follow, only=wanted, stop=stop, progress=callback(progress))

@@ -94,7 +94,7 @@ def recall(
         now=engine.writer.now(),
         observations=observations,
     )
-    return _answered(engine, asked, receipt=_whoever(engine, receipt))
+    return answered(engine, asked, receipt=_whoever(engine, receipt))
 
 
 def _whoever(engine: Engine, receipt: bool | Who) -> Who | None:
@@ -102,7 +102,7 @@ def _whoever(engine: Engine, receipt: bool | Who) -> Who | None:
     return receipt if isinstance(receipt, Who) else engine.default if receipt else None
 
 
-def _answered(engine: Engine, asked: Asked, *, receipt: Who | None, session: str | None = None) -> Pack:
+def answered(engine: Engine, asked: Asked, *, receipt: Who | None, session: str | None = None) -> Pack:
     """The pack, recorded where somebody wants a receipt: of a ``session`` (its id) what it was asked for."""
     pack, about = _packed(engine, asked)
     return replace(pack, receipt=reopening.recorded(engine, asked, about, pack, receipt, session)) if receipt else pack
@@ -163,6 +163,8 @@ def _sought(engine: Engine, asked: Asked, told: Question) -> Sought | None:
 
 def take_in_texts(engine: Engine) -> None:
     """Lets the indexes take what waits for them; where somebody is writing, or nobody can, those few are searched apart."""
+    if engine.is_past:
+        return
     with engine.reading() as connection:
         late = sum(sqlite.waiting(connection, index) for _, index in text_indexes())
     if late and not engine.store.readonly:

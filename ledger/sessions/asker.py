@@ -14,7 +14,7 @@ from ledger.domain.events import Acted
 from ledger.domain.turns import Line
 from ledger.engine.engine import Engine
 from ledger.engine.log_reading import read_event
-from ledger.engine.work import Who, Work
+from ledger.engine.work import Work
 from ledger.language import calls, door
 from ledger.language.asking import DEADLINE_SECONDS, Asked, ask, check_outside, check_seconds
 from ledger.language.port import Model, ModelRequest
@@ -22,7 +22,7 @@ from ledger.language.reading import Parsed, answered
 from ledger.policies import turns as found_in
 from ledger.policies.turns import SHOWN, Batch, Relation, Seen
 from ledger.types import Cancel
-from projections.views import control, memories, quarantine
+from projections.views import memories, quarantine
 
 TIMEOUT_SECONDS = 60.0
 LEASE_SECONDS = DEADLINE_SECONDS + 30  # longer than a model may take to answer, with every retry
@@ -164,19 +164,6 @@ def check_call(timeout: object, cancelled: object) -> None:
         check_seconds(timeout)
     if cancelled is not None and not isinstance(cancelled, threading.Event) and not callable(cancelled):
         raise RejectedError(f"cancel is a threading.Event or a function, and {cancelled!r:.40} is neither")
-
-
-def check_trusted(engine: Engine, told: Who, session: str | None) -> None:
-    """``RejectedError`` where the answer could not be recorded, for whoever asks is distrusted, or nobody writes: so no model
-    is asked."""
-    if engine.store.readonly:
-        engine.store.refuse_writing()
-    with engine.reading("memories") as connection:
-        found = {(each.user, each.kind, each.source) for each in control.refused(connection)}
-    sources = {"actor": told.actor, "client": told.client, "agent": told.agent, "session": session}
-    for kind, source in sources.items():
-        if (told.user, kind, source) in found:
-            raise RejectedError(f"the {kind} {source!r:.60} is distrusted, so no model is asked for it", rule="trust")
 
 
 # --- what it came to ---------------------------------------------------------------------------------------------------

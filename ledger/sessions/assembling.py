@@ -9,14 +9,14 @@ from msgspec.structs import replace
 
 from ledger.domain import assembly, rendering
 from ledger.domain.assembly import FRESH_TAIL
-from ledger.domain.errors import NotFoundError, RejectedError
+from ledger.domain.errors import NotFoundError, ReadOnlyError, RejectedError
 from ledger.domain.events import LeftOut, Ranges, WindowAssembled
 from ledger.domain.tokens import MESSAGE_TOKENS
 from ledger.domain.window import WindowItem
 from ledger.engine.log_reading import read_known
 from ledger.engine.past import at
 from ledger.engine.work import Work
-from ledger.recall import reopening
+from ledger.recall import recalling, reopening
 from ledger.recall.asked import UNITS, checked, one_of
 from ledger.recall.packs import Pack
 from ledger.recall.recalling import OBSERVATIONS
@@ -109,7 +109,6 @@ def _recalled(
         return None
     with conversation.reading() as (_, state):
         project, session = (state.project, state.id) if state is not None else (conversation.project, None)
-    recall: Any = conversation.engine
     asked = checked(
         query=query,
         user=conversation.user,
@@ -118,11 +117,10 @@ def _recalled(
         k=RECALLED,
         budget=max(1, int(budget * share)),
         unit=unit,
-        now=recall.writer.now(),
+        now=conversation.writer.now(),
         observations=OBSERVATIONS,
     )
-    pack: Pack = recall._answered(asked, receipt=conversation.who if record else None, session=session)
-    return pack
+    return recalling.answered(conversation.engine, asked, receipt=conversation.who if record else None, session=session)
 
 
 def _assembled(
@@ -214,6 +212,10 @@ def _frame(conversation: Conversation, entries: Sequence[Entry], pack: Pack | No
 
 
 def _recorded(conversation: Conversation, found: Window, tail: int) -> Window:
+    if conversation.engine.is_past:
+        raise ReadOnlyError(
+            "a receipt is written, and this is a session of the past; ask the ledger itself", rule="readonly"
+        )
     with conversation.reading() as (connection, state):
         if state is None:
             raise NotFoundError(

@@ -34,7 +34,7 @@ from ledger.engine.log_reading import read_messages, read_stream
 from ledger.engine.snapshot import load
 from ledger.engine.work import Who, Work
 from ledger.interactions.queries import answer_texts
-from ledger.language.asking import check_outside
+from ledger.language.asking import check_outside, check_trusted
 from ledger.language.port import Model
 from ledger.memories.queries import memories_shown
 from ledger.policies import turns as found_in
@@ -50,7 +50,6 @@ from ledger.sessions.asker import (
     Mined,
     Unanswered,
     check_call,
-    check_trusted,
     count,
     emit_failure,
     is_quarantined,

@@ -19,6 +19,7 @@ from ledger.engine.log_reading import read_event
 from ledger.engine.snapshot import event_data, text_of
 from ledger.engine.work import Who, Work
 from ledger.interactions.queries import answer_texts
+from ledger.language.asking import check_trusted
 from ledger.language.port import Model
 from ledger.policies.turns import MODEL_EXTRACTOR, Batch
 from ledger.sessions.asker import (
@@ -27,7 +28,6 @@ from ledger.sessions.asker import (
     Asker,
     Mined,
     Unanswered,
-    check_trusted,
     count,
     emit_failure,
     is_quarantined,

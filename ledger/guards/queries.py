@@ -1,0 +1,17 @@
+"""What rules refused."""
+
+from __future__ import annotations
+
+from ledger import answers
+from ledger.engine.answer import answer_of
+from ledger.engine.engine import Engine
+from ledger.engine.paging import CAP
+from ledger.engine.snapshot import LIST_LIMIT, listed
+from projections.views import control
+
+
+def refusals(engine: Engine, user: str, *, limit: int = LIST_LIMIT, after: int | None = None) -> list[answers.Refusal]:
+    """What rules refused, newest first, before the position ``after``: labels and numbers, never a text."""
+    with engine.reading("refusals") as connection:
+        found = control.refusals(connection, user, listed(limit, CAP + 1), 2**62 if after is None else after)
+    return [answer_of(answers.Refusal, each) for each in found]

@@ -1,0 +1,40 @@
+"""How the confidence of a memory came about."""
+
+from __future__ import annotations
+
+from ledger import answers
+from ledger.domain import confidence as rules
+from ledger.domain.errors import RejectedError
+from ledger.engine.answer import answer_of
+from ledger.engine.engine import Engine
+from ledger.engine.log_reading import first_position
+from ledger.engine.snapshot import owned_stream
+from projections.views import confidence
+
+
+def _is_observation(engine: Engine, id: str, owner: str) -> bool:
+    with engine.reading("observations") as connection:
+        return owned_stream(connection, id, "o", owner) is not None
+
+
+def confidence_history(engine: Engine, user: str, id: str) -> list[answers.ConfidencePoint]:
+    """The confidence timeline of a memory, oldest first; empty when there is no such memory.
+
+    ``RejectedError`` for an observation: its confidence follows from the sources that are live when it is read.
+    """
+    if isinstance(id, str) and id.startswith("o_") and _is_observation(engine, id, user):
+        raise RejectedError(
+            f"{id:.40} is an observation: its confidence goes by its live sources, and has no timeline of its own; "
+            "observations.get() shows it, at() shows what it was, and why() with which confidence each wording was given"
+        )
+    with engine.reading("memories", "confidence") as connection:
+        stream = owned_stream(connection, id, "m", user)
+        if stream is None:
+            return []
+        first = first_position(connection, stream) or 0
+        return [_point(point) for point in confidence.timeline(connection, first)]
+
+
+def _point(point: confidence.Step) -> answers.ConfidencePoint:
+    numbers = {"delta": rules.shown(point.delta), "confidence": rules.shown(point.confidence)}
+    return answer_of(answers.ConfidencePoint, point, in_effect=point.undone_at is None, **numbers)

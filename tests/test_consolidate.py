@@ -270,10 +270,10 @@ def test_a_dry_run_tells_and_appends_nothing(ledger: Ledger) -> None:
 
 
 def test_in_a_large_scope_what_is_near_is_found_by_its_words(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ledger.observations import consolidating
+    from ledger.observations import rounds
 
-    monkeypatch.setattr(consolidating, "WHOLE", 0)
-    monkeypatch.setattr(consolidating, "TIMES", 0)
+    monkeypatch.setattr(rounds, "WHOLE", 0)
+    monkeypatch.setattr(rounds, "TIMES", 0)
     for number in range(30):
         ledger.remember(f"The part number {number} is kept in hall {number % 7}.")
     for text in (COFFEE[0], ROME[0]):
@@ -473,7 +473,7 @@ def test_what_changes_while_it_is_planned_is_left_and_the_rest_goes_on(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Looked at again under the lock: a source that is gone, an observation that was worded anew."""
-    from ledger.observations.consolidating import Planner
+    from ledger.observations.rounds import Planner
 
     gone = ledger.remember(COFFEE[0])
     ledger.remember(COFFEE[1])
@@ -498,7 +498,7 @@ def test_what_changes_while_it_is_planned_is_left_and_the_rest_goes_on(
 def test_evidence_for_an_observation_that_was_worded_anew_meanwhile_is_tried_again(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from ledger.observations.consolidating import Planner
+    from ledger.observations.rounds import Planner
 
     for text in COFFEE[:2]:
         ledger.remember(text)
@@ -581,7 +581,7 @@ def test_scopes_with_something_new_are_found_by_the_index(ledger: Ledger) -> Non
 
 
 def test_a_run_that_fails_is_recorded_and_given_up_after_three(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ledger.observations import consolidating
+    from ledger.observations import rounds
 
     def broken(*_: object) -> Any:
         raise ZeroDivisionError
@@ -589,7 +589,7 @@ def test_a_run_that_fails_is_recorded_and_given_up_after_three(ledger: Ledger, m
     for text in COFFEE[:2]:
         ledger.remember(text)
     with monkeypatch.context() as patch:
-        patch.setattr(consolidating, "Planner", broken)
+        patch.setattr(rounds, "Planner", broken)
         assert [ledger.run_policies().failures for _ in range(5)] == [1, 1, 1, 0, 0]
         ledger.remember(ROME[0])
         assert [ledger.run_policies().failures for _ in range(2)] == [1, 0]

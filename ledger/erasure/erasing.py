@@ -111,7 +111,7 @@ def erase(
         raise ConflictError("erase() cannot run inside a batch, for it works on whole files; leave the batch first")
     with engine.reading(*NEEDED) as connection:
         of_one = (_several("fields", fields), _several("spans", spans))
-        asked = _asked(engine, connection, subject, {"session": session, "project": project, "document": document},
+        asked = _asked(connection, subject, {"session": session, "project": project, "document": document},
                             *of_one, asker)  # fmt: skip
         kept = frozenset(_kept_whole(connection, told.user, each) for each in kept)
     if dry_run:
@@ -216,7 +216,6 @@ def _plan(
 
 
 def _asked(
-    engine: Engine,
     connection: Any,
     subject: Any,
     given: Mapping[str, str | None],

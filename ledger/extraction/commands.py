@@ -77,7 +77,7 @@ def extract(
             dry_run=True,
         )
     if preview:
-        return _preview(engine, subject, found)
+        return _preview(subject, found)
     if subject.extraction == "done" and asker.key is None:
         return _extraction_report(engine, subject, asker.user)
     if meant is not None and subject.extraction not in ("done", "waiting", ERASED):
@@ -111,7 +111,7 @@ def extract_by_rules(engine: Engine, subject: Interaction, told: Who) -> Outcome
     return engine.writer.run("extract", told, body, subject.id)
 
 
-def _preview(engine: Engine, subject: Interaction, found: Any) -> answers.ExtractionReport:
+def _preview(subject: Interaction, found: Any) -> answers.ExtractionReport:
     rows = tuple(map(extraction.finding, (*found.kept, *found.dropped)))
     return answers.ExtractionReport(interaction=subject.id, extractor=EXTRACTOR, dropped=rows, dry_run=True)
 

@@ -67,7 +67,7 @@ def _hold(engine: Engine, id: str | int, reason: str, asker: Who, *, hold: bool)
     verb = "guards.quarantine" if hold else "guards.release"
     with engine.reading("interactions", "documents", "summaries", "observations", "audit") as connection:
         given: str | int = int(id) if isinstance(id, str) and id.isdecimal() and len(id) < 19 else id
-        positions = _positions_of(engine, connection, given, asker.user)
+        positions = _positions_of(connection, given, asker.user)
     if positions is None:
         memory = _memory_at(given, asker.user)
         act = of_memories.quarantine if hold else of_memories.release
@@ -103,12 +103,12 @@ def _memory_at(given: str | int, user: str) -> str:
     raise NotFoundError(f"no memory or text of this user is at position {given}")
 
 
-def _positions_of(engine: Engine, connection: Any, given: Any, user: str) -> list[int] | None:
+def _positions_of(connection: Any, given: Any, user: str) -> list[int] | None:
     """The positions of the events whose text is meant; None where a memory is."""
     if isinstance(given, bool) or not isinstance(given, str | int):
         raise RejectedError(f"what is quarantined is named by an id or a position, and {given!r:.40} is neither")
     if isinstance(given, int):
-        return _text_at(engine, connection, given, user)
+        return _text_at(connection, given, user)
     if given[:2] == "i_":
         state = load(connection, given, "i", user)
         if state is None:
@@ -133,7 +133,7 @@ def _positions_of(engine: Engine, connection: Any, given: Any, user: str) -> lis
     return None
 
 
-def _text_at(engine: Engine, connection: Any, position: int, user: str) -> list[int]:
+def _text_at(connection: Any, position: int, user: str) -> list[int]:
     event = read_event(connection, position) if 0 < position < 2**62 else None
     if event is None or event.envelope.user != user or type(event.data) not in TEXTS:
         raise NotFoundError(f"no text of this user is at position {position}: a memory is named by its id")

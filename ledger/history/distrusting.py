@@ -230,7 +230,7 @@ def find_source(
         kind = IDENTIFIED.get(prefix, "")
     if kind not in KINDS:
         raise RejectedError(f"say what {source!r:.60} is: kind is one of {', '.join(KINDS)}")
-    name = source if kind in NAMED else _identified(engine, connection, user, source, kind)
+    name = source if kind in NAMED else _identified(connection, user, source, kind)
     now = engine.writer.now()
     start = _position("since", connection, since, now) if since is not None else 1
     end = _position("until", connection, until, now) if until is not None else None
@@ -239,7 +239,7 @@ def find_source(
     return Source(kind, name, start, end)
 
 
-def _identified(engine: Engine, connection: Any, user: str, source: str, kind: str) -> str:
+def _identified(connection: Any, user: str, source: str, kind: str) -> str:
     letter = next(each for each, word in IDENTIFIED.items() if word == kind)
     found = named(connection, user, "s", source) if letter == "s" else None
     if letter in "id":

@@ -64,7 +64,7 @@ def _left_out(
     connection = reader.connection
     source = _source_of(engine, connection, owner, without, since, until)
     if source is None:
-        entries = undoing.commands_named(engine, connection, owner, target_of(without), None, None)
+        entries = undoing.commands_named(connection, owner, target_of(without), None, None)
         plan = UndoPlan(reader, [entry.position for entry in entries])
         return plan.out, (), plan.streams, ()
     found = source_plan(connection, owner, source, reader)

@@ -54,7 +54,7 @@ def why(engine: Engine, user: str, id: str) -> answers.Why | None:
         if stream is None:
             return None
         state = load(connection, stream, "m", user)
-        steps = list(_steps(engine, connection, stream))
+        steps = list(_steps(connection, stream))
         cited = _cited(connection, stream, steps)
         found = [each for source in cited if (each := load(connection, source, "i", user)) is not None]
         return answers.Why(
@@ -64,14 +64,14 @@ def why(engine: Engine, user: str, id: str) -> answers.Why | None:
             steps=tuple(steps),
             sources=tuple(interactions_shown(connection, found)),
             provenance=provenance(connection, state) if state is not None else None,
-            chunks=tuple(_cited_chunks(engine, connection, cited, user)),
+            chunks=tuple(_cited_chunks(connection, cited, user)),
             documents=tuple(
                 document_shown(connection, each, text=False)
                 for source in cited
                 if (each := load(connection, source, "d", user)) is not None
             ),
-            supersedes=_chain(engine, connection, state, "supersedes", user),
-            superseded_by=_chain(engine, connection, state, "superseded_by", user),
+            supersedes=_chain(connection, state, "supersedes", user),
+            superseded_by=_chain(connection, state, "superseded_by", user),
             conflicts=conflicts.open_among(connection, [stream]).get(stream, ()),
         )
 
@@ -87,13 +87,13 @@ def _why_observation(engine: Engine, id: str, owner: str) -> answers.Why | None:
             memory=None,
             id=stream,
             confidence=found.confidence if found is not None else 0.0,
-            steps=tuple(_steps(engine, connection, stream)),
+            steps=tuple(_steps(connection, stream)),
             sources=(),
             supersedes=(),
             superseded_by=(),
             observation=found,
-            evidence=observation_queries.evidence(engine, connection, found, owner) if found is not None else (),
-            wordings=observation_queries.wordings(engine, connection, stream),
+            evidence=observation_queries.evidence(connection, found, owner) if found is not None else (),
+            wordings=observation_queries.wordings(connection, stream),
         )
 
 
@@ -111,7 +111,7 @@ def history(engine: Engine, user: str, id: str, *, after: int = 0, limit: int = 
     needed = dict.fromkeys(("memories", "confidence", "interactions", "projects", "documents", OWNERS[kind]))
     with engine.reading(*needed) as connection:
         stream = owned_stream(connection, id, kind, user)
-        return list(_steps(engine, connection, stream, after, limit)) if stream is not None else None
+        return list(_steps(connection, stream, after, limit)) if stream is not None else None
 
 
 def _history_of_summary(engine: Engine, id: str, owner: str, after: int, limit: int) -> list[answers.Step] | None:
@@ -122,11 +122,11 @@ def _history_of_summary(engine: Engine, id: str, owner: str, after: int, limit: 
         event = read_event(connection, session)
         if event is None or event.envelope.user != owner:
             return None
-        steps = (step for step in _steps(engine, connection, event.stream, after) if _names(step.data, id))
+        steps = (step for step in _steps(connection, event.stream, after) if _names(step.data, id))
         return list(islice(steps, limit if limit >= 0 else None))
 
 
-def _steps(engine: Engine, connection: Any, stream: str, after: int = 0, limit: int = -1) -> Iterator[answers.Step]:
+def _steps(connection: Any, stream: str, after: int = 0, limit: int = -1) -> Iterator[answers.Step]:
     """So many steps behind a position; what a memory and an observation were then follows from all that was before."""
     follows, first = stream[0] in "mo", first_position(connection, stream)
     if first is None:
@@ -151,12 +151,10 @@ def _steps(engine: Engine, connection: Any, stream: str, after: int = 0, limit: 
         confidence_then += delta
         if position > after:
             shown += 1
-            yield _step(engine, event, delta, confidence_then, status, in_effect)
+            yield _step(event, delta, confidence_then, status, in_effect)
 
 
-def _step(
-    engine: Engine, event: AnyEvent, delta: int, confidence_then: int, status: str | None, in_effect: bool
-) -> answers.Step:
+def _step(event: AnyEvent, delta: int, confidence_then: int, status: str | None, in_effect: bool) -> answers.Step:
     return answers.Step(
         position=event.position,
         type=event.type,
@@ -168,11 +166,11 @@ def _step(
         status=status,
         in_effect=in_effect,
         because=_because(event),
-        data=_shown(engine, event),
+        data=_shown(event),
     )
 
 
-def _shown(engine: Engine, event: AnyEvent) -> Any:
+def _shown(event: AnyEvent) -> Any:
     """What an event recorded, without the ledger's secret."""
     if isinstance(event.data, Unknown):
         return {"unknown": event.type, "schema": event.envelope.schema}
@@ -190,15 +188,13 @@ def _cited(connection: Any, stream: str, steps: Sequence[answers.Step]) -> list[
     return list(found)
 
 
-def _cited_chunks(
-    engine: Engine, connection: Any, cited: Sequence[str], owner: str
-) -> Iterator[document_answers.Chunk]:
+def _cited_chunks(connection: Any, cited: Sequence[str], owner: str) -> Iterator[document_answers.Chunk]:
     for source in cited:
         if (found := documents.find_chunk(connection, source, owner)) is not None:
             yield chunk_shown(connection, found)
 
 
-def _chain(engine: Engine, connection: Any, state: Memory | None, link: str, owner: str) -> tuple[answers.Memory, ...]:
+def _chain(connection: Any, state: Memory | None, link: str, owner: str) -> tuple[answers.Memory, ...]:
     """The memories before or after this one in its supersession chain, the nearest first."""
     found: list[Memory] = []
     seen = {state.id} if state is not None else set()
@@ -267,13 +263,13 @@ def audit_page(
             **bounds,
         )
         names = projects.names(connection, (each for entry in entries for each in (entry.project, entry.session)))
-        return [_entry(engine, connection, entry, names) for entry in entries]
+        return [_entry(connection, entry, names) for entry in entries]
 
 
-def _entry(engine: Engine, connection: Any, entry: Entry, names: dict[str, str]) -> answers.AuditEntry:
+def _entry(connection: Any, entry: Entry, names: dict[str, str]) -> answers.AuditEntry:
     event = read_event(connection, entry.position)
     out = control.voided(connection, entry.position, entry.position)
-    data = _shown(engine, event) if event is not None else None
+    data = _shown(event) if event is not None else None
     project, session = (names.get(each or "", each) for each in (entry.project, entry.session))
     return answer_of(answers.AuditEntry, entry, project=project, session=session, in_effect=not out, data=data)
 

@@ -96,7 +96,7 @@ def undo(
         )
 
     def make(connection: Any, head: int) -> Plan:
-        entries = commands_named(engine, connection, asker.user, given, session, command, bounds)
+        entries = commands_named(connection, asker.user, given, session, command, bounds)
         if acts := sorted({entry.command_id for entry in entries if entry.type in _TAKES_OUT}):
             return back(engine, connection, head, acts, cascade or dry_run)
         plan = UndoPlan(Reader(connection), [entry.position for entry in entries])
@@ -116,7 +116,6 @@ def undo(
 
     verb = "undo" if target is not None else "history.undo_all"
     return _report(
-        engine,
         act(
             engine,
             verb,
@@ -136,7 +135,7 @@ def redo(
     reason = check_reason("reason", reason)
 
     def make(connection: Any, head: int) -> Plan:
-        entries = commands_named(engine, connection, asker.user, target_of(target), None, None)
+        entries = commands_named(connection, asker.user, target_of(target), None, None)
         acts = {entry.command_id for entry in entries if entry.type == CommandUndone.__name__}
         if not acts:
             reader = Reader(connection)
@@ -149,10 +148,10 @@ def redo(
         bulk.check_size(plan.events, exclusive=exclusive)
         emit_back(work, plan, reason)
 
-    return _report(engine, act(engine, "redo", asker, make, emit, (target, reason), dry_run=dry_run))
+    return _report(act(engine, "redo", asker, make, emit, (target, reason), dry_run=dry_run))
 
 
-def _report(engine: Engine, done: Done) -> answers.UndoReport:
+def _report(done: Done) -> answers.UndoReport:
     plan, outcome = done.plan, done.outcome
     return answers.UndoReport(
         commands=tuple(sorted(plan.commands)),
@@ -257,7 +256,6 @@ def _done_before(engine: Engine, position: int) -> Plan:
 
 
 def commands_named(
-    engine: Engine,
     connection: Any,
     user: str,
     target: str | int | None,

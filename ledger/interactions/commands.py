@@ -86,7 +86,7 @@ def capture(
         _check_used(work, captured.memories_used)
         check_chunks(work, captured.chunks_used)
         stream = work.new_id("i")
-        work.emit(stream, _with_bodies(engine, work, captured))
+        work.emit(stream, _with_bodies(work, captured))
         if turn is not None:
             turn.emit(work, stream)
         return stream
@@ -129,7 +129,7 @@ def attach_response(
         work.project, work.session = subject.project, subject.session
         _check_used(work, attached.memories_used)
         check_chunks(work, attached.chunks_used)
-        for event in domain.decide(domain.Attach(_with_bodies(engine, work, attached)), subject):
+        for event in domain.decide(domain.Attach(_with_bodies(work, attached)), subject):
             work.emit(subject.id, event, first=subject.row)
         if turn is not None and is_tied(work, subject):
             turn.emit(work, subject.id)
@@ -145,7 +145,7 @@ def capture_line(engine: Engine, asker: Who, line: Any) -> answers.Interaction:
     return capture(engine, asker, line.prompt, line.response, chunks_used=line.chunks_used, context_pack=pack, **told)
 
 
-def _with_bodies(engine: Engine, work: Work, data: Any) -> Any:
+def _with_bodies(work: Work, data: Any) -> Any:
     large = {
         name: body
         for name in ("prompt", "response", "response_summary")

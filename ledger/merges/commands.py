@@ -56,7 +56,7 @@ def find_merges(
     proposed = _propose_merges(engine, asker, searched.found)
     with engine.reading("memories", "projects", "merges") as connection:
         states = [load(connection, id, "g", asker.user) for id in proposed]
-        answer = tuple(merge_queries.merge_answer(engine, connection, state) for state in states if state is not None)
+        answer = tuple(merge_queries.merge_answer(connection, state) for state in states if state is not None)
     return merge_answers.MergeReport(proposed=answer, looked_at=searched.looked_at, cut_short=searched.cut_short)
 
 
@@ -156,7 +156,7 @@ def reject_merge(engine: Engine, asker: Who, id: str, reason: str = "") -> merge
 
     outcome = engine.writer.run("merges.reject", asker, body, (id, reason))
     with engine.reading("memories", "projects", "merges") as connection:
-        answer = merge_queries.merge_answer(engine, connection, _there(outcome))
+        answer = merge_queries.merge_answer(connection, _there(outcome))
     return replace(answer, replayed=outcome.replayed, absorbed=outcome.absorbed)
 
 
@@ -175,9 +175,7 @@ def find_conflicts(engine: Engine, asker: Who, *, project: str | None = None) ->
     recorded = _record_conflicts(engine, asker, found)
     with engine.reading("memories", "projects", "conflicts") as connection:
         states = [load(connection, id, "k", asker.user) for id in recorded]
-        answer = tuple(
-            merge_queries.conflict_answer(engine, connection, state) for state in states if state is not None
-        )
+        answer = tuple(merge_queries.conflict_answer(connection, state) for state in states if state is not None)
     return merge_answers.ConflictReport(found=answer)
 
 
@@ -206,7 +204,7 @@ def resolve(
     command = "conflicts.accept" if both else "conflicts.resolve"
     outcome = engine.writer.run(command, asker, body, (id, keep, reason))
     with engine.reading("memories", "projects", "conflicts") as connection:
-        answer = merge_queries.conflict_answer(engine, connection, _there(outcome))
+        answer = merge_queries.conflict_answer(connection, _there(outcome))
     return replace(answer, replayed=outcome.replayed, absorbed=outcome.absorbed)
 
 

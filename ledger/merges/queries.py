@@ -41,7 +41,7 @@ def list_merges(
         listing = lambda before: merges.listing(connection, owner, sorted(stored), before, some)  # noqa: E731
         for each in _behind(connection, listing, some, after):
             if project is None or each.project == about:
-                told = merge_answer(engine, connection, each)
+                told = merge_answer(connection, each)
                 found += [told] if told.status in wanted else []
                 if len(found) >= count:
                     break
@@ -52,10 +52,10 @@ def get_merge(engine: Engine, user: str, id: str) -> merge_answers.Merge | None:
     """One merge as it stands, or None."""
     with engine.reading(*_NEEDS, "merges") as connection:
         state = load(connection, id, "g", user)
-        return merge_answer(engine, connection, state) if state is not None else None
+        return merge_answer(connection, state) if state is not None else None
 
 
-def merge_answer(engine: Engine, connection: Any, state: Merge) -> merge_answers.Merge:
+def merge_answer(connection: Any, state: Merge) -> merge_answers.Merge:
     members = [found for id in state.memories if (found := conflicts.member(connection, id)) is not None]
     why = merging.moot(connection, state) if state.status == domain.PROPOSED else ""
     content = state.content
@@ -91,7 +91,7 @@ def list_conflicts(
         listing = lambda before: conflicts.listing(connection, owner, before, some)  # noqa: E731
         for each in _behind(connection, listing, some, after):
             if project is None or each.project == about:
-                told = conflict_answer(engine, connection, each)
+                told = conflict_answer(connection, each)
                 found += [told] if told.status in wanted else []
                 if len(found) >= count:
                     break
@@ -102,10 +102,10 @@ def get_conflict(engine: Engine, user: str, id: str) -> merge_answers.Conflict |
     """One conflict as it stands, or None."""
     with engine.reading(*_NEEDS, "conflicts") as connection:
         state = load(connection, id, "k", user)
-        return conflict_answer(engine, connection, state) if state is not None else None
+        return conflict_answer(connection, state) if state is not None else None
 
 
-def conflict_answer(engine: Engine, connection: Any, state: Conflict) -> merge_answers.Conflict:
+def conflict_answer(connection: Any, state: Conflict) -> merge_answers.Conflict:
     status, members = conflicts.standing(connection, state, conflicts.naming(connection, state.members))
     return answer_of(
         merge_answers.Conflict,

@@ -61,10 +61,8 @@ def _for_model(engine: Engine, run: Run) -> News:
     with engine.reading(*NEEDED) as connection:
         head, after = read_tip(connection.cursor())[0], cursor_of(connection, run)
         run.position = max(run.position, head)
-        news = rounds.news_of(engine, connection, run, set())
-        pieces = (
-            _whole_turns(engine, connection, news.pieces, run.scope.user) if run.over == INTERACTIONS else news.pieces
-        )
+        news = rounds.news_of(connection, run, set())
+        pieces = _whole_turns(connection, news.pieces, run.scope.user) if run.over == INTERACTIONS else news.pieces
         aside = consolidations.put_aside(connection, run.scope)
         done = run.again  # of sources that were asked for: those that were in a call
         pieces = [each for each in pieces if each.id not in aside and each.id not in done]
@@ -72,18 +70,18 @@ def _for_model(engine: Engine, run: Run) -> News:
     return News(head, after, pieces, stale)
 
 
-def _whole_turns(engine: Engine, connection: Any, pieces: Sequence[Piece], user: str) -> list[Piece]:
+def _whole_turns(connection: Any, pieces: Sequence[Piece], user: str) -> list[Piece]:
     """A turn as it was, instead of its sentences."""
     found: dict[str, Piece] = {}
     for each in pieces:
         if each.id not in found:
             state = load(connection, each.id, "i", user)
-            said = _spoken_in(engine, connection, state) if state is not None else ""
+            said = _spoken_in(connection, state) if state is not None else ""
             found[each.id] = replace(each, text=said, speaker=USER, part=0)
     return [each for each in found.values() if each.text]
 
 
-def _spoken_in(engine: Engine, connection: Any, state: Any) -> str:
+def _spoken_in(connection: Any, state: Any) -> str:
     prompt = text_of(connection, event_data(connection, state.prompt_at).prompt)
     answer = answer_texts(connection, state)["response"]
     return " ".join(f"{who}: {text}" for who, text in (("user", prompt), ("assistant", answer)) if text)
@@ -140,18 +138,18 @@ def _batch(engine: Engine, run: Run, news: News) -> tuple[Batch, int, list[tuple
         fresh = fresh[: SHOWN - len(stale)]
         batch = Batch(list(new), len(new), [*stale, *fresh], len(stale))
         for number, each in enumerate(stale, 1):
-            batch.of_stale[number] = _with_sources_of(engine, connection, run, batch, each)
+            batch.of_stale[number] = _with_sources_of(connection, run, batch, each)
         streams = [each.id for each in batch.sources] + [each.state.id for each in batch.standing]
         ranges = joined(consolidations.positions(connection, streams))
     return batch, upto, list(ranges)
 
 
-def _with_sources_of(engine: Engine, connection: Any, run: Run, batch: Batch, stale: Standing) -> list[int]:
+def _with_sources_of(connection: Any, run: Run, batch: Batch, stale: Standing) -> list[int]:
     """The numbers of some live sources of a stale observation, the newest first; they are shown too."""
     known = {each.id: number for number, each in enumerate(batch.sources, 1)}
     numbers: list[int] = []
     for proof in reversed(stale.live):
-        if proof.source not in known and (piece := _piece_of(engine, connection, run, proof.source)) is not None:
+        if proof.source not in known and (piece := _piece_of(connection, run, proof.source)) is not None:
             batch.sources.append(piece)
             known[proof.source] = len(batch.sources)
         if proof.source in known:
@@ -161,13 +159,13 @@ def _with_sources_of(engine: Engine, connection: Any, run: Run, batch: Batch, st
     return numbers
 
 
-def _piece_of(engine: Engine, connection: Any, run: Run, id: str) -> Piece | None:
+def _piece_of(connection: Any, run: Run, id: str) -> Piece | None:
     state = load(connection, id, id[0], run.scope.user) if id[0] in "mi" else None
     if state is None:
         return None
     if id[0] == "m":
         return Piece(id, state.row, state.position, state.valid_from, state.content or "", state.entities)
-    return Piece(id, state.row, state.position, state.time, _spoken_in(engine, connection, state), (), USER)
+    return Piece(id, state.row, state.position, state.time, _spoken_in(connection, state), (), USER)
 
 
 def _nearest(engine: Engine, connection: Any, run: Run, new: Sequence[Piece]) -> list[Standing]:
@@ -203,7 +201,7 @@ def _record_answer(
         work.need(*NEEDED)
         work.project = run.scope.project
         shown = [each.id for each in batch.sources] + [each.state.id for each in batch.standing]
-        if rounds.overtaken(engine, work, run, after):
+        if rounds.overtaken(work, run, after):
             taken = [Taken(each.what, "overtaken") for each in parsed.actions]
         elif consolidator.erased_meanwhile(work, batch):
             taken = [Taken(each.what, consolidator.ERASED) for each in parsed.actions]

@@ -113,7 +113,7 @@ def _trend_at(engine: Engine, as_of: Time | None) -> str:
 # --- why -----------------------------------------------------------------------------------------------------
 
 
-def evidence(engine: Engine, connection: Any, found: answers.Observation, owner: str) -> tuple[answers.Evidence, ...]:
+def evidence(connection: Any, found: answers.Observation, owner: str) -> tuple[answers.Evidence, ...]:
     """The evidence, each piece dated and with its words."""
     return tuple(
         answers.Evidence(
@@ -125,11 +125,11 @@ def evidence(engine: Engine, connection: Any, found: answers.Observation, owner:
             status=said[1],
         )
         for each in found.sources
-        for said in [_words_of(engine, connection, each.id, owner)]
+        for said in [_words_of(connection, each.id, owner)]
     )
 
 
-def _words_of(engine: Engine, connection: Any, source: str, owner: str) -> tuple[str | None, str]:
+def _words_of(connection: Any, source: str, owner: str) -> tuple[str | None, str]:
     """(what a source says, how it stands)."""
     if source[0] == "c":
         chunk = documents.find_chunk(connection, source, owner)
@@ -149,7 +149,7 @@ def _words_of(engine: Engine, connection: Any, source: str, owner: str) -> tuple
     return words or None, "there" if words else "erased"
 
 
-def wordings(engine: Engine, connection: Any, stream: str) -> tuple[answers.Wording, ...]:
+def wordings(connection: Any, stream: str) -> tuple[answers.Wording, ...]:
     """Every wording that it had, oldest first, also those out of force."""
     events = stream_of(connection, stream)
     out = control.voided(connection, events[0].position, events[-1].position)

@@ -119,7 +119,7 @@ def _round(engine: Engine, run: Run) -> bool:
     """Goes through what is new once; whether to begin again."""
     again, run.again = run.again, set()
     with engine.reading(*NEEDED) as connection:
-        news = news_of(engine, connection, run, again)
+        news = news_of(connection, run, again)
         run.position = news.head
         if not news.pieces and not news.standing:
             append(engine, run, news, [], [], news.head, 0)
@@ -157,7 +157,7 @@ def append(
 
     def body(work: Work) -> str:
         work.need(*NEEDED)
-        if overtaken(engine, work, run, news.after):
+        if overtaken(work, run, news.after):
             return LEDGER_STREAM
         work.project = run.scope.project
         came[:] = consolidation.record(work, run.scope, steps)
@@ -178,7 +178,7 @@ def append(
     return True
 
 
-def overtaken(engine: Engine, work: Work, run: Run, after: int) -> bool:
+def overtaken(work: Work, run: Run, after: int) -> bool:
     """Whether somebody else has looked at the same sources meanwhile."""
     return run.over != ASKED and cursor(work.connection(), run) != after
 
@@ -200,20 +200,20 @@ def _settle_groups(engine: Engine, run: Run, steps: Sequence[Step], came: Sequen
 # --- what is new -------------------------------------------------------------------------------------------------
 
 
-def news_of(engine: Engine, connection: Any, run: Run, again: set[str]) -> News:
+def news_of(connection: Any, run: Run, again: set[str]) -> News:
     head, after = read_tip(connection.cursor())[0], cursor(connection, run)
     if run.only is not None:
         standing = consolidations.standing(connection, run.scope, sorted(run.only))
         return News(after, after, [], [each for each in standing if each.stale and each.live])
     if run.over == INTERACTIONS:
-        new = _pieces_of_turns(engine, connection, consolidations.turns(connection, run.scope, after=after))
+        new = _pieces_of_turns(connection, consolidations.turns(connection, run.scope, after=after))
     elif run.over == ASKED:
-        new = _pieces_asked(engine, connection, run)
+        new = _pieces_asked(connection, run)
     else:
         fresh = consolidations.live_memories(connection, run.scope, after=after)
         new = [_piece(each) for each in fresh if not consolidations.said_it_before(connection, each, after)]
     if again:
-        new = _with_those_again(engine, connection, run, new, again)
+        new = _with_those_again(connection, run, new, again)
     rows = {*consolidations.marked(connection, run.scope)}
     rows |= consolidations.worded_of_the_dead(connection, run.scope)
     standing = consolidations.standing(connection, run.scope, sorted(rows)) if rows else []
@@ -221,27 +221,27 @@ def news_of(engine: Engine, connection: Any, run: Run, again: set[str]) -> News:
     return News(head, after, new, again_due)
 
 
-def _with_those_again(engine: Engine, connection: Any, run: Run, new: list[Piece], again: set[str]) -> list[Piece]:
+def _with_those_again(connection: Any, run: Run, new: list[Piece], again: set[str]) -> list[Piece]:
     """... and the sources of what had changed when it was to be recorded."""
     known = {each.id for each in new}
     rows = [row for id in sorted(again - known) if (row := find_row(connection, id, id[0], run.scope.user))]
     if run.over == INTERACTIONS:
         found = [each for each in consolidations.turns(connection, run.scope) if each.id in again - known]
-        return [*_pieces_of_turns(engine, connection, found), *new]
+        return [*_pieces_of_turns(connection, found), *new]
     return [*map(_piece, consolidations.memories_of(connection, run.scope, rows)), *new]
 
 
-def _pieces_asked(engine: Engine, connection: Any, run: Run) -> list[Piece]:
+def _pieces_asked(connection: Any, run: Run) -> list[Piece]:
     rows = {
         kind: [find_row(connection, id, kind, run.scope.user) or 0 for id in run.asked if id[0] == kind]
         for kind in "mi"
     }
     found = [_piece(each) for each in consolidations.memories_of(connection, run.scope, rows["m"])]
     turns = [each for each in consolidations.turns(connection, run.scope) if each.id in run.asked] if rows["i"] else []
-    return [*found, *_pieces_of_turns(engine, connection, turns)]
+    return [*found, *_pieces_of_turns(connection, turns)]
 
 
-def _pieces_of_turns(engine: Engine, connection: Any, turns: Iterable[Any]) -> list[Piece]:
+def _pieces_of_turns(connection: Any, turns: Iterable[Any]) -> list[Piece]:
     """What people said in these turns, sentence by sentence; what an assistant says bears nothing out."""
     found: list[Piece] = []
     for state in turns:
@@ -268,10 +268,10 @@ def _material(engine: Engine, connection: Any, run: Run, news: News) -> Material
     """What the new sources are compared with: all of a small scope, of a large one what has their words."""
     scope, aside = run.scope, consolidations.put_aside(connection, run.scope)
     if run.only is not None:
-        return _of_standing(engine, connection, run, news, aside)
+        return _of_standing(connection, run, news, aside)
     if run.over == INTERACTIONS or any(each.id.startswith("i_") for each in news.pieces):
         before = consolidations.turns(connection, scope, limit=TURNS + len({each.id for each in news.pieces}))
-        known = _pieces_of_turns(engine, connection, before)
+        known = _pieces_of_turns(connection, before)
     elif consolidations.size(connection, scope) <= max(WHOLE, TIMES * len(news.pieces)):
         known = list(map(_piece, consolidations.live_memories(connection, scope)))
     else:
@@ -279,13 +279,13 @@ def _material(engine: Engine, connection: Any, run: Run, news: News) -> Material
     return Material(consolidations.standing(connection, scope), _by_source(known, news.pieces), aside)
 
 
-def _of_standing(engine: Engine, connection: Any, run: Run, news: News, aside: set[str]) -> Material:
+def _of_standing(connection: Any, run: Run, news: News, aside: set[str]) -> Material:
     """Nothing but observations to be looked at again, with what they rest on."""
     sources = sorted({proof.source for each in news.standing for proof in each.live})
     rows = [find_row(connection, id, "m", run.scope.user) or 0 for id in sources if id.startswith("m_")]
     known = list(map(_piece, consolidations.memories_of(connection, run.scope, rows)))
     turns = [load(connection, id, "i", run.scope.user) for id in sources if id.startswith("i_")]
-    known += _pieces_of_turns(engine, connection, [each for each in turns if each is not None])
+    known += _pieces_of_turns(connection, [each for each in turns if each is not None])
     return Material(news.standing, _by_source(known, []), aside)
 
 

@@ -93,12 +93,12 @@ def reopen(engine: Engine, user: str, receipt: str) -> Pack | None:
         data = event.data
         chars = data.settings.get("entry_chars")
         given = [each for each in data.items if each.subject[:1] != "o"]
-        items = [_given(engine, connection, each, rank, data.seen) for rank, each in enumerate(given, 1)]
+        items = [_given(connection, each, rank, data.seen) for rank, each in enumerate(given, 1)]
         if isinstance(chars, int):
             items = [_shortened(item, chars) for item in items]
         items = _disputed_then(engine, items, data.seen)
         beside = _observations_given(engine, data)
-        told = [_otherwise(engine, connection, item, data.seen) for item in items]
+        told = [_otherwise(connection, item, data.seen) for item in items]
         told += [_observed_otherwise(connection, item) for item in beside]
     budget, unit = data.settings.get("budget"), data.settings.get("unit")
     pack = finished(
@@ -149,7 +149,7 @@ def _disputed_then(engine: Engine, items: list[Item], seen: int) -> list[Item]:
     return [replace(item, conflicts=disputed[item.id]) if item.id in disputed else item for item in items]
 
 
-def _given(engine: Engine, connection: Any, each: Delivered, rank: int, seen: int) -> Item:
+def _given(connection: Any, each: Delivered, rank: int, seen: int) -> Item:
     memory, passage, text, entry = None, None, None, None
     kind = each.subject[:1]
     first = first_position(connection, each.subject)
@@ -158,7 +158,7 @@ def _given(engine: Engine, connection: Any, each: Delivered, rank: int, seen: in
         memory = memories_shown(connection, [state])[0] if state is not None else None
         text = memory.content if memory is not None else None
     elif kind in "ics":
-        passage = _passage_then(engine, connection, each)
+        passage = _passage_then(connection, each)
         text = passage.content
     elif kind == "p" and (event := read_event(connection, each.position)) is not None:
         entry = _entry(event)
@@ -177,7 +177,7 @@ def _given(engine: Engine, connection: Any, each: Delivered, rank: int, seen: in
     )
 
 
-def _passage_then(engine: Engine, connection: Any, each: Delivered) -> Passage:
+def _passage_then(connection: Any, each: Delivered) -> Passage:
     event = read_event(connection, each.position)
     data = event.data if event is not None else None
     whole: str | None = None
@@ -209,7 +209,7 @@ def _passage_then(engine: Engine, connection: Any, each: Delivered) -> Passage:
     )
 
 
-def _otherwise(engine: Engine, connection: Any, item: Item, seen: int) -> str | None:
+def _otherwise(connection: Any, item: Item, seen: int) -> str | None:
     """What became of an item since, in a few words."""
     if item.content is None:
         return f"{item.id}: erased"
@@ -224,12 +224,12 @@ def _otherwise(engine: Engine, connection: Any, item: Item, seen: int) -> str | 
         return f"{item.id}: out of force, or removed"
     if item.passage is not None and item.source == "message" and (why := _why_hidden(connection, item.passage)):
         return f"{item.id}: hidden since ({why})"
-    if item.state is not None and (told := _state_otherwise(engine, connection, item.id, item.state)) is not None:
+    if item.state is not None and (told := _state_otherwise(connection, item.id, item.state)) is not None:
         return told
     return _partly_erased(connection, item, seen)
 
 
-def _state_otherwise(engine: Engine, connection: Any, project: str, before: answers.StateEntry) -> str | None:
+def _state_otherwise(connection: Any, project: str, before: answers.StateEntry) -> str | None:
     row = first_position(connection, project)
     told = projects.state_history(connection, row, before.category, before.name) if row is not None else []
     standing = [entry for entry in told if entry[-1] is None]

@@ -152,7 +152,7 @@ def rebuild_summary(
     def body(work: Work) -> str:
         nonlocal made
         state = writing.known(conversation, work)
-        now = reading.summary_row(conversation, work.connection(), state, row.id)
+        now = reading.summary_row(work.connection(), state, row.id)
         check_standing(now, "rewritten")
         if erasures.last(work.connection()) != seen:
             raise ConflictError("something was erased while the summary was written, which may repeat it; ask again")
@@ -173,7 +173,7 @@ def rebuild_summary(
 def _to_rebuild(conversation: Conversation, id: str) -> tuple[Summary, Sources, list[str], int, int]:
     """A summary that stands, what it is of and their texts, the last erasure until here, and the tokens of it all."""
     with conversation.reading() as (connection, state):
-        row = reading.summary_row(conversation, connection, conversation.needed(state), id)
+        row = reading.summary_row(connection, conversation.needed(state), id)
         check_standing(row, "rewritten")
         known = {each.id: each for each in summaries.of_session(connection, row.session)}
         underlying = tuple(known[each] for each in row.summaries if each in known)
@@ -271,8 +271,7 @@ def _report(
             return answers.CompactionReport(session=conversation.name, skipped=tuple(skipped), budget=bound)
         window = OpenWindow(connection, state)
         rows = [
-            reading.summary_shown(conversation, connection, reading.summary_row(conversation, connection, state, id))
-            for id in made
+            reading.summary_shown(conversation, connection, reading.summary_row(connection, state, id)) for id in made
         ]
         return answers.CompactionReport(
             session=conversation.name,

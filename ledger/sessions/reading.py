@@ -149,10 +149,10 @@ def of_interaction(conversation: Conversation, connection: Any, interaction: str
 def abstract(conversation: Conversation) -> str:
     """The summary of the whole session that somebody set; "" without one."""
     with conversation.reading() as (connection, state):
-        return abstract_of(conversation, connection, state)
+        return abstract_of(connection, state)
 
 
-def abstract_of(conversation: Conversation, connection: Any, state: State | None) -> str:
+def abstract_of(connection: Any, state: State | None) -> str:
     if state is None or state.summary_at is None:
         return ""
     return text_of(connection, event_data(connection, state.summary_at).content) or ""
@@ -182,7 +182,7 @@ def summary_shown(conversation: Conversation, connection: Any, row: SummaryRow) 
     return answers.summary(row, conversation.name, content, event.envelope.recorded_at)
 
 
-def summary_row(conversation: Conversation, connection: Any, state: State, given: object) -> SummaryRow:
+def summary_row(connection: Any, state: State, given: object) -> SummaryRow:
     found = None
     if isinstance(given, str) and len(given) > 2 and ids.is_prefix(given, "y"):
         found = summaries.find(connection, state.row, given)

@@ -132,7 +132,7 @@ def _plan(conversation: Conversation, lines: list[Outside]) -> tuple[int, Plan, 
             return 0, transcript.reconcile((), [each.line for each in lines]), taken
         visible = sorted(besides(OpenWindow(connection, state).hidden_ranges))
         known = [
-            Known(row.row, _line(conversation, connection, row, told, lines[at] if at < len(lines) else None))
+            Known(row.row, _line(connection, row, told, lines[at] if at < len(lines) else None))
             for at, (row, told) in enumerate(reading.all_texts(conversation, connection, state.row, tuple(visible)))
         ]
         return state.position, transcript.reconcile(known, [each.line for each in lines]), taken
@@ -149,7 +149,7 @@ def _clean(conversation: Conversation, connection: Any, lines: list[Outside]) ->
     return taken
 
 
-def _line(conversation: Conversation, connection: Any, row: MessageRow, told: Told, theirs: Outside | None) -> Line:
+def _line(connection: Any, row: MessageRow, told: Told, theirs: Outside | None) -> Line:
     """A message of ours, to be compared; what was erased of it is taken to be what the other side still says."""
     data, envelope = told.event.data, told.event.envelope
     parts = comparable(messages.stored_parts(data.parts), data.content_of, data.speaker)
@@ -159,9 +159,7 @@ def _line(conversation: Conversation, connection: Any, row: MessageRow, told: To
         parts=parts,
         reasoning=told.reasoning or None,
         model=told.model or None,
-        created_at=row.time
-        if envelope.occurred_at or _was_dated(conversation, connection, row)
-        else _same(row.time, theirs),
+        created_at=row.time if envelope.occurred_at or _was_dated(connection, row) else _same(row.time, theirs),
     )
     erased = None in (told.content, data.reasoning) or bytes(data.parts) == b"null"
     if theirs is None or not erased:
@@ -169,7 +167,7 @@ def _line(conversation: Conversation, connection: Any, row: MessageRow, told: To
     return replace(theirs.line, role=row.role, created_at=line.created_at)
 
 
-def _was_dated(conversation: Conversation, connection: Any, row: MessageRow) -> bool:
+def _was_dated(connection: Any, row: MessageRow) -> bool:
     return any(event_data(connection, position).occurred_at is not UNSET for position in row.repairs)
 
 

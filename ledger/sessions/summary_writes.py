@@ -130,7 +130,7 @@ def invalidate_summary(
     def body(work: Work) -> None:
         state = writing.known(conversation, work)
         known = summaries.of_session(work.connection(), state.row)
-        row = reading.summary_row(conversation, work.connection(), state, id)
+        row = reading.summary_row(work.connection(), state, id)
         if row.status == summaries.INVALID:
             return
         check_standing(row, "invalidated")
@@ -155,7 +155,7 @@ def restore_summary(conversation: Conversation, asker: Who, id: str, reason: str
     def body(work: Work) -> str:
         state = writing.known(conversation, work)
         connection = work.connection()
-        row, window = reading.summary_row(conversation, connection, state, id), OpenWindow(connection, state)
+        row, window = reading.summary_row(connection, state, id), OpenWindow(connection, state)
         if row.status not in (summaries.WINDOW, summaries.UNDER):
             _check_restorable(connection, window, row)
             work.emit(state.id, SummaryRestored(row.id, row.summaries, reason), first=state.row)
@@ -168,7 +168,7 @@ def restore_summary(conversation: Conversation, asker: Who, id: str, reason: str
 def summary_now_of(conversation: Conversation, id: str) -> answers.Summary:
     with conversation.reading() as (connection, state):
         return reading.summary_shown(
-            conversation, connection, reading.summary_row(conversation, connection, conversation.needed(state), id)
+            conversation, connection, reading.summary_row(connection, conversation.needed(state), id)
         )
 
 

@@ -43,7 +43,7 @@ def mine_turn(engine: Engine, subject: Interaction, told: Who, asker: Asker) -> 
     to, and the outcome of the command. ``ModelError`` where the model fails: that is recorded, and counts as an attempt."""
     done = Mined(kept=[], superseded=[], dropped=[])
     with engine.reading("interactions", "sessions") as connection:
-        lines = turn_lines(engine, connection, subject)
+        lines = turn_lines(connection, subject)
         erased = erasures.last(connection)
     piece = turns.piece(lines, 0, whole=True, gate=True)
     found: Answered | None = None
@@ -79,7 +79,7 @@ def preview_turn(engine: Engine, subject: Interaction, asker: Asker) -> Mined:
     """What a model proposes for one captured turn, in ``dropped``; nothing is recorded, not even the call."""
     done = Mined(dropped=[])
     with engine.reading("interactions", "sessions") as connection:
-        lines = turn_lines(engine, connection, subject)
+        lines = turn_lines(connection, subject)
     if turns.piece(lines, 0, whole=True, gate=True).why != EXTRACTED:
         done.skipped = len(lines)
         return done
@@ -91,7 +91,7 @@ def preview_turn(engine: Engine, subject: Interaction, asker: Asker) -> Mined:
     return done
 
 
-def turn_lines(engine: Engine, connection: Any, subject: Interaction) -> list[Line]:
+def turn_lines(connection: Any, subject: Interaction) -> list[Line]:
     prompt = text_of(connection, event_data(connection, subject.prompt_at).prompt)
     texts = {"prompt": prompt} | answer_texts(connection, subject)
     if texts["response"]:

@@ -192,7 +192,7 @@ def clear(conversation: Conversation, asker: Who) -> answers.HistoryChange:
         window = OpenWindow(work.connection(), state)
         if window.messages:
             hide(work, state, window, (state.row, 2**62), "clear")
-        if _summary_now(conversation, work, state):
+        if _summary_now(work, state):
             work.emit(state.id, AbstractSet(""), first=state.row)
 
     return change(conversation, "session.clear", body, None, asker, "cleared")
@@ -211,7 +211,7 @@ def set_summary(conversation: Conversation, asker: Who, summary: str) -> str:
         stream, first = opened(conversation, work)
         state = work.find(stream, "s") if first else None
         said.append(work.cleaned(summary))
-        if _summary_now(conversation, work, state) != said[-1]:
+        if _summary_now(work, state) != said[-1]:
             work.emit(stream, AbstractSet(work.body(said[-1])), first=first)
         return stream
 
@@ -228,9 +228,9 @@ def check_taken_in(conversation: Conversation) -> None:
         )
 
 
-def _summary_now(conversation: Conversation, work: Work, state: State | None) -> str:
+def _summary_now(work: Work, state: State | None) -> str:
     work.rows.flush()
-    return reading.abstract_of(conversation, work.connection(), state)
+    return reading.abstract_of(work.connection(), state)
 
 
 def add_alias(conversation: Conversation, asker: Who, alias: str) -> answers.SessionInfo:

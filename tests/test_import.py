@@ -189,10 +189,40 @@ def test_conversations_become_pairs_of_turns(ledger: Ledger, tmp_path: Path) -> 
     assert first.occurred_at == "2023-05-08T13:56:00.000000Z"
     assert first.context == {"turns": ["D1", "D2"], "line_id": "garden/D1"}
     assert ledger.import_file(path).known == 4
+    assert {each.client for each in ledger.interactions()} == {"conversation"}
     for broken in ("[", "[{]", "[" * 100_000):
         path.write_text(broken)
         with pytest.raises(LedgerError):
             ledger.import_file(path)
+
+
+@pytest.mark.parametrize(
+    ("told", "taken"),
+    [
+        ("2023-05-08T13:56:00+02:00", "2023-05-08T13:56:00.000000+02:00"),
+        ("2023-05-08T13:56Z", "2023-05-08T13:56:00.000000Z"),
+        ("2023-05-08T13:56:00", "2023-05-08T13:56:00.000000Z"),
+        ("2023-05-08 13:56", "2023-05-08T13:56:00.000000Z"),
+        ("2023-05-08", "2023-05-08T00:00:00.000000Z"),
+        ("May-08-2023", "2023-05-08T00:00:00.000000Z"),
+    ],
+)
+def test_the_time_of_a_conversation_is_taken_as_it_is_written(
+    ledger: Ledger, tmp_path: Path, told: str, taken: str
+) -> None:
+    path = tmp_path / "conversations.json"
+    path.write_text(json.dumps([{"sample_id": "garden", "turns": [{"text": "Hello.", "date_time": told}]}]))
+    ledger.import_file(path)
+    assert [each.occurred_at for each in ledger.interactions()] == [taken]
+
+
+def test_a_bound_client_is_that_of_the_turns_that_name_none(ledger: Ledger, tmp_path: Path) -> None:
+    path = tmp_path / "conversations.json"
+    turns = [{"session": "1", "text": "One."}, {"session": "2", "text": "Two.", "client": "phone"}]
+    path.write_text(json.dumps([{"sample_id": "garden", "turns": turns}]))
+    assert ledger.import_file(path, client="desk").captured == 2
+    assert [each.client for each in ledger.interactions()] == ["phone", "desk"]
+    assert ledger.import_file(path).known == 2
 
 
 # --- the log itself --------------------------------------------------------------------------------------------------

@@ -118,6 +118,12 @@ def is_time(text: str) -> bool:
         return False
 
 
+def or_utc(text: str) -> str:
+    """A time in ISO 8601 with its offset, or that of UTC where it says none; ``ValueError`` for what is no time."""
+    given = _read(text)[0]
+    return (given if given.utcoffset() is not None else given.replace(tzinfo=UTC)).isoformat()
+
+
 def with_offset(name: str, value: object) -> str:
     """The stored form of a time of the world, which keeps the offset it was given with."""
     given = parse(name, value)

@@ -123,9 +123,9 @@ class Interactions(InteractionsRead):
         """Capture the interactions of a file; the same file again adds nothing.
 
         The file is JSONL, one object a line, or a JSON list of conversations; either may be gzipped. A line's time says its
-        offset; the wall clock of a conversation (``date_time``) is UTC. Whoever is not bound as an actor acts as "import", and
-        what is not bound to another channel than "user" comes by "file". Reinforcement and extraction are left to
-        ``jobs.run``.
+        offset; the wall clock of a conversation (``date_time``) without one is UTC. Whoever is not bound as an actor acts as
+        "import", conversations come through the client "conversation" where none is bound, and what is not bound to another
+        channel than "user" comes by "file". Reinforcement and extraction are left to ``jobs.run``.
 
         Args:
             path: The file.

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
-_FORMS = ("%I:%M %p on %d %B, %Y", "%B-%d-%Y", "%d %B, %Y", "%Y-%m-%d %H:%M", "%Y-%m-%d")
+from ledger.domain import times
+
+CLIENT = "conversation"  # of turns that name none, where none is bound
+_FORMS = ("%I:%M %p on %d %B, %Y", "%B-%d-%Y", "%d %B, %Y")  # beside ISO 8601
 
 
 def turns_of(conversations: Any) -> Iterator[dict[str, Any]]:
     """One object for each pair of turns of a session: the first is the prompt, the second its response.
 
     A conversation is a project of its own, named after ``sample_id``; a session is named ``sample_id/session``.
-    The format's ``date_time`` is a wall clock that says no zone; it is taken as UTC.
+    The format's ``date_time`` is a wall clock; where it says no offset it is taken as UTC.
     """
     if not isinstance(conversations, list):
         raise ValueError("not a list")
@@ -44,7 +48,7 @@ def _interaction(name: str, prompt: dict[str, Any], response: dict[str, Any] | N
         "prompt": f"{prompt.get('speaker', 'user')}: {prompt.get('text', '')}",
         "project": name,
         "session_id": f"{name}/{prompt.get('session', '')}",
-        "client": str(prompt.get("client", "conversation")),
+        "client": str(prompt.get("client", "")),
         "line_id": f"{name}/{prompt.get('dia_id', '')}",
         "context_pack": {"turns": [prompt.get("dia_id"), response.get("dia_id") if response else None]},
     }
@@ -54,10 +58,11 @@ def _interaction(name: str, prompt: dict[str, Any], response: dict[str, Any] | N
     return told | {"occurred_at": moment} if moment is not None else told
 
 
-def _time(text: Any) -> str | None:
+def _time(given: Any) -> str | None:
+    text = str(given).strip()
+    with suppress(ValueError):
+        return times.or_utc(text)
     for form in _FORMS:
-        try:
-            return datetime.strptime(str(text).strip(), form).replace(tzinfo=UTC).isoformat()
-        except ValueError:
-            continue
+        with suppress(ValueError):
+            return datetime.strptime(text, form).replace(tzinfo=UTC).isoformat()
     return None

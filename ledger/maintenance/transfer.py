@@ -21,7 +21,7 @@ from ledger.engine.engine import Engine
 from ledger.engine.who import By, Time, who
 from ledger.engine.work import Who
 from ledger.interactions import commands as interaction_commands
-from ledger.interactions.conversations import turns_of
+from ledger.interactions.conversations import CLIENT, turns_of
 from ledger.maintenance.copying import check_log, free_place, in_the_making
 from ledger.store.event_store import EventStore, LogRow
 from ledger.store.recorders import COLUMNS
@@ -61,6 +61,8 @@ def import_file(
 
     started, owner, name = time.monotonic(), user, path_name(path)
     lines = list(_lines(name))
+    if not client and any(isinstance(given, dict) for _, given in lines):
+        client = CLIENT
     checked = [(number, check_line(given, project)) for number, given in lines]
     errors = [(number, each) for number, each in checked if isinstance(each, str)]
     if strict and errors:

@@ -26,7 +26,7 @@ T = TypeVar("T")
 Time = str | datetime | date
 """A time with its offset, ISO 8601, or a date (its midnight in UTC)."""
 Since = str | datetime | date
-"""A time, or a duration back from now: "30m", "12h", "7d", "2w"."""
+"""A time, or a duration back from now, at least 1 of its unit: "30m", "12h", "7d", "2w"."""
 Moment = int | str | datetime | date
 """A position, the id of an event, or a time."""
 Triple = tuple[str, str, str]

@@ -103,6 +103,10 @@ def since(name: str, value: object, now: str) -> str:
     told = _DURATION.fullmatch(value) if isinstance(value, str) else None
     if told is None:
         return moment(name, value)
+    if not int(told[1]):
+        raise RejectedError(
+            f"{name} goes back from now, and {value!s:.60} goes back by nothing: a duration is from 1 on"
+        )
     try:
         return fixed(parse("now", now) - timedelta(minutes=int(told[1]) * _MINUTES[told[2]]))
     except OverflowError:

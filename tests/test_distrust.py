@@ -582,6 +582,24 @@ def test_what_no_guard_looked_at_for_a_policy_of_the_source_is_named(ledger: Led
     assert whys(ledger) == [("MemoryCaptured", UNDER)]
 
 
+@pytest.mark.parametrize("guard", ["threats", "secrets"])
+def test_every_text_that_no_guard_looked_at_is_named_wherever_it_stands(ledger: Ledger, guard: str) -> None:
+    bob = ledger.public.bind(actor="bob")
+    fact = bob.remember("The lamp is green.", project="atlas")
+    ledger.adopt_policy(by={"actor": "eve"}, **{guard: "off"})  # type: ignore[arg-type]
+    bob.memories.tag(fact.id, add=["lamps"])
+    bob.graph.relate(fact.id, "Ada", "likes", "lamps")
+    bob.projects.set_state("atlas", "status", "phase", "dark")
+    bob.documents.add("The lamp stands in the hall.", title="Lamps")
+    chat = bob.session("chat")
+    chat.append("user", "Where is the lamp?")
+    chat.set_abstract("About lamps.")
+    assert {what for what, why in whys(ledger) if why == UNDER} == {
+        *(("DocumentAdded",) if guard == "secrets" else ()),
+        *("MemoryRetagged", "RelationAdded", "ProjectStateSet", "ChunkAdded", "MessageAppended", "AbstractSet"),
+    }
+
+
 def test_a_secret_that_a_policy_of_the_source_refused_or_redacted_is_named(ledger: Ledger) -> None:
     ledger.adopt_policy(by={"actor": "eve"}, secrets="refuse")
     with pytest.raises(RejectedError, match="secret"):

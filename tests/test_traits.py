@@ -134,7 +134,8 @@ SAYING = {
 }
 SCANNED = {
     *("MemoryCaptured", "MemoryRevised", "ObservationFormed", "ObservationRevised", "InteractionCaptured"),
-    *("ResponseAttached", "MessageAppended", "DocumentAdded", "DocumentReplaced"),
+    *("ResponseAttached", "MessageAppended", "MemoryRetagged", "RelationAdded", "ProjectStateSet", "ChunkAdded"),
+    *("SummaryCreated", "AbstractSet"),
 }
 ASKED: dict[str, tuple[Any, set[str]]] = {
     "acts on events": (WAYS_BACK, ACTS),
@@ -173,12 +174,13 @@ ASKED: dict[str, tuple[Any, set[str]]] = {
     ),
     "names of a session": (planning._NAMING, {"SessionOpened", "SessionAliasAdded"}),
     "what the guards look through": (under_policy._TEXTS, SCANNED),
+    "what they look through for secrets alone": (under_policy._TITLED, {"DocumentAdded", "DocumentReplaced"}),
     "what a policy decides": (
         under_policy._TYPES,
         {
             *("WriteRefused", "MemoryQuarantined", "TextQuarantined", "MemorySuperseded", *SCANNED),
             *("ReinforcementEvaluated", "CandidatesExtracted", "ExtractionCursorMoved", "MergeProposed"),
-            *("ConflictFound", "ConsolidationCompleted"),
+            *("ConflictFound", "ConsolidationCompleted", "DocumentAdded", "DocumentReplaced"),
         },
     ),
     "by a matcher": (of(decided_by="matcher"), {"ReinforcementEvaluated"}),

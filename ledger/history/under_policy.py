@@ -19,15 +19,17 @@ from ledger.domain.events import (
     WriteRefused,
     of,
     type_names,
+    used_as,
 )
 from ledger.domain.policy import Policy
 from ledger.history.source_plan import SourcePlan
 from ledger.policies import budgets
 
 Parameters = dict[str, Any]
-_TEXTS = type_names(of(decided_by="secrets", verdict=False))  # what the guards look through
+_TEXTS = type_names(used_as("belief") | used_as("material"))  # what the guards look through for threats and secrets
+_TITLED = type_names(of(decided_by="secrets", verdict=False))  # and for secrets alone
 _BY_ITSELF = ("merge", "conflicts", "consolidate")  # parameters of what policies do unasked
-_TYPES = type_names(of(decided_by=Policy.__struct_fields__))
+_TYPES = tuple({*type_names(of(decided_by=Policy.__struct_fields__)), *_TEXTS})
 
 
 class Policies:
@@ -81,7 +83,7 @@ def _had_a_part(name: str, event: AnyEvent, was: Parameters, would: Parameters) 
         return held or _is_refused(data, "threat") or (was[name] == "off" and event.type in _TEXTS)
     if name == "secrets":
         redacted = bool(event.envelope.redactions)
-        return redacted or _is_refused(data, "secret") or (was[name] == "off" and event.type in _TEXTS)
+        return redacted or _is_refused(data, "secret") or (was[name] == "off" and event.type in (*_TEXTS, *_TITLED))
     if name in budgets.GROUPS.values():
         return _is_within_budget(name, event, was, would)
     asked = name not in _BY_ITSELF or (event.envelope.actor or "").startswith("policy:")

@@ -13,7 +13,7 @@ class InteractionCaptured(Event, frozen=True):
     """One prompt and, where there was one already, its response. ``memories_used`` and ``chunks_used`` are what the model had
     been shown, ``context`` all that it was given; ``reinforce`` is false where the response is no evidence."""
 
-    traits = Traits("reversible", begins="interaction", decided_by=("threats", "secrets"), quarantined_as="interaction")
+    traits = Traits("reversible", begins="interaction", quarantined_as="interaction")
 
     prompt: Annotated[Body | None, Use("material")]
     response: Annotated[Body | None, Use("material")] = ""
@@ -27,7 +27,7 @@ class InteractionCaptured(Event, frozen=True):
 class ResponseAttached(Event, frozen=True):
     """The response of a turn that was captured without one."""
 
-    traits = Traits("reversible", decided_by=("threats", "secrets"), quarantined_as="response")
+    traits = Traits("reversible", quarantined_as="response")
 
     response: Annotated[Body | None, Use("material")] = ""
     summary: Annotated[Body | None, Use("material")] = ""

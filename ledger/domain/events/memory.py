@@ -25,7 +25,7 @@ class MemoryCaptured(Event, frozen=True):
     """A memory begins, as a candidate or active. ``supersedes`` names the one that it replaces; ``origin`` says which rule
     found it, and where. ``reference_count`` and ``last_referenced_at`` are what a merged memory takes over."""
 
-    traits = Traits("reversible", begins="memory", decided_by=("threats", "secrets", "user_chars", "memory_chars"))
+    traits = Traits("reversible", begins="memory", decided_by=("user_chars", "memory_chars"))
 
     content: Annotated[Text | None, Use("belief")]
     kind: Annotated[Code, Use("coined")]
@@ -106,7 +106,7 @@ class ConfidenceAdjusted(Event, frozen=True):
 class MemoryRevised(Event, frozen=True):
     """Another wording of the same memory."""
 
-    traits = Traits("reversible", decided_by=("threats", "secrets"))
+    traits = Traits("reversible")
 
     content: Annotated[Text | None, Use("belief")]
     reason: Text | None = ""

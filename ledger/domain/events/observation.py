@@ -27,7 +27,6 @@ class ObservationFormed(Event, frozen=True):
     traits = Traits(
         "reversible",
         begins="observation",
-        decided_by=("threats", "secrets"),
         falls_with_cause=False,
         quarantined_as="observation",
     )
@@ -48,7 +47,7 @@ class ObservationRevised(Event, frozen=True):
     Without ``confidence`` and ``rule`` they stay as they are: a revision by hand says nothing of them.
     """
 
-    traits = Traits("reversible", decided_by=("threats", "secrets"), quarantined_as="observation")
+    traits = Traits("reversible", quarantined_as="observation")
 
     content: Annotated[Text | None, Use("belief")]
     why: Code

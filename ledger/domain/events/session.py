@@ -49,7 +49,7 @@ class MessageAppended(Event, frozen=True):
     ``speaker`` is who said it, where several share a role. ``tokens`` were counted by ``counter`` before the append.
     """
 
-    traits = Traits("reversible", decided_by=("threats", "secrets"), quarantined_as="message")
+    traits = Traits("reversible", quarantined_as="message")
 
     role: Code
     tokens: int

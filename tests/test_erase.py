@@ -887,6 +887,26 @@ def test_why_somebody_acted_on_it_goes_with_it(ledger: Ledger, act: Callable[[Le
     agrees(ledger)
 
 
+@pytest.mark.parametrize("again", [False, True])
+def test_why_goes_from_every_part_of_a_long_act_that_touches_it(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, again: bool
+) -> None:
+    """A long act is several events, each with its reason, and only some of them name what is erased."""
+    for module in ("history.undoing", "policies.bulk"):
+        monkeypatch.setattr(f"ledger.{module}.LIST_ITEMS", 1)
+    found = []
+    for text in ("Tea is served at four.", RARE, "The lamp is green."):
+        found.append(ledger.remember(text, correlation_id="run").id)
+        ledger.remember(f"Another after: {text[:3]}")
+    undone = ledger.undo("run", WHY)
+    if again:
+        ledger.redo(undone.command_id or "", WHY)
+    assert says_why(ledger) == ["CommandUndone"] * 3 + ["CommandRedone"] * 3 * again
+    assert ledger.erase(found[1], **ALL).state == "completed"  # type: ignore[arg-type]
+    assert says_why(ledger) == []
+    agrees(ledger)
+
+
 def test_with_one_side_of_a_conflict_goes_why_it_was_resolved(ledger: Ledger) -> None:
     pair = [ledger.remember(text).id for text in ("Ana lives in Lisbon.", "Ana lives in Porto.")]
     ledger.find_conflicts()

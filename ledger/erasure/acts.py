@@ -56,15 +56,19 @@ Said = tuple[int, tuple[str, ...]]  # a position, and the fields of its event
 
 
 def about(connection: Any, user: str, subjects: Collection[str], positions: Iterable[int]) -> Iterator[Said]:
-    """What the ledger's own events say of these subjects, and of the events at these positions."""
-    ordered, acts = sorted(positions), set[str]()  # the acts that something undoes by their id
+    """What the ledger's own events say of these subjects, and of the events at these positions.
+
+    A long act is several events of one command, each with the reason, and only some of them may name what is meant.
+    """
+    ordered, acts, said = sorted(positions), set[str](), list[tuple[int, str]]()
     for event in _own_events(connection, user):
-        data = event.data
+        data, command = event.data, event.envelope.command_id
         if isinstance(data, CONSOLIDATED):
             continue
+        said.append((event.position, command))
         if _names(data, subjects, ordered) or _ends(data) in acts:
-            acts.add(event.envelope.command_id)
-            yield event.position, REASON
+            acts.add(command)
+    yield from ((position, REASON) for position, command in said if command in acts)
 
 
 def _own_events(connection: Any, user: str) -> Iterator[AnyEvent]:

@@ -341,20 +341,16 @@ class Ledger(LedgerRead):
             StorageError: The file is no ledger, is damaged, or cannot be read.
         """
         given: dict[str, Any] = {"user": user, "actor": actor, "client": client, "channel": channel, "agent": agent}
+        given |= {"ignored_sessions": sessions.ignore, "stateless_sessions": sessions.read_only}
+        given |= {"readonly": readonly, "create": create, "scanners": scanners, "settings": settings}
         given |= {name: each for name, each in (("clock", clock), ("random", random)) if each}
         engine = open_engine(
             path,
-            readonly=readonly,
-            create=create,
             model=model,
             embedder=embedder,
             summariser=summarizer,
             token_counter=token_counter,
-            scanners=scanners,
-            ignored_sessions=sessions.ignore,
-            stateless_sessions=sessions.read_only,
             after_capture=jobs_after_capture,
-            settings=settings,
             **given,
         )
         default = engine.default  # with what the settings say

@@ -119,10 +119,10 @@ def certificates(
     path: Annotated[str, typer.Argument(help="A file that is not there yet; for recover --certificate.")],
 ) -> Any:
     """Write the certificates of all erasures, one a line: keep them apart from the backups."""
-    from ledger.maintenance.transfer import _new_file
+    from ledger.maintenance.transfer import new_file
 
     found = ledger.erasures.certificates()
-    with _new_file(path) as file:
+    with new_file(path) as file:
         file.writelines(each + "\n" for each in found)
     return {"path": path, "certificates": len(found)}
 

@@ -129,7 +129,7 @@ def export_file(
     ``RejectedError`` when the file is there already.
     """
     name, events, blobs = path_name(path), 0, 0
-    with _new_file(name) as file, engine.reading() as connection:
+    with new_file(name) as file, engine.reading() as connection:
         total = connection.execute("SELECT max(position) FROM events").fetchone()[0]
         file.write(_json_line({"format": EXPORT_FORMAT, "ledger": engine.created.ledger_id, "events": total}))
         for row in connection.execute(f"SELECT {COLUMNS} FROM events ORDER BY position"):
@@ -254,7 +254,7 @@ def _parsed(line: str, number: int) -> Any:
 
 
 @contextmanager
-def _new_file(name: str) -> Iterator[IO[str]]:
+def new_file(name: str) -> Iterator[IO[str]]:
     """A file that was not there, readable by its owner only; what an error leaves half-written is removed."""
     try:
         descriptor = os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)

@@ -26,6 +26,11 @@ def writer(ledger: Any) -> Any:
     return inside(ledger).writer
 
 
+def batch(ledger: Any) -> Any:
+    """The batch under way: ``began``, of its monotonic clock, decides when it commits."""
+    return writer(ledger)._batch
+
+
 def read(ledger: Any, *needs: str) -> AbstractContextManager[Any]:
     """A snapshot with the projections taken in."""
     found: AbstractContextManager[Any] = inside(ledger).reading(*needs)

@@ -159,7 +159,7 @@ def test_a_batch_that_fails_after_its_bound_of_time_takes_back_only_the_rest(led
     with pytest.raises(ZeroDivisionError), ledger.batch():
         ledger.remember("early")
         ledger.reinforce(known.id)
-        probe.writer(ledger)._batch._began -= writing.BATCH_SECONDS
+        probe.batch(ledger).began -= writing.BATCH_SECONDS
         late = ledger.remember("late", key="k")
         ledger.reinforce(known.id)
         raise ZeroDivisionError

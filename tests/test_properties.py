@@ -429,20 +429,20 @@ class LedgerMachine(RuleBasedStateMachine):
         self.kept = (self.oracle.copy(), dict(self.seen), len(self.past))
         self.batch = self.ledger.batch()
         self.batch.__enter__()
-        probe.writer(self.ledger)._batch_started = math.inf  # how long a step takes on this machine decides nothing
+        probe.batch(self.ledger).began = math.inf  # how long a step takes on this machine decides nothing
 
     @precondition(lambda self: self.batch is not None)
     @rule(user=users, text=texts, number=numbers, undoes=st.booleans())
     def the_batch_reaches_its_bound(self, user, text, number, undoes):
         """After 5 seconds (DESIGN 3) the next command commits what there is, and only the rest can be taken back."""
         self.kept = (self.oracle.copy(), dict(self.seen), len(self.past))
-        probe.writer(self.ledger)._batch_started = -math.inf
+        probe.batch(self.ledger).began = -math.inf
         if undoes and self.oracle.in_effect():
             self.undo(number)
         else:
             self.remember(user, text, None, None, 500_000, "", None, "knowledge", False, number, False)
-        assert probe.writer(self.ledger)._batch_started > 0, "nothing was committed"
-        probe.writer(self.ledger)._batch_started = math.inf
+        assert probe.batch(self.ledger).began > 0, "nothing was committed"
+        probe.batch(self.ledger).began = math.inf
 
     @precondition(lambda self: self.batch is not None)
     @rule(fails=st.booleans())

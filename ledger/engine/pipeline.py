@@ -151,22 +151,38 @@ class Writer:
 
     @contextmanager
     def batch(self) -> Iterator[None]:
-        """Many commands, one commit; at every 5 seconds or 10,000 events what there is gets committed."""
-        if self.batching:
-            yield
+        """Many commands, one commit; at every 5 seconds or 10,000 events what there is gets committed.
+
+        It belongs to whoever opens it: this thread, and in it this task and context. Inside a batch of the same owner it is a
+        part of that one, and an exception takes back this part alone.
+        """
+        batch = self._batch
+        if batch is not None and batch.is_here:
+            try:
+                with batch.inside():
+                    yield
+            except BaseException:
+                self._roll_back(batch.transaction.position)
+                raise
             return
         with self.store.transact() as transaction:
             self.tables.begin(transaction)
-            self._batch, transaction.deferred = Batch(transaction, self._write_out), True
+            batch = self._batch = Batch(transaction, self._write_out)
             try:
                 yield
                 self._write_out(transaction)
             except BaseException:
-                self.tables.forget()
-                self._refusals.forget()  # those that it recorded are rolled back
+                self._roll_back(batch.committed)
                 raise
             finally:
-                self._batch, transaction.deferred = None, False
+                self._batch = None
+                batch.end()
+
+    def _roll_back(self, position: int) -> None:
+        """What was done after a position is taken back, and with it all that is known of it."""
+        self.tables.forget()
+        self.tables.looked_at = min(self.tables.looked_at, position)
+        self._refusals.forget()  # an equal one is recorded again
 
     def settle(self) -> None:
         """Writes what the batch of whoever asks has kept back, so that it can be read, without committing it."""

@@ -70,7 +70,7 @@ class EventStore:
     # --- writing -----------------------------------------------------------------------------------------------------
 
     def transact(self, *, durable: bool = True) -> AbstractContextManager[Transaction]:
-        """The writer's lock and one transaction; inside this thread's own it is the same, and the outermost commits.
+        """The writer's lock and one transaction; inside one's own it is the same, and the outermost commits.
 
         What is not ``durable`` may be gone after a power cut, and never without all that came after it: for what can be done
         again. The next durable commit, by whomever, makes it durable too.
@@ -79,7 +79,7 @@ class EventStore:
 
     @property
     def is_mine(self) -> bool:
-        """Whether this thread is inside a transaction."""
+        """Whether whoever asks is inside a transaction: this thread, and of a batch, its owner."""
         return self._writing.is_mine
 
     @property
@@ -97,7 +97,7 @@ class EventStore:
     # --- reading -----------------------------------------------------------------------------------------------------
 
     def snapshot(self) -> AbstractContextManager[sqlite3.Connection]:
-        """One moment of the log, however long it is read; inside this thread's transaction, what that one sees."""
+        """One moment of the log, however long it is read; inside one's own transaction, what that one sees."""
         return _Snapshot(self._writing, self._reading, self.explained)
 
     def private(self) -> AbstractContextManager[sqlite3.Connection]:
@@ -190,7 +190,7 @@ class EventStore:
         """Everything from the -wal into the file, and the -wal emptied; False when a reader or a writer is busy."""
         if self._writing.closed or self._pool.foreign or self.readonly:
             self._writing.refuse()
-        if self._writing.is_mine:
+        if self._writing.is_of_thread:
             return False
         with self._file.hold(), self._writing.exclusively():
             return self._truncate()
@@ -206,7 +206,7 @@ class EventStore:
         writing = self._writing
         if writing.closed or self._pool.foreign:
             return
-        if writing.is_mine:
+        if writing.is_of_thread:
             raise RejectedError(
                 "this ledger has a transaction under way in this thread; close it after that", rule="closed"
             )

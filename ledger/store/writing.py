@@ -19,6 +19,7 @@ from ledger.store.failures import raise_typed, typed
 from ledger.store.integrity import GENESIS
 from ledger.store.recorders import ConnectionPool, Row, chained, insert, read_tip
 from ledger.store.sqlite_files import CHECKPOINT_BYTES, LATE_CHECKPOINT_BYTES, LedgerFile
+from ledger.store.token import Token
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,12 @@ class Writing:
 
     @property
     def is_mine(self) -> bool:
-        """Whether this thread is inside a transaction."""
+        """Whether whoever asks is inside a transaction: this thread, and the owner of the token if it has one."""
+        return self.is_of_thread and ((token := self.transaction.token) is None or token.is_here)
+
+    @property
+    def is_of_thread(self) -> bool:
+        """Whether a transaction of this thread is under way, whosever it is there."""
         return self._owner == get_ident()
 
     def check_open(self) -> None:
@@ -90,7 +96,7 @@ class Writing:
         if not self._lock.acquire(blocking=False):
             return False
         try:
-            if not self._depth and not self._is_free():
+            if not (self.is_mine if self._depth else self._is_free()):
                 return False
             with self.durable as transaction:
                 work(transaction)
@@ -122,6 +128,12 @@ class Writing:
             self.refuse()
         self._acquire()
         if self._depth:
+            if not self.is_mine:
+                self._lock.release()
+                raise ConflictError(
+                    "a batch of another task, or of another context, is under way in this thread: await its end first; "
+                    "a batch belongs to the task that opened it"
+                )
             self._depth += 1
             return self.transaction
         try:
@@ -226,12 +238,22 @@ class _Scope:
         self._writing.leave(error)
 
 
+@dataclass(slots=True)
+class _Mark:
+    """What a transaction was when a savepoint began."""
+
+    pending: list[Row]
+    position: int
+    head: bytes
+    broken: bool
+
+
 class Transaction:
     """One write transaction under way. It is of use to its own thread only, and only until it ends."""
 
     __slots__ = (
-        *("_broken", "_cursor", "_pending", "_savepoints", "_versions", "_writing"),
-        *("changed", "connection", "deferred", "head", "over", "position", "wrote"),
+        *("_broken", "_cursor", "_marks", "_pending", "_versions", "_writing"),
+        *("changed", "connection", "deferred", "head", "over", "position", "token", "wrote"),
     )
 
     def __init__(self, writing: Writing, cursor: sqlite3.Cursor, changed: bool, position: int, head: bytes) -> None:
@@ -239,9 +261,11 @@ class Transaction:
         self.changed = changed  # another connection committed, or something was rolled back: drop what was kept
         self.position, self.head = position, head  # of the last event, including those appended here
         self.deferred = False  # settable: append() then keeps the rows until flush() or the commit
+        self.token: Token | None = None  # settable: whose it is within its thread
         self.over = self._broken = False
         self.wrote = 0  # bytes of states and blobs
-        self._writing, self._cursor, self._savepoints = writing, cursor, 0
+        self._writing, self._cursor = writing, cursor
+        self._marks: list[_Mark] = []  # of the savepoints that are open
         self._pending: list[Row] = []
         self._versions: dict[str, int] = {}
 
@@ -303,9 +327,9 @@ class Transaction:
     def savepoint(self) -> Iterator[None]:
         """What happens inside is undone when an exception leaves it, and the transaction may go on."""
         self._check()
-        kept, mark, position, head, broken = self._pending, len(self._pending), self.position, self.head, self._broken
+        mark = _Mark(self._pending.copy(), self.position, self.head, self._broken)
         self._cursor.execute("SAVEPOINT inside")
-        self._savepoints += 1
+        self._marks.append(mark)
         try:
             yield
         except BaseException as error:
@@ -313,24 +337,28 @@ class Transaction:
                 self._cursor.execute("ROLLBACK TO inside")
                 self._cursor.execute("RELEASE inside")
             # Rows that were kept back before the savepoint and written inside of it are kept back again.
-            self._pending = kept[:mark]
+            self._pending = mark.pending
             self._versions = {row[1]: row[2] for row in self._pending}
-            self.position, self.head, self._broken, self.changed = position, head, broken, True
+            self.position, self.head, self._broken, self.changed = mark.position, mark.head, mark.broken, True
             self._writing.data_version = -1
             raise_typed(error)
         else:
             self._check()
             self._cursor.execute("RELEASE inside")
         finally:
-            self._savepoints -= 1
+            self._marks.pop()
 
     def renew(self) -> None:
-        """Commits what there is and goes on in a new transaction, still under the thread's lock."""
-        if self._savepoints:
-            raise RejectedError("a transaction with a savepoint open cannot be renewed", rule="savepoint")
+        """Commits what there is and goes on in a new transaction, still under the thread's lock.
+
+        The savepoints that are open begin again here: what is committed stays.
+        """
         self._check()
         try:
             self._writing.renew(self)
+            for mark in self._marks:
+                self._cursor.execute("SAVEPOINT inside")
+                mark.pending, mark.position, mark.head = [], self.position, self.head
         except BaseException as error:
             raise_typed(error)
 

@@ -1,0 +1,47 @@
+"""Whose a transaction is that stays open while its owner does other things: the thread, the task and the context."""
+
+from __future__ import annotations
+
+import sys
+from contextvars import ContextVar
+from threading import get_ident
+
+
+class Token:
+    """Given out to whoever makes it, until ``end``. Child tasks and threads inherit it with their context, and cannot use it."""
+
+    __slots__ = ("_around", "_is_over", "_task", "_thread")
+
+    def __init__(self) -> None:
+        self._thread, self._task, self._is_over = get_ident(), _task(), False
+        self._around = _held.get()
+        _held.set(self)
+
+    @property
+    def is_here(self) -> bool:
+        """Whether whoever asks is its owner."""
+        held = _held.get()
+        while held is not self and held is not None:  # one of another file may have been given out since
+            held = held._around
+        return held is self and not self._is_over and self._thread == get_ident() and self._task is _task()
+
+    def end(self) -> None:
+        self._is_over, self._task = True, None
+        held = _held.get()
+        while held is not None and held._is_over:
+            held = held._around
+        _held.set(held)
+
+
+_held: ContextVar[Token | None] = ContextVar("ledger_token", default=None)
+
+
+def _task() -> object:
+    """The task that runs; None outside of any."""
+    asyncio = sys.modules.get("asyncio")  # who has not loaded it has no tasks
+    if asyncio is None:
+        return None
+    try:
+        return asyncio.current_task()
+    except (RuntimeError, AttributeError):  # no loop runs in this thread, or asyncio is being loaded
+        return None

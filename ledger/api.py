@@ -453,8 +453,15 @@ class Ledger(LedgerRead):
     def batch(self) -> Iterator[Self]:
         """Group many commands into one commit, or one each 5 seconds or 10,000 events.
 
-        An exception that leaves the block takes back what was not committed yet. Reinforcement of what was captured inside is
-        left to ``jobs.run``.
+        An exception that leaves the block takes back what was not committed yet; of a batch inside a batch, the inner part
+        alone. Reinforcement of what was captured inside is left to ``jobs.run``.
+
+        A batch belongs to the thread and the asyncio task that open it, with all bound ledgers. Other threads wait with what
+        they write; another task of the same thread must not.
+
+        Raises:
+            ConflictError: Another thread or process kept the ledger locked for longer than the timeout, or another task of
+                this thread is inside a batch.
         """
         with self._engine.writer.batch():
             yield self

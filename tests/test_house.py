@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 import tomllib
@@ -121,6 +122,15 @@ def test_only_the_store_and_the_mapper_know_the_library_and_the_driver() -> None
         module_name(path) for path in PRODUCT if any(name.split(".")[0] == "eventsourcing" for name in imports(path))
     }
     assert users <= allowed
+
+
+@pytest.mark.parametrize("path", PRODUCT, ids=module_name)
+def test_the_tables_of_the_log_are_written_in_the_store_alone(path: Path) -> None:
+    if "store" not in path.parts:
+        writes = re.findall(
+            r"(?i)(?:insert [a-z ]*into|update|delete from) (?:main\.)?(?:events|blobs)\b", path.read_text("utf-8")
+        )
+        assert not writes
 
 
 @pytest.mark.parametrize("path", PRODUCT, ids=module_name)

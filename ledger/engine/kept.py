@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from ledger.domain import ids
-from ledger.domain.events import WAYS_BACK, of
+from ledger.domain.events import WAYS_BACK, AnyEvent, of
 from ledger.domain.policy import Policy
 from ledger.domain.project import name_form
 from projections.views import control, projects
@@ -33,6 +34,12 @@ class Kept:
         self._labels.clear()
         self._policies.clear()
         self._distrusted = None
+
+    def learn(self, events: Iterable[AnyEvent]) -> None:
+        """What was recorded, under the lock: whoever comes next must not decide by what was so before."""
+        for event in events:
+            if isinstance(event.data, CHANGING):
+                self.forget()
 
     def policy(self, user: str) -> Policy:
         """The policy in force for a user."""

@@ -18,7 +18,6 @@ from ledger.domain.policy import Policy
 from ledger.domain.text import keyed_digest
 from ledger.engine import appending, expecting, keys, trust
 from ledger.engine.batch import Batch
-from ledger.engine.kept import CHANGING
 from ledger.engine.refusals import Refusals
 from ledger.engine.tables import Tables
 from ledger.engine.work import Body, Clock, Outcome, Pooled, Random, Who, Work
@@ -91,15 +90,15 @@ class Writer:
         events = appending.append(work, self.random, key, bearer)
         try:
             self.tables.fold(transaction, events)
-            self._suspend(transaction)
+            if self.tables.projector.poisoned:
+                self._suspend(transaction)
             for act in work.afterwards:
                 act(events)
         except BaseException:
             transaction.spoil()  # the events without their rows must not be committed, by a batch that goes on neither
             raise
         expecting.note(work, events)
-        if any(isinstance(event.data, CHANGING) for event in events):
-            self.tables.kept.forget()  # under the lock: whoever comes next must not decide by what was so before
+        self.tables.kept.learn(events)
         if _log.isEnabledFor(logging.DEBUG):
             for event in events:
                 _log.debug("%s: %s at %d of %s", work.command, event.type, event.position, event.stream)
@@ -108,8 +107,6 @@ class Writer:
     def _suspend(self, transaction: Transaction) -> None:
         """Suspends what could not fold an event; ``DamagedError`` where its own rows are to blame, and not the event."""
         poisoned = self.tables.projector.poisoned
-        if not poisoned:
-            return
         if (damaged := self.store.find_damage(transaction.connection, {name for name, *_ in poisoned})) is not None:
             raise damaged
         self.tables.projector.poisoned = []

@@ -296,9 +296,10 @@ def _redact(engine: Engine, transaction: Transaction, events: Iterable[AnyEvent]
     blob = Reading(lambda: connection).blob
     before = refolding.Fold(writer.secret, _concerned(connection, by), writer.projector.suspended, blob)
     for position, (at, target) in by.items():
-        _redact_row(connection, position, at, target)
-    blobs = [(event.position, blob) for event in erased for blob in event.data.blobs]
-    connection.executemany("UPDATE blobs SET data = NULL, erased_by = ? WHERE id = ? AND data IS NOT NULL", blobs)
+        _redact_row(transaction, position, at, target)
+    for event in erased:
+        for each in event.data.blobs:
+            transaction.erase_blob(each, event.position)
     after = refolding.Fold(writer.secret, _concerned(connection, by), writer.projector.suspended, blob)
     refolding.replace(connection, writer.rows, before, after)
     writer.rows.flush()
@@ -475,13 +476,13 @@ def _teller(told: Who, asked: Asked) -> Who:
 # --- rows ------------------------------------------------------------------------------------------------------------
 
 
-def _redact_row(connection: Any, position: int, at: int, target: Redaction) -> None:
+def _redact_row(transaction: Transaction, position: int, at: int, target: Redaction) -> None:
     sql = "SELECT type, state FROM events WHERE position = ?"
-    type_, state = connection.execute(sql, (position,)).fetchone()
+    type_, state = transaction.connection.execute(sql, (position,)).fetchone()
     after = erasure.redacted(type_, state, target.fields, target.spans)
     if (erasure.digest(state), erasure.digest(after)) != (target.before, target.after):
         raise ConflictError(f"position {position} was erased by somebody else meanwhile; nothing was erased, try again")
-    connection.execute("UPDATE events SET state = ?, erased_by = ? WHERE position = ?", (after, at, position))
+    transaction.redact(position, after, at)
 
 
 def _concerned(connection: Any, positions: Iterable[int]) -> list[AnyEvent]:

@@ -117,7 +117,7 @@ def copy_log(source: sqlite3.Connection, target: EventStore, progress: Progress 
         for blob, data, erased_by in _blobs(source):
             is_of_it = blob in named or (erased_by is not None and erased_by <= transaction.position)
             if blob not in has and (is_of_it or transaction.position == total):
-                transaction.connection.execute("INSERT INTO blobs VALUES (?, ?, ?)", (blob, data, erased_by))
+                transaction.put_blob(blob, data, erased_by)
         return transaction.position
 
 

@@ -204,7 +204,7 @@ def _put_blob(transaction: Any, line: dict[str, Any]) -> None:
         line["erased_by"]
     except (KeyError, TypeError, ValueError):
         raise RejectedError("the export holds a line that is no text of a log") from None
-    transaction.connection.execute("INSERT INTO blobs VALUES (?, ?, ?)", (line["blob"], data, line["erased_by"]))
+    transaction.put_blob(line["blob"], data, line["erased_by"])
 
 
 def _row_line(row: LogRow) -> dict[str, Any]:

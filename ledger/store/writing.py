@@ -382,10 +382,23 @@ class Transaction:
         found = self._cursor.execute("SELECT max(version) FROM events WHERE stream = ?", (stream,)).fetchone()[0]
         return found or 0
 
-    def put_blob(self, blob_id: str, data: bytes) -> None:
+    def put_blob(self, blob_id: str, data: bytes | None, erased_by: int | None = None) -> None:
         self._check()
-        self.wrote += len(data)
+        self.wrote += len(data or b"")
+        self._execute("INSERT INTO blobs VALUES (?, ?, ?)", (blob_id, data, erased_by))
+
+    def redact(self, position: int, state: str, by: int) -> None:
+        """The state of an event without what the ContentErased at position ``by`` takes out of it."""
+        self.flush()
+        self._execute("UPDATE events SET state = ?, erased_by = ? WHERE position = ?", (state, by, position))
+
+    def erase_blob(self, blob_id: str, by: int) -> None:
+        """Takes out the bytes, if an erasure before this one has not."""
+        self._check()
+        self._execute("UPDATE blobs SET data = NULL, erased_by = ? WHERE id = ? AND data IS NOT NULL", (by, blob_id))
+
+    def _execute(self, sql: str, values: Sequence[object]) -> None:
         try:
-            self._cursor.execute("INSERT INTO blobs (id, data) VALUES (?, ?)", (blob_id, data))
+            self._cursor.execute(sql, values)
         except sqlite3.Error as error:
             raise_typed(error)

@@ -343,10 +343,10 @@ def test_a_kind_is_a_word_and_a_list_holds_each_name_once(ledger: Ledger) -> Non
 @pytest.mark.slow
 def test_a_receipt_holds_no_more_than_an_event_may(ledger: Ledger) -> None:
     with ledger.batch():
-        for number in range(2_100):
+        for number in range(600):
             ledger.set_state("Home", "status", f"key {number}", "coffee")
     pack = delivered(ledger, project="Home", packing="shares", budget=1_000_000)
-    assert len(pack.items) == 500 and "2,100" in pack.warnings[-1]
+    assert len(pack.items) == 500 and "600" in pack.warnings[-1]
     assert reopened(ledger, pack).items == pack.items
 
 

@@ -20,8 +20,10 @@ from conftest import folded_from_zero
 from old_names import Ledger
 from soundness import assert_sound, contents, problems
 from test_rebuild import life, raw
+from typer.testing import CliRunner
 
 from ledger import ConflictError, LedgerError, NotFoundError, RejectedError, StorageError
+from ledger.cli.app import app
 from ledger.store.sqlite_files import lock_of
 
 PAGE = 4096
@@ -505,42 +507,35 @@ def test_an_erased_text_that_may_still_be_there_ends_the_recovery(path, copy, ta
 # --- the command line ------------------------------------------------------------------------------------------------
 
 
-def run(*words, cwd):
-    done = subprocess.run(
-        [sys.executable, "-m", "ledger", *words],
-        capture_output=True,
-        text=True,
-        cwd=cwd,
-        env={**os.environ, "PYTHONPATH": os.getcwd(), "COLUMNS": "120"},
-        check=False,
-    )
-    return done.returncode, done.stdout, done.stderr
+def run(*words):
+    done = CliRunner(env={"MEMORY_LEDGER_DB": None, "COLUMNS": "120"}).invoke(app, words)
+    return done.exit_code, done.stdout, done.stderr
 
 
-@pytest.mark.slow
-def test_the_commands_say_what_they_did_and_end_with_the_right_code(tmp_path):
-    assert run("remember", "The user likes tea.", cwd=tmp_path)[0] == 0
-    code, out, _ = run("backup", "b.db", "--json", cwd=tmp_path)
+def test_the_commands_say_what_they_did_and_end_with_the_right_code(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert run("remember", "The user likes tea.")[0] == 0
+    code, out, _ = run("backup", "b.db", "--json")
     assert code == 0 and json.loads(out)["events"] == 2
-    assert run("backup", "b.db", cwd=tmp_path)[0] == 4
-    code, out, _ = run("recover", "b.db", "--db", "r.db", "--json", cwd=tmp_path)
+    assert run("backup", "b.db")[0] == 4
+    code, out, _ = run("recover", "b.db", "--db", "r.db", "--json")
     assert code == 0 and json.loads(out)["ok"] is True
-    assert run("recover", "b.db", "--db", "r.db", cwd=tmp_path)[0] == 4
-    assert run("recover", "nix.db", "--db", "n.db", cwd=tmp_path)[0] == 3
-    assert run("recover", "b.db", "--db", "n.db", "--certificate", "nix", cwd=tmp_path)[0] == 3
+    assert run("recover", "b.db", "--db", "r.db")[0] == 4
+    assert run("recover", "nix.db", "--db", "n.db")[0] == 3
+    assert run("recover", "b.db", "--db", "n.db", "--certificate", "nix")[0] == 3
     (tmp_path / "bad").write_text("no certificate\n")
-    assert run("recover", "b.db", "--db", "n.db", "--certificate", "bad", cwd=tmp_path)[0] == 4
-    assert run("recover", "b.db", cwd=tmp_path)[0] == 4, "the ledger itself is in the way"
+    assert run("recover", "b.db", "--db", "n.db", "--certificate", "bad")[0] == 4
+    assert run("recover", "b.db")[0] == 4, "the ledger itself is in the way"
     assert not (tmp_path / "n.db").exists()
-    assert run("doctor", "--db", "r.db", cwd=tmp_path)[0] == 0
-    assert run("doctor", "--db", "nix.db", cwd=tmp_path)[0] == 3
+    assert run("doctor", "--db", "r.db")[0] == 0
+    assert run("doctor", "--db", "nix.db")[0] == 3
     with raw(tmp_path / "r.db") as connection:
         connection.execute("UPDATE memories SET content = 'forged'")
-    code, out, _ = run("doctor", "--db", "r.db", cwd=tmp_path)
+    code, out, _ = run("doctor", "--db", "r.db")
     assert code == 1 and "rebuild makes the projections again" in out and "forged" not in out
-    assert run("rebuild", "--db", "r.db", cwd=tmp_path)[0] == 0
-    assert run("doctor", "--db", "r.db", cwd=tmp_path)[0] == 0
-    assert "tea" in run("memories", "--db", "r.db", cwd=tmp_path)[1]
+    assert run("rebuild", "--db", "r.db")[0] == 0
+    assert run("doctor", "--db", "r.db")[0] == 0
+    assert "tea" in run("memories", "--db", "r.db")[1]
 
 
 @pytest.mark.parametrize("path", [5, None, b"\xff\x00", "a\x00b", "\ud800x"])

@@ -245,7 +245,7 @@ DECLARED = [
 @pytest.mark.slow
 @pytest.mark.parametrize(("pattern", "fold_"), DECLARED)
 def test_whatever_an_expression_matches_has_a_text_that_its_pattern_declares(pattern: Pattern, fold_: Any) -> None:
-    @settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=12, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
     @given(st.from_regex(pattern.compiled))
     def holds(text: str) -> None:
         assert pattern.may_match(fold_(text))

@@ -349,7 +349,7 @@ def write_for_ever(path, acks, name):
 def test_what_was_answered_survives_a_kill_of_the_writers_at_any_time(tmp_path):
     path, choose = tmp_path / "memory.db", random.Random(2)
     Ledger.open(path).close()
-    for turn in range(200 if LONG else 20):
+    for turn in range(200 if LONG else 12):
         names = [f"{turn}-{number}" for number in range(2)]
         children = [forked(lambda name=name: write_for_ever(path, tmp_path / f"{name}.ack", name)) for name in names]
         acks, more = len(acknowledged(tmp_path)), choose.randint(1, 15)
@@ -387,7 +387,7 @@ def test_a_rebuild_killed_while_another_writes_costs_nothing(tmp_path):
     writer = forked(lambda: write_for_ever(path, tmp_path / "writer.ack", "writer"))
     remains = 0
     try:
-        for turn in range(100 if LONG else 15):
+        for turn in range(100 if LONG else 8):
             (steps := tmp_path / f"{turn}.steps").touch()
             child = forked(lambda steps=steps: rebuild_for_ever(path, steps))
             some = choose.randint(1, 9)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import tempfile
 import threading
 import time
 from contextlib import closing, contextmanager
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -220,6 +222,18 @@ def test_a_progress_that_raises_stops_the_rebuild_and_harms_nothing(path, monkey
 
 # --- damage ----------------------------------------------------------------------------------------------------------
 
+
+@cache
+def lived():
+    """The file of such a ledger, with its digest and all that its tables hold."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "memory.db"
+        with Ledger.open(path) as ledger:
+            life(ledger)
+            digest, found = ledger.digest(), contents(ledger)
+        return path.read_bytes(), digest, found
+
+
 TABLES = [table.name for each in projections(bytes(32)) for table in each.tables]
 
 
@@ -260,9 +274,9 @@ def schema(connection):
 
 @pytest.mark.parametrize("name", [*TABLES, "projections", "checkpoint"])
 def test_a_dropped_table_comes_back_on_open(path, name):
-    with Ledger.open(path) as ledger:
-        life(ledger)
-        digest, found = ledger.digest(), contents(ledger)
+    file, digest, found = lived()
+    path.touch(mode=0o600)
+    path.write_bytes(file)
     with raw(path) as connection:
         connection.execute(f"DROP TABLE {name}")
     with Ledger.open(path) as ledger:

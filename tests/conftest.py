@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import os
 import sqlite3
 from collections import Counter
@@ -59,6 +60,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             if cases[test] > CASES or item.get_closest_marker("slow"):
                 items.remove(item)
                 config.hook.pytest_deselected(items=[item])
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()  # what was imported and collected stays to the end, and no collection of garbage need look at it again
 
 
 # A command line is built once for all tests: building it takes longer than most of its commands.

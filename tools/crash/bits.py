@@ -214,7 +214,7 @@ def every(image: Path, choose: random.Random) -> Iterator[Flip]:
 
 
 def sampled(image: Path, choose: random.Random) -> Iterator[Flip]:
-    """Some bytes of every page and of every frame of the -wal, and all of the headers that say how to read the rest."""
+    """Three bytes of every page and of every frame of the -wal, and all of the headers that say how to read the rest."""
     for suffix, size, head, a_part, whole in (
         ("", PAGE, 1, A_PAGE, 100),
         ("-wal", PAGE + FRAME_HEADER, 1, A_FRAME, 32),
@@ -227,7 +227,7 @@ def sampled(image: Path, choose: random.Random) -> Iterator[Flip]:
             chosen.update(choose.sample(part[: 8 * head], head))
             used = [byte for byte in part if data[byte]]  # most of a page is empty, and says nothing
             chosen.update(choose.sample(used, min(len(used), a_part)))
-            chosen.update(choose.sample(part, 2))
+            chosen.add(choose.choice(part))
         yield from (Flip(suffix, byte, choose.randrange(8)) for byte in sorted(chosen))
 
 

@@ -96,7 +96,8 @@ def set_up(extra: str, version: str | None = None) -> Path:
         have = [wanted]
     if not extra or extra not in have:
         target = f".[{extra}]" if extra else "."
-        install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--editable", target]
+        pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        install = [*pip, "--no-compile", "--editable", target]  # what is imported is compiled then, and that is a part
         print(f"installing {target} …", file=sys.stderr)
         subprocess.run(install, cwd=ROOT, check=True)
         stamp.write_text(" ".join([*have, extra]).strip())

@@ -247,7 +247,7 @@ NAMED = {  # what is wrong with which row, and who reads it
     "documents: of another type": ("UPDATE documents SET title = x'05'", "documents now"),
     "chunks: no list": ("UPDATE chunks SET heading_path = '5'", "document now"),
     "merges: no list": ("UPDATE merges SET memories = 'x'", "merges now"),
-    "conflicts: no list": ("UPDATE conflicts SET said = '[1]'", "conflicts now"),
+    "conflicts: no list": ("UPDATE conflicts SET members = '[1]'", "conflicts now"),
     "observations: of another type": ("UPDATE observations SET confidence = 'much'", "observations now"),
     "audit: of another type": ("UPDATE audit SET recorded_at = x'00'", "at"),
 }

@@ -63,6 +63,71 @@ def test_reinforcements_by_a_source_are_taken_back_to_the_step(ledger: Ledger) -
     assert [point.in_effect for point in ledger.confidence(fact.id)] == [True, True, False, True]
 
 
+def looked_at_once(ledger: Ledger, said: str) -> None:
+    ledger.capture("Which?", said, actor="eve")
+
+
+def looked_at_later(ledger: Ledger, said: str) -> None:
+    with ledger.batch():
+        ledger.capture("Which?", said, actor="eve")
+    ledger.run_policies()
+
+
+def looked_at_by_somebody(ledger: Ledger, said: str) -> None:
+    with ledger.batch():
+        turn = ledger.capture("Which?", said, actor="eve")
+    ledger.reinforce(turn.id, actor="ann")
+
+
+@pytest.mark.parametrize("look", [looked_at_once, looked_at_later, looked_at_by_somebody])
+@pytest.mark.parametrize("how", ["distrust", "undo"])
+def test_what_a_turn_reinforced_goes_with_it_whoever_looked_at_it_and_whenever(
+    ledger: Ledger, look: Callable[[Ledger, str], None], how: str
+) -> None:
+    fact = ledger.remember("The cabin has a red wooden door.", "identity", confidence=0.5, actor="ann")
+    look(ledger, "The cabin has a red wooden door.")
+    (seen,) = ledger.memories()
+    assert (seen.confidence, seen.reference_count) == (0.52, 1)
+    if how == "distrust":
+        ledger.distrust("eve", kind="actor")
+    else:
+        ledger.undo(ledger.audit(type="InteractionCaptured")[0].position, cascade=True)
+    (found,) = ledger.memories()
+    assert (found.id, found.confidence, found.reference_count) == (fact.id, 0.5, 0)
+    assert ledger.digest() == folded_from_zero(ledger)
+    if how == "distrust":
+        ledger.trust("eve", kind="actor")
+        assert ledger.memory(fact.id).reference_count == 1  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("how", ["by the policies", "by hand", "by a model"])
+def test_what_an_answer_reinforced_and_proposed_goes_with_the_answer_though_its_turn_stays(
+    ledger: Ledger, how: str
+) -> None:
+    fact = ledger.remember("The cabin has a red wooden door.", "identity", confidence=0.5, actor="ann")
+    turn = ledger.capture("I prefer a cabin with a roof of its own, please remember.", actor="ann")
+    with ledger.batch():
+        answer = "The cabin has a red wooden door.\n\nDecision: I prefer to paint the roof of the cabin green."
+        ledger.attach_response(turn.id, answer, actor="eve")
+    if how == "by the policies":
+        ledger.run_policies()
+    else:
+        ledger.reinforce(turn.id, actor="ann")
+        found_by_model = adds("The user wants a green roof.", messages=(2,), said_by="assistant")
+        model = Scripted(found_by_model) if how == "by a model" else None
+        ledger.extract(turn.id, actor="ann", model=model)
+    (seen,) = ledger.memories()
+    assert seen.reference_count == 1 and len(ledger.review()) == 1
+    ledger.distrust("eve", kind="actor")
+    (found,) = ledger.memories()
+    assert (found.id, found.confidence, found.reference_count) == (fact.id, 0.5, 0)
+    left = ledger.interaction(turn.id)
+    assert ledger.review() == [] and left is not None and (left.response, left.reinforcement) == ("", "waiting")
+    assert ledger.digest() == folded_from_zero(ledger)
+    ledger.trust("eve", kind="actor")
+    assert ledger.memory(fact.id).reference_count == len(ledger.review()) == 1  # type: ignore[union-attr]
+
+
 def test_an_interaction_takes_its_reinforcements_and_candidates_with_it(ledger: Ledger) -> None:
     fact = ledger.remember("The cabin has a red wooden door.", kind="identity", confidence=0.5, actor="ann")
     turn = ledger.capture(

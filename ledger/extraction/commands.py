@@ -14,6 +14,7 @@ from ledger.domain.interaction import ERASED, Interaction
 from ledger.engine.engine import Engine
 from ledger.engine.snapshot import load, stream_of
 from ledger.engine.work import Outcome, Who, Work
+from ledger.interactions.commands import reacting
 from ledger.interactions.queries import answer_texts
 from ledger.language.asking import check_outside
 from ledger.memories.queries import memories_shown
@@ -80,6 +81,7 @@ def extract(
         return _preview(subject, found)
     if subject.extraction == "done" and asker.key is None:
         return _extraction_report(engine, subject, asker.user)
+    asker = reacting(engine, subject, asker)
     if meant is not None and subject.extraction not in ("done", "waiting", ERASED):
         check_outside(engine.writer)
         done, outcome = mine_turn(engine, subject, asker, model_asker(engine, meant, subject, timeout, cancelled))

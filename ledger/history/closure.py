@@ -269,6 +269,7 @@ class Closure:
         if stream[0] == "i":
             self._wake(sessions_of(self.reader, stream))
             self._take(self.reader.reinforced_by(stream) if world is self._now else ())
+            self._wake(self.reader.restated_by(stream))
 
     def _predecessors(self, gone: str) -> list[str]:
         """What the events of a subject superseded in the same command, or merged, or whose edges they retracted."""

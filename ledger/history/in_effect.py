@@ -12,6 +12,7 @@ from ledger.domain.events import (
     AnyEvent,
     MemoriesMerged,
     ObservationRetracted,
+    ReinforcementEvaluated,
     RelationAdded,
     Unknown,
     of,
@@ -208,9 +209,13 @@ class Reader:
         return [entry for entry in found if entry.user == event.envelope.user and entry.type not in _RESTING]
 
     def reinforced_by(self, interaction: str) -> list[int]:
-        """The reinforcements that people gave with an interaction as evidence, in force or not: they fall with it. What a
-        policy gave is caused by it."""
+        """The reinforcements that people gave with an interaction as evidence, in force or not: they fall with it."""
         return confidence.given_for(self.connection, interaction)
+
+    def restated_by(self, interaction: str) -> list[str]:
+        """The memories that an interaction was found to restate: what they were reinforced by rests on it."""
+        found = (event.data for event, _ in self.stream(interaction) if isinstance(event.data, ReinforcementEvaluated))
+        return [each.memory for data in found for each in data.matches]
 
     def joining(self, memory: str) -> list[str]:
         """The merges and conflicts that a memory is a member of."""

@@ -158,8 +158,7 @@ def _react(engine: Engine, outcome: Outcome, told: Who) -> answers.Interaction:
     """Reinforcement follows the capture as a command of its own, and its failure is recorded, not raised."""
     subject: Interaction = outcome.state
     if subject.reinforcement == "pending" and not outcome.replayed and not engine.writer.batching:
-        cause = outcome.events[-1].envelope.event_id if outcome.events else None
-        try_reinforcement(engine, subject, cause, told.correlation_id)
+        try_reinforcement(engine, subject, told.correlation_id)
     if engine.after_capture is not None and not outcome.replayed and not engine.writer.batching:
         engine.after_capture()
     with engine.snapshot(*queries.NEEDS) as snapshot:
@@ -190,15 +189,15 @@ def reinforce(
         subject = load(connection, id, "i", asker.user)
     if subject is None:
         raise NotFoundError(f"no interaction of this user has the id {id!r:.40}")
-    return _reinforce_by(engine, subject, None, asker)
+    return _reinforce_by(engine, subject, reacting(engine, subject, asker))
 
 
 def try_reinforcement(
-    engine: Engine, subject: Interaction, cause: str | None, correlation: str | None
+    engine: Engine, subject: Interaction, correlation: str | None = None
 ) -> answers.Reinforcement | None:
-    told = policy_who(subject, reinforcement.ACTOR, cause, correlation)
+    told = policy_who(engine, subject, reinforcement.ACTOR, correlation)
     try:
-        return _reinforce_by(engine, subject, cause, told)
+        return _reinforce_by(engine, subject, told)
     except Exception as error:
         if has_to_wait(error):
             return None
@@ -206,7 +205,7 @@ def try_reinforcement(
         return None
 
 
-def _reinforce_by(engine: Engine, subject: Interaction, cause: str | None, told: Who) -> answers.Reinforcement:
+def _reinforce_by(engine: Engine, subject: Interaction, told: Who) -> answers.Reinforcement:
     with engine.reading("memories", "search", "interactions", "quarantine") as connection:
         policy = control.policy(connection, told.user)
         texts = answer_texts(connection, subject) if not _is_quarantined(connection, subject) else {}
@@ -283,8 +282,18 @@ def has_to_wait(error: Exception) -> bool:
     return isinstance(error, RejectedError) and error.rule == "trust"
 
 
-def policy_who(subject: Interaction, actor: str, cause: str | None, correlation: str | None) -> Who:
-    return Who(user=subject.user or "", actor=actor, causation_id=cause, correlation_id=correlation)
+def policy_who(engine: Engine, subject: Interaction, actor: str, correlation: str | None = None) -> Who:
+    """A policy that looks at an interaction by itself."""
+    return reacting(engine, subject, Who(user=subject.user or "", actor=actor, correlation_id=correlation))
+
+
+def reacting(engine: Engine, subject: Interaction, told: Who) -> Who:
+    """What is found in an answer reacts to the event that brought it, and falls with that, unless told otherwise."""
+    if told.causation_id is not None or subject.response_at is None:
+        return told
+    with engine.reading() as connection:
+        event = read_event(connection, subject.response_at)
+    return msgspec.structs.replace(told, causation_id=event.envelope.event_id) if event is not None else told
 
 
 def _check_used(work: Work, used: Sequence[str]) -> None:

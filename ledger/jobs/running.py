@@ -142,7 +142,7 @@ def _pending_within(engine: Engine, work: str, span: int, run: Run) -> Iterator[
 
 def _reinforce_span(engine: Engine, span: int, run: Run) -> None:
     for subject in _pending_within(engine, "reinforcement", span, run):
-        report = interaction_commands.try_reinforcement(engine, subject, None, None)
+        report = interaction_commands.try_reinforcement(engine, subject)
         if report is None:
             run.add(failures=1)
         else:
@@ -178,7 +178,7 @@ def _extract_piece(engine: Engine, piece: int | str, run: Run) -> None:
 
 
 def _run_extraction(engine: Engine, subject: Interaction, run: Run) -> None:
-    told, model = policy_who(subject, extraction.ACTOR, None, None), meant_model(engine, None, None)
+    told, model = policy_who(engine, subject, extraction.ACTOR), meant_model(engine, None, None)
     if model is not None and run.counts.get("calls", 0) >= CALLS_A_RUN:
         run.add(waiting=1)
         return

@@ -35,7 +35,8 @@ from ledger.domain.ids import is_prefix
 from ledger.domain.text import check_text
 from ledger.engine.engine import Engine
 from ledger.engine.log_reading import Reading, find_row, read_event, read_stream
-from ledger.engine.work import Who, Work
+from ledger.engine.optimistic import Moved, optimistic
+from ledger.engine.work import Outcome, Who, Work
 from ledger.erasure import certificates, conversations
 from ledger.erasure.holding import by_name, refuse_held
 from ledger.erasure.planning import CHOICES, LISTS, Asked, Listed, NothingLeft, Plan, Planner, asked_for
@@ -49,7 +50,6 @@ from projections.core.projector import ESSENTIAL, FAMILIES
 from projections.search import vectors
 from projections.views import audit, erasures
 
-PLANS = 5  # how often a plan is made anew because somebody wrote about the same meanwhile
 USER_EVENTS = 20_000  # the most that one erasure takes of a whole user
 EVENT_BYTES = 600_000  # about the most that one ContentErased takes
 LEASE_SECONDS = 600.0
@@ -61,10 +61,6 @@ NEEDED = (  # to tell what an erasure takes
 )
 
 Span = tuple[str, int, int]
-
-
-class _Moved(Exception):
-    """Somebody wrote about the same since the plan was made."""
 
 
 def erase(
@@ -175,19 +171,17 @@ def _erase(
     given: Any,
     exclusive: bool = False,
 ) -> answers.ErasureReport:
-    for _ in range(PLANS):
+
+    def planned() -> Plan:
         plan = _plan(engine, asked, told.user, choices, kept)
         _check_decided(plan)
         _check_reason(plan, reason)
-        try:
-            outcome = engine.writer.run(
-                "erase", told, partial(partial(_decide, engine), plan, reason, exclusive), given
-            )
-            break
-        except _Moved:
-            continue
-    else:
-        raise ConflictError("others write about the same all the time, so that nothing was erased; try again")
+        return plan
+
+    def decide(plan: Plan) -> tuple[Plan, Outcome]:
+        return plan, engine.writer.run("erase", told, partial(_decide, engine, plan, reason, exclusive), given)
+
+    plan, outcome = optimistic(planned, decide)
     act = outcome.events[0].envelope.command_id
     engine.unsearched[act] = list(dict.fromkeys(text for target in plan.targets for text in target.texts))
     return _finished(engine, _report(plan, "pending"), act)
@@ -250,11 +244,11 @@ def _repeated(engine: Engine, told: Who, given: Any) -> answers.ErasureReport | 
     """What this key was used for, if it was."""
 
     def nothing(work: Work) -> str:
-        raise _Moved
+        raise Moved
 
     try:
         outcome = engine.writer.run("erase", told, nothing, given)
-    except _Moved:
+    except Moved:
         return None
     with engine.reading("audit", "erasures") as connection:
         entry = audit.at(connection, outcome.position)
@@ -270,7 +264,7 @@ def _decide(engine: Engine, plan: Plan, reason: str, exclusive: bool, work: Work
     connection, owner = work.connection(), work.who.user
     since = Planner(connection, owner, {}, ()).since(plan.head)
     if any(plan.concerns(row, user, owner) for row, user in since):
-        raise _Moved
+        raise Moved
     refuse_held(connection, owner, [(target.position, target.stream) for target in plan.targets])
     if plan.asked.kind == "user":
         work.user = None if owner else owner

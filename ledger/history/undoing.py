@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from itertools import zip_longest
+from itertools import chain, count, zip_longest
 from typing import Any, TypeVar
 
 from msgspec import Struct
@@ -23,6 +23,7 @@ from ledger.domain.events import (
 from ledger.domain.text import check_text
 from ledger.engine.engine import Engine
 from ledger.engine.log_reading import read_event
+from ledger.engine.optimistic import Moved, optimistic
 from ledger.engine.snapshot import NOWHERE, named
 from ledger.engine.work import Outcome, Who, Work
 from ledger.history.fitting import Along, built_later, built_on, check, in_use
@@ -33,7 +34,6 @@ from ledger.policies import bulk
 from projections.views import audit, control
 
 T = TypeVar("T")
-PLANS = 4  # how often a plan is made anew outside the lock because somebody wrote meanwhile; then it is made inside
 _TAKES_OUT = type_names(TAKEN_OUT)
 
 
@@ -60,10 +60,6 @@ class Refused(Struct, frozen=True):
 
     head: int
     error: LedgerError
-
-
-class _Moved(Exception):
-    """Somebody wrote since the plan was made."""
 
 
 def undo(
@@ -185,23 +181,19 @@ def act(
         if isinstance(plan, Refused):
             raise plan.error
         return Done(plan, Outcome(LEDGER_STREAM, None, (), plan.head), True)
-    planned: Plan | Refused | None = None
     used: list[Plan] = []
-    outcome: Outcome | None = None
-    for attempt in range(PLANS + 1):
 
-        def body(work: Work, planned: Any = planned, last: bool = attempt == PLANS) -> str:
+    def decide(planned: Plan | Refused | None, last: bool = False) -> Outcome:
+        def body(work: Work) -> str:
             plan = _still(engine, work, planned, make, last=last)
             emit(work, plan)
             used.append(plan)
             return LEDGER_STREAM
 
-        try:
-            outcome = engine.writer.run(verb, told, body, given)
-            break
-        except _Moved:
-            planned = _planned(engine, make)
-    assert outcome is not None  # the last attempt plans under the lock, where nothing moves
+        return engine.writer.run(verb, told, body, given)
+
+    plans = chain([None], (_planned(engine, make) for _ in count()))  # none is needed where the key is known
+    outcome = optimistic(lambda: next(plans), decide, at_last=lambda: decide(None, last=True))
     engine.writer.forget_names()
     plan = used[-1] if used else _done_before(engine, outcome.position)
     return Done(plan, outcome, False)
@@ -227,7 +219,7 @@ def _still(engine: Engine, work: Work, planned: Any, make: Callable[[Any, int], 
     if last:
         engine.writer.settle()
         return make(work.connection(), work.transaction.position)
-    raise _Moved
+    raise Moved
 
 
 def _done_before(engine: Engine, position: int) -> Plan:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain, count
 from typing import Any
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from ledger.domain import message as messages
 from ledger.domain import times, transcript
-from ledger.domain.errors import ConflictError
 from ledger.domain.events import MessageRepaired
 from ledger.domain.session import Session as State
 from ledger.domain.transcript import Known, Line, Plan
+from ledger.engine.optimistic import Moved, optimistic
 from ledger.engine.snapshot import event_data
 from ledger.engine.work import Who, Work
 from ledger.guards.guarding import Taken
@@ -28,12 +29,17 @@ from projections.views.sessions import Message as MessageRow
 from projections.views.sessions import besides
 
 TOGETHER = 5_000  # messages in one append; a longer transcript goes in several
-TRIES = 5
 REPAIR_BYTES = 256 * 1024
 
 
-class _Moved(Exception):
-    """Somebody wrote to the session since the plan was made; raised, so that nothing is appended and no key used up."""
+class _Planned(Struct, frozen=True):
+    """What makes a session say the same as a transcript: ``seen`` is the position that it stood at, ``taken`` the secrets that
+    were taken out, and ``counted`` how many tokens each line has and who counted them."""
+
+    seen: int
+    plan: Plan
+    taken: dict[str, tuple[Taken, ...]]
+    counted: list[tuple[int, str]]
 
 
 def reconcile(
@@ -68,7 +74,8 @@ def _would_be(conversation: Conversation, given: Iterable[Mapping[str, Any]]) ->
     none = answers.HistoryChange(session=conversation.name, change="none", left_out=left_out, dry_run=True)
     if conversation.kept_out:
         return replace(none, skipped=conversation.kept_out)
-    seen, plan, _ = _plan(conversation, lines)
+    planned = _plan(conversation, lines)
+    plan = planned.plan
     with conversation.reading() as (connection, state):
         known = summaries.of_session(connection, state.row) if state is not None and plan.hidden else []
     standing = {each.id: each for each in known if each.status in (summaries.WINDOW, summaries.UNDER)}
@@ -84,7 +91,7 @@ def _would_be(conversation: Conversation, given: Iterable[Mapping[str, Any]]) ->
         repaired=len(plan.repairs),
         hidden=len(plan.hidden),
         invalidated=tuple(id for id in standing if id in gone),
-        position=seen,
+        position=planned.seen,
     )
 
 
@@ -98,44 +105,48 @@ def _take_over(
         )
     total = answers.HistoryChange(session=conversation.name, change="none", left_out=left_out)
     arguments = (conversation.name, [each.line for each in lines])
-    tries, seen, plan, taken = 0, *_plan(conversation, lines)
-    counted = [writing.count_tokens(conversation, each.draft, each.token_count) for each in lines]
-    while tries < TRIES:
-        if not seen and plan.kind == transcript.UNCHANGED:
-            return total  # nothing was said on either side
-        done = _apply(conversation, verb, lines, counted, seen, plan, taken, asker, arguments)
-        if done is None:  # somebody wrote to the session meanwhile
-            tries, seen, plan, taken = tries + 1, *_plan(conversation, lines)
-            counted = [writing.count_tokens(conversation, each.draft, each.token_count) for each in lines]
-            continue
-        if done.replayed and not _was_cut(plan):
+    planned = _plan(conversation, lines)
+    while True:
+        plans = chain([planned], (_plan(conversation, lines) for _ in count()))  # again where somebody wrote meanwhile
+
+        def decide(each: _Planned, asker: Who = asker) -> tuple[_Planned, answers.HistoryChange | None]:
+            return each, _apply(conversation, verb, lines, each, asker, arguments)
+
+        planned, done = optimistic(plans.__next__, decide)
+        if done is None:  # nothing was said on either side
+            return total
+        if done.replayed and not _was_cut(planned.plan):
             return done
         if not done.replayed:
-            total = _together(total, done, plan)
-            seen, plan = done.position, _rest(plan)
-            if plan.kind == transcript.UNCHANGED and not plan.repairs:
+            total = _together(total, done, planned.plan)
+            planned = replace(planned, seen=done.position, plan=_rest(planned.plan))
+            if planned.plan.kind == transcript.UNCHANGED and not planned.plan.repairs:
                 return total
         asker = replace(asker, key=None)  # the rest goes on without it
-    raise ConflictError(
-        f"the session {conversation.name!r:.60} is written to all the time, so no transcript can be held against it"
-    )
 
 
-def _plan(conversation: Conversation, lines: list[Outside]) -> tuple[int, Plan, dict[str, Any]]:
-    """The position that the session stood at, what makes it say the same, and the secrets that were taken out.
+def _plan(conversation: Conversation, lines: list[Outside]) -> _Planned:
+    """What makes the session say the same.
 
     What is stored has no secrets, so what the transcript says is compared, and goes on, without them.
     """
     with conversation.reading() as (connection, state):
         taken = _clean(conversation, connection, lines)
         if state is None:
-            return 0, transcript.reconcile((), [each.line for each in lines]), taken
+            return _Planned(
+                0, transcript.reconcile((), [each.line for each in lines]), taken, _counts(conversation, lines)
+            )
         visible = sorted(besides(OpenWindow(connection, state).hidden_ranges))
         known = [
             Known(row.row, _line(connection, row, told, lines[at] if at < len(lines) else None))
             for at, (row, told) in enumerate(reading.all_texts(conversation, connection, state.row, tuple(visible)))
         ]
-        return state.position, transcript.reconcile(known, [each.line for each in lines]), taken
+        plan = transcript.reconcile(known, [each.line for each in lines])
+    return _Planned(state.position, plan, taken, _counts(conversation, lines))
+
+
+def _counts(conversation: Conversation, lines: Sequence[Outside]) -> list[tuple[int, str]]:
+    return [writing.count_tokens(conversation, each.draft, each.token_count) for each in lines]
 
 
 def _clean(conversation: Conversation, connection: Any, lines: list[Outside]) -> dict[str, tuple[Taken, ...]]:
@@ -175,23 +186,24 @@ def _apply(
     conversation: Conversation,
     verb: str,
     lines: Sequence[Outside],
-    counted: Sequence[tuple[int, str]],
-    seen: int,
-    plan: Plan,
-    taken: dict[str, Any],
+    planned: _Planned,
     asker: Who,
     arguments: object,
 ) -> answers.HistoryChange | None:
-    """One append: what differs is hidden, what was missing added, and the first of what follows appended."""
+    """One append: what differs is hidden, what was missing added, and the first of what follows appended. None where nothing
+    is there and nothing comes."""
+    plan, counted = planned.plan, planned.counted
+    if not planned.seen and plan.kind == transcript.UNCHANGED:
+        return None
 
     def body(work: Work) -> str:
         if plan.kind == transcript.UNCHANGED and not plan.repairs:
             return _unchanged(conversation, work)
-        work.taken.update(taken)
+        work.taken.update(planned.taken)
         stream, first = writing.opened(conversation, work)
         state: State | None = work.load(stream, "s") if first else None
-        if (state.position if state is not None else 0) != seen:
-            raise _Moved
+        if (state.position if state is not None else 0) != planned.seen:
+            raise Moved
         if plan.hidden and state is not None:
             work.rows.flush()
             window = OpenWindow(work.connection(), state)
@@ -205,10 +217,7 @@ def _apply(
             work.emit(stream, with_bodies(work, data), first=first)
         return stream
 
-    try:
-        outcome = conversation.writer.run(verb, asker, body, arguments)
-    except _Moved:
-        return None
+    outcome = conversation.writer.run(verb, asker, body, arguments)
     change = _CHANGES.get(plan.kind, "repaired")
     return told_of(conversation.name, outcome, change)
 

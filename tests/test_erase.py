@@ -591,7 +591,7 @@ elif point == "before the -wal is emptied":
 elif point == "before the search":
     purging.Purging._search = lambda *_: os._exit(9)
 elif point == "before it is said":
-    erasing.Erasing._complete = lambda *_: os._exit(9)
+    erasing._complete = lambda *_: os._exit(9)
 ledger.erase(subject)
 os._exit(0)
 """

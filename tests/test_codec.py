@@ -100,7 +100,7 @@ def test_a_row_that_no_fold_wrote_is_told(value: Any) -> None:
 STATES: dict[str, type[Struct]] = {"m": Memory, "i": Interaction, "p": Project, "s": Session}
 STATES |= {"d": Document, "g": Merge, "k": Conflict, "o": Observation}
 TYPES = {"str": "TEXT", "int": "INTEGER", "bool": "INTEGER"}
-NAMES = {"position": "from_position", "values": "said"}
+NAMES = {"position": "from_position", "values": "values_"}
 
 
 def on_the_page(table: str) -> list[str]:

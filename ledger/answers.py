@@ -855,8 +855,8 @@ def diff(found: Sequence[Changed], start: tuple[int, str], end: tuple[int, str])
                 parts.setdefault("moved", []).append(each)
             if _says_otherwise(each.before, each.after):
                 parts.setdefault("revised", []).append(each)
-    told: dict[str, Any] = {name: tuple(pairs) for name, pairs in parts.items()}
-    return Diff(from_position=start[0], start=start[1], to_position=end[0], end=end[1], **told)
+    changes: dict[str, Any] = {name: tuple(pairs) for name, pairs in parts.items()}
+    return Diff(from_position=start[0], start=start[1], to_position=end[0], end=end[1], **changes)
 
 
 def _turned(before: Memory | None, after: Memory | None) -> str | None:

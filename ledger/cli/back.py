@@ -49,14 +49,14 @@ def undo(
     dry_run: DryRun = False,
 ) -> Any:
     """Void a command, as if it had not been given, or a group: an import, all that a session extracted."""
-    told: dict[str, Any] = {"cascade": cascade, "exclusive": exclusive, "dry_run": dry_run, "reason": reason, **by}
+    options: dict[str, Any] = {"cascade": cascade, "exclusive": exclusive, "dry_run": dry_run, "reason": reason, **by}
     if (target is None) == (session is None and command is None):
         raise RejectedError("an undo names a command, or else a group by --of-session and --of-command, and not both")
     if target is not None:
-        return ledger.undo(_target(target), **told)
+        return ledger.undo(_target(target), **options)
     if "correlation_id" in by:
         raise typer.BadParameter("a group is undone under no correlation id; one that is to be undone is the TARGET")
-    return ledger.history.undo_all(session=session, command=command, **told)
+    return ledger.history.undo_all(session=session, command=command, **options)
 
 
 def redo(ledger: Ledger, by: WriteOptions, target: Target, reason: Reason = "", exclusive: Exclusive = False) -> Any:
@@ -118,8 +118,8 @@ def what_if(
     ] = None,
 ) -> Any:
     """Show what would be believed without something, or under another confidence policy; nothing is written."""
-    told = {"gain": gain, "echo_gain": echo_gain, "max_matches": max_matches}
-    policy = {name: value for name, value in told.items() if value is not None}
+    doubts = {"gain": gain, "echo_gain": echo_gain, "max_matches": max_matches}
+    policy = {name: value for name, value in doubts.items() if value is not None}
     what: Any = None if without is None else {kind: without} if kind is not None else _target(without)
     return ledger.history.what_if(without=what, since=_moment(since), until=_moment(until), policy=policy or None)
 

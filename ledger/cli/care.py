@@ -57,7 +57,7 @@ def rebuild(
 
 def embed(
     ledger: Ledger,
-    told: dict[str, Any],
+    context: dict[str, Any],
     progress: Progress | None,
     model: Annotated[
         str | None, typer.Option("--model", help="wordllama, onnx:DIRECTORY or onnx-cls:DIRECTORY (LEDGER_EMBEDDER).")
@@ -67,7 +67,7 @@ def embed(
     drop: Annotated[bool, typer.Option("--drop", help="Delete the vectors of this model instead.")] = False,
 ) -> Any:
     """Make the vectors that texts still lack, for search by meaning; nothing is downloaded."""
-    model = model if model is not None else told["settings"].embedder
+    model = model if model is not None else context["settings"].embedder
     if model is None:
         raise typer.BadParameter("name a model with --model, or in the settings as embedder")
     if drop:
@@ -99,7 +99,7 @@ def export(
 
 
 def import_(
-    told: dict[str, Any],
+    context: dict[str, Any],
     progress: Progress | None,
     path: Annotated[str, typer.Argument(help="JSONL, a JSON list of conversations, or with --log an export.")],
     project: Annotated[str | None, typer.Option("--project", "-p", help="For lines that name none.")] = None,
@@ -108,24 +108,24 @@ def import_(
 ) -> Any:
     """Capture the interactions of a file; bad lines are listed and skipped, and twice the same file adds nothing."""
     if log:
-        return _import_log(path, told, progress, project=project, strict=strict)
-    with opened(told, readonly=False, creates=True) as ledger:
+        return _import_log(path, context, progress, project=project, strict=strict)
+    with opened(context, readonly=False, creates=True) as ledger:
         return ledger.interactions.import_file(
-            path, project=project, strict=strict, occurred_at=told["occurred_at"], progress=progress
+            path, project=project, strict=strict, occurred_at=context["occurred_at"], progress=progress
         )
 
 
 def _import_log(
-    path: str, told: dict[str, Any], progress: Progress | None, *, project: str | None, strict: bool
+    path: str, context: dict[str, Any], progress: Progress | None, *, project: str | None, strict: bool
 ) -> Any:
     from ledger.api import Ledger
 
-    if strict or project is not None or told["actor"] or told["occurred_at"]:
+    if strict or project is not None or context["actor"] or context["occurred_at"]:
         raise typer.BadParameter(
             "--log takes every row as it is, without --strict, --project, --actor or --occurred-at"
         )
-    Ledger.import_log(path, told["db"], progress=progress)
-    with opened(told, readonly=True, creates=False) as ledger:
+    Ledger.import_log(path, context["db"], progress=progress)
+    with opened(context, readonly=True, creates=False) as ledger:
         return ledger.maintenance.stats()
 
 
@@ -166,8 +166,8 @@ def policy_adopt(
     ] = None,
 ) -> Any:
     """Change the policy from here on; what is not given stays."""
-    told = {name: value for name, value in locals().items() if name not in ("ledger", "by")}
-    changes: dict[str, Any] = {name: value for name, value in told.items() if value is not None}
+    given = {name: value for name, value in locals().items() if name not in ("ledger", "by")}
+    changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     if not changes:
         raise typer.BadParameter("name at least one parameter to change; see policy adopt --help")
     return ledger.policy.set(**changes, **by)

@@ -19,10 +19,10 @@ def add_to(app: typer.Typer) -> None:
     command(app, EXPLAIN, view="config_showing.calls", past=PAST)(calls)
 
 
-def config(told: dict[str, Any], progress: Progress | None) -> Any:
+def config(context: dict[str, Any], progress: Progress | None) -> Any:
     """Each setting with its origin: argument, LEDGER_* variable, ledger.toml, default. A secret is only set or not."""
     del progress  # it is done at once
-    return told["settings"].shown
+    return context["settings"].shown
 
 
 def calls(

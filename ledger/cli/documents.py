@@ -62,12 +62,12 @@ def ingest(
     found, errors = _files(paths, recursive=recursive)
     if len(found) + len(errors) > 1 and (title or path or by.get("idempotency_key")):
         raise typer.BadParameter("--title, --path and --key are for one file")
-    told: dict[str, Any] = {"title": title, "tags": tag or None, "project": project, "path": path, "type": doc_type}
+    options: dict[str, Any] = {"title": title, "tags": tag or None, "project": project, "path": path, "type": doc_type}
     run = by.get("correlation_id") or uuid7(time.time_ns(), os.urandom(8))
     taken = list[Document]() if TYPE_CHECKING else []
     for number, (file, within) in enumerate(found, 1):
         try:
-            taken.append(_ingest_one(ledger, file, within, told, {**by, "correlation_id": run}))
+            taken.append(_ingest_one(ledger, file, within, options, {**by, "correlation_id": run}))
         except LedgerError as error:
             errors.append((file, str(error)))
         if progress is not None:
@@ -78,18 +78,18 @@ def ingest(
     return IngestReport(documents=tuple(taken), errors=tuple(errors), correlation_id=run if is_new else None)
 
 
-def _ingest_one(ledger: Ledger, file: str, within: str | None, told: dict[str, Any], by: Any) -> Document:
+def _ingest_one(ledger: Ledger, file: str, within: str | None, options: dict[str, Any], by: Any) -> Document:
     from pathlib import Path
 
     from ledger.documents.files import read_document
     from ledger.domain.document import TEXT_BYTES
 
     if file == "-":
-        return ledger.documents.add(stdin_text(TEXT_BYTES + 1).removeprefix("\ufeff"), **told, **by)
+        return ledger.documents.add(stdin_text(TEXT_BYTES + 1).removeprefix("\ufeff"), **options, **by)
     if within is None:
-        return ledger.documents.add(Path(file), **told, **by)
+        return ledger.documents.add(Path(file), **options, **by)
     text, name = read_document(file, within=within)
-    return ledger.documents.add(text, **{**told, "path": name}, **by)
+    return ledger.documents.add(text, **{**options, "path": name}, **by)
 
 
 def _files(paths: Sequence[str], *, recursive: bool) -> tuple[list[tuple[str, str | None]], list[tuple[str, str]]]:

@@ -73,13 +73,13 @@ def erase(
     what = Event(position, field, spans) if isinstance(position, int) else next(iter(named), subject or EVERYTHING)
     if (field or span) and not isinstance(what, Event):
         raise RejectedError("--field and --span are of one event, which is named by its position")
-    told: dict[str, Any] = {"derived": derived, "sources": sources, "quotes": quotes, **by}
-    told["keep"] = [_number(each) for each in keep]
+    asker: dict[str, Any] = {"derived": derived, "sources": sources, "quotes": quotes, **by}
+    asker["keep"] = [_number(each) for each in keep]
     if dry_run:
-        return ledger.erase(what, dry_run=True, **told)
+        return ledger.erase(what, dry_run=True, **asker)
     if not yes and sys.stdin.isatty():
-        _ask(ledger.erase(what, dry_run=True, **told))
-    return ledger.erase(what, reason=reason, exclusive=exclusive, **told)
+        _ask(ledger.erase(what, dry_run=True, **asker))
+    return ledger.erase(what, reason=reason, exclusive=exclusive, **asker)
 
 
 def _ask(planned: Any) -> None:

@@ -79,7 +79,7 @@ Exclusive = Annotated[
 ]
 PAST, BELIEFS = ("as_of",), tuple(_OF_THE_PAST)  # what a read can be asked of: then, or then of a time of the world
 _SHARED = "shared_"  # stands before their names inside, for a command may have a ``key`` of its own
-_GIVEN_BY_US = ("ledger", "by", "told", "progress")
+_GIVEN_BY_US = ("ledger", "by", "context", "progress")
 _SET = ("path", "user", "actor", "client", "agent")  # options that settings stand in for; the path is that of --db
 _IN_A_PROJECT = ("capture", "remember", "propose", "ingest", "import_")  # which settings can name
 _EMBEDDING = ("recall", "embed")  # what asks a model for vectors
@@ -99,7 +99,7 @@ def command(
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Makes a command of a function that asks a ledger and returns the answer.
 
-    A parameter called ``ledger`` is given the open ledger, ``by`` what the caller said about itself, ``told`` the
+    A parameter called ``ledger`` is given the open ledger, ``by`` what the caller said about itself, ``context`` the
     shared options as they are (for a command that opens a ledger itself), ``progress`` a function that moves a bar;
     ``embedder`` is a model that the ledger is opened with; all others are the command's own. ``view`` names the function
     for the answer, of ``ledger.cli.showing`` or, after its name and a point, of another module there. ``options`` are of
@@ -114,15 +114,15 @@ def command(
         shared |= {each: _OF_THE_PAST[each] for each in past}
 
         def run(**given: Any) -> None:
-            told = {each: given.pop(_SHARED + each) for each in shared}
+            context = {each: given.pop(_SHARED + each) for each in shared}
             with failing_plainly():
-                told = settled(told)
+                context = settled(context)
                 mine = _with_stdin(given)
                 if function.__name__ in _IN_A_PROJECT and mine["project"] is None and not mine.get("log"):
-                    mine["project"] = told["settings"].project
+                    mine["project"] = context["settings"].project
                 changes = mine[writes_with] not in (None, False) if writes_with else writes or bool(options)
-                answer = _ask(function, own, told, mine, readonly=not changes, creates=creates)
-                show(answer, view, json=told["json"], quiet=told["quiet"])
+                answer = _ask(function, own, context, mine, readonly=not changes, creates=creates)
+                show(answer, view, json=context["json"], quiet=context["quiet"])
                 if getattr(answer, "ok", True) is False:
                     raise typer.Exit(FAILED)
 
@@ -157,70 +157,72 @@ def _give_signature(run: Any, own: inspect.Signature, shared: dict[str, tuple[An
 def _ask(
     function: Callable[..., Any],
     own: inspect.Signature,
-    told: dict[str, Any],
+    context: dict[str, Any],
     given: dict[str, Any],
     *,
     readonly: bool,
     creates: bool,
 ) -> Any:
-    unseen = told["quiet"] or "progress" not in own.parameters
+    unseen = context["quiet"] or "progress" not in own.parameters
     with progress_bar(function.__name__.strip("_"), quiet=unseen) as progress:
         if "ledger" not in own.parameters:
-            return function(**given, told=told, progress=progress)
+            return function(**given, context=context, progress=progress)
         embedder = given.get("embedder")
         if embedder is None and function.__name__ in _EMBEDDING and given.get("model") is None:
-            embedder = told["settings"].embedder
-        with opened(told, readonly=readonly, creates=creates, embedder=embedder) as ledger:
-            ours = {"ledger": _at(ledger, told), "by": by(told), "told": told, "progress": progress}
+            embedder = context["settings"].embedder
+        with opened(context, readonly=readonly, creates=creates, embedder=embedder) as ledger:
+            ours = {"ledger": _at(ledger, context), "by": by(context), "context": context, "progress": progress}
             return function(**{name: value for name, value in ours.items() if name in own.parameters}, **given)
 
 
-def _at(ledger: Ledger, told: dict[str, Any]) -> Any:
+def _at(ledger: Ledger, context: dict[str, Any]) -> Any:
     """The ledger, or what it was at the moment asked for."""
-    moment, valid = told.get("as_of"), told.get("valid")
+    moment, valid = context.get("as_of"), context.get("valid")
     if moment is None and valid is None:
         return ledger
     return ledger.at(ledger.position if moment is None else moment, valid_at=valid)
 
 
-def settled(told: dict[str, Any]) -> dict[str, Any]:
+def settled(context: dict[str, Any]) -> dict[str, Any]:
     """The shared options, with what settings say where nobody said anything, and these settings beside them."""
     from ledger.engine.settings import Settings
 
-    given = {name: told.get("db" if name == "path" else name) for name in _SET}
+    given = {name: context.get("db" if name == "path" else name) for name in _SET}
     settings = Settings.load(**given)
-    filled = {name: getattr(settings, name) for name in _SET if name in told}
+    filled = {name: getattr(settings, name) for name in _SET if name in context}
     if "client" in filled:
         filled["client"] = filled["client"] or ("cli" if given["client"] is None else "")
-    return told | filled | {"db": settings.path, "settings": settings}
+    return context | filled | {"db": settings.path, "settings": settings}
 
 
 @contextmanager
-def opened(told: dict[str, Any], *, readonly: bool, creates: bool, embedder: str | None = None) -> Iterator[Ledger]:
+def opened(context: dict[str, Any], *, readonly: bool, creates: bool, embedder: str | None = None) -> Iterator[Ledger]:
     """The ledger, with what the caller said about itself as what its commands fall back on."""
     from ledger.api import Ledger
 
-    path = told["db"]
+    path = context["db"]
     if "\0" in path:
         raise RejectedError("a path holds no NUL character")
     if not creates and not os.path.lexists(path):
         raise NotFoundError(f"there is no ledger at {path}; name one with --db or LEDGER_PATH")
-    words = {name: told[name] for name in ("user", "actor", "client", "channel", "agent") if name in told}
+    words = {name: context[name] for name in ("user", "actor", "client", "channel", "agent") if name in context}
     unused = {"embedder": None} | ({"model": None} if readonly else {})  # what only asks about memories asks no model
-    settings = replace(told["settings"], **unused)
+    settings = replace(context["settings"], **unused)
     if words.get("actor") is None:  # a command that says who does it by itself
         settings = replace(settings, actor="")
     with Ledger.open(path, readonly=readonly, create=creates, embedder=embedder, settings=settings, **words) as ledger:
         yield ledger
         if taken := ledger.guards.redactions:
             kinds = ", ".join(f"{count} × {kind}" for kind, count in sorted(taken.items()))
-            say(f"taken out before anything was recorded: {kinds}", quiet=bool(told.get("quiet")))
+            say(f"taken out before anything was recorded: {kinds}", quiet=bool(context.get("quiet")))
 
 
-def by(told: dict[str, Any]) -> WriteOptions:
+def by(context: dict[str, Any]) -> WriteOptions:
     """What is said of a single command; the rest was said when the ledger was opened."""
     options = {"idempotency_key": "key", "occurred_at": "occurred_at", "correlation_id": "correlation_id"}
-    return cast("WriteOptions", {name: told[each] for name, each in options.items() if told.get(each) is not None})
+    return cast(
+        "WriteOptions", {name: context[each] for name, each in options.items() if context.get(each) is not None}
+    )
 
 
 def listed(

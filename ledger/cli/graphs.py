@@ -51,8 +51,8 @@ def _branch(each: answers.Neighbor) -> Text:
     more = f" +{each.weight - IDS}" if each.weight > IDS else ""
     style = "" if each.relation == CO_OCCURS else "cyan"
     until = f"  until {each.valid_to[:10]}" if each.valid_to is not None else ""
-    told = f"  {_memories(each.weight)}: {ids}{more}{until}"
-    return Text.assemble((how, style), shortened(each.name, LABEL_CHARS), (told, "dim"))
+    text = f"  {_memories(each.weight)}: {ids}{more}{until}"
+    return Text.assemble((how, style), shortened(each.name, LABEL_CHARS), (text, "dim"))
 
 
 def _memories(count: int) -> str:

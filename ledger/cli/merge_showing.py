@@ -35,9 +35,9 @@ def merge(found: Merge) -> RenderableType:
 
 
 def proposed(found: MergeReport) -> RenderableType:
-    told = f"{counted(len(found.proposed), 'merge')} proposed, {found.looked_at:,} memories looked at"
+    text = f"{counted(len(found.proposed), 'merge')} proposed, {found.looked_at:,} memories looked at"
     short_of = f"of {found.cut_short:,} not all neighbors, there were too many" if found.cut_short else ""
-    notes = [Text(each, style="dim") for each in (told, short_of) if each]
+    notes = [Text(each, style="dim") for each in (text, short_of) if each]
     return Group(*([merges(found.proposed)] if found.proposed else []), *notes)
 
 
@@ -82,8 +82,8 @@ def conflict(found: Conflict) -> RenderableType:
 
 
 def found(report: ConflictReport) -> RenderableType:
-    told = Text(f"{counted(len(report.found), 'conflict')} found", style="dim")
-    return Group(*([conflicts(report.found)] if report.found else []), told)
+    entry = Text(f"{counted(len(report.found), 'conflict')} found", style="dim")
+    return Group(*([conflicts(report.found)] if report.found else []), entry)
 
 
 def _member(memory: Memory) -> Text:

@@ -22,14 +22,14 @@ ConflictId = Annotated[str, typer.Argument(help="A conflict's id (k_…), or an 
 
 
 def add_to(app: typer.Typer) -> None:
-    told = tuple(each for each in WRITES if each != "key")
+    writing = tuple(each for each in WRITES if each != "key")
     command(app, TOGETHER, view="merge_showing.merges", past=PAST)(merges)
-    command(app, TOGETHER, view="merge_showing.proposed", options=told)(find_merges)
+    command(app, TOGETHER, view="merge_showing.proposed", options=writing)(find_merges)
     command(app, TOGETHER, view="changed", options=WRITES)(merge)
     command(app, TOGETHER, view="merge_showing.merge", options=WRITES)(reject_merge)
     command(app, TOGETHER, view="merge_showing.conflicts", past=PAST)(conflicts)
     command(app, TOGETHER, view="merge_showing.conflict", past=PAST)(conflict)
-    command(app, TOGETHER, view="merge_showing.found", options=told)(find_conflicts)
+    command(app, TOGETHER, view="merge_showing.found", options=writing)(find_conflicts)
     command(app, TOGETHER, view="merge_showing.conflict", options=WRITES)(resolve)
 
 

@@ -140,13 +140,13 @@ def _wording(found: Wording) -> Text:
 
 
 def withdrawn(report: WithdrawalReport) -> RenderableType:
-    told = [
+    parts = [
         f"{counted(len(report.sources), 'source')} withdrawn from {counted(len(report.observations), 'observation')}: "
         f"{len(report.retracted):,} retracted, {len(report.stale):,} stale"
     ]
-    told += [f"{len(report.failed):,} failed"] if report.failed else []
+    parts += [f"{len(report.failed):,} failed"] if report.failed else []
     rows = [[Text(id), Text("failed", style="red"), Text(why)] for id, why in report.failed]
     rows += [[Text(id), Text("retracted", style="dim"), Text("no source of it is left")] for id in report.retracted]
     rows += [[Text(id), Text("stale", style="yellow"), Text("until its wording was looked at")] for id in report.stale]
-    head = Text(", ".join(told))
+    head = Text(", ".join(parts))
     return Group(head, listing("id", "is", "why", rows=rows)) if rows else Group(head)

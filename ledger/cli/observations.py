@@ -52,12 +52,12 @@ def observations(
     limit: Annotated[int, typer.Option("--limit", "-n", help="At most so many.")] = 50,
 ) -> Any:
     """What several sources have in common, newest first: trend, proof, freshness and confidence."""
-    told: dict[str, Any] = {"project": project, "tags": tag, "statuses": choices([status]), "freshness": freshness}
+    options: dict[str, Any] = {"project": project, "tags": tag, "statuses": choices([status]), "freshness": freshness}
     trends: Any = (trend,) if trend is not None else ()
     if trend_at is None:
-        return listed(ledger.observations.list, limit, behind=before, trends=trends, **told)
+        return listed(ledger.observations.list, limit, behind=before, trends=trends, **options)
     ledger.observations.list(trends=trends, limit=0)  # refuses what is no trend
-    found = (_at(each, trend_at) for each in listed(ledger.observations.list, behind=before, **told))
+    found = (_at(each, trend_at) for each in listed(ledger.observations.list, behind=before, **options))
     return [each for each in found if trend in (None, each.trend)][:limit]
 
 
@@ -116,8 +116,8 @@ def consolidate(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what it would do.")] = False,
 ) -> Any:
     """Form observations of what new sources have in common, and revise those that went stale."""
-    told: dict[str, Any] = {"project": project, "tags": tag, "method": using, "limit": limit, "dry_run": dry_run}
-    told["progress"] = progress
+    options: dict[str, Any] = {"project": project, "tags": tag, "method": using, "limit": limit, "dry_run": dry_run}
+    options["progress"] = progress
     if ids in (["memories"], ["interactions"]):  # as --over has it
-        return ledger.consolidate(*ids, **told, **by)
-    return ledger.consolidate(ids or over, **told, **by)
+        return ledger.consolidate(*ids, **options, **by)
+    return ledger.consolidate(ids or over, **options, **by)

@@ -43,10 +43,10 @@ def whole(text: str | None) -> Text:
 
 def detailed(main: Text, *details: object) -> Text:
     """A text, and under it in small print what is known about it."""
-    told = " · ".join(one_line(str(each)) for each in details if each)
+    text = " · ".join(one_line(str(each)) for each in details if each)
     if not main.plain:
-        return Text(told, style="dim")
-    return Text.assemble(main, ("\n" + told, "dim")) if told else main
+        return Text(text, style="dim")
+    return Text.assemble(main, ("\n" + text, "dim")) if text else main
 
 
 def counted(number: int, noun: str) -> str:

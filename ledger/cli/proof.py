@@ -22,7 +22,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def verify(
-    told: dict[str, Any],
+    context: dict[str, Any],
     progress: Progress | None,
     against: Annotated[
         str | None, typer.Option("--against", metavar="FILE", help="A checkpoint kept elsewhere; walks everything.")
@@ -37,12 +37,12 @@ def verify(
     from ledger.proof.proving import verify_file
 
     return verify_file(
-        told["db"], against=against, public_key=public_key, full=full, projections=projections, progress=progress
+        context["db"], against=against, public_key=public_key, full=full, projections=projections, progress=progress
     )
 
 
 def checkpoint(
-    told: dict[str, Any],
+    context: dict[str, Any],
     progress: Progress | None,
     sign: Annotated[
         str | None, typer.Option("--sign", metavar="FILE", help="An Ed25519 private key, PEM or OpenSSH.")
@@ -50,7 +50,7 @@ def checkpoint(
     seal: Annotated[bool, typer.Option(help="Keep it in the log too; without, the ledger is only read.")] = True,
 ) -> Any:
     """Print the log's size, Merkle root and head as a small text: keep it where the ledger's file is not."""
-    with opened(told, readonly=not seal, creates=False) as ledger:
+    with opened(context, readonly=not seal, creates=False) as ledger:
         return ledger.proof.checkpoint(signing_key=sign, progress=progress)
 
 

@@ -50,8 +50,12 @@ def memories(
     limit: Annotated[int | None, typer.Option("--limit", "-n", help="At most so many.")] = None,
 ) -> Any:
     """The memories, newest first."""
-    told: dict[str, Any] = {"kinds": kind, "tags": (tag,) if tag is not None else (), "min_confidence": min_confidence}
-    return listed(ledger.memories.list, limit, statuses=choices(status), project=project, **told)
+    options: dict[str, Any] = {
+        "kinds": kind,
+        "tags": (tag,) if tag is not None else (),
+        "min_confidence": min_confidence,
+    }
+    return listed(ledger.memories.list, limit, statuses=choices(status), project=project, **options)
 
 
 def memory(ledger: Ledger, id: Id) -> Any:
@@ -109,9 +113,9 @@ def recall(
 ) -> Any:
     """What answers a question, best first, within a budget."""
     del embedder  # the ledger was opened with it
-    told: dict[str, Any] = {"unit": unit, "packing": packing, "ranking": ranking, "statuses": choices(status)}
-    told |= {"among": get_args(Corpus) if "all" in among else among, "limit": k, "observations": observations}
-    return ledger.recall(query, project=project, kinds=kind, budget=budget, explain=explain, receipt=receipt, **told)
+    options: dict[str, Any] = {"unit": unit, "packing": packing, "ranking": ranking, "statuses": choices(status)}
+    options |= {"among": get_args(Corpus) if "all" in among else among, "limit": k, "observations": observations}
+    return ledger.recall(query, project=project, kinds=kind, budget=budget, explain=explain, receipt=receipt, **options)
 
 
 def reopen(ledger: Ledger, receipt: Annotated[str, typer.Argument(help="The receipt of a recorded recall.")]) -> Any:
@@ -195,9 +199,9 @@ def audit(
     limit: Limit = 50,
 ) -> Any:
     """What happened, newest first: the trail of events."""
-    told = {"subject": subject, "actor": actor, "project": project, "session": session, "type": type}
-    told |= {"command": command, "command_id": command_id, "correlation_id": correlation_id}
-    return listed(ledger.history.audit, limit, behind=before, since=since, until=until, **told)
+    options = {"subject": subject, "actor": actor, "project": project, "session": session, "type": type}
+    options |= {"command": command, "command_id": command_id, "correlation_id": correlation_id}
+    return listed(ledger.history.audit, limit, behind=before, since=since, until=until, **options)
 
 
 def diff(
@@ -233,5 +237,5 @@ def state(
     history: Annotated[bool, typer.Option("--history", help="Every value it had, oldest first.")] = False,
 ) -> Any:
     """The trusted state of a project."""
-    told: dict[str, Any] = {"category": category, "name": key}
-    return list(ledger.projects.state(project, history=history, **told))
+    options: dict[str, Any] = {"category": category, "name": key}
+    return list(ledger.projects.state(project, history=history, **options))

@@ -33,7 +33,7 @@ def backup(
 
 
 def recover(
-    told: dict[str, Any],
+    context: dict[str, Any],
     progress: Progress | None,
     backup: Annotated[str, typer.Argument(help="The backup; it is only read.")],
     certificate: Annotated[
@@ -47,7 +47,7 @@ def recover(
     from ledger.api import Ledger
 
     certificates = [line for name in certificate or () for line in _lines(name)]
-    return Ledger.recover(backup, told["db"], certificates=certificates, progress=progress)
+    return Ledger.recover(backup, context["db"], certificates=certificates, progress=progress)
 
 
 def _lines(name: str) -> list[str]:
@@ -61,10 +61,10 @@ def _lines(name: str) -> list[str]:
 
 
 def doctor(
-    told: dict[str, Any],
+    context: dict[str, Any],
     progress: Progress | None,
 ) -> Any:
     """Look at everything that may be wrong with the ledger's file, and say what to do; exit code 1 with a problem."""
     from ledger.api import Ledger
 
-    return Ledger.doctor(told["db"], progress=progress)
+    return Ledger.doctor(context["db"], progress=progress)

@@ -111,8 +111,8 @@ def shown(found: Shown) -> RenderableType:
     written = titled("Summaries", summaries(found.summaries)) if found.summaries else []
     note = f"{counted(left, 'message')} not shown: --limit, --before" if left else ""
     texts = _messages_whole(found.messages) if isinstance(found, InFull) else [_messages(found.messages)]
-    told = [Text(note, style="dim")] if note else []
-    return Group(infos([about]), *summary_set, *written, *titled("Messages", Group(*told, *texts)))
+    noted = [Text(note, style="dim")] if note else []
+    return Group(infos([about]), *summary_set, *written, *titled("Messages", Group(*noted, *texts)))
 
 
 def _messages(found: Sequence[Message]) -> RenderableType:
@@ -160,10 +160,10 @@ def change(found: HistoryChange) -> RenderableType:
         return Text(f"nothing was done: {_why(found.skipped)}")
     names = ("kept", "appended", "repaired", "hidden", "left_out")
     counts = {name: getattr(found, name) for name in names}
-    told = [f"{number:,} {name.replace('_', ' ')}" for name, number in counts.items() if number]
+    values = [f"{number:,} {name.replace('_', ' ')}" for name, number in counts.items() if number]
     gone = {"out of use": Text("\n".join(found.invalidated))} if found.invalidated else {}
     what = {"none": "nothing to do", "appended": ""}.get(found.change, found.change)
-    return Group(Text(": ".join(each for each in (what, ", ".join(told)) if each)), card_of(gone))
+    return Group(Text(": ".join(each for each in (what, ", ".join(values)) if each)), card_of(gone))
 
 
 # --- summaries and compaction ----------------------------------------------------------------------------------------
@@ -232,8 +232,8 @@ def _why(code: str) -> str:
 def assembly(found: Window | Rendered) -> RenderableType | str:
     """One line for each entry, and what all of them come to; for a provider the messages themselves, as JSON."""
     if isinstance(found, Rendered):
-        told = {"messages": found.messages, "system": found.system}
-        return as_json({name: value for name, value in told.items() if value != ""}) + "\n"
+        given = {"messages": found.messages, "system": found.system}
+        return as_json({name: value for name, value in given.items() if value != ""}) + "\n"
     if found.skipped:
         return Text(f"nothing is read of this session: {_why(found.skipped)}")
     rows = [_entry_row(each) for each in found.entries]
@@ -296,9 +296,9 @@ def _hit_row(found: Hit) -> list[RenderableType]:
     status = found.status if found.status != WINDOW else ""
     depth = f"depth {found.depth}" if found.depth is not None else ""
     hidden = f"hidden by {found.hidden}" if found.hidden else ""
-    told = (found.session, span(found.occurred_at, found.until), found.id, depth, level, status, hidden)
+    details = (found.session, span(found.occurred_at, found.until), found.id, depth, level, status, hidden)
     return [Text(str(found.position)), Text(found.role or found.summary_kind or found.kind),
-            detailed(_marked(found), *told)]  # fmt: skip
+            detailed(_marked(found), *details)]  # fmt: skip
 
 
 def _marked(found: Hit) -> Text:
@@ -318,11 +318,11 @@ def _inline(text: str) -> str:
 def expansion(found: Expansion) -> RenderableType:
     """The messages whole, and what is left to expand."""
     over = ", the first alone is over it" if found.over_budget else ""
-    told = f"{counted(len(found.messages), 'message')}, {found.used:,} of {counted(found.budget, 'token')}{over}"
+    text = f"{counted(len(found.messages), 'message')}, {found.used:,} of {counted(found.budget, 'token')}{over}"
     rest = [Text(_left(each), style="dim") for each in found.rest]
     unknown = [one_line(str(each)) for each in found.unknown]
     missing = [Text(f"not in this session: {', '.join(unknown)}", style="dim")] if unknown else []
-    return Group(*_messages_whole(found.messages), Text(f"\n{told}", style="dim"), *rest, *missing)
+    return Group(*_messages_whole(found.messages), Text(f"\n{text}", style="dim"), *rest, *missing)
 
 
 def _left(found: Unexpanded) -> str:

@@ -139,8 +139,8 @@ def grep(
         raise RejectedError("--since and --last both say from when; give one of them")
     if last is not None:  # whose "m" is a month of 30 days, and not a minute
         since = f"{int(last[:-1]) * 30}d" if re.fullmatch(r"\d{1,9}m", last, re.ASCII) else last
-    told: dict[str, Any] = {"scope": scope, "role": role, "since": since, "until": before, "limit": limit}
-    found = (ledger.sessions if everywhere else _known(ledger, name)).grep(pattern, include_hidden=hidden, **told)
+    options: dict[str, Any] = {"scope": scope, "role": role, "since": since, "until": before, "limit": limit}
+    found = (ledger.sessions if everywhere else _known(ledger, name)).grep(pattern, include_hidden=hidden, **options)
     return Found(hits=list(found), total=found.total, searched=found.searched, is_exact=found.is_exact, hint=found.hint)
 
 
@@ -255,9 +255,9 @@ def append(
 ) -> Any:
     """Add a message to a session."""
     parts = [_part(number, text) for number, text in enumerate(part, 1)]
-    told: dict[str, Any] = {"role": role, "token_count": tokens, "model": model, "speaker": speaker}
-    told |= {"occurred_at": created_at} if created_at is not None else {}
-    return ledger.session(name, project=project).append(content=content, parts=parts, **told, **by)
+    asker: dict[str, Any] = {"role": role, "token_count": tokens, "model": model, "speaker": speaker}
+    asker |= {"occurred_at": created_at} if created_at is not None else {}
+    return ledger.session(name, project=project).append(content=content, parts=parts, **asker, **by)
 
 
 def _part(number: int, text: str) -> Any:

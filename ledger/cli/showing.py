@@ -158,7 +158,7 @@ def pack(found: Pack) -> RenderableType:
     count = counted(len(found.items), "item") if found.items else found.nothing
     count += f", {counted(len(found.observations), 'observation')}" if found.observations else ""
     searched = f", {found.searched:,} searched" if found.items else ""  # fewer than the items where some are unasked
-    told = f"{count}{searched}, {budget}, {len(found.cut)} cut"
+    summary = f"{count}{searched}, {budget}, {len(found.cut)} cut"
     receipt = (f"receipt {found.receipt}",) if found.receipt else ()
     notes = [Text(one_line(each), style="dim") for each in (*found.warnings, *found.changed, *receipt)]
     if not found.items and not found.cut and not found.observations:
@@ -166,7 +166,7 @@ def pack(found: Pack) -> RenderableType:
     parts: list[RenderableType] = [_items(found.items)] if found.items else []
     parts += titled("Observations", _items(found.observations) if found.observations else None)
     cut = titled("Cut", _items(found.cut) if found.cut else None)
-    return Group(*parts, Text(told, style="dim"), *cut, *notes)
+    return Group(*parts, Text(summary, style="dim"), *cut, *notes)
 
 
 def _items(found: Sequence[Item]) -> RenderableType:
@@ -210,10 +210,10 @@ def ingested(report: document_answers.IngestReport) -> RenderableType:
         [Text(each.id), Text(f"{each.chunk_count:,}"), _document(each, _came_to(each))] for each in report.documents
     ]
     parts: list[RenderableType] = [listing("id", "chunks", "document", rows=rows, right=["chunks"])] if rows else []
-    told = [f"{len(report.errors):,} not taken in"] if report.errors else []
+    notes = [f"{len(report.errors):,} not taken in"] if report.errors else []
     if len(report.documents) > 1 and report.correlation_id is not None:
-        told.append(f"undo {report.correlation_id} takes all of it back")
-    return Group(*parts, *([Text("; ".join(told), style="dim")] if told else []))
+        notes.append(f"undo {report.correlation_id} takes all of it back")
+    return Group(*parts, *([Text("; ".join(notes), style="dim")] if notes else []))
 
 
 def _came_to(found: document_answers.Document) -> str:
@@ -259,8 +259,8 @@ def _chunks(found: Sequence[document_answers.Chunk]) -> RenderableType:
 
 
 def _headings(chunk: document_answers.Chunk) -> Text:
-    told = " › ".join(one_line(each) for each in chunk.heading_path or ())
-    return Text(told or "(no heading)", style="cyan" if told else "dim")
+    text = " › ".join(one_line(each) for each in chunk.heading_path or ())
+    return Text(text or "(no heading)", style="cyan" if text else "dim")
 
 
 def chunk(found: document_answers.Chunk) -> RenderableType:
@@ -285,8 +285,8 @@ def _cited_chunks(found: Sequence[document_answers.Chunk]) -> RenderableType:
     for each in found:
         status = "" if each.status == "active" else each.status
         place = f"{each.path or each.title or each.document}" + (f", line {each.line}" if each.line else "")
-        told = Text.assemble(_headings(each), "\n", short(each.content, QUOTED_CHARS))
-        rows.append([Text(each.id), detailed(told, place, status)])
+        text = Text.assemble(_headings(each), "\n", short(each.content, QUOTED_CHARS))
+        rows.append([Text(each.id), detailed(text, place, status)])
     return listing("id", "said", rows=rows)
 
 
@@ -335,14 +335,14 @@ def _standing(memory: answers.Memory) -> str:
 
 
 def _revisions(before: answers.Memory, after: answers.Memory) -> list[str]:
-    told = {
+    changes = {
         "text": ("" if before.content == after.content else f"was “{shortened(before.content or '', QUOTED_CHARS)}”"),
         "tags": _otherwise("tags", ", ".join(before.tags), ", ".join(after.tags)),
         "entities": _otherwise("entities", ", ".join(before.entities), ", ".join(after.entities)),
         "edges": _otherwise("relations", _edges(before), _edges(after)),
         "validity": _otherwise("valid", _validity(before), _validity(after)),
     }
-    return [each for each in told.values() if each]
+    return [each for each in changes.values() if each]
 
 
 def _edges(memory: answers.Memory) -> str:
@@ -471,9 +471,9 @@ def refusals(found: Sequence[answers.Refusal]) -> RenderableType:
 def _refusal_row(refusal: answers.Refusal) -> list[RenderableType]:
     known = {name: getattr(refusal, name) for name in ("limit", "current", "requested")}
     numbers = [f"{name} {value:,}" for name, value in known.items() if value is not None]
-    told = [one_line(str(each)) for each in (refusal.finding, refusal.subject, refusal.actor, *numbers) if each]
+    details = [one_line(str(each)) for each in (refusal.finding, refusal.subject, refusal.actor, *numbers) if each]
     start = (str(refusal.position), moment(refusal.recorded_at), refusal.command, refusal.rule)
-    return [Text(one_line(each)) for each in (*start, " · ".join(told))]
+    return [Text(one_line(each)) for each in (*start, " · ".join(details))]
 
 
 # --- interactions and projects ---------------------------------------------------------------------------------------
@@ -562,26 +562,26 @@ def reinforcement(found: answers.Reinforcement | answers.Memory) -> RenderableTy
     if isinstance(found, answers.Memory):
         return changed(found)
     rows = [[Text(id), Text(f"{before:.2f} → {after:.2f}")] for id, before, after in found.reinforced]
-    told = f"{len(rows)} of {found.pool_size} memories reinforced by {found.matcher}"
-    told += f", {found.echoes} echoes, {found.left_over} left over"
-    return Group(*([listing("id", "confidence", rows=rows)] if rows else []), Text(told, style="dim"))
+    text = f"{len(rows)} of {found.pool_size} memories reinforced by {found.matcher}"
+    text += f", {found.echoes} echoes, {found.left_over} left over"
+    return Group(*([listing("id", "confidence", rows=rows)] if rows else []), Text(text, style="dim"))
 
 
 def extraction(found: answers.ExtractionReport) -> RenderableType:
-    told = f"{len(found.kept)} kept and {len(found.dropped)} dropped by {found.extractor}"
+    text = f"{len(found.kept)} kept and {len(found.dropped)} dropped by {found.extractor}"
     if found.session:
         looked = f"{counted(found.messages, 'message')} looked at, {found.skipped:,} of them small talk"
-        told = f"{told}; {looked}; the cursor is at {found.cursor}"
-    told += "".join(f"; {what} {why}" for what, why in (("failed:", found.failure), ("stopped:", found.stopped)) if why)
-    told = f"preview: {len(found.dropped)} found by {found.extractor}" if found.dry_run else told
+        text = f"{text}; {looked}; the cursor is at {found.cursor}"
+    text += "".join(f"; {what} {why}" for what, why in (("failed:", found.failure), ("stopped:", found.stopped)) if why)
+    text = f"preview: {len(found.dropped)} found by {found.extractor}" if found.dry_run else text
     kept = titled("Candidates", memories(found.kept) if found.kept else None)
     rows = [[Text(one_line(each.get("rule") or each.get("what") or "")), _found(each)] for each in found.dropped]
     dropped = titled("Found" if found.dry_run else "Dropped", listing("rule", "what", rows=rows) if rows else None)
-    return Group(Text(told), *kept, *dropped)
+    return Group(Text(text), *kept, *dropped)
 
 
-def _found(told: Mapping[str, Any]) -> Text:
-    return detailed(short(told.get("content") or ""), told.get("kind"), told.get("reason"))
+def _found(entry: Mapping[str, Any]) -> Text:
+    return detailed(short(entry.get("content") or ""), entry.get("kind"), entry.get("reason"))
 
 
 def imported(found: answers.ImportReport | answers.Stats) -> RenderableType:
@@ -589,22 +589,22 @@ def imported(found: answers.ImportReport | answers.Stats) -> RenderableType:
     if isinstance(found, answers.Stats):
         return stats(found)
     counts = f"{found.captured:,} captured, {found.known:,} known already, {len(found.errors):,} bad"
-    told = f"{counted(found.lines, 'line')}: {counts}"
+    text = f"{counted(found.lines, 'line')}: {counts}"
     rows = [[Text(str(number)), short(why)] for number, why in found.errors[:20]]
     more = [Text(f"and {len(found.errors) - 20:,} more bad lines", style="dim")] if len(found.errors) > 20 else []
     named = [Text(f"correlation id {found.correlation_id}", style="dim")] if found.correlation_id else []
-    return Group(Text(told), *named, *([listing("line", "why", rows=rows, right=["line"])] if rows else []), *more)
+    return Group(Text(text), *named, *([listing("line", "why", rows=rows, right=["line"])] if rows else []), *more)
 
 
 def undo(found: answers.UndoReport) -> RenderableType:
     if not found.events and found.command_id is None:
         return Text("there was nothing to do: no event went out of force, or came back", style="dim")
     what = f"{counted(found.events, 'event')} of {counted(len(found.commands), 'command')}"
-    told = f"{'would concern' if found.dry_run else 'concerned'} {what} on {counted(len(found.subjects), 'subject')}"
+    text = f"{'would concern' if found.dry_run else 'concerned'} {what} on {counted(len(found.subjects), 'subject')}"
     again = {"to go back": _reversal(found)} if found.command_id else {}
     concerned = {"commands": Text("\n".join(found.commands)), "subjects": ", ".join(found.subjects)}
     concerned |= {"out of force with it": _dependents(found.dependents)} if found.dependents else {}
-    return Group(Text(told), card_of(concerned | again))
+    return Group(Text(text), card_of(concerned | again))
 
 
 def _dependents(found: Sequence[answers.Dependent]) -> Text:
@@ -624,7 +624,7 @@ def _reversal(found: answers.UndoReport) -> str:
 def distrust(found: answers.DistrustReport) -> RenderableType:
     """What a source had said and moved, and what nobody can know."""
     would = "would concern" if found.dry_run else "concerned"
-    told = f"{found.kind} {one_line(found.origin)} {_span(found)}: {would} {counted(found.events, 'event')}"
+    asker = f"{found.kind} {one_line(found.origin)} {_span(found)}: {would} {counted(found.events, 'event')}"
     lists = {
         "memories": found.memories,
         "observations": found.observations,
@@ -637,7 +637,7 @@ def distrust(found: answers.DistrustReport) -> RenderableType:
         card["out of force with it"] = _dependents(found.dependents)
     if found.command_id and not found.trusted:
         card["to go back"] = f"trust {found.command_id}"
-    return Group(Text(told), card_of(card), *_open_questions(found.uncertain))
+    return Group(Text(asker), card_of(card), *_open_questions(found.uncertain))
 
 
 def distrusted(found: Sequence[answers.Distrusted]) -> RenderableType:
@@ -666,10 +666,10 @@ def what_if(found: answers.WhatIf) -> RenderableType:
         [Text(each.id), _observed(each.now), _observed(each.would_be)] for each in found.observations
     ]
     count = len(rows) + len(observed)
-    told = Text(f"{counted(count, 'belief')} would differ at position {found.position}; nothing was written")
+    doubts = Text(f"{counted(count, 'belief')} would differ at position {found.position}; nothing was written")
     table = [listing("", "memory", "now", "then", rows=rows)] if rows else []
     table += [listing("observation", "now", "then", rows=observed)] if observed else []
-    return Group(*table, told, *_open_questions(found.uncertain))
+    return Group(*table, doubts, *_open_questions(found.uncertain))
 
 
 def _observed(found: Observation | None) -> Text:
@@ -712,8 +712,8 @@ def health(found: answers.DoctorReport) -> RenderableType:
         for each in sorted(found.findings, key=lambda each: order.index(each.level))
     ]
     counts = {level: sum(each.level == level for each in found.findings) for level in ("problem", "warning")}
-    told = ", ".join(counted(number, level) for level, number in counts.items() if number) or "nothing is wrong"
-    return Group(listing("", "what", "found", rows=rows), Text(f"\n{one_line(found.path)}: {told}", style="bold"))
+    text = ", ".join(counted(number, level) for level, number in counts.items() if number) or "nothing is wrong"
+    return Group(listing("", "what", "found", rows=rows), Text(f"\n{one_line(found.path)}: {text}", style="bold"))
 
 
 def line(found: object) -> RenderableType:
@@ -749,18 +749,18 @@ def verified(found: answers.VerifyReport) -> RenderableType:
 
 
 def _unseen(found: answers.VerifyReport) -> list[str]:
-    told = []
+    notes = []
     if any(each.startswith("the projection") for each in found.problems):
-        told.append("where a projection differs, the log may be what was changed; rebuild only when the log is sound")
+        notes.append("where a projection differs, the log may be what was changed; rebuild only when the log is sound")
     if found.since:
-        told.append(
+        notes.append(
             f"positions 1 to {found.since:,} are covered by a sealed checkpoint and were skipped; --full walks them"
         )
     if found.against is None:
-        told.append(
+        notes.append(
             "whoever can write the file can compute all of this anew: only a checkpoint kept elsewhere tells (--against)"
         )
-    return told
+    return notes
 
 
 def as_text(found: answers.Checkpoint | answers.Proof) -> str:

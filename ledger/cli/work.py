@@ -28,7 +28,7 @@ def add_to(app: typer.Typer) -> None:
 def work(
     ledger: Ledger,
     progress: Progress | None,
-    told: dict[str, Any],
+    context: dict[str, Any],
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Wait for more, until interrupted.")] = False,
     only: Annotated[list[str] | None, typer.Option("--only", metavar="JOB", help="This job, and no others.")] = None,
 ) -> Any:
@@ -40,10 +40,10 @@ def work(
             done = {name: number for name, number in _numbers(report).items() if number}
             total |= {name: total.get(name, 0) + number for name, number in done.items()}
             if follow and done:
-                _tell(done, json=told["json"], quiet=told["quiet"])
+                _tell(done, json=context["json"], quiet=context["quiet"])
     if not follow:
         return _report(total)
-    say(f"stopped; {_line(total) or 'there was nothing to do'}", quiet=told["quiet"])
+    say(f"stopped; {_line(total) or 'there was nothing to do'}", quiet=context["quiet"])
     raise typer.Exit(OK)
 
 

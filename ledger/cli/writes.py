@@ -98,9 +98,9 @@ def capture(
     reinforce: Annotated[bool, typer.Option(help="Let it reinforce the memories that it restates.")] = True,
 ) -> Any:
     """Record a turn of a conversation; what it restates is reinforced."""
-    told: dict[str, Any] = {"summary": summary, "project": project, "session": session, "reinforce": reinforce}
-    told |= {"memories_used": memories_used, "chunks_used": chunks_used}
-    return ledger.capture(prompt, response, **told, **by)
+    options: dict[str, Any] = {"summary": summary, "project": project, "session": session, "reinforce": reinforce}
+    options |= {"memories_used": memories_used, "chunks_used": chunks_used}
+    return ledger.capture(prompt, response, **options, **by)
 
 
 def attach_response(
@@ -132,9 +132,9 @@ def remember(
     valid_to: ValidTo = None,
 ) -> Any:
     """Remember something at once, without review."""
-    told: dict[str, Any] = {"project": project, "session": session, "valid_from": valid_from, "valid_to": valid_to}
-    told |= {"confidence": confidence, "entities": entity, "tags": tag, "sources": source}
-    return ledger.remember(content, kind=kind, **told, **by)
+    options: dict[str, Any] = {"project": project, "session": session, "valid_from": valid_from, "valid_to": valid_to}
+    options |= {"confidence": confidence, "entities": entity, "tags": tag, "sources": source}
+    return ledger.remember(content, kind=kind, **options, **by)
 
 
 def propose(
@@ -152,9 +152,9 @@ def propose(
     valid_to: ValidTo = None,
 ) -> Any:
     """Put a candidate into the review queue; it is believed only once promoted."""
-    told: dict[str, Any] = {"project": project, "session": session, "valid_from": valid_from, "valid_to": valid_to}
-    told |= {"confidence": confidence, "entities": entity, "tags": tag, "sources": source}
-    return ledger.propose(content, kind=kind, **told, **by)
+    options: dict[str, Any] = {"project": project, "session": session, "valid_from": valid_from, "valid_to": valid_to}
+    options |= {"confidence": confidence, "entities": entity, "tags": tag, "sources": source}
+    return ledger.propose(content, kind=kind, **options, **by)
 
 
 def extract(
@@ -166,12 +166,12 @@ def extract(
     since: Since = None,
 ) -> Any:
     """Look for candidates in an interaction, or in the messages of a session since the last time; by a model or by rules."""
-    told: dict[str, Any] = {"method": using, "dry_run": preview}
+    asker: dict[str, Any] = {"method": using, "dry_run": preview}
     if (session := ledger.session(id) if not id.startswith("i_") else None) is not None and session.id is not None:
-        return session.extract(since=since, **told, **by)
+        return session.extract(since=since, **asker, **by)
     if since is not None:
         raise RejectedError("since is a position in a session; an interaction is extracted as a whole")
-    return ledger.extract(id, **told, **by)
+    return ledger.extract(id, **asker, **by)
 
 
 # --- review and change -----------------------------------------------------------------------------------------------
@@ -251,9 +251,9 @@ def supersede(
     valid_to: ValidTo = None,
 ) -> Any:
     """Another fact takes this memory's place; the successor is shown."""
-    told: dict[str, Any] = {"entities": entity or None, "tags": tag or None, "sources": source, "kind": kind}
-    told |= {"confidence": confidence, "valid_from": valid_from, "valid_to": valid_to, "reason": reason}
-    return ledger.supersede(id, content, **told, **by)
+    options: dict[str, Any] = {"entities": entity or None, "tags": tag or None, "sources": source, "kind": kind}
+    options |= {"confidence": confidence, "valid_from": valid_from, "valid_to": valid_to, "reason": reason}
+    return ledger.supersede(id, content, **options, **by)
 
 
 def invalidate(ledger: Ledger, by: WriteOptions, id: Id, reason: Reason = "") -> Any:

@@ -47,9 +47,9 @@ def _went_in(ledger: Ledger, play: Play) -> list[RenderableType]:
     stats, first, last = ledger.maintenance.stats(), play.turns[0]["occurred_at"], play.turns[-1]["occurred_at"]
     kept = ", ".join(f"{count} {status}" for status, count in stats.memories.items())
     turns = f"{stats.interactions} turns of a conversation from {first[:10]} to {last[:10]}"
-    told = f"{turns}, and {len(play.acts)} decisions of its owner, became {stats.position} events. Memories: {kept}."
+    text = f"{turns}, and {len(play.acts)} decisions of its owner, became {stats.position} events. Memories: {kept}."
     clock = "The ledger's clock followed the dates of the conversation."
-    return [heading("What went in"), Text(told), Text(clock, style="dim")]
+    return [heading("What went in"), Text(text), Text(clock, style="dim")]
 
 
 def _current(ledger: Ledger) -> list[RenderableType]:
@@ -98,11 +98,11 @@ def _queue(ledger: Ledger) -> list[RenderableType]:
 def _picture(ledger: Ledger, memory: answers.Memory) -> list[RenderableType]:
     title = f"Why it is believed: {shortened(memory.content or '', 60)}"
     points = ledger.memories.confidence(memory.id)
-    told = f"{points[0].confidence:.2f} at first, then {memory.reference_count} turns restated it."
+    text = f"{points[0].confidence:.2f} at first, then {memory.reference_count} turns restated it."
     return [
         heading(title),
         StepChart(((each.recorded_at, each.confidence) for each in points), rows=7),
-        Text(f"{told} In full: memory-ledger why {memory.id}", style="dim"),
+        Text(f"{text} In full: memory-ledger why {memory.id}", style="dim"),
     ]
 
 
@@ -161,16 +161,16 @@ def _without(ledger: Ledger) -> list[RenderableType]:
 
 def _sound(ledger: Ledger) -> list[RenderableType]:
     report = ledger.proof.verify()
-    told = f"{report.events} events, their chain and every projection: {'sound' if report.ok else 'NOT SOUND'}."
-    return [heading("Verified"), Text(told)]
+    text = f"{report.events} events, their chain and every projection: {'sound' if report.ok else 'NOT SOUND'}."
+    return [heading("Verified"), Text(text)]
 
 
 def loss(numbers: Mapping[str, Any]) -> list[RenderableType]:
     same = "the same" if numbers["equal"] else "DIFFERENT"
-    told = (
+    text = (
         f"before  {numbers['digest']}\nafter   {numbers['digest_after']}\n"
         f"{numbers['dropped_tables']} tables were dropped from the closed file, and came back from "
         f"{numbers['events']} events in {numbers['rebuild_seconds']:.2f} s: {same}."
     )
     title = "Every projection lost, and back from the log"
-    return [heading(title), Text(told, style="" if numbers["equal"] else "bold red")]
+    return [heading(title), Text(text, style="" if numbers["equal"] else "bold red")]

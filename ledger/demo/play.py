@@ -69,12 +69,12 @@ class Play:
             if act["after"] == number:
                 self._act(owner, {name: value for name, value in act.items() if name != "after"})
 
-    def _act(self, ledger: Ledger, told: dict[str, Any]) -> None:
-        verb, name, subject = told.pop("act"), told.pop("as", None), told.pop("memory", None)
-        if "source" in told:
-            told["sources"] = [self._interactions[told.pop("source") - 1]]
+    def _act(self, ledger: Ledger, given_by_name: dict[str, Any]) -> None:
+        verb, name, subject = given_by_name.pop("act"), given_by_name.pop("as", None), given_by_name.pop("memory", None)
+        if "source" in given_by_name:
+            given_by_name["sources"] = [self._interactions[given_by_name.pop("source") - 1]]
         given = () if subject is None else (self._memory(ledger, subject),)
-        done = getattr(ledger.projects if verb in _OF_PROJECTS else ledger, verb)(*given, **told)
+        done = getattr(ledger.projects if verb in _OF_PROJECTS else ledger, verb)(*given, **given_by_name)
         if name is not None:
             self.named[name] = done.id
 

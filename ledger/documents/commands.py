@@ -132,10 +132,10 @@ def _answered(engine: Engine, outcome: Outcome) -> answers.Document:
             f"recorded at position {outcome.position}, but the projection 'documents' was suspended by it, "
             "so the document cannot be shown; maintenance.rebuild() makes it again",
         )
-    told = [event.data for event in outcome.events]
-    dropped = sum(last - first + 1 for data in told if isinstance(data, DocumentReplaced)
+    recorded = [event.data for event in outcome.events]
+    dropped = sum(last - first + 1 for data in recorded if isinstance(data, DocumentReplaced)
                   for first, last in data.removed)  # fmt: skip
-    added = sum(isinstance(data, ChunkAdded) for data in told)
+    added = sum(isinstance(data, ChunkAdded) for data in recorded)
     with engine.snapshot(*queries.NEEDS) as snapshot:
         answer = queries.get(snapshot, outcome.state.user, outcome.subject)
     if answer is None:

@@ -162,11 +162,11 @@ def _paragraph_line(text: str, behind: int, rule: int) -> int | None:
 
 def _title(line: str, *, closed: bool = True) -> str:
     """A heading's words on one line, without the ``#`` that may close it."""
-    told = line[: 4 * HEADING_CHARS].strip()
-    if closed and told.endswith("#") and len(line) < 4 * HEADING_CHARS:
-        bare = told.rstrip("#")
-        told = bare.rstrip() if not bare or bare[-1] in " \t" else told
-    return " ".join(told.split())[:HEADING_CHARS]
+    shown = line[: 4 * HEADING_CHARS].strip()
+    if closed and shown.endswith("#") and len(line) < 4 * HEADING_CHARS:
+        bare = shown.rstrip("#")
+        shown = bare.rstrip() if not bare or bare[-1] in " \t" else shown
+    return " ".join(shown.split())[:HEADING_CHARS]
 
 
 # --- sizes -----------------------------------------------------------------------------------------------------------
@@ -260,5 +260,5 @@ def title(text: str, kind: str = "markdown") -> str:
 
 def first_words(text: str, chars: int = 80) -> str:
     """The beginning of a text as one line."""
-    told = " ".join(text[: 64 * chars].split()) or " ".join(text.split())
-    return told if len(told) <= chars else told[: chars - 1].rstrip() + "…"
+    words = " ".join(text[: 64 * chars].split()) or " ".join(text.split())
+    return words if len(words) <= chars else words[: chars - 1].rstrip() + "…"

@@ -184,18 +184,18 @@ def leaf_runs(items: Sequence[WindowItem], *, protect: int = FRESH_TAIL, force: 
     pairs = list(answers(items))
     last = {call: at for call, at, _ in pairs}
     walls = [at for at, item in enumerate(items) if item.kind == SUMMARY and at < border]
-    told = [at for at in walls if items[at].level != FALLBACK]
+    written = [at for at in walls if items[at].level != FALLBACK]
     start = 0
     for wall in (*sorted({*walls, *_held(pairs, border)}), border):
         for first, stop in _chunks(items, start, wall, last, fewest):
-            yield _leaf(items, first, stop, told)
+            yield _leaf(items, first, stop, written)
         start = wall + 1
 
 
-def _leaf(items: Sequence[WindowItem], first: int, stop: int, told: Sequence[int], *, readable: bool = True) -> Run:
+def _leaf(items: Sequence[WindowItem], first: int, stop: int, written: Sequence[int], *, readable: bool = True) -> Run:
     """``told`` are the indexes of the summaries that can be context; a fallback would tell half a sentence."""
-    chosen, end = tuple(items[first:stop]), bisect_left(told, first)
-    context = tuple(items[at] for at in told[max(0, end - PRECEDING) : end])
+    chosen, end = tuple(items[first:stop]), bisect_left(written, first)
+    context = tuple(items[at] for at in written[max(0, end - PRECEDING) : end])
     return Run(LEAF, 0, chosen, _tokens(chosen), context, readable)
 
 
@@ -358,22 +358,22 @@ def widened_runs(items: Sequence[WindowItem], *, protect: int = FRESH_TAIL, agai
     fewest messages together: so that old fallbacks are not widened over and over, and n of them take about n / 7 runs.
     """
     stretches = list(_fallbacks(items, protect))
-    told = [at for at, item in enumerate(items) if item.is_summary and item.level != FALLBACK] if stretches else []
+    written = [at for at, item in enumerate(items) if item.is_summary and item.level != FALLBACK] if stretches else []
     for first, end in stretches:
         while first < end:
             stop = _readable(items, first, min(end, first + WIDENED_FANOUT))
             if stop - first >= FORCED_FANOUT:
-                yield _leaf(items, first, stop, told)
+                yield _leaf(items, first, stop, written)
             first = max(stop, first + 1)
     if again:
         for first, end in stretches:
-            yield from (_leaf(items, at, at + 1, told) for at in range(first, end))
+            yield from (_leaf(items, at, at + 1, written) for at in range(first, end))
     for first, end in stretches:
         size = min(end - first, WIDENED_FANOUT)
         if size >= FORCED_FANOUT:
             starts = range(first, end - size + 1)
             least = min(starts, key=lambda at: sum(item.messages for item in items[at : at + size]))
-            yield _leaf(items, least, least + size, told, readable=False)
+            yield _leaf(items, least, least + size, written, readable=False)
 
 
 def _fallbacks(items: Sequence[WindowItem], protect: int) -> Iterator[tuple[int, int]]:

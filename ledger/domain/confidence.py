@@ -110,9 +110,9 @@ def trend(times: Iterable[str | datetime], *, as_of: str | datetime) -> str:
     """
     now = _moment(as_of)
     recent_after = now - timedelta(days=RECENT_DAYS)
-    told: Sequence[datetime] = [_moment(each) for each in times]
-    recent = sum(each > recent_after for each in told)
-    earlier = len(told) - recent
+    moments: Sequence[datetime] = [_moment(each) for each in times]
+    recent = sum(each > recent_after for each in moments)
+    earlier = len(moments) - recent
     if not recent:
         return "dormant"
     if not earlier:

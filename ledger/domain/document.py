@@ -151,8 +151,8 @@ def _metadata(piece: Piece) -> Raw:
 
 def is_known(command: Ingest, document: Document) -> bool:
     """Whether the document says all this already."""
-    told = ((command.title, document.title), (command.tags, document.tags), (command.project, document.project))
-    return command.digest == document.digest and all(given is None or given == known for given, known in told)
+    pairs = ((command.title, document.title), (command.tags, document.tags), (command.project, document.project))
+    return command.digest == document.digest and all(given is None or given == known for given, known in pairs)
 
 
 def _replaced(command: Ingest, document: Document) -> list[Event]:

@@ -275,8 +275,8 @@ def expression(tree: Tree) -> str | None:
             return _joined(found, _AND) if found else None
         case Either(of):
             some = [expression(each) for each in of]
-            told = [each for each in some if each is not None]
-            return _joined(told, _OR) if len(told) == len(some) else None
+            known = [each for each in some if each is not None]
+            return _joined(known, _OR) if len(known) == len(some) else None
 
 
 def in_any_row(tree: Tree) -> str | None:
@@ -291,8 +291,8 @@ def in_any_row(tree: Tree) -> str | None:
             return max(found, key=lambda each: (-each.count(f" {_OR} "), len(each))) if found else None
         case Either(of):
             some = [in_any_row(each) for each in of]
-            told = [each for each in some if each is not None]
-            return _joined(told, _OR) if len(told) == len(some) else None
+            known = [each for each in some if each is not None]
+            return _joined(known, _OR) if len(known) == len(some) else None
         case _:
             return expression(tree)
 

@@ -86,11 +86,11 @@ _LITTLE, _MAYBE = frozenset(_split(_FILLERS)), frozenset(_split(_INTENDED))
 
 
 def _families() -> dict[str, str]:
-    told = {word: min(word, *others) for word, others in FORMS.items()}
+    roots = {word: min(word, *others) for word, others in FORMS.items()}
     for family in re.split(r"[|\n]", _SAME):
-        names = [told.get(each, each) for each in family.split()]
-        told |= {each: names[0] for each in (*family.split(), *names)}  # noqa: C420 - of a blank line there is none
-    return told | {word: str(number) for number, word in enumerate(_split(_NUMBERS))}
+        names = [roots.get(each, each) for each in family.split()]
+        roots |= {each: names[0] for each in (*family.split(), *names)}  # noqa: C420 - of a blank line there is none
+    return roots | {word: str(number) for number, word in enumerate(_split(_NUMBERS))}
 
 
 _FAMILY = _families()
@@ -279,11 +279,11 @@ def _pairs(said: Said) -> list[tuple[Name, Name]]:
 
 def central(texts: Sequence[Said]) -> int:
     """Which of these is the most like the others: alike with most of them, then by how much, then the last."""
-    told = []
+    ranked = []
     for at, one in enumerate(texts):
         alike = [how for other_at, other in enumerate(texts) if other_at != at and (how := likeness(one, other))]
-        told.append((len(alike), sum(alike), at))
-    return max(told)[2]
+        ranked.append((len(alike), sum(alike), at))
+    return max(ranked)[2]
 
 
 # --- words -----------------------------------------------------------------------------------------------------------
@@ -291,9 +291,9 @@ def central(texts: Sequence[Said]) -> int:
 
 def wording(text: str) -> str:
     """The text on one line, of at most thirty words: cut after a sentence, else between words, and then with an ellipsis."""
-    told = text.split()
-    line = " ".join(told[:WORDS])
-    if len(told) <= WORDS and len(line) <= WORDING_CHARS:
+    parts = text.split()
+    line = " ".join(parts[:WORDS])
+    if len(parts) <= WORDS and len(line) <= WORDING_CHARS:
         return line
     line = line[:WORDING_CHARS]
     ends = [found.end() for found in _END.finditer(line)]

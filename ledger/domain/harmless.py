@@ -38,5 +38,5 @@ def mermaid_label(text: str) -> str:
 
 def dot_label(text: str) -> str:
     """A quoted label for Graphviz, which also reads HTML's entities in it."""
-    told = one_line(text).replace("\\", "\\\\").replace('"', '\\"').replace("&", "&amp;")
-    return f'"{told}"'
+    escaped = one_line(text).replace("\\", "\\\\").replace('"', '\\"').replace("&", "&amp;")
+    return f'"{escaped}"'

@@ -194,29 +194,29 @@ def texts_of(part: Part) -> list[str]:
 def beside(parts: Raw | bytes | None) -> str:
     """What stored parts say beside the content, as one text to search: which tools were called with what, what they gave,
     what media there are. White space follows each sign of the arguments, for a long text is cut there."""
-    told: list[str] = []
+    texts: list[str] = []
     for part in whole_parts(parts, None, -1):
         match part["type"]:
             case "tool_use":
-                told.append(f"{part['name']} {json.format(json.encode(part['arguments']), indent=0).decode()}")
+                texts.append(f"{part['name']} {json.format(json.encode(part['arguments']), indent=0).decode()}")
             case "media":
-                told.append("" if part["uri"].startswith("data:") else part["uri"])
+                texts.append("" if part["uri"].startswith("data:") else part["uri"])
             case _:
-                told.append(part.get("text") or "")
-    return "\n".join(text for text in told if text.strip())
+                texts.append(part.get("text") or "")
+    return "\n".join(text for text in texts if text.strip())
 
 
 def readable(content: str | None, parts: Sequence[Part]) -> str:
     """One text for people: the content, and in brackets what else there is."""
-    told = [content or ""] if not any(part.get("text") == content for part in parts) else []
+    texts = [content or ""] if not any(part.get("text") == content for part in parts) else []
     for part in parts:
         match part["type"]:
             case "text":
-                told.append(part.get("text") or "")
+                texts.append(part.get("text") or "")
             case "tool_use":
-                told.append(f"[tool_use: {part['name']} {json.encode(part['arguments']).decode()}]")
+                texts.append(f"[tool_use: {part['name']} {json.encode(part['arguments']).decode()}]")
             case "tool_result":
-                told.append(f"[tool_result for {part['id']}: {part.get('text') or ''}]")
+                texts.append(f"[tool_result for {part['id']}: {part.get('text') or ''}]")
             case _:
-                told.append(f"[media: {part['uri']}]")
-    return "\n".join(text for text in told if text.strip())
+                texts.append(f"[media: {part['uri']}]")
+    return "\n".join(text for text in texts if text.strip())

@@ -170,9 +170,9 @@ def refusal(command: Struct, observation: Observation) -> RejectedError:
 def _revision(command: Revise, observation: Observation) -> list[Event]:
     confidence = observation.confidence if command.confidence is None else command.confidence
     rule = observation.rule if command.rule is None else command.rule
-    told = (command.text, confidence, rule, command.written_from)
+    wanted = (command.text, confidence, rule, command.written_from)
     known = (observation.text, observation.confidence, observation.rule, observation.written_from)
-    if told == known and not observation.stale:
+    if wanted == known and not observation.stale:
         return []
     return [
         ObservationRevised(
@@ -271,8 +271,8 @@ def _changes(event: AnyEvent, data: ObservationEvent) -> dict[str, Any]:
 
 def _worded(event: AnyEvent, data: ObservationRevised) -> dict[str, Any]:
     given = {name: getattr(data, name) for name in ("confidence", "rule", "consolidator", "written_from")}
-    told = {name: value for name, value in given.items() if value is not None}
-    return told | {"text": data.content, "stale": "", "revised_at": event.envelope.recorded_at}
+    changes = {name: value for name, value in given.items() if value is not None}
+    return changes | {"text": data.content, "stale": "", "revised_at": event.envelope.recorded_at}
 
 
 BEARING = (ObservationFormed, EvidenceAdded, EvidenceWithdrawn)  # what changes the evidence

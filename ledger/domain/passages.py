@@ -64,5 +64,5 @@ PEOPLE, ASSISTANTS = ("user", "human"), ("assistant", "ai", "bot", "system")
 def speaker(text: str) -> tuple[str, str]:
     """Who is said to speak, as in ``Ana: I moved to Porto.``, and what; without a name "" and the text as it is."""
     head = text[:120]
-    told = _SPEAKER.match(head) if ":" in head else None
-    return (told.group(1), text[told.end() :]) if told is not None else ("", text)
+    match = _SPEAKER.match(head) if ":" in head else None
+    return (match.group(1), text[match.end() :]) if match is not None else ("", text)

@@ -73,7 +73,7 @@ def summary_block(summaries: Sequence[Said]) -> str:
 
 def _summary(said: Said) -> list[str]:
     item = said.item
-    told = {
+    attributes = {
         "id": item.id,
         "kind": item.summary_kind,
         "depth": item.depth,
@@ -83,7 +83,7 @@ def _summary(said: Said) -> list[str]:
         "earliest": said.earliest or item.time,
         "latest": said.latest or item.time,
     }
-    names = " ".join(f'{name}="{_attribute(value)}"' for name, value in told.items())
+    names = " ".join(f'{name}="{_attribute(value)}"' for name, value in attributes.items())
     sources = [f'<source id="{_attribute(source)}"/>' for source in said.sources if item.summary_kind == CONDENSED]
     return [f"<summary {names}>", *sources, _escaped(said.content.strip()), "</summary>"]
 
@@ -139,13 +139,13 @@ def spoken(entries: Iterable[Said]) -> list[Spoken]:
     """
     said = [each for each in entries if not each.item.is_summary]
     kept, _ = settled([_shown(each, at) for at, each in enumerate(said)])
-    told = [replace(said[item.place], item=item) for item in kept]
+    shown = [replace(said[item.place], item=item) for item in kept]
     results: dict[tuple[int, str], str] = {}
-    given = [_results(each) for each in told]
+    given = [_results(each) for each in shown]
     for call, at, name in answers(kept):
         results[call, name] = given[at][name]
     ids, found = _Ids(), list[Spoken]()
-    for at, each in enumerate(told):
+    for at, each in enumerate(shown):
         blocks = () if each.item.role == TOOL else _blocks(each)
         calls = tuple(_call(each, name, ids.new(name), results.get((at, name))) for name in each.item.calls)
         if blocks or calls:

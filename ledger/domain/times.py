@@ -100,15 +100,15 @@ def moment(name: str, value: object) -> str:
 
 def since(name: str, value: object, now: str) -> str:
     """A ``moment``, or a duration back from now: "30m", "12h", "7d", "2w"."""
-    told = _DURATION.fullmatch(value) if isinstance(value, str) else None
-    if told is None:
+    match = _DURATION.fullmatch(value) if isinstance(value, str) else None
+    if match is None:
         return moment(name, value)
-    if not int(told[1]):
+    if not int(match[1]):
         raise RejectedError(
             f"{name} goes back from now, and {value!s:.60} goes back by nothing: a duration is from 1 on"
         )
     try:
-        return fixed(parse("now", now) - timedelta(minutes=int(told[1]) * _MINUTES[told[2]]))
+        return fixed(parse("now", now) - timedelta(minutes=int(match[1]) * _MINUTES[match[2]]))
     except OverflowError:
         raise RejectedError(f"{name} lies before the year 1: {value!s:.60}") from None
 

@@ -25,8 +25,8 @@ A = TypeVar("A", bound=Answer)
 
 def answer_of(kind: type[A], state: Struct, /, **different: Any) -> A:
     """Return the answer with every field that the state has under the same name and type, and with what is ``different``."""
-    told: A = _call(kind, type(state), tuple(different))(kind, state, different)
-    return told
+    made: A = _call(kind, type(state), tuple(different))(kind, state, different)
+    return made
 
 
 @cache

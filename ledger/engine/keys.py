@@ -29,10 +29,10 @@ def given(writer: Writer, command: str, who: Who, arguments: object) -> Key | No
     if who.key is None:
         return None
     check_text("key", who.key, max_bytes=1024)
-    told = encoded([command, arguments])
+    text = encoded([command, arguments])
     if writer.policy(who.user).secrets != "off":
-        told = writer.guard.harmless(told)
-    return Key(writer.mac("key", who.user, who.key), writer.mac("arguments", who.user, told).hex())
+        text = writer.guard.harmless(text)
+    return Key(writer.mac("key", who.user, who.key), writer.mac("arguments", who.user, text).hex())
 
 
 def answer(writer: Writer, key: Key, command: str) -> Outcome | None:

@@ -245,6 +245,6 @@ def least(event: AnyEvent) -> tuple[int, int]:
     """The least reader and writer that an upgrade asks for; what cannot be read asks for a newer one."""
     if isinstance(event.data, LedgerCreated | LedgerUpgraded):
         return event.data.least_reader, event.data.least_writer
-    told = json.loads(bytes(event.data.raw))
-    reader, writer = (told.get(name, max(READER, WRITER) + 1) for name in ("least_reader", "least_writer"))
+    decoded = json.loads(bytes(event.data.raw))
+    reader, writer = (decoded.get(name, max(READER, WRITER) + 1) for name in ("least_reader", "least_writer"))
     return (reader, writer) if type(reader) is type(writer) is int else (READER + 1, WRITER + 1)

@@ -113,8 +113,8 @@ def _short(number: int) -> str:
 
 
 def _mark(listing: str, filters: Mapping[str, Any]) -> str:
-    told = json.dumps([listing, dict(sorted(filters.items()))], default=str)
-    return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+    question = json.dumps([listing, dict(sorted(filters.items()))], default=str)
+    return hashlib.sha256(question.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
 def _cursor(mark: str, key: Key) -> str:
@@ -127,8 +127,8 @@ def _opened(cursor: object, mark: str) -> Key:
     try:
         if not isinstance(cursor, str):
             raise TypeError
-        told = json.loads(base64.urlsafe_b64decode(cursor.encode() + b"=" * (-len(cursor) % 4)))
-        of, key = told
+        decoded = json.loads(base64.urlsafe_b64decode(cursor.encode() + b"=" * (-len(cursor) % 4)))
+        of, key = decoded
         if not isinstance(key, int | str) or isinstance(key, bool) or (isinstance(key, int) and abs(key) >= 2**63):
             raise TypeError
     except (TypeError, ValueError, binascii.Error, RecursionError):

@@ -37,17 +37,17 @@ class Refusals:
         refusal: RejectedError,
         arguments: object,
     ) -> None:
-        told = writer.guard.nameless(who)
-        if refusal.rule == "validation" or told is None:
+        outcome = writer.guard.nameless(who)
+        if refusal.rule == "validation" or outcome is None:
             return
-        attempt = writer.mac("refused", told.user, encoded([refusal.rule, told.actor, command, arguments]))
+        attempt = writer.mac("refused", outcome.user, encoded([refusal.rule, outcome.actor, command, arguments]))
         if attempt in self._known:
             return
         if len(self._known) >= REMEMBERED:
             self._known.clear()
         self._known.add(attempt)
         numbers = (refusal.limit, refusal.current, refusal.requested)
-        work = Work(writer, transaction, command, msgspec.structs.replace(told, key=None), writer.now())
+        work = Work(writer, transaction, command, msgspec.structs.replace(outcome, key=None), writer.now())
         work.emit(
             LEDGER_STREAM, WriteRefused(refusal.rule, refusal.subject, *numbers, refusal.finding, refusal.scanner)
         )

@@ -41,7 +41,7 @@ class Scope(Struct, frozen=True):
 
     def by(self, options: WriteOptions) -> dict[str, Any]:
         """What a command of the core is told about who acts, with the options of one call."""
-        told: dict[str, Any] = {
+        bound: dict[str, Any] = {
             "user": self.user,
             "actor": self.actor,
             "client": self.client,
@@ -49,10 +49,10 @@ class Scope(Struct, frozen=True):
             "agent": self.agent,
         }
         if not options:
-            return told
+            return bound
         if unknown := sorted(set(options) - set(_OPTIONS)):
             raise TypeError(f"unexpected keyword argument {unknown[0]!r}; every write takes: {', '.join(_OPTIONS)}")
-        return told | {_OF_THE_CORE.get(name, name): value for name, value in options.items()}
+        return bound | {_OF_THE_CORE.get(name, name): value for name, value in options.items()}
 
     def asker(self, options: WriteOptions) -> Who:
         """The same, checked."""

@@ -99,17 +99,17 @@ class Settings(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
         return Setting(name=name, value=value, origin=origin)
 
     def __repr__(self) -> str:
-        told = ", ".join(f"{each.name}={each.value!r}" for each in self.shown if each.origin != DEFAULT)
-        return f"Settings({told})"
+        text = ", ".join(f"{each.name}={each.value!r}" for each in self.shown if each.origin != DEFAULT)
+        return f"Settings({text})"
 
     def of_requests(self) -> dict[str, Any]:
         """What stands in for what a request to the model asks for."""
-        told = {
+        values = {
             "max_tokens": self.model_max_tokens,
             "temperature": self.model_temperature,
             "timeout": self.model_timeout,
         }
-        return {name: value for name, value in told.items() if value is not None}
+        return {name: value for name, value in values.items() if value is not None}
 
 
 FIELDS = tuple(name for name in Settings.__struct_fields__ if name != "origins")
@@ -117,15 +117,15 @@ _DEFAULTS = {each.name: each.default for each in msgspec.structs.fields(Settings
 
 
 def _checked(found: Mapping[str, tuple[Any, str]]) -> dict[str, Any]:
-    told = {name: value for name, (value, _) in found.items()}
-    if not all(name in _TEXTS and isinstance(value, str) for name, value in told.items()):
+    values = {name: value for name, (value, _) in found.items()}
+    if not all(name in _TEXTS and isinstance(value, str) for name, value in values.items()):
         from ledger.interactions.lines import check_settings
 
-        told = check_settings(Settings, told, {name: origin for name, (_, origin) in found.items()})
-    for name in told.keys() & set(_TEXTS):
-        if told[name] is not None:
-            check_text(f"{found[name][1]}: {name}", told[name], max_bytes=4096, blank_allowed=True)
-    return told
+        values = check_settings(Settings, values, {name: origin for name, (_, origin) in found.items()})
+    for name in values.keys() & set(_TEXTS):
+        if values[name] is not None:
+            check_text(f"{found[name][1]}: {name}", values[name], max_bytes=4096, blank_allowed=True)
+    return values
 
 
 # --- where values come from ------------------------------------------------------------------------------------------
@@ -165,17 +165,17 @@ def _of_file(path: tuple[Any, str] | None) -> list[tuple[str, Any, str]]:
             raise NotFoundError(f"{CONFIG}: there is no file {place}")
         return []
     try:
-        told = tomllib.loads(data.decode("utf-8"))
+        values = tomllib.loads(data.decode("utf-8"))
     except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
         where = str(error) if isinstance(error, tomllib.TOMLDecodeError) else type(error).__name__
         raise RejectedError(f"{place}: it is no TOML ({where:.100})", rule="settings") from None
-    for name in told:
+    for name in values:
         _check_known(name, place, name)
-    if "path" in told and not named:
+    if "path" in values and not named:
         raise RejectedError(f"{place}: path: the file next to a ledger cannot name another ledger", rule="settings")
-    if isinstance(told.get("path"), str):
-        told["path"] = os.path.join(os.path.dirname(place), told["path"])
-    return [(name, value, place) for name, value in told.items()]
+    if isinstance(values.get("path"), str):
+        values["path"] = os.path.join(os.path.dirname(place), values["path"])
+    return [(name, value, place) for name, value in values.items()]
 
 
 def _read(place: str) -> bytes | None:
@@ -206,8 +206,8 @@ def _check_ours(place: str, found: os.stat_result) -> None:
     if found.st_uid not in mine or link.st_uid not in mine:
         raise RejectedError(f"{place}: it belongs to another user, whose settings are not taken", rule="settings")
     if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        told = f"{place}: it can be written by others, who could name a server to send memories to: chmod 600 it"
-        raise RejectedError(told, rule="settings")
+        message = f"{place}: it can be written by others, who could name a server to send memories to: chmod 600 it"
+        raise RejectedError(message, rule="settings")
 
 
 def _check_unread(place: str, mode: int) -> None:
@@ -215,11 +215,11 @@ def _check_unread(place: str, mode: int) -> None:
         raise RejectedError(f"{place}: it holds a key, and can be read by others: chmod 600 it", rule="settings")
 
 
-def _check_known(name: str, origin: str, told: str, prefix: str = "") -> None:
+def _check_known(name: str, origin: str, setting: str, prefix: str = "") -> None:
     if name in FIELDS:
         return
     near = difflib.get_close_matches(name, FIELDS, 1, 0.5)
     spelled = [prefix + each.upper() if prefix else each for each in near]
     hint = f"; did you mean {spelled[0]}?" if spelled else f"; there are: {', '.join(FIELDS)}"
-    where = "" if origin == told else f"{origin}: "
-    raise RejectedError(f"{where}no setting is called {told!r:.60}{hint}", rule="settings")
+    where = "" if origin == setting else f"{origin}: "
+    raise RejectedError(f"{where}no setting is called {setting!r:.60}{hint}", rule="settings")

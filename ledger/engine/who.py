@@ -51,18 +51,18 @@ def who(default: Who, by: By) -> Who:
         )
     if all(value is getattr(default, name) for name, value in by.items()):
         return default  # which is checked: most calls say nothing else
-    told: dict[str, Any] = {name: getattr(default, name) for name in Who.__struct_fields__} | by
+    fields: dict[str, Any] = {name: getattr(default, name) for name in Who.__struct_fields__} | by
     for name in ("user", "actor", "client", "agent"):
-        check_text(name, told[name], max_bytes=NAME_BYTES, blank_allowed=True)
-    check_channel(told["channel"])
+        check_text(name, fields[name], max_bytes=NAME_BYTES, blank_allowed=True)
+    check_channel(fields["channel"])
     for name in ("causation_id", "correlation_id"):
-        if told[name] is not None:
-            check_text(name, told[name], max_bytes=NAME_BYTES)
-    if told["occurred_at"] is not None:
-        told["occurred_at"] = times.with_offset("occurred_at", told["occurred_at"])
-    if told["expected"] is not None:
-        told["expected"] = _expected(told["expected"])
-    return Who(**told)
+        if fields[name] is not None:
+            check_text(name, fields[name], max_bytes=NAME_BYTES)
+    if fields["occurred_at"] is not None:
+        fields["occurred_at"] = times.with_offset("occurred_at", fields["occurred_at"])
+    if fields["expected"] is not None:
+        fields["expected"] = _expected(fields["expected"])
+    return Who(**fields)
 
 
 def check_channel(given: object) -> None:

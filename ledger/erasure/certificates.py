@@ -53,9 +53,9 @@ def _row(connection: Any, position: int) -> dict[str, Any]:
 def read(given: str, ledger_id: str, mac: Mac) -> Certificate:
     """A certificate of this very ledger, unchanged; ``RejectedError`` otherwise."""
     try:
-        told = json.loads(given)
-        body = {name: told[name] for name in ("format", "ledger", "erasure", "events")}
-        signed, events = told["mac"], tuple(_event(row) for row in body["events"])
+        decoded = json.loads(given)
+        body = {name: decoded[name] for name in ("format", "ledger", "erasure", "events")}
+        signed, events = decoded["mac"], tuple(_event(row) for row in body["events"])
     except (KeyError, TypeError, ValueError, RecursionError, LedgerError):
         raise RejectedError("this is no certificate of an erasure, or not the whole of one") from None
     if body["format"] != FORMAT or body["ledger"] != ledger_id:

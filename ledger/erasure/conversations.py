@@ -90,9 +90,9 @@ def written_from(connection: Any, session: str, messages: Iterable[int], summari
             if positions and positions[0] < row[0]:
                 found.append(row)
             continue
-        told = said_of(row[3])
-        if not above.isdisjoint(told.summaries) or any(_any_within(positions, each) for each in told.ranges):
-            above.add(told.summary)
+        summed = said_of(row[3])
+        if not above.isdisjoint(summed.summaries) or any(_any_within(positions, each) for each in summed.ranges):
+            above.add(summed.summary)
             found.append(row)
     return found
 
@@ -101,8 +101,8 @@ def said_in(content: str, parts: Raw | None, content_of: int) -> Iterator[tuple[
     """The texts that a message says, as extraction reads them: the number of the part of each, -1 for what is no part."""
     found = [*enumerate(whole_parts(parts, content, content_of))]
     texts = [(number, part.get("text") or "") for number, part in found if part["type"] == "text"]
-    told = [*([] if found and content_of >= 0 else [(content_of, content)]), *texts]
-    return ((number, text) for number, text in told if text.strip() or not found)
+    numbered = [*([] if found and content_of >= 0 else [(content_of, content)]), *texts]
+    return ((number, text) for number, text in numbered if text.strip() or not found)
 
 
 def _events(connection: Any, session: str, types: tuple[str, ...]) -> Iterator[Raws]:

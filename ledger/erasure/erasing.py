@@ -100,7 +100,7 @@ def erase(
     user's. The report is
     "pending" until nothing was found in the files; ``finish_erasures()`` and every open for writing try again.
     """
-    told, reason = asker, check_reason("reason", reason)
+    reason = check_reason("reason", reason)
     choices = _choices(derived=derived, sources=sources, quotes=quotes)
     kept = _kept(keep)
     if engine.writer.batching and not dry_run:
@@ -109,16 +109,16 @@ def erase(
         of_one = (_several("fields", fields), _several("spans", spans))
         asked = _asked(connection, subject, {"session": session, "project": project, "document": document},
                             *of_one, asker)  # fmt: skip
-        kept = frozenset(_kept_whole(connection, told.user, each) for each in kept)
+        kept = frozenset(_kept_whole(connection, asker.user, each) for each in kept)
     if dry_run:
-        return _dry(engine, _plan(engine, asked, told.user, choices, kept), told.user)
-    told = _teller(told, asked)
+        return _dry(engine, _plan(engine, asked, asker.user, choices, kept), asker.user)
+    asker = _teller(asker, asked)
     given = (asked, choices, sorted(map(str, kept)), reason)
-    if told.key is not None and (known := _repeated(engine, told, given)) is not None:
+    if asker.key is not None and (known := _repeated(engine, asker, given)) is not None:
         return known
-    if asked.kind == "user" and len(parts := _parts(engine, told.user)) > 1:
-        return _erase_user(engine, parts, told, choices, kept, reason)
-    return _erase(engine, asked, told, choices, kept, reason, given, exclusive)
+    if asked.kind == "user" and len(parts := _parts(engine, asker.user)) > 1:
+        return _erase_user(engine, parts, asker, choices, kept, reason)
+    return _erase(engine, asked, asker, choices, kept, reason, given, exclusive)
 
 
 def _parts(engine: Engine, user: str) -> list[Asked]:
@@ -138,7 +138,7 @@ def _parts(engine: Engine, user: str) -> list[Asked]:
 def _erase_user(
     engine: Engine,
     parts: Sequence[Asked],
-    told: Who,
+    asker: Who,
     choices: Mapping[str, str | None],
     kept: frozenset[str | int],
     reason: str,
@@ -147,16 +147,16 @@ def _erase_user(
     left: list[Asked] = []
     for part in parts:
         with suppress(NothingLeft):
-            plan = _plan(engine, part, told.user, choices, kept)
+            plan = _plan(engine, part, asker.user, choices, kept)
             _check_reason(plan, reason)
             with engine.reading("audit", "erasures") as connection:
-                refuse_held(connection, told.user, [(target.position, target.stream) for target in plan.targets])
+                refuse_held(connection, asker.user, [(target.position, target.stream) for target in plan.targets])
             left.append(part)
     if not left:
         raise NothingLeft
     done: list[answers.ErasureReport] = []
     for part in left:
-        done.append(_erase(engine, part, told, choices, kept, reason, part))
+        done.append(_erase(engine, part, asker, choices, kept, reason, part))
     pending = next((each for each in done if each.state == "pending"), done[-1])
     return replace(done[-1], earlier=tuple(done[:-1]), state=pending.state, why=pending.why)
 
@@ -164,7 +164,7 @@ def _erase_user(
 def _erase(
     engine: Engine,
     asked: Asked,
-    told: Who,
+    asker: Who,
     choices: Mapping[str, str | None],
     kept: frozenset[str | int],
     reason: str,
@@ -173,13 +173,13 @@ def _erase(
 ) -> answers.ErasureReport:
 
     def planned() -> Plan:
-        plan = _plan(engine, asked, told.user, choices, kept)
+        plan = _plan(engine, asked, asker.user, choices, kept)
         _check_decided(plan)
         _check_reason(plan, reason)
         return plan
 
     def decide(plan: Plan) -> tuple[Plan, Outcome]:
-        return plan, engine.writer.run("erase", told, partial(_decide, engine, plan, reason, exclusive), given)
+        return plan, engine.writer.run("erase", asker, partial(_decide, engine, plan, reason, exclusive), given)
 
     plan, outcome = optimistic(planned, decide)
     act = outcome.events[0].envelope.command_id
@@ -240,14 +240,14 @@ def _asked(
     return asked_for(connection, check_text("what to erase", subject, max_bytes=1024), owner)
 
 
-def _repeated(engine: Engine, told: Who, given: Any) -> answers.ErasureReport | None:
+def _repeated(engine: Engine, asker: Who, given: Any) -> answers.ErasureReport | None:
     """What this key was used for, if it was."""
 
     def nothing(work: Work) -> str:
         raise Moved
 
     try:
-        outcome = engine.writer.run("erase", told, nothing, given)
+        outcome = engine.writer.run("erase", asker, nothing, given)
     except Moved:
         return None
     with engine.reading("audit", "erasures") as connection:
@@ -346,14 +346,14 @@ def _finished(engine: Engine, report: answers.ErasureReport, act: str) -> answer
             engine.erased_vectors.pop(each, None)
         _complete(engine, act, purge)
     with engine.reading("audit", "erasures") as connection:
-        told = _remembered(engine, connection, act)
+        known = _remembered(engine, connection, act)
     return replace(
         report,
-        state=told.state,
+        state=known.state,
         why=purge.why,
         command_id=act,
-        position=told.position,
-        certificate=told.certificate,
+        position=known.position,
+        certificate=known.certificate,
         searched=purge.searched,
         bytes_searched=purge.bytes_searched,
         files=purge.files,
@@ -394,14 +394,14 @@ def purge_what_a_crash_left(engine: Engine) -> None:
 def _remembered(engine: Engine, connection: Any, act: str) -> answers.ErasureReport:
     """What the log says of an erasure."""
     issued = certificates.issue(connection, engine.created.ledger_id, engine.writer.mac, act)
-    told = certificates.read(issued, engine.created.ledger_id, engine.writer.mac)
-    if (standing := erasures.of(connection, act)) is None or not told.events:
+    certificate = certificates.read(issued, engine.created.ledger_id, engine.writer.mac)
+    if (standing := erasures.of(connection, act)) is None or not certificate.events:
         raise DamagedError(erasures.ERASURES.name, act, "it names no erasure of the log")
     done = read_event(connection, standing.completed_at) if standing.completed_at is not None else None
     if done is not None and not isinstance(done.data, ErasureCompleted):
         raise DamagedError(erasures.ERASURES.name, act, "the event that it names completes no erasure")
-    first: ContentErased = told.events[0].data
-    listed = tuple(_erased(connection, target) for event in told.events for target in event.data.targets)
+    first: ContentErased = certificate.events[0].data
+    listed = tuple(_erased(connection, target) for event in certificate.events for target in event.data.targets)
     why = "" if done is not None else "what was erased may still lie in the files; erasures.finish() tries again"
     return answers.ErasureReport(
         state="completed" if done is not None else "pending",
@@ -457,14 +457,14 @@ def _who_again(event: AnyEvent) -> Who:
     return Who(user=event.envelope.user or "", actor=event.envelope.actor or "", client="certificate")
 
 
-def _teller(told: Who, asked: Asked) -> Who:
+def _teller(asker: Who, asked: Asked) -> Who:
     """Who erases; of a whole user nothing may name that user again."""
     if asked.kind != "user":
-        return told
-    if told.key is not None:
+        return asker
+    if asker.key is not None:
         raise RejectedError("the erasure of a whole user has no idempotency_key, for a key is one of the user's")
-    hidden = {name: "" for name in ("actor", "agent", "client") if getattr(told, name) == told.user}
-    return replace(told, **hidden)
+    hidden = {name: "" for name in ("actor", "agent", "client") if getattr(asker, name) == asker.user}
+    return replace(asker, **hidden)
 
 
 # --- rows ------------------------------------------------------------------------------------------------------------
@@ -486,8 +486,8 @@ def _concerned(connection: Any, positions: Iterable[int]) -> list[AnyEvent]:
         if position not in found:
             event = read_event(connection, position)
             assert event is not None
-            told = read_stream(connection, event.stream, 2**62) if event.stream != LEDGER_STREAM else [event]
-            found |= {each.position: each for each in told}
+            events = read_stream(connection, event.stream, 2**62) if event.stream != LEDGER_STREAM else [event]
+            found |= {each.position: each for each in events}
     acts = refolding.acts_on(connection, found)
     for event in list(found.values()):
         if isinstance(event.data, OriginDistrusted):
@@ -598,10 +598,10 @@ def _spans(given: tuple[Span, ...]) -> tuple[Span, ...]:
 
 def _check_decided(plan: Plan) -> None:
     if undecided := plan.undecided:
-        told = ", ".join(f"{name} ({count} event{'s' * (count != 1)})" for name, count in undecided.items())
+        listed = ", ".join(f"{name} ({count} event{'s' * (count != 1)})" for name, count in undecided.items())
         choices = ", ".join(f"{name}=" for name in undecided)
         raise RejectedError(
-            f"nothing was erased: others hold what is to go, and nobody said what becomes of them: {told}; "
+            f"nothing was erased: others hold what is to go, and nobody said what becomes of them: {listed}; "
             f"look at them with dry_run, then give {choices} as one of {', '.join(CHOICES)}, and keep= for exceptions"
         )
 

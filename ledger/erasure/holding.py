@@ -35,7 +35,7 @@ def hold(
 
     Without a subject nothing of the user can be erased. What is on hold already stays as it is.
     """
-    told, reason = asker, check_reason("reason", reason)
+    reason = check_reason("reason", reason)
     if subject is not None:
         check_text("subject", subject, max_bytes=1024)
     given = {"session": session, "project": project, "document": document}
@@ -43,22 +43,22 @@ def hold(
 
     def held_stream(connection: Any) -> str | None:
         if called is not None:
-            return by_name(connection, told.user, *called).subject
-        return _subject(connection, subject, told.user) if subject is not None else None
+            return by_name(connection, asker.user, *called).subject
+        return _subject(connection, subject, asker.user) if subject is not None else None
 
     def body(work: Work) -> str:
         work.need("erasures")
         stream = held_stream(work.connection())
-        if any(each.subject == stream for each in erasures.holds(work.connection(), told.user)):
+        if any(each.subject == stream for each in erasures.holds(work.connection(), asker.user)):
             work.absorbed = True
         else:
             work.emit(LEDGER_STREAM, LegalHoldPlaced(stream, reason))
         return LEDGER_STREAM
 
-    outcome = engine.writer.run("holds.add", told, body, (subject or called, reason))
+    outcome = engine.writer.run("holds.add", asker, body, (subject or called, reason))
     with engine.reading("erasures") as connection:
         stream = held_stream(connection)
-        held = next((each for each in erasures.holds(connection, told.user) if each.subject == stream), None)
+        held = next((each for each in erasures.holds(connection, asker.user) if each.subject == stream), None)
         if held is None:
             raise NotFoundError("the hold was lifted meanwhile")
         return _shown(connection, held, outcome)
@@ -68,7 +68,7 @@ def lift_hold(
     engine: Engine, asker: Who, hold: str | None = None, reason: str = "", *, by_id: bool = False
 ) -> answers.Hold:
     """Ends a hold, by its id or, unless ``by_id``, by what is held; without either, the one on the whole user."""
-    told, reason = asker, check_reason("reason", reason)
+    reason = check_reason("reason", reason)
     if hold is not None or by_id:
         check_text("hold", hold, max_bytes=1024)
     lifted: list[answers.Hold] = []
@@ -76,10 +76,10 @@ def lift_hold(
     def body(work: Work) -> str:
         work.need("erasures")
         connection = work.connection()
-        standing = {each.act: each for each in erasures.holds(connection, told.user)}
+        standing = {each.act: each for each in erasures.holds(connection, asker.user)}
         found = standing.get(hold or "")
         if found is None and not by_id:
-            stream = _subject(connection, hold, told.user) if hold is not None else None
+            stream = _subject(connection, hold, asker.user) if hold is not None else None
             found = next((each for each in standing.values() if each.subject == stream), None)
         if found is None:
             what = f"called {hold!r:.60}" if hold is not None else "on all of this user"
@@ -88,7 +88,7 @@ def lift_hold(
         work.emit(LEDGER_STREAM, LegalHoldReleased(found.act, reason))
         return LEDGER_STREAM
 
-    outcome = engine.writer.run("holds.remove", told, body, (hold, reason))
+    outcome = engine.writer.run("holds.remove", asker, body, (hold, reason))
     return lifted[0] if lifted else _lifted(engine, outcome)
 
 

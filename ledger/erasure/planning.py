@@ -292,9 +292,9 @@ class Planner:
         if row.type != MESSAGE:
             return
         yield from self._repairs([row])
-        told = conversations.said_of(row.state)
-        for each in self.stream(told.interaction) if told.interaction is not None else ():
-            if parts := conversations.of_field(each.parts, told.field):
+        summed = conversations.said_of(row.state)
+        for each in self.stream(summed.interaction) if summed.interaction is not None else ():
+            if parts := conversations.of_field(each.parts, summed.field):
                 yield replace(each, parts=parts)
 
     def _repairs(self, rows: Iterable[Row]) -> list[Row]:
@@ -323,9 +323,9 @@ class Planner:
         taken, found = {row.position for row in own}, dict[str, list[Row]]()
         for session in sorted({*messages, *made} - set(streams)):
             concerned = (messages.get(session, ()), made.get(session, ()))
-            for told in conversations.written_from(self.connection, session, *concerned):
-                if told[0] not in taken:
-                    found[f"{session} {told[0]}"] = [self._read(*told)]
+            for written in conversations.written_from(self.connection, session, *concerned):
+                if written[0] not in taken:
+                    found[f"{session} {written[0]}"] = [self._read(*written)]
         return found
 
     def _called(self, positions: AbstractSet[int], streams: Collection[str]) -> dict[str, list[Row]]:
@@ -457,8 +457,8 @@ class Planner:
 
     def _streams(self, streams: Iterable[str], *, besides: Collection[str]) -> dict[str, list[Row]]:
         found = {each: self._rows_of(each) for each in streams if each not in besides}
-        told = {*besides, *(each for each in found if not each.startswith("c_"))}
-        return {each: rows for each, rows in found.items() if rows and (each in told or rows[0].stream not in told)}
+        wanted = {*besides, *(each for each in found if not each.startswith("c_"))}
+        return {each: rows for each, rows in found.items() if rows and (each in wanted or rows[0].stream not in wanted)}
 
     def _rows_of(self, subject: str) -> list[Row]:
         """The events of a subject, or the one that has the words of a chunk."""
@@ -664,8 +664,8 @@ class Planner:
         salt = erasure.salt(row.state)
         before = erasure.digest(row.state)
         after = erasure.digest(erasure.redacted(row.type, row.state, fields, spans))
-        told = (*texts, *((salt,) if salt is not None else ()))
-        return Target(row.position, row.stream, row.type, fields, spans, blobs, told, before, after)
+        salted = (*texts, *((salt,) if salt is not None else ()))
+        return Target(row.position, row.stream, row.type, fields, spans, blobs, salted, before, after)
 
     @staticmethod
     def _listed(rows: Iterable[Row], targets: Mapping[int, Target]) -> Iterator[Listed]:

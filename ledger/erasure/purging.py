@@ -133,8 +133,8 @@ class Purging:
         rightly = self._still_said(scan, pieces) if pieces else set()
         remains = {path for number, path, _ in hits if scan.patterns[number][0] not in rightly}
         count = sum(count for number, _, count in hits if scan.patterns[number][0] in rightly)
-        told = ", ".join(sorted(map(os.path.basename, remains)))
-        why = f"a text is still found in {told}" if remains else ""
+        found_in = ", ".join(sorted(map(os.path.basename, remains)))
+        why = f"a text is still found in {found_in}" if remains else ""
         return Purge(why, FORMS, read, names, count)
 
     def _still_said(self, scan: Scan, pieces: set[int]) -> set[int]:
@@ -174,7 +174,7 @@ def _ask(paths: list[str], texts: list[str], raw: Sequence[bytes]) -> tuple[int,
     command = [sys.executable, "-I", "-S", scanning.__file__]
     try:
         done = subprocess.run(command, input=asked, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True)
-        told = json.loads(done.stdout)
+        answer = json.loads(done.stdout)
     except (OSError, subprocess.SubprocessError, ValueError) as error:
         raise StorageError(f"the files could not be searched ({type(error).__name__})") from None
-    return told["bytes"], [(number, path, count) for number, path, count in told["hits"]]
+    return answer["bytes"], [(number, path, count) for number, path, count in answer["hits"]]

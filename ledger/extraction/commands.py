@@ -95,7 +95,7 @@ def model_asker(
     return Asker(engine, model, subject.user or "", subject.project, timeout, cancelled)
 
 
-def extract_by_rules(engine: Engine, subject: Interaction, told: Who) -> Outcome:
+def extract_by_rules(engine: Engine, subject: Interaction, asker: Who) -> Outcome:
     with engine.reading("interactions") as connection:
         found = extraction.search(answer_texts(connection, subject))
 
@@ -110,7 +110,7 @@ def extract_by_rules(engine: Engine, subject: Interaction, told: Who) -> Outcome
             extraction.record(work, current, found, quarantined=is_held)
         return current.id
 
-    return engine.writer.run("extract", told, body, subject.id)
+    return engine.writer.run("extract", asker, body, subject.id)
 
 
 def _preview(subject: Interaction, found: Any) -> answers.ExtractionReport:
@@ -143,5 +143,5 @@ def _extraction_report(
 
 
 def _dropped(each: Dropped) -> dict[str, Any]:
-    told: dict[str, Any] = msgspec.to_builtins(each)
-    return told | {"reason": told.pop("why")}
+    options: dict[str, Any] = msgspec.to_builtins(each)
+    return options | {"reason": options.pop("why")}

@@ -85,8 +85,8 @@ def is_odd(text: str, raw: bytes, lowered: str) -> bool:
 
 def is_declared(text: str, lowered: str) -> bool:
     """Whether a text says that it is turned."""
-    told = "rot" in lowered or "caesar" in lowered or "backward" in lowered or "reverse" in lowered
-    return told and DECLARED.search(text) is not None
+    named = "rot" in lowered or "caesar" in lowered or "backward" in lowered or "reverse" in lowered
+    return named and DECLARED.search(text) is not None
 
 
 # --- looking at the letters of a text by their classes ---------------------------------------------------------------

@@ -224,8 +224,8 @@ class Guard:
 
     def nameless(self, who: Who) -> Who | None:
         """Whom a refusal names, without those that have a secret in them; None where nobody would know whose it is."""
-        told = {name: getattr(who, name) for name in _WHO}
-        bad = {name for name, text in told.items() if text and not self.is_plain(text) and self.verdict(text).taken}
+        names = {name: getattr(who, name) for name in _WHO}
+        bad = {name for name, text in names.items() if text and not self.is_plain(text) and self.verdict(text).taken}
         if not bad:
             return who
         return None if "user" in bad else replace(who, **{name: None if name.endswith("_id") else "" for name in bad})
@@ -359,8 +359,8 @@ class _Look:
         return policy == "redact"
 
     def _note(self, field: str, taken: Iterable[Taken]) -> None:
-        told = (e.Redacted(field, each.kind, each.start, each.end, each.length, secrets.NAME) for each in taken)
-        self.redactions.extend(told)
+        redacted = (e.Redacted(field, each.kind, each.start, each.end, each.length, secrets.NAME) for each in taken)
+        self.redactions.extend(redacted)
 
     def _flag(self, field: str, found: Found | None) -> None:
         if found is not None and self.found is None and field in self._watched:
@@ -404,8 +404,8 @@ def _is_held(work: Work, stream: str, first: int) -> bool:
 
 def _label(given: Any) -> str:
     label = given if isinstance(given, str) else getattr(given, "label", None)
-    told = label if isinstance(label, str) and label else "found"
-    return "".join(each if each.isalnum() or each in "_-./" else "_" for each in told[:LABEL_CHARS])
+    name = label if isinstance(label, str) and label else "found"
+    return "".join(each if each.isalnum() or each in "_-./" else "_" for each in name[:LABEL_CHARS])
 
 
 def _taken(found: Sequence[secrets.Secret]) -> tuple[Taken, ...]:

@@ -92,19 +92,19 @@ def distrust(
     is done. With
     the next position as ``since``, which the refusal names, the source is refused at once and nothing else happens.
     """
-    told, reason = asker, check_reason("reason", reason)
+    reason = check_reason("reason", reason)
     check_text("source", source, max_bytes=1024)
     given = (source, kind, str(since), reason, *([str(until)] if until is not None else []))
 
     def make(connection: Any, head: int) -> Plan:
-        found = find_source(engine, connection, told.user, source, kind, since, until)
-        if (known := _standing(connection, told.user, found)) is not None:
-            return Plan(head, told=Told(known))
-        plan = source_plan(connection, told.user, found)
-        return _plan_of(engine, connection, head, plan, found, told.user)
+        found = find_source(engine, connection, asker.user, source, kind, since, until)
+        if (known := _standing(connection, asker.user, found)) is not None:
+            return Plan(head, details=Told(known))
+        plan = source_plan(connection, asker.user, found)
+        return _plan_of(engine, connection, head, plan, found, asker.user)
 
     def emit(work: Work, plan: Plan) -> None:
-        about: Source = plan.told.source
+        about: Source = plan.details.source
         allowed = f"{bulk.ALLOWED}, and since={plan.head + 1} only refuses what the source writes from now on"
         bulk.check_size(plan.events, exclusive=exclusive, allowed=allowed)
         _back_again(work, plan, reason)
@@ -116,7 +116,7 @@ def distrust(
                 work.emit(LEDGER_STREAM, OriginDistrusted(about.kind, about.name, spans, **fields))
 
     return _distrust_report(
-        engine, undoing.act(engine, "history.distrust", told, make, emit, given, dry_run), told.user
+        engine, undoing.act(engine, "history.distrust", asker, make, emit, given, dry_run), asker.user
     )
 
 
@@ -136,14 +136,14 @@ def trust(
     Its undos are in force again too: ``ConflictError`` when something was built meanwhile on what they hide,
     unless ``cascade`` takes that along. ``dry_run`` only lists, that too; ``exclusive`` as in ``distrust``.
     """
-    told, reason = asker, check_reason("reason", reason)
+    reason = check_reason("reason", reason)
     check_text("source", source, max_bytes=1024)
 
     def make(connection: Any, head: int) -> Plan:
-        standing = [each for each in control.distrusted(connection) if each.user == told.user]
+        standing = [each for each in control.distrusted(connection) if each.user == asker.user]
         found = [each for each in standing if each.act == source]
         if not found:
-            about = find_source(engine, connection, told.user, source, kind)
+            about = find_source(engine, connection, asker.user, source, kind)
             found = [each for each in standing if (each.kind, each.source) == (about.kind, about.name)]
         if not found:
             raise NotFoundError(f"no distrust of {source!r:.60} is in effect for this user")
@@ -154,18 +154,18 @@ def trust(
         memories = tuple(each for each in plan.streams if each[0] == "m")
         back = {position for _, _, positions in plan.acts for position in positions}
         reader = Reader(connection)
-        shown = receipts(reader, told.user, memories, back)
+        shown = receipts(reader, asker.user, memories, back)
         changed, left = _observations_moved(engine, Otherwise(reader, undone, back), plan.streams)
-        return replace(plan, told=Told(about, memories, (), changed, left, shown))
+        return replace(plan, details=Told(about, memories, (), changed, left, shown))
 
     def emit(work: Work, plan: Plan) -> None:
         bulk.check_size(plan.events, exclusive=exclusive)
         undoing.emit_back(work, plan, reason)
 
     done = undoing.act(
-        engine, "history.trust", told, make, emit, (source, kind, reason, *([cascade] if cascade else [])), dry_run
+        engine, "history.trust", asker, make, emit, (source, kind, reason, *([cascade] if cascade else [])), dry_run
     )
-    return _distrust_report(engine, done, told.user, trusted=True)
+    return _distrust_report(engine, done, asker.user, trusted=True)
 
 
 def distrusted(engine: Engine, user: str, *, before: int | None = None, limit: int = -1) -> list[answers.Distrusted]:
@@ -180,19 +180,19 @@ def distrusted(engine: Engine, user: str, *, before: int | None = None, limit: i
 
 def _distrust_report(engine: Engine, done: Done, user: str, *, trusted: bool = False) -> answers.DistrustReport:
     plan, outcome = done.plan, done.outcome
-    told = plan.told if isinstance(plan.told, Told) else _retold(engine, plan, user)
+    details = plan.details if isinstance(plan.details, Told) else _retold(engine, plan, user)
     return answers.DistrustReport(
-        kind=told.source.kind,
-        origin=told.source.name,
-        since=told.source.since,
-        until=told.source.until,
+        kind=details.source.kind,
+        origin=details.source.name,
+        since=details.source.since,
+        until=details.source.until,
         events=len(plan.positions) or plan.events,
-        memories=told.memories,
-        observations=told.observations,
-        unsupported=told.unsupported,
-        gone=told.gone,
-        receipts=told.receipts,
-        uncertain=told.undetermined,
+        memories=details.memories,
+        observations=details.observations,
+        unsupported=details.unsupported,
+        gone=details.gone,
+        receipts=details.receipts,
+        uncertain=details.undetermined,
         position=outcome.position,
         dependents=plan.along.dependents,
         cascaded=plan.along.commands,
@@ -205,7 +205,7 @@ def _distrust_report(engine: Engine, done: Done, user: str, *, trusted: bool = F
 
 def _retold(engine: Engine, plan: Plan, user: str) -> Told:
     """Of a distrust that was answered before: what its events say."""
-    data = plan.told
+    data = plan.details
     source = Source(data.kind, data.origin or "", data.since, data.until) if data is not None else Source("", "")
     memories = tuple(each for each in plan.streams if each[0] == "m")
     with engine.reading("interactions") as connection:
@@ -269,7 +269,7 @@ def _plan_of(engine: Engine, connection: Any, head: int, plan: SourcePlan, found
     memories = tuple(sorted(each for each in changed if each[0] == "m"))
     gone = tuple(sorted(each for each in plan.gone if each in changed))
     observed, left = _observations_moved(engine, Otherwise(plan.reader, plan.out, plan.again), plan.streams)
-    told = Told(
+    details = Told(
         found,
         memories,
         gone,
@@ -279,7 +279,7 @@ def _plan_of(engine: Engine, connection: Any, head: int, plan: SourcePlan, found
         unsupported=left,
     )
     acts = tuple((act, CommandUndone.__name__, tuple(control.voided_by(connection, act))) for act in plan.acts)
-    return Plan(head, tuple(sorted(plan.out)), (), tuple(sorted(plan.streams)), acts=acts, told=told)
+    return Plan(head, tuple(sorted(plan.out)), (), tuple(sorted(plan.streams)), acts=acts, details=details)
 
 
 def source_plan(connection: Any, user: str, source: Source, reader: Reader | None = None) -> SourcePlan:

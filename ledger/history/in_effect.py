@@ -227,13 +227,13 @@ class Reader:
         if not follows(edge):
             return ()
         entries = self.command(edge.envelope.command_id)
-        told = (self.event(entry.position).data for entry in entries if entry.type == MemoriesMerged.__name__)
-        return next((data.memories for data in told if data.memory == edge.stream), ())
+        merged = (self.event(entry.position).data for entry in entries if entry.type == MemoriesMerged.__name__)
+        return next((data.memories for data in merged if data.memory == edge.stream), ())
 
     def merged_from(self, memory: str) -> set[str]:
         """The memories that this one was merged into."""
-        told = (event.data for merge in self.joining(memory) for event, _ in self.stream(merge))
-        return {data.memory for data in told if isinstance(data, MemoriesMerged)}
+        merged = (event.data for merge in self.joining(memory) for event, _ in self.stream(merge))
+        return {data.memory for data in merged if isinstance(data, MemoriesMerged)}
 
     def is_out(self, position: int) -> bool:
         return position not in self._back and bool(control.voided(self.connection, position, position))

@@ -47,12 +47,12 @@ def what_if(
     other = _other_policy(policy)
     with engine.reading(*ASKED) as connection:
         reader, (head,) = Reader(connection), connection.execute("SELECT max(position) FROM events").fetchone()
-        out, again, concerned, told = _left_out(engine, reader, user, without, since, until)
+        out, again, concerned, doubts = _left_out(engine, reader, user, without, since, until)
         memories = sorted(each for each in concerned if each[0] == "m")
         if other is not None:
             memories = _reinforced(connection, user)
         return _difference(
-            engine, connection, user, head, Otherwise(reader, out, again, other), memories, concerned, told
+            engine, connection, user, head, Otherwise(reader, out, again, other), memories, concerned, doubts
         )
 
 
@@ -96,7 +96,7 @@ def _difference(
     other: Otherwise,
     memories: Iterable[str],
     concerned: Iterable[str],
-    told: tuple[answers.Uncertain, ...],
+    doubts: tuple[answers.Uncertain, ...],
 ) -> answers.WhatIf:
     lost: list[answers.Belief] = []
     gained: list[answers.Belief] = []
@@ -121,7 +121,7 @@ def _difference(
             answers.ObservedBelief(id=(now or then).id, now=now, would_be=then)  # type: ignore[union-attr]
             for now, then in other.observations(concerned, engine.writer.now())
         ),
-        uncertain=told,
+        uncertain=doubts,
     )
 
 

@@ -157,13 +157,13 @@ class _Search:
 
     def _documents(self) -> Iterator[answers.Uncertain]:
         """Texts that others took in where one of the source was: each would have been a document of its own."""
-        told = set[str]()
+        added = set[str]()
         for stream in sorted(self._plan.streams | self._plan.gone):
             for event, counts in self._plan.reader.stream(stream) if stream[0] == "d" else ():
                 command, again = event.envelope.command_id, isinstance(event.data, DocumentRestored)
                 lost = event.position in (self._plan.groundless if again else self._nowhere)
-                if counts and lost and _is_taken_in(event) and command not in told:
-                    told.add(command)
+                if counts and lost and _is_taken_in(event) and command not in added:
+                    added.add(command)
                     yield _told(event, "it would have been taken in as a document of its own")
 
     # --- how the memories concerned were, and would have been -------------------------------------------------------
@@ -428,8 +428,8 @@ def _receipts_at(connection: Any, positions: Iterable[int]) -> dict[int, str]:
     for position in positions:
         entry = audit.at(connection, position)
         if entry is not None and entry.type == WindowAssembled.__name__:
-            told = audit.of_command(connection, entry.command_id)
-            entry = next(each for each in told if each.type == entry.type)
+            entries = audit.of_command(connection, entry.command_id)
+            entry = next(each for each in entries if each.type == entry.type)
         if entry is not None:
             found[position] = entry.event_id
     return found

@@ -47,7 +47,7 @@ class Plan(Struct, frozen=True):
     acts: tuple[tuple[str, str, tuple[int, ...]], ...] = ()  # (act, its type, positions that it gives back)
     along: Along = Along()
     dependents: tuple[answers.Dependent, ...] = ()
-    told: Any = None
+    details: Any = None
 
     @property
     def events(self) -> int:
@@ -169,7 +169,7 @@ def _report(done: Done) -> answers.UndoReport:
 def act(
     engine: Engine,
     verb: str,
-    told: Who,
+    asker: Who,
     make: Callable[[Any, int], Plan],
     emit: Callable[[Work, Plan], None],
     given: object,
@@ -190,7 +190,7 @@ def act(
             used.append(plan)
             return LEDGER_STREAM
 
-        return engine.writer.run(verb, told, body, given)
+        return engine.writer.run(verb, asker, body, given)
 
     plans = chain([None], (_planned(engine, make) for _ in count()))  # none is needed where the key is known
     outcome = optimistic(lambda: next(plans), decide, at_last=lambda: decide(None, last=True))
@@ -226,8 +226,8 @@ def _done_before(engine: Engine, position: int) -> Plan:
     """What an act did the first time, read from its events."""
     with engine.store.snapshot() as connection:
         last = audit.at(connection, position)
-        told = audit.of_command(connection, last.command_id) if last is not None else []
-        events = [read_event(connection, entry.position) for entry in told]
+        entries = audit.of_command(connection, last.command_id) if last is not None else []
+        events = [read_event(connection, entry.position) for entry in entries]
         spans = [span for event in events if event is not None for span in getattr(event.data, "ranges", ())]
         positions = sorted(set(control.positions(spans)))
         back = [event for each in positions if (event := read_event(connection, each)) is not None]
@@ -240,7 +240,7 @@ def _done_before(engine: Engine, position: int) -> Plan:
         tuple({event.envelope.command_id for event in back if not follows(event)}),
         streams,
         tuple(ended),
-        told=data,
+        details=data,
     )
 
 
@@ -266,8 +266,8 @@ def commands_named(
     distrusts = {entry.command_id for entry in entries if entry.type == OriginDistrusted.__name__}
     taken = [entry for entry in entries if entry.type != CommandRedone.__name__ or entry.command_id not in distrusts]
     if lasting := [entry for entry in taken if entry.type in LASTING]:
-        told = f"{lasting[0].type} cannot be undone: {_instead(connection, lasting[0])}"
-        raise RejectedError(told, rule="transition")
+        text = f"{lasting[0].type} cannot be undone: {_instead(connection, lasting[0])}"
+        raise RejectedError(text, rule="transition")
     return entries
 
 
@@ -301,9 +301,9 @@ def back(engine: Engine, connection: Any, head: int, acts: Iterable[str], cascad
     back = (reader.event(each) for each in positions)
     commands = {each.envelope.command_id for each in back if not follows(each)}
     types = {act: (OriginDistrusted if act in distrusts else CommandUndone).__name__ for act in ending}
-    told = tuple((act, types[act], tuple(kept)) for act, kept in held)
+    kept_by = tuple((act, types[act], tuple(kept)) for act, kept in held)
     streams |= {reader.event(each).stream for each in but} - {LEDGER_STREAM}
-    return Plan(head, (), tuple(sorted(commands)), tuple(sorted(streams)), acts=told, along=along)
+    return Plan(head, (), tuple(sorted(commands)), tuple(sorted(streams)), acts=kept_by, along=along)
 
 
 def emit_back(work: Work, plan: Plan, reason: str) -> None:

@@ -140,9 +140,9 @@ def attach_response(
 
 def capture_line(engine: Engine, asker: Who, line: Any) -> answers.Interaction:
     """One line of an import, as a capture."""
-    told = {name: getattr(line, name) for name in ("response_summary", "project", "session_id", "memories_used")}
+    fields = {name: getattr(line, name) for name in ("response_summary", "project", "session_id", "memories_used")}
     pack = line.context_pack | ({"line_id": line.line_id} if line.line_id else {})
-    return capture(engine, asker, line.prompt, line.response, chunks_used=line.chunks_used, context_pack=pack, **told)
+    return capture(engine, asker, line.prompt, line.response, chunks_used=line.chunks_used, context_pack=pack, **fields)
 
 
 def _with_bodies(work: Work, data: Any) -> Any:
@@ -154,15 +154,15 @@ def _with_bodies(work: Work, data: Any) -> Any:
     return msgspec.structs.replace(data, **large) if large else data
 
 
-def _react(engine: Engine, outcome: Outcome, told: Who) -> answers.Interaction:
+def _react(engine: Engine, outcome: Outcome, asker: Who) -> answers.Interaction:
     """Reinforcement follows the capture as a command of its own, and its failure is recorded, not raised."""
     subject: Interaction = outcome.state
     if subject.reinforcement == "pending" and not outcome.replayed and not engine.writer.batching:
-        try_reinforcement(engine, subject, told.correlation_id)
+        try_reinforcement(engine, subject, asker.correlation_id)
     if engine.after_capture is not None and not outcome.replayed and not engine.writer.batching:
         engine.after_capture()
     with engine.snapshot(*queries.NEEDS) as snapshot:
-        answer = queries.get(snapshot, told.user, subject.id)
+        answer = queries.get(snapshot, asker.user, subject.id)
     if answer is None:
         raise NotFoundError(f"the interaction {subject.id} was undone meanwhile")
     return msgspec.structs.replace(answer, replayed=outcome.replayed)
@@ -195,22 +195,22 @@ def reinforce(
 def try_reinforcement(
     engine: Engine, subject: Interaction, correlation: str | None = None
 ) -> answers.Reinforcement | None:
-    told = policy_who(engine, subject, reinforcement.ACTOR, correlation)
+    found = policy_who(engine, subject, reinforcement.ACTOR, correlation)
     try:
-        return _reinforce_by(engine, subject, told)
+        return _reinforce_by(engine, subject, found)
     except Exception as error:
         if has_to_wait(error):
             return None
-        record_failure(engine, subject, told, domain.RecordFailure("reinforcement", type(error).__name__))
+        record_failure(engine, subject, found, domain.RecordFailure("reinforcement", type(error).__name__))
         return None
 
 
-def _reinforce_by(engine: Engine, subject: Interaction, told: Who) -> answers.Reinforcement:
+def _reinforce_by(engine: Engine, subject: Interaction, asker: Who) -> answers.Reinforcement:
     with engine.reading("memories", "search", "interactions", "quarantine") as connection:
-        policy = control.policy(connection, told.user)
+        policy = control.policy(connection, asker.user)
         texts = answer_texts(connection, subject) if not _is_quarantined(connection, subject) else {}
         text = "\n".join(part for part in texts.values() if part)
-        found = reinforcement.evaluate(connection, told.user, subject.project, text, policy.matcher)
+        found = reinforcement.evaluate(connection, asker.user, subject.project, text, policy.matcher)
     evaluated: list[ReinforcementEvaluated] = []
 
     def body(work: Work) -> str:
@@ -222,7 +222,7 @@ def _reinforce_by(engine: Engine, subject: Interaction, told: Who) -> answers.Re
         evaluated.append(reinforcement.record(work, current, found, work.policy()))
         return current.id
 
-    outcome = engine.writer.run("interactions.reinforce", told, body, subject.id)
+    outcome = engine.writer.run("interactions.reinforce", asker, body, subject.id)
     with engine.reading("audit", "confidence") as connection:
         events = list(outcome.events) or _events_of_command(connection, outcome)
         recorded = [event.data for event in events if isinstance(event.data, ReinforcementEvaluated)]
@@ -256,7 +256,7 @@ def _events_of_command(connection: Any, outcome: Outcome) -> list[AnyEvent]:
     return [event for event in events if event is not None]
 
 
-def record_failure(engine: Engine, subject: Interaction, told: Who, command: domain.RecordFailure) -> None:
+def record_failure(engine: Engine, subject: Interaction, asker: Who, command: domain.RecordFailure) -> None:
     def body(work: Work) -> str:
         current: Interaction | None = work.at_row(subject.row, "i")
         if current is not None:
@@ -265,7 +265,7 @@ def record_failure(engine: Engine, subject: Interaction, told: Who, command: dom
                 work.emit(current.id, event, first=current.row)
         return subject.id
 
-    engine.writer.run("extract" if command.work == "extraction" else "interactions.reinforce", told, body)
+    engine.writer.run("extract" if command.work == "extraction" else "interactions.reinforce", asker, body)
 
 
 # --- policies ------------------------------------------------------------------------------------------------
@@ -287,13 +287,13 @@ def policy_who(engine: Engine, subject: Interaction, actor: str, correlation: st
     return reacting(engine, subject, Who(user=subject.user or "", actor=actor, correlation_id=correlation))
 
 
-def reacting(engine: Engine, subject: Interaction, told: Who) -> Who:
+def reacting(engine: Engine, subject: Interaction, asker: Who) -> Who:
     """What is found in an answer reacts to the event that brought it, and falls with that, unless told otherwise."""
-    if told.causation_id is not None or subject.response_at is None:
-        return told
+    if asker.causation_id is not None or subject.response_at is None:
+        return asker
     with engine.reading() as connection:
         event = read_event(connection, subject.response_at)
-    return msgspec.structs.replace(told, causation_id=event.envelope.event_id) if event is not None else told
+    return msgspec.structs.replace(asker, causation_id=event.envelope.event_id) if event is not None else asker
 
 
 def _check_used(work: Work, used: Sequence[str]) -> None:

@@ -44,7 +44,7 @@ def _pairs(name: str, turns: list[Any]) -> Iterator[dict[str, Any]]:
 
 
 def _interaction(name: str, prompt: dict[str, Any], response: dict[str, Any] | None) -> dict[str, Any]:
-    told = {
+    line = {
         "prompt": f"{prompt.get('speaker', 'user')}: {prompt.get('text', '')}",
         "project": name,
         "session_id": f"{name}/{prompt.get('session', '')}",
@@ -53,9 +53,9 @@ def _interaction(name: str, prompt: dict[str, Any], response: dict[str, Any] | N
         "context_pack": {"turns": [prompt.get("dia_id"), response.get("dia_id") if response else None]},
     }
     if response is not None:
-        told["response"] = f"{response.get('speaker', 'assistant')}: {response.get('text', '')}"
+        line["response"] = f"{response.get('speaker', 'assistant')}: {response.get('text', '')}"
     moment = _time(prompt.get("date_time"))
-    return told | {"occurred_at": moment} if moment is not None else told
+    return line | {"occurred_at": moment} if moment is not None else line
 
 
 def _time(given: Any) -> str | None:

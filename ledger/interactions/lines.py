@@ -112,8 +112,8 @@ _BOUNDED: dict[str, Any] = {
 def _settings(kind: type[msgspec.Struct]) -> type[BaseModel]:
     """The settings as the environment and a file may say them; ``ledger.engine.settings`` says what they mean."""
     fields = {each.name: each for each in msgspec.structs.fields(kind) if each.name != "origins"}
-    told: dict[str, Any] = {name: (_BOUNDED.get(name, each.type), each.default) for name, each in fields.items()}
-    return create_model("Settings", __config__=ConfigDict(protected_namespaces=()), **told)
+    types: dict[str, Any] = {name: (_BOUNDED.get(name, each.type), each.default) for name, each in fields.items()}
+    return create_model("Settings", __config__=ConfigDict(protected_namespaces=()), **types)
 
 
 def check_settings(kind: type[msgspec.Struct], given: Mapping[str, Any], origins: Mapping[str, str]) -> dict[str, Any]:

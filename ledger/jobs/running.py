@@ -178,18 +178,18 @@ def _extract_piece(engine: Engine, piece: int | str, run: Run) -> None:
 
 
 def _run_extraction(engine: Engine, subject: Interaction, run: Run) -> None:
-    told, model = policy_who(engine, subject, extraction.ACTOR), meant_model(engine, None, None)
+    found, model = policy_who(engine, subject, extraction.ACTOR), meant_model(engine, None, None)
     if model is not None and run.counts.get("calls", 0) >= CALLS_A_RUN:
         run.add(waiting=1)
         return
     try:
         if model is not None:
             done, outcome = mine_turn(
-                engine, subject, told, extraction_commands.model_asker(engine, model, subject, cancelled=run.stop)
+                engine, subject, found, extraction_commands.model_asker(engine, model, subject, cancelled=run.stop)
             )
             run.add(calls=done.calls)
         else:
-            outcome = extraction_commands.extract_by_rules(engine, subject, told)
+            outcome = extraction_commands.extract_by_rules(engine, subject, found)
         kept = sum(isinstance(event.data, MemoryCaptured) for event in outcome.events)
         run.add(extracted_interactions=1, candidates=kept)
     except Exception as error:
@@ -197,7 +197,7 @@ def _run_extraction(engine: Engine, subject: Interaction, run: Run) -> None:
         run.add(failures=int(not called_off), calls=int(isinstance(error, ModelError)))
         if not has_to_wait(error) and not isinstance(error, ModelError):  # that is recorded
             failure = domain.RecordFailure("extraction", type(error).__name__, EXTRACTOR)
-            interaction_commands.record_failure(engine, subject, told, failure)
+            interaction_commands.record_failure(engine, subject, found, failure)
 
 
 def _mine_session(engine: Engine, id: str, run: Run) -> None:
@@ -209,14 +209,14 @@ def _mine_session(engine: Engine, id: str, run: Run) -> None:
             return
         if not control.wants(connection, state.user, "extract") or engine.keeps_out(*state.names):
             return
-    model, told = meant_model(engine, None, None), Who(user=state.user, actor=extraction.ACTOR)
+    model, given = meant_model(engine, None, None), Who(user=state.user, actor=extraction.ACTOR)
     left = CALLS_A_RUN - run.counts.get("calls", 0) if model is not None else PIECES
     if left <= 0:
         run.add(waiting=1)
         return
     try:
-        session = Conversation(engine, told, id)
-        found = mining.mine(session, told, model, cancelled=run.stop, by_itself=True, pieces=left)
+        session = Conversation(engine, given, id)
+        found = mining.mine(session, given, model, cancelled=run.stop, by_itself=True, pieces=left)
     except LedgerError:
         run.add(failures=1)
         return
@@ -239,9 +239,9 @@ def _expire(engine: Engine, run: Run) -> None:
 
 
 def _expire_one(engine: Engine, memory: Memory, user: str, as_of: str) -> bool:
-    told = Who(user=user, actor=expiry.ACTOR)
+    asker = Who(user=user, actor=expiry.ACTOR)
     try:
-        done = engine.writer.run("jobs.run", told, lambda work: expiry.record(work, memory, as_of), memory.id)
+        done = engine.writer.run("jobs.run", asker, lambda work: expiry.record(work, memory, as_of), memory.id)
     except RejectedError as refusal:
         if has_to_wait(refusal):
             return False

@@ -106,13 +106,13 @@ class Hosted:
         async with httpx2.AsyncClient(timeout=request.timeout, follow_redirects=False) as client:
             model: Any = self._model(client, key)
             structured = structured and bool(model.profile.get("supports_json_schema_output"))
-            told: Any = messages.ModelRequest(
+            message: Any = messages.ModelRequest(
                 parts=[messages.UserPromptPart(content=fenced(request.content.split("\n"), "data"))],
                 instructions=_instructions(request, in_words=not structured or self._base_url is not None),
             )
             response = await direct.model_request(
                 model,
-                [told],
+                [message],
                 model_settings=_settings(request),
                 model_request_parameters=_parameters(request, structured=structured),
                 instrument=False,
@@ -149,10 +149,10 @@ def _settings(request: ModelRequest) -> Any:
 
 def _instructions(request: ModelRequest, *, in_words: bool) -> str:
     """Our words; with the schema in them for servers of one's own too, of which some take a schema and do not look at it."""
-    told = [request.instructions, _DATA]
+    parts = [request.instructions, _DATA]
     if request.schema is not None and in_words:
-        told.append(_AS_JSON + json.dumps(request.schema.model_json_schema(), ensure_ascii=False))
-    return "\n\n".join(told)
+        parts.append(_AS_JSON + json.dumps(request.schema.model_json_schema(), ensure_ascii=False))
+    return "\n\n".join(parts)
 
 
 def _parameters(request: ModelRequest, *, structured: bool) -> Any:

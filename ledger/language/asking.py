@@ -267,9 +267,9 @@ def _count(given: object) -> int:
 def _failed(model: Model, failure: Failure, attempts: int, milliseconds: int) -> ModelError:
     status = f" with status {failure.status}" if failure.status is not None else ""
     calls = f"after {attempts} {'call' if attempts == 1 else 'calls'}"
-    told = "was cancelled" if failure.kind == "Cancelled" else f"failed{status} ({failure.kind})"
+    ended = "was cancelled" if failure.kind == "Cancelled" else f"failed{status} ({failure.kind})"
     return ModelError(
-        f"the model {model.name!r:.60} {told} {calls}{_HINTS.get(failure.kind, '')}",
+        f"the model {model.name!r:.60} {ended} {calls}{_HINTS.get(failure.kind, '')}",
         kind=failure.kind,
         status=failure.status,
         retry_after=failure.retry_after,
@@ -278,14 +278,14 @@ def _failed(model: Model, failure: Failure, attempts: int, milliseconds: int) ->
     )
 
 
-def check_trusted(engine: Engine, told: Who, session: str | None) -> None:
+def check_trusted(engine: Engine, asker: Who, session: str | None) -> None:
     """``RejectedError`` where the answer could not be recorded, for whoever asks is distrusted, or nobody writes: so no model
     is asked."""
     if engine.store.readonly:
         engine.store.refuse_writing()
     with engine.reading("memories") as connection:
         found = {(each.user, each.kind, each.source) for each in control.refused(connection)}
-    sources = {"actor": told.actor, "client": told.client, "agent": told.agent, "session": session}
+    sources = {"actor": asker.actor, "client": asker.client, "agent": asker.agent, "session": session}
     for kind, source in sources.items():
-        if (told.user, kind, source) in found:
+        if (asker.user, kind, source) in found:
             raise RejectedError(f"the {kind} {source!r:.60} is distrusted, so no model is asked for it", rule="trust")

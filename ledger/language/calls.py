@@ -20,8 +20,8 @@ ITEMS = 2_000  # ranges and subjects of one call
 
 def dropped(parsed: Parsed) -> list[Taken]:
     """What of an answer was no action, as it is recorded."""
-    told = [Taken(each.what, each.reason, text=each.text) for each in parsed.dropped]
-    return [*told, *([Taken("", "truncated")] if parsed.truncated else [])]
+    listed = [Taken(each.what, each.reason, text=each.text) for each in parsed.dropped]
+    return [*listed, *([Taken("", "truncated")] if parsed.truncated else [])]
 
 
 def emit_call(
@@ -42,7 +42,7 @@ def emit_call(
     stands what the model ``cited`` for what it came to.
     """
     listed = [each if isinstance(each, Taken) else Taken(each.what, each.reason, text=each.text) for each in actions]
-    told = listed[:LISTED]
+    kept = listed[:LISTED]
     work.emit(
         LEDGER_STREAM,
         ModelCalled(
@@ -56,11 +56,11 @@ def emit_call(
             attempts=asked.attempts,
             milliseconds=asked.milliseconds,
             actions=(
-                *(Acted(each.what, each.outcome, _id(each.subject), _id(each.target)) for each in told),
+                *(Acted(each.what, each.outcome, _id(each.subject), _id(each.target)) for each in kept),
                 *cited,
             ),
-            texts=_texts(work, told),
-            left_over=left_over + len(listed) - len(told),
+            texts=_texts(work, kept),
+            left_over=left_over + len(listed) - len(kept),
         ),
     )
 
@@ -97,9 +97,9 @@ def joined(ranges: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
     return tuple(found)
 
 
-def _texts(work: Work, told: Sequence[Taken]) -> tuple[str, ...]:
+def _texts(work: Work, listed: Sequence[Taken]) -> tuple[str, ...]:
     """What was dropped, but for that in which a scanner finds a threat: of that only the outcome is kept."""
-    found = ("" if each.outcome == KEPT else text_of(each.text) for each in told)
+    found = ("" if each.outcome == KEPT else text_of(each.text) for each in listed)
     texts = tuple("" if work.threat(text) is not None else text for text in found)
     return texts if any(texts) else ()
 

@@ -62,7 +62,7 @@ class Answered(Struct):
 
     taken: list[Taken] = field(default_factory=list)
     counts: list[str] = field(default_factory=list)
-    told: list[tuple[str, str, str, tuple[str, ...]]] = field(default_factory=list)  # what, id, text, sources
+    acted: list[tuple[str, str, str, tuple[str, ...]]] = field(default_factory=list)  # what, id, text, sources
     said: set[str] = field(default_factory=set)  # the wordings of this answer
     clamped: int = 0
 
@@ -257,7 +257,7 @@ class _Taking:
         self._answered.taken.append(Taken(what, KEPT, subject=id, target=target))
         self._answered.counts.append(counts)
         self._answered.said.add(normalise(text))
-        self._answered.told.append((counts, id, text, tuple(each.id for each in named)))
+        self._answered.acted.append((counts, id, text, tuple(each.id for each in named)))
 
     # --- each kind ---------------------------------------------------------------------------------------------------
 

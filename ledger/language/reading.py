@@ -203,8 +203,8 @@ def _salvaged(part: str, wrong: int) -> Any:
 def _items(value: Any, kinds: Mapping[str, type[Any]]) -> list[tuple[str, Any]] | None:
     """(kind, item) of each action that a value has; None where it is of no shape that has any."""
     if isinstance(value, list):
-        told = [item for item in value if isinstance(item, dict)]
-        return [(_tag(item), item) for item in value] if told or not value else None
+        objects = [item for item in value if isinstance(item, dict)]
+        return [(_tag(item), item) for item in value] if objects or not value else None
     if not isinstance(value, dict):
         return None
     if not value:
@@ -220,8 +220,8 @@ def _wrapped(value: dict[str, Any], kinds: Mapping[str, type[Any]]) -> list[tupl
     """The actions in the one field of an object that has any."""
     inside = [each for each in value.values() if isinstance(each, list | dict) and len(value) <= 10]
     found = [_items(each, kinds) for each in inside if isinstance(each, list) or not _is_wrapper(each, kinds)]
-    told = [each for each in found if each and any(what in kinds for what, _ in each)]
-    return told[0] if len(told) == 1 else None
+    fitting = [each for each in found if each and any(what in kinds for what, _ in each)]
+    return fitting[0] if len(fitting) == 1 else None
 
 
 def _is_wrapper(value: dict[str, Any], kinds: Mapping[str, type[Any]]) -> bool:
@@ -258,9 +258,9 @@ def _read(what: str, item: Any, kinds: Mapping[str, type[Any]]) -> Action | Drop
     from pydantic import ValidationError
 
     fields = getattr(model, "model_fields", {})
-    told = {name: value for name, value in item.items() if name in fields or not _is_tag(name, value, what)}
+    values = {name: value for name, value in item.items() if name in fields or not _is_tag(name, value, what)}
     try:
-        return Action(what, model.model_validate(told))
+        return Action(what, model.model_validate(values))
     except ValidationError as error:
         return Dropped(what, _reason(error), text_of(item))
     except (ValueError, TypeError, RecursionError, OverflowError):

@@ -50,8 +50,8 @@ def proven(connection: sqlite3.Connection) -> Iterator[list[LogRow]]:
             position, head = rows[-1][0], rows[-1][6]
             yield [LogRow(*row) for row in rows]
         if failure is not None:
-            told = str(typed(failure)).rpartition(": ")[2]
-            raise StorageError(f"the log is damaged: position {position + 1}: cannot be read, {told}") from failure
+            text = str(typed(failure)).rpartition(": ")[2]
+            raise StorageError(f"the log is damaged: position {position + 1}: cannot be read, {text}") from failure
 
 
 def _read(connection: sqlite3.Connection) -> Iterator[tuple[list[Any], sqlite3.Error | None]]:

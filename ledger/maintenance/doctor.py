@@ -117,17 +117,17 @@ class _Visit:
     # --- the runtime and the place -------------------------------------------------------------------------------
 
     def runtime(self) -> None:
-        version, told = sqlite3.sqlite_version_info, f"SQLite {sqlite3.sqlite_version}"
+        version, name = sqlite3.sqlite_version_info, f"SQLite {sqlite3.sqlite_version}"
         if WAL_RESET[0] <= version <= WAL_RESET[1]:
             self.tell(
                 "note",
                 "SQLite",
-                f"{told} is in the range 3.7.0 to 3.51.2, in which two checkpoints at once can lose a commit; this product"
+                f"{name} is in the range 3.7.0 to 3.51.2, in which two checkpoints at once can lose a commit; this product"
                 " holds a lock of its own at each, so it is not exposed",
                 "let no other program write to the file, or use SQLite 3.51.3 or newer",
             )
         else:
-            self.tell("ok", "SQLite", f"{told}, outside of the range with the WAL-reset error")
+            self.tell("ok", "SQLite", f"{name}, outside of the range with the WAL-reset error")
 
     def place(self) -> bool:
         """Whether it is a file that may be looked into."""
@@ -182,15 +182,15 @@ class _Visit:
     def disk(self) -> None:
         found = os.statvfs(os.path.dirname(self.path))
         free, size = found.f_bavail * found.f_frsize, _bytes_of(self.path) + _bytes_of(self.path + "-wal")
-        told = f"{_mebibytes(free)} free, and the ledger has {_mebibytes(size)}"
+        text = f"{_mebibytes(free)} free, and the ledger has {_mebibytes(size)}"
         if found.f_flag & os.ST_RDONLY:
             self.tell("note", "disk space", "it lies where nothing can be written: it can be read, with readonly")
         elif free < LEAST_FREE_BYTES:
-            self.tell("problem", "disk space", told, "commands are refused when the disk is full; make room")
+            self.tell("problem", "disk space", text, "commands are refused when the disk is full; make room")
         elif free < 2 * size:
-            self.tell("warning", "disk space", told, "a rebuild or a backup needs about as much again; make room")
+            self.tell("warning", "disk space", text, "a rebuild or a backup needs about as much again; make room")
         else:
-            self.tell("ok", "disk space", told)
+            self.tell("ok", "disk space", text)
 
     def settings(self) -> None:
         """What each connection of this product is set to, and reads back."""
@@ -245,8 +245,8 @@ class _Visit:
         for each in theirs if writable and not log else ():
             self.tell("problem", "projections", each, REBUILD)
         if theirs and log:
-            told = f"{len(theirs)} tables are not what this log gives, which says little while the log is damaged"
-            self.tell("note", "projections", told)
+            text = f"{len(theirs)} tables are not what this log gives, which says little while the log is damaged"
+            self.tell("note", "projections", text)
         if not log:
             self.tell("ok", "log", f"{report.events:,} events, unbroken from the first to the last")
         if not log and not pages:
@@ -255,8 +255,8 @@ class _Visit:
             self.tell("note", "projections", "they are not those of this version, which may not write them",
                       "it folds them for itself to read; the newer version folds them again when it opens the file")  # fmt: skip
         elif report.projections and not report.problems:
-            told = f"{len(report.projections)} are, row by row, what a fold of the log gives"
-            self.tell("ok", "projections", told)
+            text = f"{len(report.projections)} are, row by row, what a fold of the log gives"
+            self.tell("ok", "projections", text)
         for each in report.warnings:
             suspended = "suspended" in each
             what = "projections" if suspended or "projection" in each else "log"
@@ -290,14 +290,14 @@ class _Visit:
             "SELECT type, CASE json_valid(state) WHEN 1 THEN json_extract(state, '$.schema') END, count(*) FROM events"
             " GROUP BY 1, 2 ORDER BY 3 DESC"
         )
-        told = [
+        listed = [
             f"{count:,} {type_[:60]}" + (f" of schema {schema}" if type_ in TYPES else "")
             for type_, schema, count in connection.execute(sql)
             if type_ not in TYPES or (isinstance(schema, int) and schema > TYPES[type_].schema)
         ]
-        if told:
+        if listed:
             self.tell("note", "unknown events",
-                      f"of types or schemas that this version does not know: {', '.join(told[:5])}",
+                      f"of types or schemas that this version does not know: {', '.join(listed[:5])}",
                       "they are kept as they are, and shown as unknown; a newer version may know them")  # fmt: skip
 
     def clock(self, connection: sqlite3.Connection) -> None:
@@ -317,8 +317,8 @@ class _Visit:
         for work, holder, until in connection.execute("SELECT work, holder, until FROM leases"):
             alive = until > time.time() and is_alive(holder)
             running |= alive
-            told = "runs" if alive else "was killed; the next one takes over"
-            self.tell("note", "leases", f"a {str(work)[:40]} by the process {str(holder).split('-')[0][:20]} {told}")
+            state = "runs" if alive else "was killed; the next one takes over"
+            self.tell("note", "leases", f"a {str(work)[:40]} by the process {str(holder).split('-')[0][:20]} {state}")
         left = [name for prefix in (FRESH, OLD) for name, _ in prefixed(connection, prefix)]
         if left and not running:
             self.tell(

@@ -137,13 +137,13 @@ def _look(engine: Engine) -> bool:
 
 def _default(settings: Settings | None, *, channel: str, **given: str) -> Who:
     """What calls fall back on: what was said, or else what the settings say."""
-    told: dict[str, Any] = {
+    names: dict[str, Any] = {
         name: getattr(settings, name) if settings and value == "" else value for name, value in given.items()
     }
-    for name, value in told.items():
+    for name, value in names.items():
         check_text(name, value, max_bytes=1024, blank_allowed=True)
     check_channel(channel)
-    return Who(channel=channel, **told)
+    return Who(channel=channel, **names)
 
 
 def _created(store: EventStore) -> LedgerCreated | None:

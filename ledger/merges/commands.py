@@ -76,12 +76,12 @@ def _known_vectors(engine: Engine) -> merging.Vectors | None:
     return known
 
 
-def _propose_merges(engine: Engine, told: Who, found: Sequence[merging.Found]) -> list[str]:
-    return _in_lots(engine, "merges.find", told, found, merging.TOGETHER, merging.propose)
+def _propose_merges(engine: Engine, asker: Who, found: Sequence[merging.Found]) -> list[str]:
+    return _in_lots(engine, "merges.find", asker, found, merging.TOGETHER, merging.propose)
 
 
 def _in_lots(
-    engine: Engine, verb: str, told: Who, found: Sequence[F], size: int, act: Callable[[Work, Sequence[F]], None]
+    engine: Engine, verb: str, asker: Who, found: Sequence[F], size: int, act: Callable[[Work, Sequence[F]], None]
 ) -> list[str]:
     """Records what a search found, so much in each append; the ids of the subjects concerned."""
     concerned: dict[str, None] = {}
@@ -92,7 +92,7 @@ def _in_lots(
             act(work, lot)
             return work.emitted[-1][0] if work.emitted else "ledger"
 
-        concerned |= {event.stream: None for event in engine.writer.run(verb, told, body).events}
+        concerned |= {event.stream: None for event in engine.writer.run(verb, asker, body).events}
     return list(concerned)
 
 
@@ -179,8 +179,8 @@ def find_conflicts(engine: Engine, asker: Who, *, project: str | None = None) ->
     return merge_answers.ConflictReport(found=answer)
 
 
-def _record_conflicts(engine: Engine, told: Who, found: Sequence[conflict_rules.Found]) -> list[str]:
-    return _in_lots(engine, "conflicts.find", told, found, conflict_rules.TOGETHER, conflict_rules.record)
+def _record_conflicts(engine: Engine, asker: Who, found: Sequence[conflict_rules.Found]) -> list[str]:
+    return _in_lots(engine, "conflicts.find", asker, found, conflict_rules.TOGETHER, conflict_rules.record)
 
 
 def resolve(

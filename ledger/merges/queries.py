@@ -41,8 +41,8 @@ def list_merges(
         listing = lambda before: merges.listing(connection, owner, sorted(stored), before, some)  # noqa: E731
         for each in _behind(connection, listing, some, after):
             if project is None or each.project == about:
-                told = merge_answer(connection, each)
-                found += [told] if told.status in wanted else []
+                answer = merge_answer(connection, each)
+                found += [answer] if answer.status in wanted else []
                 if len(found) >= count:
                     break
         return found
@@ -91,8 +91,8 @@ def list_conflicts(
         listing = lambda before: conflicts.listing(connection, owner, before, some)  # noqa: E731
         for each in _behind(connection, listing, some, after):
             if project is None or each.project == about:
-                told = conflict_answer(connection, each)
-                found += [told] if told.status in wanted else []
+                answer = conflict_answer(connection, each)
+                found += [answer] if answer.status in wanted else []
                 if len(found) >= count:
                     break
         return found

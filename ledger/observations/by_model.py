@@ -97,7 +97,7 @@ def _asked_model(engine: Engine) -> Model:
 
 def _one_call(engine: Engine, run: Run, news: News) -> bool:
     """Asks about the next few sources; whether to go on."""
-    check_trusted(engine, run.told, None)
+    check_trusted(engine, run.asker, None)
     check_outside(engine.writer)
     batch, upto, ranges = _batch(engine, run, news)
     request = door.with_settings(engine, consolidator.request(batch))
@@ -109,13 +109,13 @@ def _one_call(engine: Engine, run: Run, news: News) -> bool:
             _record_model_failure(engine, run, request, error, ranges, news.head)
         raise
     run.calls, run.looks = run.calls + 1, False
-    told = _record_answer(engine, run, news.after, batch, (request, asked, parsed, ranges), upto)
-    if told is None:  # somebody else was faster, or a source was erased meanwhile
+    answer = _record_answer(engine, run, news.after, batch, (request, asked, parsed, ranges), upto)
+    if answer is None:  # somebody else was faster, or a source was erased meanwhile
         run.skipped["interrupted"] += 1
         return run.skipped["interrupted"] < 3
-    for what, id, text, sources in told.told:
+    for what, id, text, sources in answer.acted:
         run.came(what, id, text, sources)
-    run.skipped.update(_skipped(told, parsed.left_over))
+    run.skipped.update(_skipped(answer, parsed.left_over))
     run.sources += batch.new
     run.again.update(each.id for each in batch.sources[: batch.new])
     run.worded.update(each.state.id for each in batch.standing[: batch.stale])
@@ -219,7 +219,7 @@ def _record_answer(
         return LEDGER_STREAM
 
     with suppress(_NothingWritten):
-        outcome = engine.writer.run("consolidate", run.told, body)
+        outcome = engine.writer.run("consolidate", run.asker, body)
         run.position = max(run.position, outcome.position)
     return done[0] if done else None
 
@@ -234,7 +234,7 @@ def _record_model_failure(
         emit_failure(work, request, error, model=_asked_model(engine).name, ranges=ranges)
         return LEDGER_STREAM
 
-    engine.writer.run("consolidate", run.told, body)
+    engine.writer.run("consolidate", run.asker, body)
 
 
 # --- what the model left -------------------------------------------------------------------------------------
@@ -245,8 +245,8 @@ def _reword_by_rules(engine: Engine, run: Run) -> None:
     with engine.reading(*NEEDED) as connection:
         rows = [find_row(connection, id, "o", run.scope.user) or 0 for id in sorted(run.worded)]
         standing = consolidations.standing(connection, run.scope, rows) if rows else []
-        told = {each.id for each in run.actions} if run.dry_run else set()  # what it worded is in no table then
-        left = [each for each in standing if each.stale and each.live and each.state.id not in told]
+        changed = {each.id for each in run.actions} if run.dry_run else set()  # what it worded is in no table then
+        left = [each for each in standing if each.stale and each.live and each.state.id not in changed]
     if not left:
         return
     resolving = replace(

@@ -149,7 +149,7 @@ def _restore_observation(engine: Engine, id: str, reason: str, asker: Who) -> ob
 
 
 def _restore_source(engine: Engine, id: str, reason: str, asker: Who) -> Evident:
-    told, reason = asker, check_reason("reason", reason)
+    reason = check_reason("reason", reason)
 
     def body(work: Work) -> str:
         source = own(work, source_list(id)[0])
@@ -157,16 +157,16 @@ def _restore_source(engine: Engine, id: str, reason: str, asker: Who) -> Evident
         rules_of_evidence.put_back(work, sources, rules_of_evidence.live(work, sources), reason)
         return source
 
-    outcome = engine.writer.run("restore", told, body, (id, reason))
+    outcome = engine.writer.run("restore", asker, body, (id, reason))
     source = outcome.subject
     if source[0] == "c":
         with engine.snapshot(*of_documents.CHUNK_NEEDS) as snapshot:
-            return of_documents.get_chunk(snapshot, told.user, source)
+            return of_documents.get_chunk(snapshot, asker.user, source)
     if source[0] == "d":
         with engine.snapshot(*of_documents.NEEDS) as snapshot:
-            return of_documents.get(snapshot, told.user, source)
+            return of_documents.get(snapshot, asker.user, source)
     with engine.snapshot(*of_interactions.NEEDS) as snapshot:
-        found = of_interactions.get(snapshot, told.user, source)
+        found = of_interactions.get(snapshot, asker.user, source)
     return msgspec.structs.replace(found, replayed=outcome.replayed) if found is not None else None
 
 
@@ -189,11 +189,11 @@ def withdraw_source(
     of one puts it back. All of it is one append; more than 50,000 events are ``RejectedError`` unless it is ``exclusive``:
     nobody else can write until it is done. A ``dry_run`` only says what it would do.
     """
-    told, reason, given = asker, check_reason("reason", reason), source_list(ids)
+    reason, given = check_reason("reason", reason), source_list(ids)
     if not given:
         raise RejectedError("withdraw needs at least one source by its id")
     if dry_run:
-        return _would_withdraw(engine, given, told.user)
+        return _would_withdraw(engine, given, asker.user)
     named: list[str] = []
 
     def body(work: Work) -> str:
@@ -201,8 +201,8 @@ def withdraw_source(
         rules_of_evidence.withdraw(work, named, reason, exclusive=exclusive)
         return "ledger"
 
-    outcome = engine.writer.run("observations.withdraw", told, body, (given, reason))
-    return _withdrawal(engine, outcome, tuple(named), given, told.user)
+    outcome = engine.writer.run("observations.withdraw", asker, body, (given, reason))
+    return _withdrawal(engine, outcome, tuple(named), given, asker.user)
 
 
 def _would_withdraw(engine: Engine, given: Sequence[str], user: str) -> observation_answers.WithdrawalReport:

@@ -86,10 +86,10 @@ def _worth_trying(connection: Any, scope: Scope, consolidator: str, newest: int)
 
 
 def consolidate_by_policy(engine: Engine, scope: Scope) -> dict[str, int]:
-    told = Who(user=scope.user, actor=consolidation.ACTOR)
+    asker = Who(user=scope.user, actor=consolidation.ACTOR)
     using = by_model.consolidator_of(engine, None)
     most = AT_ONCE if using == GROUPING else BY_A_MODEL
-    run = Run(MEMORIES, scope, told, consolidator=using, limit=most, looks=True)
+    run = Run(MEMORIES, scope, asker, consolidator=using, limit=most, looks=True)
     try:
         look = rounds.by_rules if using == GROUPING else by_model.by_model
         look(engine, run)
@@ -106,13 +106,19 @@ def _record_failed_run(engine: Engine, run: Run, error: str) -> None:
         return LEDGER_STREAM
 
     with suppress(LedgerError):  # what is distrusted or parked leaves nothing
-        engine.writer.run("consolidate", run.told, body)
+        engine.writer.run("consolidate", run.asker, body)
 
 
 def _consolidation(
-    engine: Engine, over: Any, project: str | None, tags: Iterable[str], using: str | None, limit: int | None, told: Who
+    engine: Engine,
+    over: Any,
+    project: str | None,
+    tags: Iterable[str],
+    using: str | None,
+    limit: int | None,
+    asker: Who,
 ) -> Run:
-    if told.key is not None:
+    if asker.key is not None:
         raise RejectedError(
             "a consolidation has no idempotency_key: called again it goes on from where the last one ended"
         )
@@ -125,14 +131,14 @@ def _consolidation(
     if labels and over == INTERACTIONS:
         raise RejectedError("interactions have no tags; consolidate them without, or memories with them")
     with engine.reading(*NEEDED) as connection:
-        place = named(connection, told.user, "p", project)
+        place = named(connection, asker.user, "p", project)
         if place is NOWHERE:
             raise NotFoundError(f"no project of this user is called {project!r:.60}")
         if asked:
-            asked, place = _found(connection, asked, told.user, project, place)
+            asked, place = _found(connection, asked, asker.user, project, place)
     over = ASKED if asked else over
     return Run(
-        over, Scope(told.user, place, labels), told, project, asked, by_model.consolidator_of(engine, using), limit
+        over, Scope(asker.user, place, labels), asker, project, asked, by_model.consolidator_of(engine, using), limit
     )
 
 

@@ -35,12 +35,12 @@ def observation_answers(connection: Any, states: Sequence[Observation], as_of: s
     held = withheld(connection, states)
     found = []
     for state in states:
-        told = tuple(
+        sources = tuple(
             answers.ObservationSource(id=each.source, at=each.at, live=each.live, withdrawn=each.withdrawn)
             for each in proofs[state.row]
         )
-        alive = {each.id for each in told if each.live} | (elsewhere - cited[state.row])
-        found.append(answers.observation(state, names, told, alive, as_of, quarantined=state.id in held))
+        alive = {each.id for each in sources if each.live} | (elsewhere - cited[state.row])
+        found.append(answers.observation(state, names, sources, alive, as_of, quarantined=state.id in held))
     return found
 
 

@@ -45,7 +45,7 @@ class Run(Struct):
 
     over: str
     scope: Scope
-    told: Who
+    asker: Who
     project: str | None = None  # as people call it
     asked: tuple[str, ...] = ()
     consolidator: str = GROUPING
@@ -168,7 +168,7 @@ def append(
             work.emit(LEDGER_STREAM, done[0])
         return LEDGER_STREAM
 
-    outcome = engine.writer.run("consolidate", run.told, body)
+    outcome = engine.writer.run("consolidate", run.asker, body)
     if not done:
         return False
     run.looks = False
@@ -322,10 +322,10 @@ def observations_with_words(
     """The active observations of a scope that have words in common with a text, best first."""
     schema, source = engine.schema, observations.SOURCE
     condition = "m.user = ? AND m.project IS ? AND m.status = 'active' AND coalesce(m.tags, '[]') = ?"
-    values = (scope.user, scope.project, consolidations.told(scope.tags))
+    values = (scope.user, scope.project, consolidations.encoded_tags(scope.tags))
     for expression in engine.rarity.expressions(connection, source.index, schema, asked):
-        told = (expression, (condition, values), lambda row: row[0])
-        found = matching(connection, source, *told, limit=limit, schema=schema, enough=limit // 2)
+        query = (expression, (condition, values), lambda row: row[0])
+        found = matching(connection, source, *query, limit=limit, schema=schema, enough=limit // 2)
         if found:
             return [row for row, _ in found]
     return []

@@ -146,9 +146,9 @@ def _is_as_seen(work: Work, seen: tuple[Says, str], now: Memory | None) -> bool:
 
 def _is_covered(known: Collection[Conflict], values: dict[str, str]) -> bool:
     """Whether every two of these whose values clash stand in a recorded conflict of the slot."""
-    told = [dict(zip(each.members, each.values, strict=False)) for each in known]
+    stated = [dict(zip(each.members, each.values, strict=False)) for each in known]
     return all(
-        any(said.get(one) == values[one] and said.get(other) == values[other] for said in told)
+        any(said.get(one) == values[one] and said.get(other) == values[other] for said in stated)
         for one, other in combinations(values, 2)
         if slots.incompatible(values[one], values[other])
     )
@@ -164,8 +164,8 @@ def keep(work: Work, conflict: Conflict, winner: Memory, reason: str) -> None:
     states = [state for id in conflict.members if (state := work.find(id, "m")) is not None]
     active = [each for each in states if each.status == "active" and not each.quarantined]
     losers = [each for each in active if each.row != winner.row and conflicts.clashes(winner, each, conflict.slot)]
-    told = (winner, *losers) if winner in active else active
-    events = domain.decide(domain.Resolve(domain.KEEP, winner.id, tuple(each.id for each in told), reason), conflict)
+    kept = (winner, *losers) if winner in active else active
+    events = domain.decide(domain.Resolve(domain.KEEP, winner.id, tuple(each.id for each in kept), reason), conflict)
     for event in events:
         work.emit(conflict.id, event, first=conflict.row)
     for each in losers if events else ():

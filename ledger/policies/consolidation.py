@@ -100,7 +100,7 @@ class Planner:
     def __init__(self, material: Material, new: Sequence[Piece]) -> None:
         self._material, self._fresh = material, {id(each) for each in new}
         self._said: dict[int, Said] = {}
-        pieces = [each for told in material.pieces.values() for each in told]
+        pieces = [each for some in material.pieces.values() for each in some]
         self._groups: Groups[Group] = Groups(rarest_first([self._read(each).words for each in pieces]))
         self._cited: dict[str, list[Standing]] = {}
         for standing in material.standing:
@@ -152,8 +152,8 @@ class Planner:
         state = standing.state
         if state.consolidator != GROUPING:
             return False
-        told = [piece for source in state.written_from for piece in self._material.pieces.get(source, ())]
-        return bool(told) and all(piece.words != state.text for piece in told)
+        pieces = [piece for source in state.written_from for piece in self._material.pieces.get(source, ())]
+        return bool(pieces) and all(piece.words != state.text for piece in pieces)
 
     def _words_of(self, standing: Standing) -> Said:
         """The whole text that a wording was taken from; where that cannot be told, the wording."""
@@ -174,11 +174,11 @@ class Planner:
         found: list[Piece] = []
         said = read(standing.state.text or "")
         for proof in standing.live:
-            told = self._material.pieces.get(proof.source, ())
-            if len(told) > 1:  # of a turn, the sentence that is most like the wording
-                told = sorted(told, key=lambda piece: -likeness(self._read(piece), said))[:1]
-                told = [each for each in told if likeness(self._read(each), said)]
-            found += told
+            pieces = self._material.pieces.get(proof.source, ())
+            if len(pieces) > 1:  # of a turn, the sentence that is most like the wording
+                pieces = sorted(pieces, key=lambda piece: -likeness(self._read(piece), said))[:1]
+                pieces = [each for each in pieces if likeness(self._read(each), said)]
+            found += pieces
         return found
 
     def _again(self, standing: Standing) -> list[Step]:
@@ -218,9 +218,9 @@ class Planner:
     def _merged(self, standing: Standing, gone: Sequence[Piece], other: Group, into: Observation) -> list[Step]:
         """Two observations that came to say the same are one: the sources go to the other, and this one points to it."""
         known = other.known | {each.id for each in gone}
-        told = tuple(Evidence(each.source, each.at) for each in standing.live if each.source not in known)
-        other.known.update(each.source for each in told)
-        moved = Step("revised", into, commands=(domain.Add(told, GROUPING),)) if told else None
+        added = tuple(Evidence(each.source, each.at) for each in standing.live if each.source not in known)
+        other.known.update(each.source for each in added)
+        moved = Step("revised", into, commands=(domain.Add(added, GROUPING),)) if added else None
         retracted = Step("retracted", standing.state, commands=(domain.Retire("merged", by=into.id),), after=moved)
         return [moved, retracted] if moved is not None else [retracted]
 
@@ -261,8 +261,8 @@ class Planner:
         if group.seen is not None:
             return Step("revised", group.seen, joined, joined, (_addition(joined),), group)
         assert group.alone is not None
-        told = (group.alone, *joined)
-        return Step("formed", None, told, told, (), group)
+        sources = (group.alone, *joined)
+        return Step("formed", None, sources, sources, (), group)
 
     def _look_at_cited(self, piece: Piece) -> list[Step]:
         """A source that was revised: where it no longer says what an observation says, it is no evidence of it."""
@@ -308,13 +308,13 @@ def record(work: Work, scope: Scope, steps: Sequence[Step]) -> list[tuple[str, s
     cited = _cited_by_rules(work, scope, steps)
     for step in steps:
         if step.after is not None and outcomes[id(step.after)] not in COUNTED:
-            told = (CHANGED, "")
+            outcome = (CHANGED, "")
         elif step.seen is None:
-            told = _form(work, scope, step, alive, cited)
+            outcome = _form(work, scope, step, alive, cited)
         else:
-            told = (_change(work, step, step.seen, alive), step.seen.id)
-        outcomes[id(step)] = told[0]
-        came.append(told)
+            outcome = (_change(work, step, step.seen, alive), step.seen.id)
+        outcomes[id(step)] = outcome[0]
+        came.append(outcome)
     return came
 
 

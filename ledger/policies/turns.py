@@ -246,8 +246,10 @@ class Batch:
 
     def _echoed(self, content: str) -> Memory | None:
         response = Response(content)
-        told = (each for each in self.injected if each.content)
-        return next((each for each in told if match(DEFAULT_MATCHER, response, each.content or "") is not None), None)
+        readable = (each for each in self.injected if each.content)
+        return next(
+            (each for each in readable if match(DEFAULT_MATCHER, response, each.content or "") is not None), None
+        )
 
     def _attempt(self, proposal: Proposal, target: Memory | None, line: Line) -> MemoryCaptured:
         believed = self.policy.extracted == "active" and proposal.trusted

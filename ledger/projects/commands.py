@@ -124,10 +124,10 @@ def _cleaned(work: Work, command: domain.Command) -> domain.Command:
     return replace(command, value=work.cleaned(command.value), source=work.cleaned(command.source))
 
 
-def _check_person(told: Who, state: Project) -> None:
-    if told.channel != "user" or told.actor.startswith("policy:"):
+def _check_person(asker: Who, state: Project) -> None:
+    if asker.channel != "user" or asker.actor.startswith("policy:"):
         raise RejectedError(
-            f"trusted state is set by a person: the channel is {told.channel!r} and the actor {told.actor!r:.40}; "
+            f"trusted state is set by a person: the channel is {asker.channel!r} and the actor {asker.actor!r:.40}; "
             "it would have to be the channel 'user'",
             rule="trust",
             subject=state.id if state.row else None,

@@ -93,9 +93,9 @@ def _signatures(text: str, ledger_id: str) -> list[tuple[bytes, bytes]]:
     """Those of a key in the ledger's name; the lines of others, like witnesses, are theirs to check."""
     found = []
     for line in text.split("\n") if text else ():
-        name, _, told = line.removeprefix(_DASH).partition(" ")
+        name, _, encoded = line.removeprefix(_DASH).partition(" ")
         try:
-            value = base64.b64decode(told, validate=True)
+            value = base64.b64decode(encoded, validate=True)
         except (binascii.Error, ValueError):
             value = b""
         if not line.startswith(_DASH) or not name or len(value) < 5:

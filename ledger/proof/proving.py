@@ -166,10 +166,10 @@ def verify_file(
     except sqlite3.Error as error:
         if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR):
             raise typed(error) from error
-        told = str(typed(error))
+        text = str(typed(error))
     except UnicodeDecodeError:  # by the driver, from an error of SQLite that quotes damaged bytes
-        told = "the schema is damaged"
-    return answers.VerifyReport(ok=False, events=0, problems=(f"the file: {told}",))
+        text = "the schema is damaged"
+    return answers.VerifyReport(ok=False, events=0, problems=(f"the file: {text}",))
 
 
 def _check_kind(connection: sqlite3.Connection, path: str) -> None:

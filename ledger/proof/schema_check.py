@@ -28,8 +28,10 @@ def differences(connection: sqlite3.Connection, *, with_projections: bool) -> It
     own = {name for kind, name, _ in wanted if kind == "table"}
     found -= _of_vectors()
     for each in found - wanted:
-        told = with_projections or each[0] in ("trigger", "view") or (each[0], each[1]) in {w[:2] for w in wanted}
-        if told and not _is_of_a_rebuild(each, own):
+        wanted_here = (
+            with_projections or each[0] in ("trigger", "view") or (each[0], each[1]) in {w[:2] for w in wanted}
+        )
+        if wanted_here and not _is_of_a_rebuild(each, own):
             yield f"the schema: {each[0]} {each[1][:60]} is not as a ledger has it"
 
 

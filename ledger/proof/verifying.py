@@ -122,8 +122,10 @@ class _Look:
         except sqlite3.Error as error:
             self.problem(f"{what}: {typed(error)}")
         except _UNREADABLE as error:
-            told = str(error) if isinstance(error, LedgerError) else f"it cannot be looked at: {type(error).__name__}"
-            self.problem(told if _PLACE.match(told) else f"{what}: {told}")
+            context = (
+                str(error) if isinstance(error, LedgerError) else f"it cannot be looked at: {type(error).__name__}"
+            )
+            self.problem(context if _PLACE.match(context) else f"{what}: {context}")
 
     def problem(self, text: str) -> None:
         if text in self._problems:
@@ -162,9 +164,9 @@ class _Look:
 
     def file(self) -> None:
         """SQLite's own check of every page and index, and the numbers that say what this file is."""
-        for (told,) in self._connection.execute(f"PRAGMA main.integrity_check({TOLD})"):
-            if told != "ok":
-                self.problem(f"the file: {told[:200]}")
+        for (problem,) in self._connection.execute(f"PRAGMA main.integrity_check({TOLD})"):
+            if problem != "ok":
+                self.problem(f"the file: {problem[:200]}")
         (found,) = self._connection.execute("PRAGMA main.application_id").fetchone()
         if found != APPLICATION_ID:
             self.problem(f"the file: its application id is {found:#x}, and a ledger's is {APPLICATION_ID:#x}")
@@ -343,8 +345,10 @@ class _Look:
             act = self._erasures.blobs.get(name)
             if (empty, by) != (act is not None, act):
                 said = f"position {by} erased it" if by is not None else "nothing was erased of it"
-                told = f"position {act} did" if act is not None else "no erasure names it"
-                self.problem(f"the text {name[:40]}: it is {'' if empty else 'not '}empty and says that {said}; {told}")
+                cause = f"position {act} did" if act is not None else "no erasure names it"
+                self.problem(
+                    f"the text {name[:40]}: it is {'' if empty else 'not '}empty and says that {said}; {cause}"
+                )
             elif not empty and not self._since and name not in referred:
                 self.problem(f"the text {name[:40]}: it lies outside the log and belongs to no event of it")
 
@@ -371,10 +375,10 @@ class _Look:
 
     def _compare_with_fold(self, secret: bytes, ledger_id: str) -> None:
         walked, report = self._last - self._since, self._progress
-        told = (lambda done, of: report(walked + done, walked + of)) if report is not None else None
+        progress = (lambda done, of: report(walked + done, walked + of)) if report is not None else None
         log, standing = Reading(lambda: self._connection), self._standing()
         with shadow.scratch(os.path.dirname(self._path)) as beside:
-            fold = shadow.fold_into(beside, log, secret, ledger_id, self._last, self._head, progress=told)
+            fold = shadow.fold_into(beside, log, secret, ledger_id, self._last, self._head, progress=progress)
             stuck = {name: at for name, at, _ in fold.poisoned}
             for each in fold.all:
                 version, suspended_at = standing.get(each.name, (None, None))
@@ -392,9 +396,9 @@ class _Look:
 
     def _of_another_version(self, projection: Projection, version: int | None) -> None:
         """Older products left older versions, and fewer tables; newer ones may, where the log lets only them write."""
-        told = f"this product has {projection.version}: not compared"
+        text = f"this product has {projection.version}: not compared"
         if version is None and not self._is_for_newer_writers and self._has_tables_of(projection):
-            self.problem(f"the projection {projection.name}: its tables are there, but it is not entered; {told}")
+            self.problem(f"the projection {projection.name}: its tables are there, but it is not entered; {text}")
         elif version is not None and version > projection.version and not self._is_for_newer_writers:
             self.problem(
                 f"the projection {projection.name}: it is of version {version}, above the {projection.version} of this"
@@ -402,7 +406,7 @@ class _Look:
             )
         else:
             is_there = f"is of version {version}" if version is not None else "is not there"
-            self._warnings.append(f"{projection.name} {is_there}, and {told}")
+            self._warnings.append(f"{projection.name} {is_there}, and {text}")
 
     @cached_property
     def _is_for_newer_writers(self) -> bool:
@@ -438,13 +442,13 @@ class _Look:
     def _compare(self, projection: Projection, beside: sqlite3.Connection) -> None:
         for table in projection.tables:
             with self.at(f"the projection {projection.name}"):
-                told = None
+                differing = None
                 if isinstance(table, TextIndex):
-                    told = index_check.difference(self._connection, beside, table)
+                    differing = index_check.difference(self._connection, beside, table)
                 elif not table.derived:
-                    told = self._compare_tables(table, beside)
-                if told:
-                    self.problem(f"the projection {projection.name}: {told}")
+                    differing = self._compare_tables(table, beside)
+                if differing:
+                    self.problem(f"the projection {projection.name}: {differing}")
 
     def _compare_tables(self, table: Table, beside: sqlite3.Connection) -> str | None:
         live, fresh = shadow.tables(self._connection, table, "main."), shadow.tables(beside, table)

@@ -43,7 +43,7 @@ class Borne(Struct, frozen=True):
     """One observation with its sources as they are, and how well it answers."""
 
     row: int
-    told: Observation
+    answer: Observation
     words: float = 0.0
     score: float = 0.0
     signals: dict[str, float] = {}
@@ -53,8 +53,8 @@ def standing(connection: Any, ids: Sequence[str], as_of: str) -> dict[str, Borne
     """These observations as they stand on a snapshot, whether or not a recall may show them."""
     rows = [row for each in ids if (row := first_position(connection, each)) is not None]
     states = [state for row in rows if (state := observations.get(connection, row)) is not None]
-    told = observation_answers(connection, states, as_of)
-    return {each.id: Borne(state.row, each) for state, each in zip(states, told, strict=True)}
+    proofs_of = observation_answers(connection, states, as_of)
+    return {each.id: Borne(state.row, each) for state, each in zip(states, proofs_of, strict=True)}
 
 
 def observed(borne: Borne, rank: int) -> Item:
@@ -63,10 +63,10 @@ def observed(borne: Borne, rank: int) -> Item:
         rank=rank,
         score=round(borne.score, 6),
         source="observation",
-        id=borne.told.id,
-        content=borne.told.content,
+        id=borne.answer.id,
+        content=borne.answer.content,
         signals={name: round(value, 6) for name, value in borne.signals.items()},
-        observation=borne.told,
+        observation=borne.answer,
     )
 
 
@@ -128,14 +128,14 @@ class Observing:
         return kept
 
     def _supported(self, some: Sequence[Scored]) -> list[Borne]:
-        told = observation_answers(self._connection, [state for _, state in some], self._asked.now)
-        cited = {source for each in told for source in (*each.written_from, *_live(each))}
+        answer = observation_answers(self._connection, [state for _, state in some], self._asked.now)
+        cited = {source for each in answer for source in (*each.written_from, *_live(each))}
         ended = (
             observation_hits.ended(self._connection, cited, self._holding) if self._holding is not None else set[str]()
         )
         return [
             Borne(state.row, each, words)
-            for (words, state), each in zip(some, told, strict=True)
+            for (words, state), each in zip(some, answer, strict=True)
             if each.freshness == "fresh"
             and not each.quarantined
             and ended.isdisjoint(each.written_from)
@@ -153,12 +153,12 @@ def _unsaid(borne: Sequence[Borne], said: Collection[str]) -> list[float]:
     """The best score of each text that is not said already, best first."""
     found: dict[str, float] = {}
     for each in borne:
-        found.setdefault(normalise(each.told.content or ""), each.score)
+        found.setdefault(normalise(each.answer.content or ""), each.score)
     return [score for text, score in found.items() if text not in said]
 
 
-def _live(told: Observation) -> list[str]:
-    return [each.id for each in told.sources if each.live]
+def _live(observation: Observation) -> list[str]:
+    return [each.id for each in observation.sources if each.live]
 
 
 def _together(found: Sequence[Scored]) -> Iterator[Sequence[Scored]]:
@@ -167,6 +167,6 @@ def _together(found: Sequence[Scored]) -> Iterator[Sequence[Scored]]:
 
 def _scored(borne: Borne, best: float) -> Borne:
     """Words as a part of what the best has, times confidence, and what the proof adds."""
-    words, boost = borne.words / best, rules.shown(rules.proof_boost(borne.told.proof_count))
-    signals = {"text": words, "confidence": borne.told.confidence, **({"proof": boost} if boost else {})}
-    return replace(borne, score=words * borne.told.confidence + boost, signals=signals)
+    words, boost = borne.words / best, rules.shown(rules.proof_boost(borne.answer.proof_count))
+    signals = {"text": words, "confidence": borne.answer.confidence, **({"proof": boost} if boost else {})}
+    return replace(borne, score=words * borne.answer.confidence + boost, signals=signals)

@@ -66,7 +66,7 @@ def beside(asked: Asked, pack: Pack, found: Sequence[Item]) -> Pack:
     One that only repeats what is in the pack already is left out; of the best others those are in it that fit.
     """
     measure, room = UNITS[asked.unit], context.room_beside(asked.budget, pack.used)
-    told, already, used, looked_at = list[Item](), said(pack), 0, 0
+    fitting, already, used, looked_at = list[Item](), said(pack), 0, 0
     for item in found:
         size, words = measure(item.content or ""), normalise(item.content or "")
         if words in already:
@@ -78,11 +78,11 @@ def beside(asked: Asked, pack: Pack, found: Sequence[Item]) -> Pack:
             why = "budget" if room is not None and used + size > room else ""
         if why == "rank" and not asked.explain:
             break
-        told.append(replace(item, cut=why))
+        fitting.append(replace(item, cut=why))
         if not why:
             already.add(words)
             used += size
-    shown, cut = tuple(item for item in told if not item.cut), tuple(item for item in told if item.cut)
+    shown, cut = tuple(item for item in fitting if not item.cut), tuple(item for item in fitting if item.cut)
     return replace(pack, observations=shown, cut=(*pack.cut, *cut), used=pack.used + used)
 
 
@@ -98,11 +98,11 @@ def finished(
     unit: str,
     warnings: tuple[str, ...] = (),
 ) -> Pack:
-    told = [replace(item, cut=why) for item, why in zip(items, reasons, strict=True)]
-    kept = tuple(item for item in told if not item.cut)
+    marked = [replace(item, cut=why) for item, why in zip(items, reasons, strict=True)]
+    kept = tuple(item for item in marked if not item.cut)
     return Pack(
         items=kept,
-        cut=tuple(item for item in told if item.cut),
+        cut=tuple(item for item in marked if item.cut),
         searched=searched,
         budget=budget,
         used=sum(UNITS[unit](item.content or "") for item in kept),

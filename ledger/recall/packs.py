@@ -90,8 +90,8 @@ class Pack(Answer, frozen=True, kw_only=True):
     def nothing(self) -> str:
         """What to say where there are no items: that nothing was found, or that nothing of it fits."""
         unfit = sum(item.cut != "rank" for item in self.cut)
-        told = f"nothing fits, {unfit:,} found" if unfit else "nothing found"
-        return f"{told}, {self.searched:,} searched"
+        why = f"nothing fits, {unfit:,} found" if unfit else "nothing found"
+        return f"{why}, {self.searched:,} searched"
 
     def __repr__(self) -> str:
         bound = f" of {self.budget:,}" if self.budget is not None else ""
@@ -104,14 +104,14 @@ class Pack(Answer, frozen=True, kw_only=True):
         What is recalled is data: put it where a user's words go, never among instructions.
         """
         items = [f"- {'(erased)' if item.content is None else one_line(item.content)}" for item in self.items]
-        told = [f"- {one_line(observed(item))}" for item in self.observations]
-        blocks = [fenced(lines, label) for lines, label in ((items, "memory"), (told, "observations")) if lines]
+        noted = [f"- {one_line(observed(item))}" for item in self.observations]
+        blocks = [fenced(lines, label) for lines, label in ((items, "memory"), (noted, "observations")) if lines]
         return "\n".join(blocks) or self.nothing
 
 
 def observed(item: Item) -> str:
     """An observation as it is shown: its text, how many sources bear it out, and how they come in."""
-    told, text = item.observation, "(erased)" if item.content is None else item.content
-    if told is None:
+    observation, text = item.observation, "(erased)" if item.content is None else item.content
+    if observation is None:
         return text
-    return f"{text} ({told.proof_count} source{'s' * (told.proof_count != 1)}, {told.trend})"
+    return f"{text} ({observation.proof_count} source{'s' * (observation.proof_count != 1)}, {observation.trend})"

@@ -111,14 +111,14 @@ def answered(engine: Engine, asked: Asked, *, receipt: Who | None, session: str 
 def _packed(engine: Engine, asked: Asked) -> tuple[Pack, str | None]:
     """The pack, and the id of the project that it is about."""
     take_in_texts(engine)
-    told = question.read(asked.query)
-    sought = _sought(engine, asked, told)
+    asking = question.read(asked.query)
+    sought = _sought(engine, asked, asking)
     with engine.snapshot(*asked.needs, "quarantine") as snapshot:
         connection = snapshot.connection
         seen, _ = read_tip(connection.cursor())
         about = named(connection, asked.user, "p", asked.project)
         scope = None if asked.project is None else [None, about]
-        finder = Finder(engine, snapshot, asked, scope, told, sought)
+        finder = Finder(engine, snapshot, asked, scope, asking, sought)
         ranked = finder.ranked()
         items = _items(connection, ranked[:RANKED] if asked.explain else ranked[: asked.k])
         searched = _searched(engine, connection, finder, asked, seen)
@@ -135,7 +135,7 @@ def _packed(engine: Engine, asked: Asked) -> tuple[Pack, str | None]:
             pack = packing.shared(asked, standing, items, unasked, searched, warnings)
         else:
             pack = packing.packed(asked, items, searched, warnings)
-        pack = _beside(asked, Observing(engine, snapshot, asked, scope, told), pack)
+        pack = _beside(asked, Observing(engine, snapshot, asked, scope, asking), pack)
     return replace(pack, seen=seen), about if about != NOWHERE else None
 
 
@@ -148,7 +148,7 @@ def _beside(asked: Asked, observing: Observing, pack: Pack) -> Pack:
     return packing.beside(asked, pack, [observed(each, rank) for rank, each in enumerate(found, 1)])
 
 
-def _sought(engine: Engine, asked: Asked, told: Question) -> Sought | None:
+def _sought(engine: Engine, asked: Asked, asking: Question) -> Sought | None:
     """The question as a vector, without the names of who speaks: they say whose turn is meant, not what about."""
     if engine.vectors is None or not asked.k or not _VISIBLE.search(asked.query):
         return None
@@ -156,8 +156,8 @@ def _sought(engine: Engine, asked: Asked, told: Question) -> Sought | None:
     if "turns" not in asked.among:
         return engine.vectors.ask(whole, asked.user, asked.letters)
     with engine.reading("passages") as connection:
-        names = passages.speakers(connection, told, asked.user)
-    text = " ".join(word for word in told.words if word not in names) if names else whole
+        names = passages.speakers(connection, asking, asked.user)
+    text = " ".join(word for word in asking.words if word not in names) if names else whole
     return engine.vectors.ask(text or whole, asked.user, asked.letters)
 
 
@@ -177,14 +177,14 @@ def take_in_texts(engine: Engine) -> None:
 
 def _items(connection: Any, found: Sequence[Found]) -> list[Item]:
     shown = memories_shown(connection, [each.memory for each in found if each.memory is not None])
-    told = {each.id: each for each in shown}
-    disputed = conflicts.open_among(connection, told)
+    options = {each.id: each for each in shown}
+    disputed = conflicts.open_among(connection, options)
     rows = [each.passage for each in found if each.passage is not None]
     names = projects.names(connection, {each for row in rows for each in (row.project, row.session)})
     above = documents.places(connection, [row.position for row in rows if row.corpus == "chunk"])
     items = []
     for rank, each in enumerate(found, 1):
-        memory = told[each.memory.id] if each.memory is not None else None
+        memory = options[each.memory.id] if each.memory is not None else None
         passage = _passage(each.passage, names, above) if each.passage is not None else None
         items.append(
             Item(

@@ -98,8 +98,8 @@ def reopen(engine: Engine, user: str, receipt: str) -> Pack | None:
             items = [_shortened(item, chars) for item in items]
         items = _disputed_then(engine, items, data.seen)
         beside = _observations_given(engine, data)
-        told = [_otherwise(connection, item, data.seen) for item in items]
-        told += [_observed_otherwise(connection, item) for item in beside]
+        changes = [_otherwise(connection, item, data.seen) for item in items]
+        changes += [_observed_otherwise(connection, item) for item in beside]
     budget, unit = data.settings.get("budget"), data.settings.get("unit")
     pack = finished(
         items,
@@ -114,7 +114,7 @@ def reopen(engine: Engine, user: str, receipt: str) -> Pack | None:
         used=data.used,
         receipt=event.envelope.event_id,
         seen=data.seen,
-        changed=tuple(each for each in told if each is not None),
+        changed=tuple(each for each in changes if each is not None),
         observations=tuple(item for item in beside if not item.cut),
         cut=(*pack.cut, *(item for item in beside if item.cut)),
     )
@@ -224,15 +224,15 @@ def _otherwise(connection: Any, item: Item, seen: int) -> str | None:
         return f"{item.id}: out of force, or removed"
     if item.passage is not None and item.source == "message" and (why := _why_hidden(connection, item.passage)):
         return f"{item.id}: hidden since ({why})"
-    if item.state is not None and (told := _state_otherwise(connection, item.id, item.state)) is not None:
-        return told
+    if item.state is not None and (change := _state_otherwise(connection, item.id, item.state)) is not None:
+        return change
     return _partly_erased(connection, item, seen)
 
 
 def _state_otherwise(connection: Any, project: str, before: answers.StateEntry) -> str | None:
     row = first_position(connection, project)
-    told = projects.state_history(connection, row, before.category, before.name) if row is not None else []
-    standing = [entry for entry in told if entry[-1] is None]
+    entries = projects.state_history(connection, row, before.category, before.name) if row is not None else []
+    standing = [entry for entry in entries if entry[-1] is None]
     if not standing:
         return f"{project}: {before.category}: {before.name} holds no more"
     return (
@@ -258,7 +258,7 @@ def _observed_otherwise(connection: Any, item: Item) -> str | None:
     borne = standing(connection, [item.id], item.observation.as_of).get(item.id)
     if borne is None:
         return f"{item.id}: gone, what made it was undone"
-    before, after = item.observation, borne.told
+    before, after = item.observation, borne.answer
     parts = [after.status] if after.status != before.status else []
     if after.content != before.content:
         parts.append("says something else")
@@ -269,10 +269,10 @@ def _observed_otherwise(connection: Any, item: Item) -> str | None:
     return f"{item.id}: {', '.join(parts)}" if parts else None
 
 
-def _why_hidden(connection: Any, told: Passage) -> str:
-    row = first_position(connection, told.id)
+def _why_hidden(connection: Any, passage: Passage) -> str:
+    row = first_position(connection, passage.id)
     gone = sessions.hidden(connection, row) if row is not None else []
-    return next((each.why for each in gone if each.first <= told.position <= each.last), "")
+    return next((each.why for each in gone if each.first <= passage.position <= each.last), "")
 
 
 def _delivered(item: Item) -> Delivered:
@@ -280,8 +280,8 @@ def _delivered(item: Item) -> Delivered:
     if item.memory is not None:
         place = {"position": item.memory.position}
     elif item.passage is not None:
-        told = item.passage
-        place = {"position": told.position, "field": told.field, "start": told.start, "end": told.end}
+        passage = item.passage
+        place = {"position": passage.position, "field": passage.field, "start": passage.start, "end": passage.end}
     elif item.state is not None:
         place = {"position": item.state.from_position}
     elif item.observation is not None:

@@ -191,8 +191,8 @@ def count(done: Mined, batch: Batch, results: Sequence[calls.Taken], found: Answ
     done.relations += sum(each.what == found_in.RELATIONS and each.outcome == calls.KEPT for each in results)
     for each in results:
         if each.outcome != calls.KEPT:
-            told = {"what": each.what, "reason": each.outcome, "memory": each.subject, "target": each.target}
-            done.dropped.append(told | {"content": each.text})
+            entry = {"what": each.what, "reason": each.outcome, "memory": each.subject, "target": each.target}
+            done.dropped.append(entry | {"content": each.text})
     done.dropped += _not_understood(found)
 
 
@@ -208,14 +208,14 @@ def proposed(found: Answered) -> list[dict[str, Any]]:
 
 
 def _not_understood(found: Answered) -> list[dict[str, Any]]:
-    told: list[dict[str, Any]] = [
+    entries: list[dict[str, Any]] = [
         {"what": each.what, "reason": each.reason, "content": each.text} for each in found.parsed.dropped
     ]
     if found.parsed.truncated:
-        told.append({"what": "", "reason": "truncated"})
+        entries.append({"what": "", "reason": "truncated"})
     if found.left_over:
-        told.append({"what": "", "reason": "left_over", "count": found.left_over})
-    return told
+        entries.append({"what": "", "reason": "left_over", "count": found.left_over})
+    return entries
 
 
 def is_quarantined(connection: Any, positions: Sequence[int]) -> bool:

@@ -180,14 +180,14 @@ def _entry(conversation: Conversation, connection: Any, item: WindowItem) -> Ent
     if item.is_summary:
         row = summaries.at_position(connection, item.position)
         assert row is not None
-        told = reading.summary_shown(conversation, connection, row)
+        summary = reading.summary_shown(conversation, connection, row)
         return Entry(
             item=item,
-            content=told.content,
-            sources=told.summaries,
-            descendants=told.descendants,
-            earliest=told.earliest,
-            latest=told.latest,
+            content=summary.content,
+            sources=summary.summaries,
+            descendants=summary.descendants,
+            earliest=summary.earliest,
+            latest=summary.latest,
             quarantined=bool(quarantine.among(connection, [item.position])),
         )
     message = sessions.at_position(connection, item.position)
@@ -288,18 +288,18 @@ def reopen(conversation: Conversation, receipt: str) -> Window | None:
                 ranges += read_known(connection, beside.position, state.row).data.messages
     engine = conversation.engine
     then = Conversation(at(engine, data.seen), conversation.who, state.id)
-    told, reasons = data.settings, data.settings.get("reasons")
+    settings, reasons = data.settings, data.settings.get("reasons")
     return Window(
         session=conversation.name,
         budget=data.budget,
         entries=_entries_of(then, data, tuple(ranges)),
         used=data.tokens,
-        unit=str(told.get("unit", "tokens")),
-        over_budget=bool(told.get("over_budget")),
+        unit=str(settings.get("unit", "tokens")),
+        over_budget=bool(settings.get("over_budget")),
         reasons=reasons if isinstance(reasons, tuple) else (),
-        evicted=Evicted(*(_number(told, f"evicted_{name}") for name in ("items", "messages", "tokens"))),
+        evicted=Evicted(*(_number(settings, f"evicted_{name}") for name in ("items", "messages", "tokens"))),
         left_out=tuple((each.position, each.why) for each in data.left_out),
-        overhead=_number(told, "overhead"),
+        overhead=_number(settings, "overhead"),
         pack=reopening.reopen(engine, conversation.user, data.recall) if data.recall is not None else None,
         seen=data.seen,
         receipt=receipt,
@@ -321,13 +321,13 @@ def _used(pack: Pack | None) -> int:
     return pack.used if pack is not None else 0
 
 
-def _number(told: Mapping[str, object], name: str) -> int:
-    value = told.get(name)
+def _number(settings: Mapping[str, object], name: str) -> int:
+    value = settings.get(name)
     return value if isinstance(value, int) else 0
 
 
 def _whole(name: str, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST:
-        told = f"{value!r:.40}" if not isinstance(value, int) or abs(value) <= 2**64 else "this one"
-        raise RejectedError(f"{name} is a whole number above 0 and up to {MOST:,}, and {told} is not", rule="budget")
+        shown = f"{value!r:.40}" if not isinstance(value, int) or abs(value) <= 2**64 else "this one"
+        raise RejectedError(f"{name} is a whole number above 0 and up to {MOST:,}, and {shown} is not", rule="budget")
     return value

@@ -121,7 +121,7 @@ def rebuild_summary(
         )
     _check_patience(conversation, timeout)
     writing.check_taken_in(conversation)
-    writer, told = _writer_of(conversation, summariser), asker
+    writer, found = _writer_of(conversation, summariser), asker
     if writer is None:
         raise RejectedError(
             "summaries.rewrite() needs a summarizer: give one, or open the ledger with one", rule="model"
@@ -135,7 +135,7 @@ def rebuild_summary(
         calls = tuple(heard)
         heard.clear()
         if calls:
-            _record_calls(conversation, told, writer, calls, sources.ranges, why)
+            _record_calls(conversation, found, writer, calls, sources.ranges, why)
 
     try:
         written = _ask(conversation, writer, row.kind, tries, texts, [], timeout, None, heard)
@@ -163,7 +163,7 @@ def rebuild_summary(
         return state.id
 
     try:
-        conversation.writer.run("session.summaries.rewrite", told, body, (conversation.name, id, writer.name))
+        conversation.writer.run("session.summaries.rewrite", found, body, (conversation.name, id, writer.name))
     except (RejectedError, ConflictError, NotFoundError):
         kept("moved")
         raise
@@ -194,7 +194,7 @@ def _to_rebuild(conversation: Conversation, id: str) -> tuple[Summary, Sources, 
 
 
 def _record_calls(
-    conversation: Conversation, told: Who, writer: Summariser, heard: Sequence[Heard], ranges: Ranges, why: str
+    conversation: Conversation, asker: Who, writer: Summariser, heard: Sequence[Heard], ranges: Ranges, why: str
 ) -> None:
     """Calls that came to nothing, in a command of their own."""
 
@@ -203,7 +203,7 @@ def _record_calls(
         emit_heard(work, writer, heard, ranges, why=why)
         return state.id
 
-    conversation.writer.run("session.compact", told, body)
+    conversation.writer.run("session.compact", asker, body)
 
 
 # --- one compaction ------------------------------------------------------------------------------------------------
@@ -220,8 +220,8 @@ def _compacting(
     force: bool,
 ) -> answers.CompactionReport:
     _check_patience(conversation, timeout)
-    writer, told = _writer_of(conversation, given), asker
-    if told.key is not None:
+    writer, found = _writer_of(conversation, given), asker
+    if found.key is not None:
         raise RejectedError("a compaction has no idempotency_key: called again it goes on from where the window is")
     if conversation.kept_out:
         return _report(conversation, [], [answers.CompactionSkip(why=conversation.kept_out, kind="")], None, bound, 0)
@@ -233,7 +233,7 @@ def _compacting(
         if lease is None:
             skipped = [answers.CompactionSkip(why="under_way", kind="")]
             return _report(conversation, [], skipped, before, bound, 0)
-        compactor = Compactor(conversation, lease, writer, told, timeout, force=force)
+        compactor = Compactor(conversation, lease, writer, found, timeout, force=force)
         steps(compactor)
         return _report(conversation, compactor.made, compactor.skipped, before, bound, compactor.calls)
 
@@ -299,9 +299,9 @@ def _source_texts(conversation: Conversation, connection: Any, row: int, kind: s
 
 
 def _message_texts(conversation: Conversation, connection: Any, row: int, sources: Sources) -> Iterator[str]:
-    for each, told in reading.all_texts(conversation, connection, row, sources.ranges):
-        name = f"{each.role} {speaker}" if (speaker := told.event.data.speaker) else each.role
-        yield f"{name} ({each.time[:16]}): {readable(told.content, told.parts)}"
+    for each, texts in reading.all_texts(conversation, connection, row, sources.ranges):
+        name = f"{each.role} {speaker}" if (speaker := texts.event.data.speaker) else each.role
+        yield f"{name} ({each.time[:16]}): {readable(texts.content, texts.parts)}"
 
 
 def _summary_text(conversation: Conversation, connection: Any, each: Summary) -> str:
@@ -353,9 +353,9 @@ class Compactor:
     """One compaction of one session under way: what it made, and what it passed over."""
 
     def __init__(
-        self, session: Conversation, lease: Lease, writer: Summariser | None, told: Who, timeout: float, *, force: bool
+        self, session: Conversation, lease: Lease, writer: Summariser | None, asker: Who, timeout: float, *, force: bool
     ) -> None:
-        self.session, self.lease, self.writer, self.told, self.timeout = session, lease, writer, told, timeout
+        self.session, self.lease, self.writer, self.asker, self.timeout = session, lease, writer, asker, timeout
         self.force = force
         self.made: list[str] = []
         self.skipped: list[answers.CompactionSkip] = []
@@ -410,9 +410,9 @@ class Compactor:
                 self._skip(found.why, found.kind, found.messages, found.tokens)
 
     def _skip(self, why: str, kind: str, messages: int, tokens: int, error: str = "") -> str:
-        told = answers.CompactionSkip(why=why, kind=kind, messages=messages, tokens=tokens, error=error)
-        if told not in self.skipped:
-            self.skipped.append(told)
+        skip = answers.CompactionSkip(why=why, kind=kind, messages=messages, tokens=tokens, error=error)
+        if skip not in self.skipped:
+            self.skipped.append(skip)
         return why
 
     def _try(self, run: Run) -> str:
@@ -425,7 +425,7 @@ class Compactor:
             sources, written = self._write(run)
         except _TakenOver:
             if self._heard and self.writer is not None:
-                _record_calls(self.session, self.told, self.writer, self._heard, self._read, "under_way")
+                _record_calls(self.session, self.asker, self.writer, self._heard, self._read, "under_way")
             return self._skip("under_way", run.kind, run.messages, run.tokens)
         except ModelError as error:
             self._record_skip("failed", run, error.kind)
@@ -486,7 +486,7 @@ class Compactor:
                 emit_heard(work, self.writer, self._heard, sources.ranges, why="moved")
             return state.id
 
-        self.session.writer.run("session.compact", self.told, body)
+        self.session.writer.run("session.compact", self.asker, body)
         if not made:
             return self._skip("moved", run.kind, run.messages, run.tokens)
         self.made.append(made)
@@ -499,7 +499,7 @@ class Compactor:
             emit_heard(work, self.writer, self._heard, self._read, why=why)
             return state.id
 
-        self.session.writer.run("session.compact", self.told, body)
+        self.session.writer.run("session.compact", self.asker, body)
 
     @staticmethod
     def _emit_skip(work: Work, state: State, why: str, run: Run, error: str) -> None:

@@ -34,11 +34,11 @@ class Expanding:
         """Goes through what was asked for in the order of time, whatever order it was asked in."""
         found: dict[tuple[int, int], Summary | Span] = {}
         for each in wanted:
-            told = self._find(each)
-            if told is None:
+            subject = self._find(each)
+            if subject is None:
                 self.unknown.append(each)
             else:
-                found[(told.first, told.row) if isinstance(told, Summary) else told] = told
+                found[(subject.first, subject.row) if isinstance(subject, Summary) else subject] = subject
         for place in sorted(found):
             asked = found[place]
             if isinstance(asked, Summary):
@@ -92,8 +92,8 @@ class Expanding:
         for (first, last), (messages, tokens) in left:
             told_of = (each for each in self.rest if each.summary is None)
             if messages and not any(each.first <= first and last <= each.last for each in told_of):
-                told = Unexpanded(first=first, last=last, messages=messages, tokens=tokens, summary=summary)
-                self.rest.append(told)
+                unexpanded = Unexpanded(first=first, last=last, messages=messages, tokens=tokens, summary=summary)
+                self.rest.append(unexpanded)
 
 
 def _span(given: str) -> Span | None:

@@ -118,10 +118,10 @@ class Search:
             if MESSAGE in self._asked.corpora:
                 found |= session_texts.messages(self._connection, [row for row in batch if row not in found])
             for row in batch:
-                told = found.get(row)
-                if told is not None and told.row not in known and self._is_wanted(told):
-                    known.add(told.row)
-                    yield session_texts.place(row, told.row), told, self._is_exact and row not in self._doubts
+                message = found.get(row)
+                if message is not None and message.row not in known and self._is_wanted(message):
+                    known.add(message.row)
+                    yield session_texts.place(row, message.row), message, self._is_exact and row not in self._doubts
 
     def _rows(self) -> Iterator[int]:
         """Rows of the index."""
@@ -208,5 +208,5 @@ class Search:
         if isinstance(row, Said):
             place = {"occurred_at": row.time, "until": row.time, "role": row.role, "hidden": self._why_hidden(row)}
             return Hit(kind=MESSAGE, **shown, **place)  # type: ignore[arg-type]
-        told = {"id": row.id, "summary_kind": row.kind, "depth": row.depth, "level": row.level, "status": row.status}
-        return Hit(kind=SUMMARY, occurred_at=row.earliest, until=row.latest, **shown, **told)  # type: ignore[arg-type]
+        fields = {"id": row.id, "summary_kind": row.kind, "depth": row.depth, "level": row.level, "status": row.status}
+        return Hit(kind=SUMMARY, occurred_at=row.earliest, until=row.latest, **shown, **fields)  # type: ignore[arg-type]

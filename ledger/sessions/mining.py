@@ -102,8 +102,8 @@ def extract(
 
     ``RejectedError`` inside a batch with a model, with a key (asked again it goes on), and for a ``since`` behind the cursor.
     """
-    told, meant = asker, meant_model(conversation.engine, using, model)
-    if told.key is not None:
+    meant = meant_model(conversation.engine, using, model)
+    if asker.key is not None:
         raise RejectedError(
             "the extraction of a session has no idempotency_key: called again it goes on from its cursor"
         )
@@ -113,11 +113,11 @@ def extract(
     if conversation.kept_out:
         return answers.ExtractionReport(session=conversation.name, extractor="", stopped=conversation.kept_out)
     if since is not None:
-        _go_back(conversation, since, told)
+        _go_back(conversation, since, asker)
     with conversation.reading() as (_, state):
         if state is None:
             return answers.ExtractionReport(session=conversation.name, extractor=_extractor(meant))
-    return _mined(conversation, mine(conversation, told, meant, timeout, cancelled), meant)
+    return _mined(conversation, mine(conversation, asker, meant, timeout, cancelled), meant)
 
 
 def preview(
@@ -165,7 +165,7 @@ def preview(
 
 def mine(
     conversation: Conversation,
-    told: Who,
+    asker: Who,
     model: Model | None,
     timeout: float | None = None,
     cancelled: Cancel | None = None,
@@ -174,13 +174,13 @@ def mine(
     pieces: int = PIECES,
 ) -> Mined:
     if model is None:
-        return Miner(conversation, told, by_itself=by_itself).run(pieces)
+        return Miner(conversation, asker, by_itself=by_itself).run(pieces)
     with conversation.reading() as (_, state):
         work = f"extract {conversation.needed(state).id}"
     with leased(conversation.engine.store, work, LEASE_SECONDS) as lease:
         if lease is None:
             return Mined(stopped="under_way")
-        return Miner(conversation, told, model, lease, timeout, cancelled, by_itself=by_itself).run(pieces)
+        return Miner(conversation, asker, model, lease, timeout, cancelled, by_itself=by_itself).run(pieces)
 
 
 def _mined(conversation: Conversation, mined: Mined, model: Model | None) -> answers.ExtractionReport:
@@ -207,7 +207,7 @@ def _mined(conversation: Conversation, mined: Mined, model: Model | None) -> ans
 # --- the cursor ------------------------------------------------------------------------------------------------
 
 
-def _go_back(conversation: Conversation, since: int, told: Who) -> None:
+def _go_back(conversation: Conversation, since: int, asker: Who) -> None:
     if isinstance(since, bool) or not isinstance(since, int) or since < 0:
         raise RejectedError(f"since is the position of a message, 0 for the beginning, and {since!r:.40} is not")
 
@@ -222,7 +222,7 @@ def _go_back(conversation: Conversation, since: int, told: Who) -> None:
             work.emit(state.id, ExtractionCursorMoved(state.cursor, since, ASKED), first=state.row)
         return state.id
 
-    conversation.writer.run("session.extract", told, body, (conversation.name, since))
+    conversation.writer.run("session.extract", asker, body, (conversation.name, since))
 
 
 def seed_extraction(
@@ -295,8 +295,8 @@ def _in_common(conversation: Conversation, connection: Any, own: State, parent: 
 
 def _spoken(conversation: Conversation, connection: Any, state: State) -> Iterator[tuple[int, str, str | None]]:
     gone = [(each.first, each.last) for each in sessions.hidden(connection, state.row)]
-    for row, told in reading.all_texts(conversation, connection, state.row, tuple(sorted(sessions.besides(gone)))):
-        yield row.row, row.role, told.content
+    for row, texts in reading.all_texts(conversation, connection, state.row, tuple(sorted(sessions.besides(gone)))):
+        yield row.row, row.role, texts.content
 
 
 # --- reading ---------------------------------------------------------------------------------------------------
@@ -329,10 +329,10 @@ def _read_piece(conversation: Conversation, *, gate: bool, by_itself: bool, star
 
 
 def _lines(
-    conversation: Conversation, connection: Any, row: sessions.Message, told: Told, *, gate: bool
+    conversation: Conversation, connection: Any, row: sessions.Message, texts: Told, *, gate: bool
 ) -> Iterator[Line]:
     """What a message says, unless it lies in quarantine or its captured turn was looked at already."""
-    text = turns.said(told.content, told.parts, told.event.data.content_of)
+    text = turns.said(texts.content, texts.parts, texts.event.data.content_of)
     turn: Interaction | None = None
     if row.interaction is not None:
         turn = load(connection, row.interaction, "i", conversation.user)
@@ -348,8 +348,8 @@ def _lines(
         tokens=row.tokens,
         field=row.field or turns.CONTENT,
         interaction=row.interaction,
-        speaker=told.event.data.speaker or "",
-        channel=told.event.envelope.channel,
+        speaker=texts.event.data.speaker or "",
+        channel=texts.event.envelope.channel,
     )
     if is_quarantined(connection, (line.position, line.text_at)):
         return
@@ -407,7 +407,7 @@ class Miner:
     def __init__(
         self,
         session: Conversation,
-        told: Who,
+        asker: Who,
         model: Model | None = None,
         lease: Lease | None = None,
         timeout: float | None = None,
@@ -415,7 +415,7 @@ class Miner:
         *,
         by_itself: bool,
     ) -> None:
-        self.session, self.engine, self.told = session, session.engine, told
+        self.session, self.engine, self.asker = session, session.engine, asker
         self.model, self.lease, self.timeout, self.cancelled = model, lease, timeout, cancelled
         self.by_itself = by_itself
         self.done = Mined(kept=[], superseded=[], dropped=[])
@@ -463,7 +463,7 @@ class Miner:
             return state.id
 
         try:
-            self.session.writer.run("session.extract", self.told, body)
+            self.session.writer.run("session.extract", self.asker, body)
         except BaseException:
             self.done = before
             raise
@@ -485,12 +485,12 @@ class Miner:
         piece = read.piece
         injected = memories_used(work, piece.lines)
         kept, dropped = found_in.record_rules(work, piece.lines, found, sources_in(state.id), injected)
-        ids, told = tuple(id for id, _ in kept), tuple(each for each, _ in dropped)
-        moved = ExtractionCursorMoved(read.start, piece.to, EXTRACTED, EXTRACTOR, ids, told)
+        ids, left_out = tuple(id for id, _ in kept), tuple(each for each, _ in dropped)
+        moved = ExtractionCursorMoved(read.start, piece.to, EXTRACTED, EXTRACTOR, ids, left_out)
         work.emit(state.id, moved, first=state.row)
         close(work, piece.ended, EXTRACTOR, kept, dropped)
         self.done.kept += ids
-        self.done.dropped += [_shown(each) for each in told]
+        self.done.dropped += [_shown(each) for each in left_out]
 
     # --- by a model --------------------------------------------------------------------------------------------------
 
@@ -499,7 +499,7 @@ class Miner:
         if self.lease is not None and not self.lease.renew():
             self.done.stopped = "under_way"
             return True
-        check_trusted(self.engine, self.told, read.state.id)
+        check_trusted(self.engine, self.asker, read.state.id)
         self.done.calls += 1
         asker = Asker(self.engine, model, self.session.user, read.state.project, self.timeout, self.cancelled)
         try:
@@ -536,7 +536,7 @@ class Miner:
                 work.emit(state.id, ExtractionFailed(MODEL_EXTRACTOR, failed.error.kind), first=state.row)
             return state.id
 
-        self.session.writer.run("session.extract", self.told, body)
+        self.session.writer.run("session.extract", self.asker, body)
 
 
 def is_as_read(work: Work, state: State, read: _Read) -> bool:
@@ -584,8 +584,8 @@ def close(
         if turn is None or turn.extraction in ("done", ERASED):
             continue
         ids = tuple(memory for memory, line in kept if line.interaction == id)
-        told = tuple(replace(each, position=0) for each, line in dropped if line.interaction == id)
-        command = interactions_domain.RecordExtraction(CandidatesExtracted(extractor, ids, told))
+        left_out = tuple(replace(each, position=0) for each, line in dropped if line.interaction == id)
+        command = interactions_domain.RecordExtraction(CandidatesExtracted(extractor, ids, left_out))
         for event in interactions_domain.decide(command, turn):
             work.emit(turn.id, event, first=turn.row)
 

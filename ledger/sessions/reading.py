@@ -89,22 +89,22 @@ def messages_shown(
 
 
 def _message_shown(
-    conversation: Conversation, row: MessageRow, told: Told, hidden: str, connection: Any
+    conversation: Conversation, row: MessageRow, own: Told, hidden: str, connection: Any
 ) -> answers.Message:
     return answers.Message(
         position=row.row,
         session=conversation.name,
         role=row.role,
-        content=told.content,
-        reasoning=told.reasoning,
-        parts=told.parts,
+        content=own.content,
+        reasoning=own.reasoning,
+        parts=own.parts,
         tokens=row.tokens,
-        counter=told.event.data.counter,
-        model=told.model,
-        speaker=told.event.data.speaker,
+        counter=own.event.data.counter,
+        model=own.model,
+        speaker=own.event.data.speaker,
         interaction=row.interaction,
         occurred_at=row.time,
-        recorded_at=told.event.envelope.recorded_at,
+        recorded_at=own.event.envelope.recorded_at,
         hidden=hidden,
         quarantined=is_held(connection, row),
     )

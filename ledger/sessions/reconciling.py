@@ -138,8 +138,8 @@ def _plan(conversation: Conversation, lines: list[Outside]) -> _Planned:
             )
         visible = sorted(besides(OpenWindow(connection, state).hidden_ranges))
         known = [
-            Known(row.row, _line(connection, row, told, lines[at] if at < len(lines) else None))
-            for at, (row, told) in enumerate(reading.all_texts(conversation, connection, state.row, tuple(visible)))
+            Known(row.row, _line(connection, row, texts, lines[at] if at < len(lines) else None))
+            for at, (row, texts) in enumerate(reading.all_texts(conversation, connection, state.row, tuple(visible)))
         ]
         plan = transcript.reconcile(known, [each.line for each in lines])
     return _Planned(state.position, plan, taken, _counts(conversation, lines))
@@ -160,19 +160,19 @@ def _clean(conversation: Conversation, connection: Any, lines: list[Outside]) ->
     return taken
 
 
-def _line(connection: Any, row: MessageRow, told: Told, theirs: Outside | None) -> Line:
+def _line(connection: Any, row: MessageRow, texts: Told, theirs: Outside | None) -> Line:
     """A message of ours, to be compared; what was erased of it is taken to be what the other side still says."""
-    data, envelope = told.event.data, told.event.envelope
+    data, envelope = texts.event.data, texts.event.envelope
     parts = comparable(messages.stored_parts(data.parts), data.content_of, data.speaker)
     line = Line(
         role=row.role,
-        content=told.content or "",
+        content=texts.content or "",
         parts=parts,
-        reasoning=told.reasoning or None,
-        model=told.model or None,
+        reasoning=texts.reasoning or None,
+        model=texts.model or None,
         created_at=row.time if envelope.occurred_at or _was_dated(connection, row) else _same(row.time, theirs),
     )
-    erased = None in (told.content, data.reasoning) or bytes(data.parts) == b"null"
+    erased = None in (texts.content, data.reasoning) or bytes(data.parts) == b"null"
     if theirs is None or not erased:
         return line
     return replace(theirs.line, role=row.role, created_at=line.created_at)
@@ -231,14 +231,14 @@ def _repair(work: Work, stream: str, first: int, repair: transcript.Repair) -> N
     reasoning = repair.reasoning
     if reasoning is not None and len(reasoning.encode()) > REPAIR_BYTES:
         reasoning = None
-    told = MessageRepaired(
+    change = MessageRepaired(
         message=repair.position,
         reasoning=UNSET if reasoning is None else reasoning,
         model=UNSET if repair.model is None else repair.model,
         occurred_at=UNSET if repair.created_at is None else times.moment("created_at", repair.created_at),
     )
-    if told != MessageRepaired(repair.position):
-        work.emit(stream, told, first=first)
+    if change != MessageRepaired(repair.position):
+        work.emit(stream, change, first=first)
 
 
 def _same(time: str, theirs: Outside | None) -> str | None:

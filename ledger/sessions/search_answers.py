@@ -61,8 +61,8 @@ class Hits(Page[Hit]):
         self.total, self.searched, self.is_exact, self.hint = found.total, found.searched, found.is_exact, found.hint
 
     def __reduce__(self) -> tuple[Any, ...]:
-        told = GrepResult(hits=(), total=self.total, searched=self.searched, is_exact=self.is_exact, hint=self.hint)
-        return type(self), (Page(self._items, self._next), told)
+        rest = GrepResult(hits=(), total=self.total, searched=self.searched, is_exact=self.is_exact, hint=self.hint)
+        return type(self), (Page(self._items, self._next), rest)
 
 
 class Unexpanded(Answer, frozen=True, kw_only=True):

@@ -121,12 +121,12 @@ def _asked(
 
 
 def _ago(conversation: Conversation, last: object) -> str:
-    told = _LAST.fullmatch(last) if isinstance(last, str) else None
-    if told is None:
+    match = _LAST.fullmatch(last) if isinstance(last, str) else None
+    if match is None:
         raise RejectedError(f"last is a number with h, d, w or m (months of 30 days), like 7d, and {last!r:.40} is not")
     now = times.parse("now", conversation.engine.writer.now())
     try:
-        return times.fixed(now - timedelta(hours=int(told[1]) * _HOURS[told[2]]))
+        return times.fixed(now - timedelta(hours=int(match[1]) * _HOURS[match[2]]))
     except OverflowError:
         return ""
 
@@ -164,18 +164,18 @@ def _hint(
     def some(asked: Asked, where: Where) -> bool:
         return _search(conversation, connection, asked, where).is_somewhere()
 
-    told = [f"only the newest {READ:,} texts were read: bound the time"] if found.left_off else []
+    hints = [f"only the newest {READ:,} texts were read: bound the time"] if found.left_off else []
     free = replace(asked, corpora=SCOPES["both"], role=None, since="", before="")
     if free != asked and some(free, here):
-        told.append("something matches outside of this scope, role and time")
+        hints.append("something matches outside of this scope, role and time")
     elif not asked.hidden and some(replace(free, hidden=True), here):
-        told.append("what matches is hidden or out of use: ask with include_hidden=True")
+        hints.append("what matches is hidden or out of use: ask with include_hidden=True")
     others = _where(conversation, connection, None, everywhere=True)
     if state is not None:
         others.names.pop(state.row, None)
     if not everywhere and some(free, others):
-        told.append("other sessions have it: ask sessions.grep")
-    return "; ".join(told) or "nothing matches; try fewer words, OR between them, or other forms"
+        hints.append("other sessions have it: ask sessions.grep")
+    return "; ".join(hints) or "nothing matches; try fewer words, OR between them, or other forms"
 
 
 # --- from a summary to what was said -------------------------------------------------------------------------
@@ -212,8 +212,8 @@ def expand(
             return Expansion(messages=(), unknown=wanted, budget=budget, unit=unit)
 
         def chars(row: MessageRow) -> int:
-            told = reading.texts(conversation, connection, row)
-            return len(readable(told.content, told.parts))
+            texts = reading.texts(conversation, connection, row)
+            return len(readable(texts.content, texts.parts))
 
         expanding = Expanding(connection, state, budget, chars if unit == "chars" else lambda row: row.tokens)
         expanding.take(wanted)

@@ -54,8 +54,8 @@ class SummaryRequest(Struct, frozen=True, kw_only=True):
 
     @property
     def _told(self) -> dict[str, Any]:
-        told = "What was summed up before, for context only:"
-        before = (told, fenced([_harmless(text) for text in self.previous], "summaries")) if self.previous else ()
+        heading = "What was summed up before, for context only:"
+        before = (heading, fenced([_harmless(text) for text in self.previous], "summaries")) if self.previous else ()
         return {
             "target": self.target_tokens,
             "style": _STYLE.get(self.level, ""),

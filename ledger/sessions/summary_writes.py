@@ -52,8 +52,8 @@ def of_messages(window: OpenWindow, first: int, last: int) -> Sources | None:
     free = sorted(besides((*window.hidden_ranges, *window.covered), (first, last)))
     what = "min(row), max(row), count(*), sum(tokens), min(time), max(time)"
     sql = f"SELECT {what} FROM messages WHERE session = ? AND row BETWEEN ? AND ?"
-    told = (window.connection.execute(sql, (window.state.row, *each)).fetchone() for each in free)
-    found = [each for each in told if each[2]]
+    sums = (window.connection.execute(sql, (window.state.row, *each)).fetchone() for each in free)
+    found = [each for each in sums if each[2]]
     if not found:
         return None
     return Sources(

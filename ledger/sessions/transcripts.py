@@ -71,43 +71,43 @@ def outside(given: object) -> tuple[list[Outside], int]:
 def _message(given: object, what: str) -> Outside | None:
     if not isinstance(given, Mapping):
         raise RejectedError(f"{what} is an object with a role and a content, not {type(given).__name__}")
-    told: dict[Any, Any] = {  # a field that holds nothing says nothing, whatever it is called
+    fields: dict[Any, Any] = {  # a field that holds nothing says nothing, whatever it is called
         _OTHERS.get(name, name): value for name, value in given.items() if value is not None and value != []
     }
-    if unknown := sorted(str(name) for name in told if name not in (*_OWN, *_CALLS)):
+    if unknown := sorted(str(name) for name in fields if name not in (*_OWN, *_CALLS)):
         raise RejectedError(f"{what} has a field {unknown[0]!r:.40}; there are: {', '.join((*_OWN, *_CALLS))}")
-    content, parts = _content(told, what)
-    parts += _reasoning(told, what)
+    content, parts = _content(fields, what)
+    parts += _reasoning(fields, what)
     if content in (None, "") or (isinstance(content, str) and not content.strip()):
-        role = told.get("role")
+        role = fields.get("role")
         if not parts and isinstance(role, str) and role in messages.ROLES:
             return None
-    name = "" if told.get("role") == "tool" else told.get("name")  # of a tool it is that of the function called
-    speaker = told.get("speaker", name)
-    draft = messages.draft(told.get("role"), content, parts, speaker=speaker, what=what)
+    name = "" if fields.get("role") == "tool" else fields.get("name")  # of a tool it is that of the function called
+    speaker = fields.get("speaker", name)
+    draft = messages.draft(fields.get("role"), content, parts, speaker=speaker, what=what)
     if draft.is_transient:
         return None
     model = check_text(
-        f"the model of {what}", told.get("model") or "", max_bytes=messages.NAME_BYTES, blank_allowed=True
+        f"the model of {what}", fields.get("model") or "", max_bytes=messages.NAME_BYTES, blank_allowed=True
     )
-    at, tokens = told.get("created_at"), told.get("token_count")
+    at, tokens = fields.get("created_at"), fields.get("token_count")
     if tokens is not None:
         check_tokens(f"the token_count of {what}", tokens)
     moment = times.with_offset(f"the created_at of {what}", at) if at not in (None, "") else None
     return Outside(draft, model, moment, tokens)
 
 
-def _content(told: Mapping[str, Any], what: str) -> tuple[Any, list[Any]]:
+def _content(fields: Mapping[str, Any], what: str) -> tuple[Any, list[Any]]:
     """The text and the parts, whichever of the two forms they are in."""
-    content, parts = told.get("content"), _listed(told.get("parts"), f"the parts of {what}")
+    content, parts = fields.get("content"), _listed(fields.get("parts"), f"the parts of {what}")
     if isinstance(content, list | tuple):
         content, parts = "", [*(_openai_part(each) for each in content), *parts]
-    for call in _listed(told.get("tool_calls"), f"the tool calls of {what}"):
+    for call in _listed(fields.get("tool_calls"), f"the tool calls of {what}"):
         parts.append(_call(call, what))
-    if told.get("tool_call_id") and not any(
+    if fields.get("tool_call_id") and not any(
         isinstance(each, Mapping) and each.get("type") == "tool_result" for each in parts
     ):
-        parts.append({"type": "tool_result", "id": told["tool_call_id"], "text": content or ""})
+        parts.append({"type": "tool_result", "id": fields["tool_call_id"], "text": content or ""})
         content = ""
     return content, parts
 
@@ -117,8 +117,8 @@ def as_parts(content: str, parts: Any, tool_calls: Any, tool_call_id: str | None
     for name, given in (("parts", parts), ("tool_calls", tool_calls)):
         if isinstance(given, str | bytes) or not isinstance(given, Iterable):
             raise RejectedError(f"{name} takes several objects, and {given!r:.40} is not a list")
-    told = {"content": content, "parts": list(parts), "tool_calls": list(tool_calls), "tool_call_id": tool_call_id}
-    return _content(told, "the message")
+    fields = {"content": content, "parts": list(parts), "tool_calls": list(tool_calls), "tool_call_id": tool_call_id}
+    return _content(fields, "the message")
 
 
 def _listed(given: Any, what: str) -> list[Any]:
@@ -129,8 +129,8 @@ def _listed(given: Any, what: str) -> list[Any]:
     return list(given)
 
 
-def _reasoning(told: Mapping[str, Any], what: str) -> list[Any]:
-    reasoning = told.get("reasoning")
+def _reasoning(fields: Mapping[str, Any], what: str) -> list[Any]:
+    reasoning = fields.get("reasoning")
     if not reasoning:
         return []
     check_text(f"the reasoning of {what}", reasoning, max_bytes=messages.TEXT_BYTES, blank_allowed=True)
@@ -160,14 +160,14 @@ def _call(call: Any, what: str) -> Any:
 def as_chat(message: Message) -> dict[str, Any]:
     """A message in the form that ``outside`` reads; in the OpenAI chat format, as far as that has a place for it."""
     content = message.content if message.content is not None else ERASED
-    told: dict[str, Any] = {"role": message.role, "content": content}
+    entry: dict[str, Any] = {"role": message.role, "content": content}
     kinds = [part["type"] for part in message.parts]
     if kinds == ["tool_result"] and message.role == "tool" and message.parts[0].get("text") == message.content:
-        told["tool_call_id"] = message.parts[0]["id"]
+        entry["tool_call_id"] = message.parts[0]["id"]
     elif kinds and set(kinds) == {"tool_use"}:
-        told["tool_calls"] = [_as_call(part) for part in message.parts]
+        entry["tool_calls"] = [_as_call(part) for part in message.parts]
     elif kinds:
-        told["parts"] = [dict(part) for part in message.parts]
+        entry["parts"] = [dict(part) for part in message.parts]
     by = "speaker" if message.role == "tool" else "name"  # of a tool that is the function's
     more = {
         by: message.speaker,
@@ -175,7 +175,7 @@ def as_chat(message: Message) -> dict[str, Any]:
         "model": message.model,
         "created_at": message.occurred_at,
     }
-    return told | {name: value for name, value in more.items() if value}
+    return entry | {name: value for name, value in more.items() if value}
 
 
 def _as_call(part: messages.Part) -> dict[str, Any]:

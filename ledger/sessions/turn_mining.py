@@ -38,7 +38,7 @@ from ledger.sessions.asker import (
 from projections.views import erasures
 
 
-def mine_turn(engine: Engine, subject: Interaction, told: Who, asker: Asker) -> tuple[Mined, Any]:
+def mine_turn(engine: Engine, subject: Interaction, caller: Who, asker: Asker) -> tuple[Mined, Any]:
     """Asks a model about one captured turn, and applies what it says in one append with what ends its extraction; what it came
     to, and the outcome of the command. ``ModelError`` where the model fails: that is recorded, and counts as an attempt."""
     done = Mined(kept=[], superseded=[], dropped=[])
@@ -48,12 +48,12 @@ def mine_turn(engine: Engine, subject: Interaction, told: Who, asker: Asker) -> 
     piece = turns.piece(lines, 0, whole=True, gate=True)
     found: Answered | None = None
     if piece.why == EXTRACTED:
-        check_trusted(engine, told, subject.session)
+        check_trusted(engine, caller, subject.session)
         done.calls = 1
         try:
             found = asker.ask(lines)
         except Unanswered as failed:
-            _fail_turn(engine, subject, told, asker.model, failed, lines)
+            _fail_turn(engine, subject, caller, asker.model, failed, lines)
             raise failed.error from failed.__cause__
     else:
         done.skipped = len(lines)
@@ -72,7 +72,7 @@ def mine_turn(engine: Engine, subject: Interaction, told: Who, asker: Asker) -> 
             _close_turn(work, current, found, lines, done)
         return subject.id
 
-    return done, engine.writer.run("extract", told, body, subject.id)
+    return done, engine.writer.run("extract", caller, body, subject.id)
 
 
 def preview_turn(engine: Engine, subject: Interaction, asker: Asker) -> Mined:
@@ -118,7 +118,7 @@ def _close_turn(work: Work, current: Interaction, found: Answered | None, lines:
 
 
 def _fail_turn(
-    engine: Engine, subject: Interaction, told: Who, model: Model, failed: Unanswered, lines: Sequence[Line]
+    engine: Engine, subject: Interaction, asker: Who, model: Model, failed: Unanswered, lines: Sequence[Line]
 ) -> None:
     def body(work: Work) -> str:
         current: Interaction | None = work.at_row(subject.row, "i")
@@ -131,4 +131,4 @@ def _fail_turn(
                     work.emit(current.id, event, first=current.row)
         return subject.id
 
-    engine.writer.run("extract", replace(told, key=None), body)
+    engine.writer.run("extract", replace(asker, key=None), body)

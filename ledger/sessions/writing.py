@@ -62,9 +62,8 @@ def append(
         texts = {"content": draft.content, "reasoning": draft.reasoning, "parts": draft.parts}
         return answers.skipped(role, conversation.name, why, texts)
     tokens, counter = count_tokens(conversation, draft, token_count)
-    told = asker
     if created_at is not None:
-        told = replace(told, occurred_at=times.with_offset("created_at", created_at))
+        asker = replace(asker, occurred_at=times.with_offset("created_at", created_at))
     data = appended(draft, tokens, counter, model)
 
     def body(work: Work) -> str:
@@ -72,8 +71,8 @@ def append(
         work.emit(stream, with_bodies(work, data), first=first)
         return stream
 
-    arguments = (conversation.name, draft, model, token_count, told.occurred_at)
-    outcome = conversation.writer.run("session.append", told, body, arguments)
+    arguments = (conversation.name, draft, model, token_count, asker.occurred_at)
+    outcome = conversation.writer.run("session.append", asker, body, arguments)
     if outcome.replayed:
         return _again(conversation, outcome)
     if outcome.redacted:  # what is stored is not what was given

@@ -138,8 +138,8 @@ def typed(error: sqlite3.Error) -> LedgerError:
     ``StorageError``.
     """
     if isinstance(error, sqlite3.IntegrityError):
-        told = str(error)
-        return ConflictError("a row like this exists" if " constraint failed" in told else told)
+        text = str(error)
+        return ConflictError("a row like this exists" if " constraint failed" in text else text)
     code = getattr(error, "sqlite_errorcode", 0)
     reason = _REASONS.get(code & 0xFF) or getattr(error, "sqlite_errorname", None) or type(error).__name__
     kind = ConflictError if code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) else StorageError

@@ -243,12 +243,12 @@ class Onnx:
         self.name = f"{kind}:{place.resolve().name[:80]}:{self._digest()}"
 
     def _digest(self) -> str:
-        told = hashlib.sha256()
+        total = hashlib.sha256()
         for path in (self._model, self._tokenizer):
             assert path is not None
             with path.open("rb") as file:
-                told.update(hashlib.file_digest(file, "sha256").digest())
-        return told.hexdigest()[:12]
+                total.update(hashlib.file_digest(file, "sha256").digest())
+        return total.hexdigest()[:12]
 
     def embed(self, texts: list[str], /) -> Any:
         numpy: Any = importlib.import_module("numpy")

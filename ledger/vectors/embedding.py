@@ -96,8 +96,8 @@ class VectorSearch:
             missing = len(index.lacking(user, corpora))
         except Exception as error:
             return VectorAnswer((), (*asked.warnings, self._told(error)))
-        told = f"{missing:,} texts have no vector of {self.embedder.name!r} yet, and are found by words only; embed() helps"
-        return VectorAnswer(tuple(found), (*asked.warnings, *((told,) if missing else ())))
+        warning = f"{missing:,} texts have no vector of {self.embedder.name!r} yet, and are found by words only; embed() helps"
+        return VectorAnswer(tuple(found), (*asked.warnings, *((warning,) if missing else ())))
 
     def cosines(
         self, connection: sqlite3.Connection, asked: Asked, user: str, corpus: str, rows: Sequence[int]

@@ -102,8 +102,8 @@ def matching(
     connection: sqlite3.Connection, expression: str, wanted: Wanted, *, limit: int, schema: str, enough: int
 ) -> list[tuple[Memory, float]]:
     """The memories wanted that have words of an expression, best first, with BM25 (more is better)."""
-    told = (_of_words(expression), wanted.condition(), from_row)
-    return text_hits.matching(connection, SOURCE, *told, limit=limit, schema=schema, enough=enough)
+    query = (_of_words(expression), wanted.condition(), from_row)
+    return text_hits.matching(connection, SOURCE, *query, limit=limit, schema=schema, enough=enough)
 
 
 def matching_then(
@@ -111,8 +111,8 @@ def matching_then(
 ) -> list[tuple[Memory, float]]:
     """``matching`` among the memories as they stood at a position, on a connection where views stand before the tables."""
     same = "n.content IS m.content AND n.entities IS m.entities AND n.tags IS m.tags"
-    told = (_of_words(expression), wanted.condition(), from_row, position, "memory_versions", same, _texts)
-    return text_hits.matching_then(connection, SOURCE, *told, limit=limit)
+    query = (_of_words(expression), wanted.condition(), from_row, position, "memory_versions", same, _texts)
+    return text_hits.matching_then(connection, SOURCE, *query, limit=limit)
 
 
 def count(connection: sqlite3.Connection, wanted: Wanted) -> int:

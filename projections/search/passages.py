@@ -220,9 +220,9 @@ def _pieces(
     places = _places(text)
     for at, (start, until) in enumerate(places):
         piece = text[start:until]
-        told = (start, until, piece, len(text), len(places) + more)
+        values = (start, until, piece, len(text), len(places) + more)
         above = " ".join(each for each in headings if each not in piece) or None
-        yield (first + at, *what, *told, _named(what[0], piece, name), above, *place)
+        yield (first + at, *what, *values, _named(what[0], piece, name), above, *place)
 
 
 def _places(text: str) -> list[tuple[int, int]]:
@@ -261,8 +261,8 @@ def _about(row: Values) -> str:
 def _place(row: Values) -> str:
     """Words of the index that tell in which session a text stands, as what, and whether it is one of several."""
     session = row[_OF] if row[_CORPUS] == SUMMARY else row[_SESSION]
-    told = [place_word(session, row[_CORPUS])] if session is not None else []
-    return " ".join([*told, *([SEVERAL] if row[_PIECES] > 1 else [])])
+    words = [place_word(session, row[_CORPUS])] if session is not None else []
+    return " ".join([*words, *([SEVERAL] if row[_PIECES] > 1 else [])])
 
 
 def place_word(session: str, corpus: str) -> str:
@@ -311,8 +311,8 @@ def matching(
     connection: sqlite3.Connection, expression: str, wanted: Wanted, *, limit: int, schema: str, enough: int
 ) -> list[tuple[Passage, float]]:
     """The passages wanted that have words of an expression, best first, with BM25 (more is better)."""
-    told = (expression, wanted.condition(), _passage)
-    return text_hits.matching(connection, SOURCE, *told, limit=limit, schema=schema, enough=enough)
+    query = (expression, wanted.condition(), _passage)
+    return text_hits.matching(connection, SOURCE, *query, limit=limit, schema=schema, enough=enough)
 
 
 def _passage(row: Values) -> Passage:

@@ -39,13 +39,13 @@ class Said(Struct, frozen=True):
 def asked(expression: str, session: str | None, corpora: Sequence[str], several: bool | None = None) -> str:
     """The MATCH expression for texts of some corpora in a session (its id; in all: whatever the corpus): with ``several``
     those that lie in several rows, with False those that do not."""
-    told = f"{{text}} : ({expression})"
+    query = f"{{text}} : ({expression})"
     if session is not None:
         places = " OR ".join(f'"{place_word(session, corpus)}"' for corpus in corpora)
-        told = f"(({{place}} : ({places})) AND {told})"
+        query = f"(({{place}} : ({places})) AND {query})"
     if several is None:
-        return told
-    return f'({told}) {"AND" if several else "NOT"} {{place}} : "{SEVERAL}"'
+        return query
+    return f'({query}) {"AND" if several else "NOT"} {{place}} : "{SEVERAL}"'
 
 
 def newest(connection: sqlite3.Connection, schema: str, expression: str, first: int, below: int) -> Iterator[int]:
@@ -86,16 +86,16 @@ _SAID = "SELECT row, session, role, time, tokens, interaction, field FROM messag
 def messages(connection: sqlite3.Connection, rows: Sequence[int]) -> dict[int, Said]:
     """The messages whose texts these rows of the index are, by row; those of captured turns by the turn's."""
     found = {said.row: said for said in _messages(connection, "row", {row >> BITS for row in rows})}
-    told = {row: found[row >> BITS] for row in rows if row >> BITS in found}
-    left = [row for row in rows if row not in told]
+    by_row = {row: found[row >> BITS] for row in rows if row >> BITS in found}
+    left = [row for row in rows if row not in by_row]
     if not left:
-        return told
+        return by_row
     marks = ", ".join("?" * len(left))
     sql = f"SELECT row, id, field FROM passages WHERE row IN ({marks}) AND corpus = '{TURN}'"
     turns = {row: (id, field) for row, id, field in connection.execute(sql, left)}
     ids = {id for id, _ in turns.values()}
     tied = {(said.interaction, said.field): said for said in _messages(connection, "interaction", ids)}
-    return told | {row: tied[key] for row, key in turns.items() if key in tied}
+    return by_row | {row: tied[key] for row, key in turns.items() if key in tied}
 
 
 def _messages(connection: sqlite3.Connection, column: str, values: Collection[int | str]) -> list[Said]:
@@ -121,14 +121,14 @@ def summaries(connection: sqlite3.Connection, rows: Sequence[int], *, others: bo
 def text(connection: sqlite3.Connection, position: int) -> str:
     """All that was said at a position: the content and the parts of a message, or a summary. Captured turns lie elsewhere."""
     sql = f"SELECT text, start, until, row >> {NUMBER_BITS} & 1 FROM passages WHERE row >= ? AND row < ? ORDER BY row"
-    told: list[str] = []
+    parts: list[str] = []
     field = end = 0
     for piece, start, until, number in connection.execute(sql, (position << BITS, position + 1 << BITS)):
         if number != field:
-            told, field, end = [*told, "\n"] if told else [], number, 0
-        told += [" " * (start - end), piece]  # what is blank has no passage
+            parts, field, end = [*parts, "\n"] if parts else [], number, 0
+        parts += [" " * (start - end), piece]  # what is blank has no passage
         end = until
-    return "".join(told)
+    return "".join(parts)
 
 
 # --- how many there are ----------------------------------------------------------------------------------------------

@@ -53,9 +53,9 @@ class Audit:
 
     def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
         e = event.envelope
-        told = (e.recorded_at, e.command, e.command_id, e.user, e.actor, e.client, e.channel, e.agent)
+        values = (e.recorded_at, e.command, e.command_id, e.user, e.actor, e.client, e.channel, e.agent)
         links = (e.project, e.session, e.causation_id, e.correlation_id)
-        rows.append(AUDIT, (event.position, e.event_id, event.stream, event.type, *told, *links))
+        rows.append(AUDIT, (event.position, e.event_id, event.stream, event.type, *values, *links))
 
 
 # --- reads -----------------------------------------------------------------------------------------------------------

@@ -60,15 +60,15 @@ class Calls:
         if isinstance(data, ModelCalled):
             acted = [each.outcome for each in data.actions if each.what != "cites"]
             kept = acted.count("kept")
-            told: tuple[object, ...] = (None, None, data.input_tokens, data.output_tokens)
+            values: tuple[object, ...] = (None, None, data.input_tokens, data.output_tokens)
             actions = (kept, len(acted) - kept, data.left_over)
         elif isinstance(data, ModelCallFailed):
-            told, actions = (data.error, data.status, 0, 0), (0, 0, 0)
+            values, actions = (data.error, data.status, 0, 0), (0, 0, 0)
         else:
             return
         asked = (event.position, envelope.user, data.purpose, data.model, data.prompt)
         place = (envelope.project, envelope.session, envelope.recorded_at, None)
-        rows.put(CALLS, asked[:1], (*asked, *told, data.attempts, data.milliseconds, *actions, *place))
+        rows.put(CALLS, asked[:1], (*asked, *values, data.attempts, data.milliseconds, *actions, *place))
 
 
 # --- reads -----------------------------------------------------------------------------------------------------------

@@ -68,7 +68,7 @@ def _material(row: Sequence[Any]) -> Material:
     return Material(row[0], row[1], row[2], row[3], row[4], entities, tags)
 
 
-def told(tags: Sequence[str]) -> str:
+def encoded_tags(tags: Sequence[str]) -> str:
     """Tags as they lie in a row; where there are none there is nothing, which ``coalesce(tags, '[]')`` makes this."""
     return msgspec.json.encode(tuple(tags)).decode()
 
@@ -133,7 +133,7 @@ def standing(connection: sqlite3.Connection, scope: Scope, rows: Sequence[int] |
     proofs = observations.evidence(connection, [state.row for state in states])
     written = {each for state in states for each in state.written_from}
     alive = frozenset(
-        observations.live(connection, written | {each.source for told in proofs.values() for each in told})
+        observations.live(connection, written | {each.source for proofs_of in proofs.values() for each in proofs_of})
     )
     return [
         Standing(
@@ -166,7 +166,9 @@ def cited(connection: sqlite3.Connection, scope: Scope, sources: Sequence[str], 
         )
         found.update(
             source
-            for (source,) in connection.execute(sql, (*some, scope.user, scope.project, told(scope.tags), consolidator))
+            for (source,) in connection.execute(
+                sql, (*some, scope.user, scope.project, encoded_tags(scope.tags), consolidator)
+            )
         )
     return found
 
@@ -251,4 +253,4 @@ def failures(connection: sqlite3.Connection, scope: Scope, over: str, consolidat
         f" coalesce((SELECT max(position) FROM consolidations WHERE {scoped} AND error = ''), 0) ORDER BY position"
     )
     given = {"user": scope.user, "project": scope.project, "over": over, "consolidator": consolidator}
-    return [upto for (upto,) in connection.execute(sql, given | {"tags": told(scope.tags)})]
+    return [upto for (upto,) in connection.execute(sql, given | {"tags": encoded_tags(scope.tags)})]

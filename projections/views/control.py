@@ -156,8 +156,8 @@ class Keys:
             data, envelope = event.data, event.envelope
             answered = isinstance(data, CommandAnswered)
             subject, seen = (data.subject, data.seen) if answered else (event.stream, event.position)
-            told = (envelope.command, envelope.command_id, envelope.arguments, subject, seen, None)
-            rows.put(KEYS, (event.key, event.position), (event.key, event.position, *told))
+            values = (envelope.command, envelope.command_id, envelope.arguments, subject, seen, None)
+            rows.put(KEYS, (event.key, event.position), (event.key, event.position, *values))
         if isinstance(event.data, WAYS_BACK):
             for row in rows.within(KEYS, "position", event.data.ranges):
                 rows.put(KEYS, row[:2], (*row[:-1], since(rows, row[1])))
@@ -171,10 +171,10 @@ class Refusals:
         if not isinstance(event.data, WriteRefused):
             return
         data, envelope = event.data, event.envelope
-        told = (envelope.user, data.rule, envelope.command, data.subject, envelope.actor, envelope.recorded_at)
+        values = (envelope.user, data.rule, envelope.command, data.subject, envelope.actor, envelope.recorded_at)
         numbers = (data.limit, data.current, data.requested)
         found = (data.finding, data.scanner)
-        rows.put(REFUSALS, (event.position,), (event.position, *told, *numbers, *found))
+        rows.put(REFUSALS, (event.position,), (event.position, *values, *numbers, *found))
 
 
 class InEffect:

@@ -98,11 +98,11 @@ class Documents:
 
     def _added(self, event: AnyEvent, data: ChunkAdded, since: int) -> Values:
         user, words, above = event.envelope.user, data.content, data.heading_path
-        told = None if None in (user, words, above) else chunk_fingerprint(self._secret, user, words, above)  # type: ignore[arg-type]
+        mark = None if None in (user, words, above) else chunk_fingerprint(self._secret, user, words, above)  # type: ignore[arg-type]
         path = msgspec.json.encode(above).decode() if above is not None else None
         metadata = bytes(data.metadata).decode()
         size = len(words) if words is not None else None
-        numbers = (size, metadata if metadata != "null" else None, told, since)
+        numbers = (size, metadata if metadata != "null" else None, mark, since)
         return (event.position, data.chunk, event.first, data.index, path, *numbers)
 
     def _in_effect(self, change: Change) -> dict[int, Values]:

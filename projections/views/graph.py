@@ -111,15 +111,15 @@ def _edges(state: Memory | None) -> _Rows:
 def _change(change: Change, rows: Rows, live: Table, closed: Table, before: _Rows, after: _Rows) -> None:
     """Ends the rows that are no more, or are others; those that stay keep the position they stand from."""
     now = change.event.position
-    for key, told in before.items():
-        if after.get(key) != told:
+    for key, values in before.items():
+        if after.get(key) != values:
             row = rows.get(live, (change.first, *key))
             if row is not None:
                 end(rows, live, closed, row, now)
-    for key, told in after.items():
-        if before.get(key) != told:
+    for key, values in after.items():
+        if before.get(key) != values:
             place = (change.first, *key)
-            rows.put(live, place, (*place, *told, now))
+            rows.put(live, place, (*place, *values, now))
 
 
 # --- for decisions ---------------------------------------------------------------------------------------------------
@@ -220,8 +220,8 @@ def windows(text: str) -> list[str]:
     of who owns something goes.
     """
     found: dict[str, tuple[int, int]] = {}
-    told = text[: 64 * QUERY_WORDS]
-    for words in (told.split(), _PLAIN_WORD.findall(told)):
+    start = text[: 64 * QUERY_WORDS]
+    for words in (start.split(), _PLAIN_WORD.findall(start)):
         bare = [_OWNS.sub("", word) for word in words[:QUERY_WORDS]]
         for first in range(len(bare)):
             for size in range(1, min(RUN_WORDS, len(bare) - first) + 1):

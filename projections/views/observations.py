@@ -174,9 +174,9 @@ class Consolidations:
         data, envelope = event.data, event.envelope
         if isinstance(data, ConsolidationCompleted | ConsolidationFailed):
             tags = msgspec.json.encode(data.tags).decode() if data.tags is not None else None
-            told = (envelope.user, envelope.project, data.over, tags, data.consolidator, data.to)
+            values = (envelope.user, envelope.project, data.over, tags, data.consolidator, data.to)
             error = data.error if isinstance(data, ConsolidationFailed) else ""
-            rows.put(CONSOLIDATIONS, (event.position,), (event.position, *told, error, envelope.recorded_at, None))
+            rows.put(CONSOLIDATIONS, (event.position,), (event.position, *values, error, envelope.recorded_at, None))
         elif isinstance(data, WAYS_BACK):
             for row in rows.within(CONSOLIDATIONS, "position", data.ranges):
                 rows.put(CONSOLIDATIONS, row[:1], (*row[:-1], control.since(rows, row[0])))
@@ -234,10 +234,10 @@ def evidence(connection: sqlite3.Connection, rows: Sequence[int]) -> dict[int, l
         )
         for row, source, at, withdrawn in connection.execute(sql, some):
             found[row].append((source, at, withdrawn))
-    alive = live(connection, {source for told in found.values() for source, _, _ in told})
+    alive = live(connection, {source for cited in found.values() for source, _, _ in cited})
     return {
-        row: [Proof(source, at, gone, not gone and source in alive) for source, at, gone in told]
-        for row, told in found.items()
+        row: [Proof(source, at, gone, not gone and source in alive) for source, at, gone in cited]
+        for row, cited in found.items()
     }
 
 
@@ -417,8 +417,8 @@ def looked_at(
         "SELECT max(upto) FROM consolidations WHERE user = ? AND project IS ? AND over = ? AND consolidator = ?"
         " AND coalesce(tags, '[]') = ? AND error = '' AND undone_at IS NULL"
     )
-    told = msgspec.json.encode(tuple(tags)).decode()
-    return int(connection.execute(sql, (user, project, over, consolidator, told)).fetchone()[0] or 0)
+    encoded = msgspec.json.encode(tuple(tags)).decode()
+    return int(connection.execute(sql, (user, project, over, consolidator, encoded)).fetchone()[0] or 0)
 
 
 def _by_kind(sources: Iterable[str]) -> dict[str, list[str]]:

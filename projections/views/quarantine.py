@@ -65,8 +65,8 @@ class Quarantine:
         if isinstance(data, _ON_TEXTS):
             held = isinstance(data, TextQuarantined)
             finding = data.finding if isinstance(data, TextQuarantined) else ""
-            told = (envelope.user, finding, data.scanner, envelope.recorded_at)
-            rows.put(DECISIONS, (data.position, event.position), (data.position, event.position, int(held), *told))
+            values = (envelope.user, finding, data.scanner, envelope.recorded_at)
+            rows.put(DECISIONS, (data.position, event.position), (data.position, event.position, int(held), *values))
             self._stand(data.position, event.position, rows)
         elif isinstance(data, WAYS_BACK) and not changes:
             for at in sorted({row[0] for row in rows.within(DECISIONS, "position", data.ranges)}):
@@ -95,8 +95,8 @@ class Quarantine:
         flags = change.in_effect if change.refold else (event,)
         last = next((each for each in reversed(flags) if isinstance(each.data, MemoryQuarantined)), event)
         data = last.data
-        told = (data.finding, data.scanner) if isinstance(data, MemoryQuarantined) else ("", "")
-        row = (change.first, last.position, state.user, state.id, *told, last.envelope.recorded_at)
+        values = (data.finding, data.scanner) if isinstance(data, MemoryQuarantined) else ("", "")
+        row = (change.first, last.position, state.user, state.id, *values, last.envelope.recorded_at)
         _replace(change.first, row, event.position, rows)
 
 

@@ -134,8 +134,8 @@ def _appended(event: AnyEvent, data: MessageAppended) -> Values:
     envelope, tools = event.envelope, None
     if bytes(data.parts) not in _NO_PARTS:
         parts = messages.whole_parts(data.parts, "", data.content_of)
-        told = (messages.calls(parts), messages.results(parts))
-        tools = msgspec.json.encode(told).decode() if any(told) else None
+        tools_used = (messages.calls(parts), messages.results(parts))
+        tools = msgspec.json.encode(tools_used).decode() if any(tools_used) else None
     time = moment("occurred_at", envelope.occurred_at) if envelope.occurred_at else envelope.recorded_at
     tied = (data.interaction, data.field) if data.interaction is not None else (None, None)
     return (event.position, event.first, data.role, data.tokens, time, tools, *tied, None, event.position)

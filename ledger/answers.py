@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from ledger.sessions.answers import SessionInfo as SessionInfo
     from ledger.sessions.answers import Summary as Summary
     from ledger.sessions.assembled import Window as Window
-    from ledger.sessions.picture import SummaryGraph as SummaryGraph
+    from ledger.sessions.diagram import SummaryGraph as SummaryGraph
     from ledger.sessions.search_answers import Expansion as Expansion
     from ledger.sessions.search_answers import Hit as Hit
     from ledger.sessions.search_answers import Hits as Hits
@@ -853,7 +853,7 @@ def diff(found: Sequence[Changed], start: tuple[int, str], end: tuple[int, str])
         if each.before is not None and each.after is not None:
             if each.before.confidence != each.after.confidence:
                 parts.setdefault("moved", []).append(each)
-            if _says_otherwise(each.before, each.after):
+            if _differs(each.before, each.after):
                 parts.setdefault("revised", []).append(each)
     changes: dict[str, Any] = {name: tuple(pairs) for name, pairs in parts.items()}
     return Diff(from_position=start[0], start=start[1], to_position=end[0], end=end[1], **changes)
@@ -881,7 +881,7 @@ def _turned(before: Memory | None, after: Memory | None) -> str | None:
     return None  # out of sight before and after
 
 
-def _says_otherwise(before: Memory, after: Memory) -> bool:
+def _differs(before: Memory, after: Memory) -> bool:
     names = ("content", "tags", "entities", "relations", "valid_from")
     if any(getattr(before, name) != getattr(after, name) for name in names):
         return True
@@ -908,7 +908,7 @@ _HOMES = {
     "ScanReport": "ledger.guards.answers",
     "SessionInfo": "ledger.sessions.answers",
     "Summary": "ledger.sessions.answers",
-    "SummaryGraph": "ledger.sessions.picture",
+    "SummaryGraph": "ledger.sessions.diagram",
     "Window": "ledger.sessions.assembled",
     "WindowItem": "ledger.domain.window",
     "WithdrawalReport": "ledger.observations.answers",

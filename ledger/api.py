@@ -348,7 +348,7 @@ class Ledger(LedgerRead):
             path,
             model=model,
             embedder=embedder,
-            summariser=summarizer,
+            summarizer=summarizer,
             token_counter=token_counter,
             after_capture=jobs_after_capture,
             **given,

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from ledger.language.port import ModelAnswer as ModelAnswer
     from ledger.language.port import ModelLike as ModelLike
     from ledger.language.port import ModelRequest as ModelRequest
-    from ledger.sessions.summarising import Summarizer as Summarizer
-    from ledger.sessions.summarising import SummarizerLike as SummarizerLike
-    from ledger.sessions.summarising import SummaryRequest as SummaryRequest
+    from ledger.sessions.summarizing import Summarizer as Summarizer
+    from ledger.sessions.summarizing import SummarizerLike as SummarizerLike
+    from ledger.sessions.summarizing import SummaryRequest as SummaryRequest
     from ledger.vectors.embedders import Embedder as Embedder
     from ledger.vectors.embedders import EmbedderLike as EmbedderLike
 
@@ -241,9 +241,9 @@ _HOMES = {
     "ModelLike": "ledger.language.port",
     "ModelRequest": "ledger.language.port",
     "Scanner": "ledger.guards.guarding",
-    "Summarizer": "ledger.sessions.summarising",
-    "SummarizerLike": "ledger.sessions.summarising",
-    "SummaryRequest": "ledger.sessions.summarising",
+    "Summarizer": "ledger.sessions.summarizing",
+    "SummarizerLike": "ledger.sessions.summarizing",
+    "SummaryRequest": "ledger.sessions.summarizing",
 }
 
 

@@ -210,7 +210,7 @@ class Ledger(Reads):
     @classmethod
     def open(cls, path: Any, *, ignored_sessions: Any = (), stateless_sessions: Any = (), **given: Any) -> Ledger:
         sessions = SessionPatterns(tuple(ignored_sessions), tuple(stateless_sessions))
-        renamed = {"summariser": "summarizer", "after_capture": "jobs_after_capture"}
+        renamed = {"after_capture": "jobs_after_capture"}
         return cls(
             Public.open(path, sessions=sessions, **{renamed.get(name, name): each for name, each in given.items()})
         )
@@ -399,7 +399,7 @@ class Session:
     expand = got("expand", "ids", what="ids")
     dag = got("summaries.graph", everything="include_replaced")
     append = call("append", "role", "content", created_at="occurred_at")
-    compact = call("compact", "budget", summariser="summarizer")
+    compact = call("compact", "budget", summarizer="summarizer")
     set_summary = call("set_abstract", "text", summary="text")
     seed_extraction = call("skip_extraction", "parent", "until", up_to="until")
     extract = call("extract", using="method", cancelled="cancel")
@@ -410,7 +410,7 @@ class Session:
     add_alias = call("add_alias", "alias")
     invalidate_summary = call("summaries.invalidate", "id", "reason")
     restore_summary = call("summaries.restore", "id", "reason")
-    rebuild_summary = call("summaries.rewrite", "id", summariser="summarizer")
+    rebuild_summary = call("summaries.rewrite", "id", summarizer="summarizer")
 
     def grep(self, pattern: str, *, everywhere: bool = False, **asked: Any) -> Any:
         asked = told(asked, {"before": "until", "last": "since", "hidden": "include_hidden"})

@@ -290,7 +290,7 @@ def test_the_settings_say_which_model_writes_the_summaries_and_how_it_is_asked(s
         assert KEY not in str(ledger.audit(limit=500)) and KEY.encode() not in (tmp_path / "memory.db").read_bytes()
     off = Settings.load(model="local:small", model_base_url=server.url, summaries=False)
     with Ledger.open(tmp_path / "memory.db", settings=off) as ledger:
-        assert probe.model(ledger) is not None and probe.inside(ledger).summariser is None
+        assert probe.model(ledger) is not None and probe.inside(ledger).summarizer is None
 
 
 def test_without_a_model_no_socket_is_ever_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,7 @@ OTHERWISE = {
     "replace": "reconcile", "set_summary": "summary", "seed_extraction": "seed-extraction",
 }  # fmt: skip
 NEEDS_A_MODEL = {"rebuild_summary"}
-PROPERTIES = {"id", "name", "user", "writer", "summariser"}
+PROPERTIES = {"id", "name", "user", "writer", "summarizer"}
 
 
 @pytest.fixture

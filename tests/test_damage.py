@@ -62,7 +62,7 @@ def _fill(ledger):
     chat = ledger.session("quay")
     for number in range(60):
         chat.append("user", f"The tide turned {number} times, and I prefer to wait for it.")
-    made = chat.compact(summariser=lambda request: "They waited for the tide.").created
+    made = chat.compact(summarizer=lambda request: "They waited for the tide.").created
     chat.set_summary("They sail.")
     assert made and ledger.merges() and ledger.conflicts() and ledger.review() and ledger.interactions()
     return {
@@ -320,7 +320,7 @@ TALK = [{"role": "user", "content": "I row now."}, {"role": "assistant", "conten
 COMMANDS = {
     "append": lambda g, s, the: s.append("user", "And on."),
     "replace": lambda g, s, the: s.replace(TALK),
-    "compact": lambda g, s, the: s.compact(summariser=lambda request: "They sailed.", force=True),
+    "compact": lambda g, s, the: s.compact(summarizer=lambda request: "They sailed.", force=True),
     "erase": lambda g, s, the: g.erase(the["message"], derived="erase", sources="erase", quotes="erase"),
     "consolidate": lambda g, s, the: g.consolidate(),
     "reinforce": lambda g, s, the: g.reinforce(the["free"], source=the["turn"]),

@@ -1054,7 +1054,7 @@ def test_an_assembly_that_showed_a_turn_or_a_summary_of_it_is_named(ledger: Ledg
     told = chat.assemble(5_000, record=True)
     assert "Zurich" in str(told.entries)
     assert dry(ledger, turn.id, None) == dry(ledger, "eve") == (told.receipt,)
-    chat.compact(force=True, summariser=lambda request: "They spoke of a vault.")
+    chat.compact(force=True, summarizer=lambda request: "They spoke of a vault.")
     summed = chat.assemble(5_000, record=True)
     assert summed.entries[0].item.is_summary and not any(
         "Zurich" in (each.content or "") for each in summed.entries[1:]

@@ -12,15 +12,15 @@ from ledger import RejectedError
 from ledger.domain import document as domain
 from ledger.domain import events as e
 from ledger.domain.chunking import Piece
-from ledger.domain.document import Document, Ingest, Remove, Restore, admits, decide, evolve, matched, moved
+from ledger.domain.document import Document, Remove, Restore, TextAdded, admits, decide, evolve, matched, moved
 from projections.views import documents
 
 
-def ingest(*said: str, **changed: object) -> Ingest:
+def ingest(*said: str, **changed: object) -> TextAdded:
     """A text of these pieces, each known by the hash of what it says."""
     pieces = tuple(Piece(each, ("H",), 1) for each in said)
     told: dict[str, object] = {"digest": "new", "size": 9, "pieces": pieces, "fresh": [f"c_{each}" for each in said]}
-    return Ingest(**(told | {"prints": [hash(each) for each in said], "called": "Called"} | changed))  # type: ignore[arg-type]
+    return TextAdded(**(told | {"prints": [hash(each) for each in said], "called": "Called"} | changed))  # type: ignore[arg-type]
 
 
 def added(index: int, said: str) -> e.ChunkAdded:

@@ -642,7 +642,7 @@ def mishap(path: str) -> None:
         told = [{"role": "assistant", "content": f"Wave number {number} came over the deck."} for number in range(60)]
         chat.reconcile(told)
         chat.reconcile([each | {"reasoning": "Count them."} for each in told])
-        chat.compact(100, summariser=broken)
+        chat.compact(100, summarizer=broken)
         probe.writer(ledger).run("open", Who(actor="ledger"), upgrade)
         ledger.run_policies()
 

@@ -427,7 +427,7 @@ def test_the_neighbourhood_is_what_names_a_seed_and_then_what_names_a_neighbour(
     with probe.read(ledger) as connection:
 
         def near(text: str, limit: int = 20) -> list[tuple[int, int]]:
-            found = projection.neighbourhood(connection, text, "", at=at, limit=limit)
+            found = projection.neighborhood(connection, text, "", at=at, limit=limit)
             rows = {each.position: number for number, each in enumerate(facts)}
             return [(rows[row], hops) for row, hops in found]
 
@@ -442,7 +442,7 @@ def test_the_neighbourhood_looks_at_few_rows_only(ledger: Ledger) -> None:
     with probe.read(ledger) as connection:
         seen: list[str] = []
         connection.set_trace_callback(seen.append)
-        found = projection.neighbourhood(connection, "Ana", "", at=probe.writer(ledger).now(), limit=4)
+        found = projection.neighborhood(connection, "Ana", "", at=probe.writer(ledger).now(), limit=4)
         connection.set_trace_callback(None)
     assert len(found) == 4 and [row for row, _ in found] == sorted((row for row, _ in found), reverse=True)
     assert sum(int(limit) for sql in seen for limit in re.findall(r"DESC LIMIT (\d+)", sql)) <= 6 * 4

@@ -118,7 +118,7 @@ def test_notes_that_share_nearly_all_words_are_compared_with_a_few_only(monkeypa
     compared = 0
     honest = grouping.likeness
 
-    def counting(one: grouping.Said, other: grouping.Said) -> int:
+    def counting(one: grouping.Compared, other: grouping.Compared) -> int:
         nonlocal compared
         compared += 1
         return honest(one, other)
@@ -128,7 +128,7 @@ def test_notes_that_share_nearly_all_words_are_compared_with_a_few_only(monkeypa
         f"The server in the cellar reports every morning a temperature of {number} degrees." for number in range(1_000)
     ]
     assert grouped(texts) == [[number] for number in range(1_000)]
-    assert compared <= 1_000 * 2 * grouping.NEIGHBOURS
+    assert compared <= 1_000 * 2 * grouping.NEIGHBORS
 
 
 def test_the_most_central_text_is_the_one_most_like_the_others() -> None:

@@ -116,7 +116,7 @@ def test_a_part_is_held_with_its_whole_and_the_refusal_says_so(ledger: Ledger) -
     for number in range(40):
         chat.append("user", f"I sail on Sundays, trip number {number}, and I prefer the west coast.")
         chat.append("assistant", "Noted.")
-    summary = chat.compact(summariser=lambda request: "They sail.").created[0].id
+    summary = chat.compact(summarizer=lambda request: "They sail.").created[0].id
     chunk = notes.chunks[0].id
     for part, whole in ((chunk, "document"), (summary, "session")):
         with pytest.raises(NotFoundError, match=f"is held with its {whole}"):

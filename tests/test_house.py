@@ -41,7 +41,11 @@ UPWARDS = {  # what still reaches up, to be mended as the features stop being pa
     "ledger.guards.guarding": {"ledger.guards.secrets", "ledger.guards.threats"},
     "ledger.guards.quarantining": {"ledger.interactions.commands", "ledger.memories.commands", "ledger.memories.given"},
     "ledger.history.moments": {"ledger.maintenance.care"},
-    "ledger.interactions.commands": {"ledger.sessions.asker", "ledger.sessions.turn_mining", "ledger.sessions.tying"},
+    "ledger.interactions.commands": {
+        "ledger.sessions.asker",
+        "ledger.sessions.turn_extracting",
+        "ledger.sessions.tying",
+    },
     "ledger.interactions.api": {"ledger.maintenance.transfer"},
     "ledger.language.calls": {"ledger.policies.turns"},
     "ledger.language.consolidating": {
@@ -52,7 +56,7 @@ UPWARDS = {  # what still reaches up, to be mended as the features stop being pa
         "ledger.sessions.asker",
     },
     "ledger.language.consolidator": {"ledger.policies.consolidation", "ledger.policies.evidence"},
-    "ledger.language.door": {"ledger.sessions.summarising"},
+    "ledger.language.door": {"ledger.sessions.summarizing"},
     "ledger.language.extracting": {"ledger.policies.turns"},
     "ledger.memories.queries": {"ledger.interactions.queries"},
     "ledger.recall.asked": {"ledger.memories.given"},
@@ -126,7 +130,7 @@ def test_only_the_store_and_the_mapper_know_the_library_and_the_driver(product: 
         "ledger.store.reading",
         "ledger.store.writing",
         "ledger.store.recorders",
-        "ledger.store.travellers",
+        "ledger.store.past_views",
         "ledger.store.sqlite_files",
         "ledger.store.mapper",
     }

@@ -20,7 +20,7 @@ from ledger.domain.events import (
     ObservationRetracted,
     ObservationRevised,
 )
-from ledger.domain.observation import Borne, Observation
+from ledger.domain.observation import Observation, Support
 
 FORMED = ObservationFormed(
     content="The user drinks dark roast coffee.",
@@ -30,7 +30,7 @@ FORMED = ObservationFormed(
     evidence=(Evidence(MEMORY, EARLIER), Evidence(INTERACTION, NOW)),
     written_from=(MEMORY,),
 )
-BORNE = [Borne(MEMORY, EARLIER), Borne(INTERACTION, NOW)]
+BORNE = [Support(MEMORY, EARLIER), Support(INTERACTION, NOW)]
 
 
 def folded(*events: Any) -> Observation:
@@ -99,7 +99,7 @@ def test_the_same_source_bears_out_once() -> None:
 
 
 def test_what_was_withdrawn_comes_back_only_when_somebody_puts_it_back() -> None:
-    borne = [Borne(MEMORY, EARLIER, withdrawn="asked"), BORNE[1]]
+    borne = [Support(MEMORY, EARLIER, withdrawn="asked"), BORNE[1]]
     again = (Evidence(MEMORY, EARLIER),)
     assert domain.decide(domain.Add(again, "grouping/1"), STATES["active"], borne) == []
     assert domain.decide(domain.Add(again, "grouping/1", restores=True), STATES["active"], borne)
@@ -123,9 +123,9 @@ def test_the_sources_after_all_events_are_those_added_and_not_withdrawn() -> Non
         recorded(data, stream=OBSERVATION, version=version, position=version)
         for version, data in enumerate((FORMED, EvidenceWithdrawn((MEMORY, OTHER_MEMORY), "asked")), 1)
     ]
-    assert domain.borne_out(events) == {
-        MEMORY: (Borne(MEMORY, EARLIER, withdrawn="asked"), 2),
-        INTERACTION: (Borne(INTERACTION, NOW), 1),
+    assert domain.supports(events) == {
+        MEMORY: (Support(MEMORY, EARLIER, withdrawn="asked"), 2),
+        INTERACTION: (Support(INTERACTION, NOW), 1),
     }
 
 

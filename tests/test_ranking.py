@@ -24,11 +24,11 @@ from projections.search.ranking import (
     KIND_WEIGHTS,
     NAMED,
     NEAR_DAY,
-    NEIGHBOURS,
+    NEIGHBORS,
     RUBINO_KINDS,
     SESSION,
     SHORT_CHARS,
-    TOLD_WHEN,
+    TIME_NAMED,
     VECTOR,
     Candidate,
     boost,
@@ -44,7 +44,7 @@ from projections.search.stems import stem
 
 FACTORS = ("named", "first person", "time", "question", "confidence", "kind", "date")
 LOW = (1 - BARE_QUESTION) * (1 - ranking.CONFIDENCE)
-HIGH = (1 + NAMED) * (1 + FIRST_PERSON) * (1 + TOLD_WHEN) * (1 + NEAR_DAY) * max(KIND_WEIGHTS.values())
+HIGH = (1 + NAMED) * (1 + FIRST_PERSON) * (1 + TIME_NAMED) * (1 + NEAR_DAY) * max(KIND_WEIGHTS.values())
 
 
 def one(stems: Iterable[str]) -> float:
@@ -145,7 +145,7 @@ def test_a_short_turn_gains_from_the_turns_beside_it_less_the_further_they_are()
     with_context(turns, {"s": list(range(8))})
     assert [each.score for each in turns] == pytest.approx([1, 2, 3, 0, 3, 2, 1, 0])
     assert [each.signals.get("context") for each in turns[2:4]] == [pytest.approx(3), None]
-    assert NEIGHBOURS == (0.3, 0.2, 0.1)
+    assert NEIGHBORS == (0.3, 0.2, 0.1)
 
 
 def test_a_long_turn_gains_nothing_and_gives_all_the_same() -> None:
@@ -227,7 +227,7 @@ def test_a_date_near_the_one_asked_for_counts_up_to_twice() -> None:
 
 
 def test_a_time_told_answers_when() -> None:
-    assert factors(turn(0, text="I ran yesterday."), "When did she run?") == {"time": 1 + TOLD_WHEN}
+    assert factors(turn(0, text="I ran yesterday."), "When did she run?") == {"time": 1 + TIME_NAMED}
     assert factors(turn(0, text="I ran yesterday."), "Did she run?") == {}
     assert factors(turn(0, text="I ran."), "When did she run?") == {}
 

@@ -30,7 +30,7 @@ from ledger.domain.events import (
 )
 from ledger.recall.asked import UNITS
 from ledger.recall.packs import Item, Pack
-from projections.search.context import BESIDE
+from projections.search.context import OBSERVATIONS_PERCENT
 from projections.views import observations
 
 COFFEE = "Dark roast coffee is what the user drinks."
@@ -389,7 +389,7 @@ def test_no_item_goes_for_an_observation_and_they_take_a_fifth_at_most(full: Led
         on, off = full.recall("coffee", **asked), full.recall("coffee", **(asked | {"observations": 0}))
         assert alone(on) == off
         taken = sum(measure(item.content or "") for item in on.observations)
-        assert taken <= budget * BESIDE // 100 and on.used == off.used + taken <= budget
+        assert taken <= budget * OBSERVATIONS_PERCENT // 100 and on.used == off.used + taken <= budget
         assert all(item.cut == "budget" for item in on.cut if item.observation is not None)
         seen += len(on.observations)
     assert seen, "in some of them there was room"

@@ -17,8 +17,8 @@ from windows import call, cut, message, result, summary, user, window
 from ledger.domain.rendering import (
     BEGINNING,
     EMPTY_RESULT,
+    Content,
     Rendered,
-    Said,
     anthropic,
     context_text,
     memory_block,
@@ -32,8 +32,8 @@ INLINE = {"type": "media", "uri": "data:image/png;base64,QUJD", "mime": "image/p
 SOUND = {"type": "media", "uri": "https://a.example/cat.mp3", "mime": "audio/mpeg"}
 
 
-def says(item: WindowItem, content: str = "", *parts: Mapping[str, Any], **more: Any) -> Said:
-    return Said(item, content, parts=parts, **more)
+def says(item: WindowItem, content: str = "", *parts: Mapping[str, Any], **more: Any) -> Content:
+    return Content(item, content, parts=parts, **more)
 
 
 def uses(name: str, tool: str = "look", arguments: Any = None) -> dict[str, Any]:
@@ -44,7 +44,7 @@ def gives(name: str, text: str = "") -> dict[str, Any]:
     return {"type": "tool_result", "id": name, "text": text}
 
 
-def asks(*ids: str, content: str = "") -> Said:
+def asks(*ids: str, content: str = "") -> Content:
     return says(call(*ids), content, *map(uses, ids))
 
 
@@ -213,7 +213,7 @@ def test_arguments_are_an_object(given: Any, shown: dict[str, Any]) -> None:
 
 
 def test_the_content_of_a_tool_message_is_its_result_and_nothing_is_said_twice() -> None:
-    def shown(*entries: Said) -> str:
+    def shown(*entries: Content) -> str:
         return str(openai([USER, asks("a"), *entries]).messages[2]["content"])
 
     assert shown(says(result("a"), "a cat")) == "a cat"
@@ -273,10 +273,10 @@ PARTS = st.one_of(
 
 
 @st.composite
-def anything_said(draw: st.DrawFn) -> Said:
+def anything_said(draw: st.DrawFn) -> Content:
     content = draw(TEXTS)
     if draw(st.integers(0, 5)) == 0:
-        return Said(summary(draw(st.integers(0, 3))), content, sources=tuple(draw(st.lists(TEXTS, max_size=2))))
+        return Content(summary(draw(st.integers(0, 3))), content, sources=tuple(draw(st.lists(TEXTS, max_size=2))))
     parts = draw(st.lists(PARTS, max_size=4))
     ids: dict[str, list[str]] = {"tool_use": [], "tool_result": []}
     for part in parts:
@@ -284,7 +284,7 @@ def anything_said(draw: st.DrawFn) -> Said:
     if draw(st.integers(0, 3)) == 0:  # an item that knows of others than there are
         ids = {kind: draw(st.lists(NAMES, max_size=3)) for kind in ids}
     role = draw(st.sampled_from(["user", "assistant", "assistant", "tool", "tool", "system", "critic"]))
-    return Said(message(role, calls=ids["tool_use"], results=ids["tool_result"]), content, parts=parts)
+    return Content(message(role, calls=ids["tool_use"], results=ids["tool_result"]), content, parts=parts)
 
 
 ANYTHING = st.lists(anything_said(), max_size=12)
@@ -353,12 +353,12 @@ def check_anthropic(messages: Sequence[Mapping[str, Any]]) -> None:
 
 
 @given(ANYTHING, MEMORIES, TEXTS)
-def test_whatever_goes_in_is_valid_for_openai(entries: list[Said], memories: list[str], system: str) -> None:
+def test_whatever_goes_in_is_valid_for_openai(entries: list[Content], memories: list[str], system: str) -> None:
     check_openai(openai(entries, memories=memories, system=system).messages)
 
 
 @given(ANYTHING, MEMORIES, TEXTS)
-def test_whatever_goes_in_is_valid_for_anthropic(entries: list[Said], memories: list[str], system: str) -> None:
+def test_whatever_goes_in_is_valid_for_anthropic(entries: list[Content], memories: list[str], system: str) -> None:
     check_anthropic(anthropic(entries, memories=memories, system=system).messages)
 
 
@@ -370,7 +370,7 @@ def test_what_people_say_is_shown_once_and_in_order(texts: list[str]) -> None:
 
 
 @given(st.lists(anything_said(), max_size=6))
-def test_a_summary_block_is_well_formed_whatever_is_in_it(entries: list[Said]) -> None:
+def test_a_summary_block_is_well_formed_whatever_is_in_it(entries: list[Content]) -> None:
     summaries = [said for said in entries if said.item.is_summary]
     block = summary_block(summaries)
     assert not block or len(ElementTree.fromstring(block).findall("summary")) == len(summaries)

@@ -375,7 +375,7 @@ def test_nothing_of_a_user_crosses_to_another(ledger: Ledger) -> None:
                 (lambda id, user: ledger.session(id, user=user).append("user", "in theirs?"), (theirs, user)),
                 (session.invalidate_summary, (summary,)),
                 (session.restore_summary, (summary,)),
-                (lambda id, session: session.rebuild_summary(id, summariser=lambda _: "x"), (summary, session)),
+                (lambda id, session: session.rebuild_summary(id, summarizer=lambda _: "x"), (summary, session)),
                 (session.add_alias, (theirs,)),
             ):
                 with pytest.raises(LedgerError) as refused:
@@ -560,7 +560,7 @@ def test_nothing_is_taken_in_of_a_session_that_a_pattern_keeps_out(filtered: Led
     for act in (
         lambda: session.add_alias("other"),
         lambda: session.restore_summary("y_0000000000000000"),
-        lambda: session.rebuild_summary("y_0000000000000000", summariser=lambda _: "x"),
+        lambda: session.rebuild_summary("y_0000000000000000", summarizer=lambda _: "x"),
     ):
         with pytest.raises(RejectedError, match=why):
             act()

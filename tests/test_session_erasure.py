@@ -256,15 +256,15 @@ def test_a_summary_under_way_is_dropped_when_something_is_erased_meanwhile(ledge
     session = ledger.session("talk")
     said = [session.append("user", f"Word number {each}. " + RARE * (each == 1)) for each in range(60)]
 
-    def summariser(request) -> str:
+    def summarizer(request) -> str:
         if ledger.erasures() == []:
             ledger.erase(said[1].position, quotes="keep")
         return "Somebody lives at 12 Harbour Row."
 
-    report = session.compact(summariser=summariser)
+    report = session.compact(summarizer=summarizer)
     assert report.created == () and {each.why for each in report.skipped} == {"moved"}
     assert not any("Harbour" in state for state in states(ledger))
-    made = session.compact(summariser=lambda request: "Nothing is left of it.").created[0]
+    made = session.compact(summarizer=lambda request: "Nothing is left of it.").created[0]
 
     def again(request) -> str:
         if len(ledger.erasures()) == 1:
@@ -272,7 +272,7 @@ def test_a_summary_under_way_is_dropped_when_something_is_erased_meanwhile(ledge
         return "Somebody lives at 12 Harbour Row."
 
     with pytest.raises(Exception, match="erased"):
-        session.rebuild_summary(made.id, summariser=again)
+        session.rebuild_summary(made.id, summarizer=again)
     agrees(ledger)
 
 

@@ -113,17 +113,17 @@ class Sessions(RuleBasedStateMachine):
     def compact(self, name: str, budget: int | None, force: bool, model: bool) -> None:
         if self.known(name):
             session = self.session(name)
-            summariser = (lambda asked: "Sum: " + "word " * min(90, asked.target_tokens // 2)) if model else None
+            summarizer = (lambda asked: "Sum: " + "word " * min(90, asked.target_tokens // 2)) if model else None
             before = session.info().window_tokens
-            found = session.compact(budget, force=force, summariser=summariser)
+            found = session.compact(budget, force=force, summarizer=summarizer)
             assert (found.tokens_before, found.tokens_after) == (before, session.info().window_tokens)
             assert found.tokens_after <= before and bool(found.created) == (found.tokens_after < before)
 
     @rule(name=st.sampled_from(NAMES), budget=st.sampled_from([50, 2_000, 20_000]), model=st.booleans())
     def shrink(self, name: str, budget: int, model: bool) -> None:
         if self.known(name):
-            summariser = (lambda asked: f"Sum of {len(asked.texts)}") if model else None
-            found = self.session(name).compact_until_under(budget, summariser=summariser)
+            summarizer = (lambda asked: f"Sum of {len(asked.texts)}") if model else None
+            found = self.session(name).compact_until_under(budget, summarizer=summarizer)
             assert found.under == (self.session(name).info().window_tokens <= budget)
 
     @rule(name=st.sampled_from(NAMES), which=st.integers(0, 99), subtree=st.booleans())
@@ -147,7 +147,7 @@ class Sessions(RuleBasedStateMachine):
         standing = [each for each in self.session(name).summaries() if each.status in ("window", "under")]
         if standing:
             chosen = standing[which % len(standing)]
-            made = self.session(name).rebuild_summary(chosen.id, summariser=lambda asked: "Anew")
+            made = self.session(name).rebuild_summary(chosen.id, summarizer=lambda asked: "Anew")
             assert (made.ranges, made.status, made.replaces) == (chosen.ranges, "window", chosen.id)
 
     @rule(name=st.sampled_from(NAMES), text=st.sampled_from(["", "So far.", "More."]))

@@ -11,7 +11,7 @@ from old_names import Ledger
 from summarising import invalidate, summarise
 
 from ledger import RejectedError, Session
-from ledger.sessions.picture import FORMATS, span
+from ledger.sessions.diagram import FORMATS, span
 
 EVIL = 'a"] --> b;\\ <script>&#35;\x1b[31m\u202e}'
 
@@ -105,7 +105,7 @@ def test_a_summary_names_its_model_and_nothing_in_it_is_syntax(ledger: Ledger) -
         summarize = staticmethod(write)
 
     session, _ = said(ledger, 50, EVIL)
-    session.compact(summariser=Model())
+    session.compact(summarizer=Model())
     found = session.dag()
     for format in FORMATS:
         drawn = found.draw(format)

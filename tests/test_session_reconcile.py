@@ -155,7 +155,7 @@ def test_summaries_of_what_was_replaced_stand_for_nothing_and_the_others_stay(le
     session = ledger.session("chat")
     told = [user(f"{n} " + "word " * 2_000) for n in range(80)]
     session.reconcile(told)
-    while session.compact(summariser=lambda asked: f"Summary of {asked.texts[0][:30]}").created:
+    while session.compact(summarizer=lambda asked: f"Summary of {asked.texts[0][:30]}").created:
         pass
     before, standing = ledger.position, session.summaries("window")
     assert len(standing) >= 2

@@ -97,7 +97,7 @@ def march_a_long_conversation_is_summed_up(year: Year) -> None:
         session = ledger.session("trip", project="Travel")
         for number in range(60):
             session.append(("user", "assistant")[number % 2], f"Day {number}: we walk along the coast. " + "word " * 40)
-        report = session.compact(3_000, summariser=lambda asked: "They walk along the coast for weeks.")
+        report = session.compact(3_000, summarizer=lambda asked: "They walk along the coast for weeks.")
         assert report.created and report.tokens_after < report.tokens_before
         window = session.assemble(3_000)
         assert any("They walk along the coast for weeks." in entry.content for entry in window.entries)

@@ -13,7 +13,7 @@ from old_names import Ledger
 
 from ledger import ModelError, RejectedError
 from ledger.language.prompts import prompt, prompt_parts
-from ledger.sessions.summarising import PROMPTS
+from ledger.sessions.summarizing import PROMPTS
 from ledger.types import ModelAnswer, ModelRequest
 
 
@@ -138,14 +138,14 @@ def test_a_summary_rebuilt_by_the_model_has_its_call(ledger: Ledger, model: Mode
 
 
 def test_a_plain_summariser_stands_before_the_model_and_leaves_no_calls(tmp_path: Path, model: Model) -> None:
-    with Ledger.open(tmp_path / "other.db", model=model, summariser=lambda asked: "By hand.") as ledger:
+    with Ledger.open(tmp_path / "other.db", model=model, summarizer=lambda asked: "By hand.") as ledger:
         assert talk(ledger).compact().created[0].content == "By hand."
         assert ledger.model_calls() == [] and model.asked == []
 
 
 def test_a_model_may_be_named_for_one_compaction(tmp_path: Path, model: Model) -> None:
     with Ledger.open(tmp_path / "other.db") as ledger:
-        assert talk(ledger).compact(summariser=model).created[0].model == "small"
+        assert talk(ledger).compact(summarizer=model).created[0].model == "small"
         assert len(ledger.model_calls()) == 1
 
 

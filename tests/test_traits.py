@@ -13,8 +13,8 @@ from ledger.domain import erasure
 from ledger.domain.events import (
     IDS,
     PUT_BACK,
-    TAKEN_OUT,
     TYPES,
+    VOIDING,
     WAYS_BACK,
     Effect,
     Event,
@@ -42,7 +42,7 @@ from ledger.engine.kept import CHANGING
 from ledger.erasure import planning
 from ledger.guards import guarding, quarantining
 from ledger.history import elsewhere, in_effect, source_plan, under_policy, undo_plan, undoing
-from ledger.history import uncertain as undetermined
+from ledger.history import uncertain as uncertain_decisions
 from projections.core.projector import FAMILIES
 
 GOVERNED = get_args(get_type_hints(Traits)["governs"])
@@ -140,8 +140,8 @@ SCANNED = {
 ASKED: dict[str, tuple[Any, set[str]]] = {
     "acts on events": (WAYS_BACK, ACTS),
     "acts by their trait": (of(effect="act"), ACTS),
-    "acts that make void": (TAKEN_OUT, {"CommandUndone", "OriginDistrusted"}),
-    "acts that make void, in an undo": (undoing._TAKES_OUT, {"CommandUndone", "OriginDistrusted"}),
+    "acts that make void": (VOIDING, {"CommandUndone", "OriginDistrusted"}),
+    "acts that make void, in an undo": (undoing._VOIDING, {"CommandUndone", "OriginDistrusted"}),
     "acts that end another": (PUT_BACK, {"CommandRedone", "OriginTrusted"}),
     "acts by the role of an id": (with_role("ends", effect="act"), {"CommandRedone", "OriginTrusted"}),
     "names": (in_effect.NAMES, {"ProjectRegistered", "SessionOpened"}),
@@ -163,13 +163,13 @@ ASKED: dict[str, tuple[Any, set[str]]] = {
         },
     ),
     "verdicts": (
-        undetermined._ASKED,
+        uncertain_decisions._ASKED,
         {"WriteRefused", "CommandAnswered", "ReinforcementEvaluated", "CandidatesExtracted"},
     ),
     "what gives a place a name": (elsewhere._NAMING, {"ProjectAliasAdded", "SessionAliasAdded"}),
     "what a writer keeps and must read again": (CHANGING, ACTS | {"PolicyAdopted", "SessionAliasAdded"}),
     "what repeats texts, of the ledger's own": (
-        planning._SAYING,
+        planning._WITH_TEXT,
         {"RecallDelivered", "ModelCalled", "ConsolidationCompleted", "ConsolidationFailed"},
     ),
     "names of a session": (planning._NAMING, {"SessionOpened", "SessionAliasAdded"}),

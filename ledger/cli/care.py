@@ -8,7 +8,7 @@ import typer
 
 from ledger.cli.frame import FAILED, OK, PAST, WRITES, command, console, failing_plainly, opened, progress_bar, say
 from ledger.cli.terminal_text import as_json
-from ledger.cli.writes import PROJECTS, TAKE_IN
+from ledger.cli.writes import IMPORT, PROJECTS
 
 if TYPE_CHECKING:
     from ledger.api import Ledger
@@ -25,7 +25,7 @@ def add_to(app: typer.Typer) -> None:
         command(app, CARE, view="report", writes=True)(function)
     command(app, CARE, view="report")(export)
     command(app, CARE, view="report", writes=True)(embed)
-    command(app, TAKE_IN, view="imported", options=("actor", "occurred_at"), creates=True, name="import")(import_)
+    command(app, IMPORT, view="imported", options=("actor", "occurred_at"), creates=True, name="import")(import_)
     app.command("demo", rich_help_panel=CARE)(demo)
     policy = typer.Typer(no_args_is_help=True)
     command(policy, PROJECTS, view="report", name="show", past=PAST)(policy_show)

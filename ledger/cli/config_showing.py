@@ -41,7 +41,7 @@ def _row(call: ModelCall) -> list[RenderableType]:
     status = f" {call.status}" if call.status is not None else ""
     came = f"{call.kept} kept, {call.dropped + call.left_over} not" if call.ok else f"failed: {call.error}{status}"
     attempts = f"{call.attempts} calls" if call.attempts != 1 else ""
-    beside = (f"{call.milliseconds / 1000:.1f} s", attempts, call.prompt, call.project, call.session)
-    what = detailed(Text(f"{model}: {came}"), *beside, "" if call.in_effect else "not in force")
+    details = (f"{call.milliseconds / 1000:.1f} s", attempts, call.prompt, call.project, call.session)
+    what = detailed(Text(f"{model}: {came}"), *details, "" if call.in_effect else "not in force")
     tokens = f"{call.input_tokens:,} + {call.output_tokens:,}" if call.ok else ""
     return [Text(str(call.position)), Text(moment(call.recorded_at)), Text(call.purpose), Text(tokens), what]

@@ -28,7 +28,7 @@ Reason = Annotated[str, typer.Option("--reason", "-r", help="Why, in your words;
 
 
 def add_to(app: typer.Typer) -> None:
-    command(app, DOCUMENTS, view="ingested", options=WRITES, creates=True)(ingest)
+    command(app, DOCUMENTS, view="added", options=WRITES, creates=True)(ingest)
     for look, view in ((documents, "documents"), (document, "document"), (chunk, "chunk")):
         command(app, DOCUMENTS, view=view, past=PAST)(look)
     for change in (remove_document, restore_document):
@@ -67,7 +67,7 @@ def ingest(
     taken = list[Document]() if TYPE_CHECKING else []
     for number, (file, within) in enumerate(found, 1):
         try:
-            taken.append(_ingest_one(ledger, file, within, options, {**by, "correlation_id": run}))
+            taken.append(_add_one(ledger, file, within, options, {**by, "correlation_id": run}))
         except LedgerError as error:
             errors.append((file, str(error)))
         if progress is not None:
@@ -78,7 +78,7 @@ def ingest(
     return IngestReport(documents=tuple(taken), errors=tuple(errors), correlation_id=run if is_new else None)
 
 
-def _ingest_one(ledger: Ledger, file: str, within: str | None, options: dict[str, Any], by: Any) -> Document:
+def _add_one(ledger: Ledger, file: str, within: str | None, options: dict[str, Any], by: Any) -> Document:
     from pathlib import Path
 
     from ledger.documents.files import read_document

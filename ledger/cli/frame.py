@@ -116,12 +116,12 @@ def command(
         def run(**given: Any) -> None:
             context = {each: given.pop(_SHARED + each) for each in shared}
             with failing_plainly():
-                context = settled(context)
-                mine = _with_stdin(given)
-                if function.__name__ in _IN_A_PROJECT and mine["project"] is None and not mine.get("log"):
-                    mine["project"] = context["settings"].project
-                changes = mine[writes_with] not in (None, False) if writes_with else writes or bool(options)
-                answer = _ask(function, own, context, mine, readonly=not changes, creates=creates)
+                context = with_settings(context)
+                own_options = _with_stdin(given)
+                if function.__name__ in _IN_A_PROJECT and own_options["project"] is None and not own_options.get("log"):
+                    own_options["project"] = context["settings"].project
+                changes = own_options[writes_with] not in (None, False) if writes_with else writes or bool(options)
+                answer = _ask(function, own, context, own_options, readonly=not changes, creates=creates)
                 show(answer, view, json=context["json"], quiet=context["quiet"])
                 if getattr(answer, "ok", True) is False:
                     raise typer.Exit(FAILED)
@@ -183,7 +183,7 @@ def _at(ledger: Ledger, context: dict[str, Any]) -> Any:
     return ledger.at(ledger.position if moment is None else moment, valid_at=valid)
 
 
-def settled(context: dict[str, Any]) -> dict[str, Any]:
+def with_settings(context: dict[str, Any]) -> dict[str, Any]:
     """The shared options, with what settings say where nobody said anything, and these settings beside them."""
     from ledger.engine.settings import Settings
 

@@ -31,14 +31,14 @@ def observations(found: Sequence[Observation]) -> RenderableType:
             Text(str(each.proof_count)),
             Text(each.trend),
             _freshness(each),
-            _said(each),
+            _observation(each),
         ]
         for each in found
     ]
     return listing("id", "conf", "proof", "trend", "fresh", "observation", rows=rows, right=["proof"])
 
 
-def _said(found: Observation) -> Text:
+def _observation(found: Observation) -> Text:
     status = "" if found.status == "active" else f"{found.status} {found.retracted}".strip()
     held = "quarantined" if found.quarantined else ""
     return detailed(short(found.content), found.project, status, held, " ".join(f"#{tag}" for tag in found.tags))

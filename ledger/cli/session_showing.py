@@ -21,7 +21,7 @@ from ledger.domain.rendering import Rendered
 from ledger.domain.window import FALLBACK, NORMAL
 from ledger.sessions.answers import CompactionReport, CompactionSkip, HistoryChange, Message, SessionInfo, Summary
 from ledger.sessions.assembled import Entry, Window
-from ledger.sessions.picture import NO_SUMMARY, Node, SummaryGraph, span
+from ledger.sessions.diagram import NO_SUMMARY, Node, SummaryGraph, span
 from ledger.sessions.search_answers import Expansion, Hit, Unexpanded
 from projections.views.summaries import WINDOW
 
@@ -119,7 +119,7 @@ def _messages(found: Sequence[Message]) -> RenderableType:
     if not found:
         return Text("none", style="dim")
     rows = [
-        [Text(str(each.position)), Text(each.speaker or each.role), _said(each, short(_text_of(each)))]
+        [Text(str(each.position)), Text(each.speaker or each.role), _message(each, short(_text_of(each)))]
         for each in found
     ]
     return listing("pos", "role", "message", rows=rows, right=["pos"])
@@ -129,7 +129,7 @@ def _messages_whole(found: Sequence[Message]) -> list[RenderableType]:
     parts: list[RenderableType] = []
     for each in found:
         head = f"\n#{each.position} {each.speaker or each.role}"
-        parts += [Text(head, style="bold"), _said(each, whole(_text_of(each)))]
+        parts += [Text(head, style="bold"), _message(each, whole(_text_of(each)))]
     return parts or [Text("none", style="dim")]
 
 
@@ -137,7 +137,7 @@ def _text_of(found: Message) -> str | None:
     return None if found.content is None else found.text or found.reasoning or ""
 
 
-def _said(found: Message, text: Text) -> Text:
+def _message(found: Message, text: Text) -> Text:
     hidden = f"hidden by {found.hidden}" if found.hidden else ""
     reasoning = f"{counted(len(found.reasoning), 'character')} of reasoning" if found.reasoning else ""
     return detailed(text, counted(found.tokens, "token"), moment(found.occurred_at), found.model, reasoning, hidden)

@@ -137,10 +137,10 @@ def review(queue: Sequence[answers.Candidate]) -> RenderableType:
 
 def _candidate_row(candidate: answers.Candidate) -> list[RenderableType]:
     found, origin = candidate.memory, candidate.provenance
-    twin = f"says what {candidate.same_as_active} says" if candidate.same_as_active else ""
+    duplicate = f"says what {candidate.same_as_active} says" if candidate.same_as_active else ""
     place = (origin.interaction or f"{origin.session} at {origin.position}") if origin is not None else ""
     by = f"{origin.rule} in {place}" if origin is not None else ", ".join(found.sources)
-    text = detailed(short(found.content), found.kind, found.project, by, twin)
+    text = detailed(short(found.content), found.kind, found.project, by, duplicate)
     if origin is not None and origin.quote and _says_more(origin.quote, found.content or ""):
         text = Text.assemble(text, ("\n“" + shortened(origin.quote, QUOTED_CHARS) + "”", "italic"))
     return [Text(found.id), _confidence(found.confidence), text]
@@ -205,7 +205,7 @@ def _document(found: document_answers.Document, *more: object) -> Text:
     return detailed(short(found.title), *more, found.path, found.project, kind, status, tags, size)
 
 
-def ingested(report: document_answers.IngestReport) -> RenderableType:
+def added(report: document_answers.IngestReport) -> RenderableType:
     rows = [
         [Text(each.id), Text(f"{each.chunk_count:,}"), _document(each, _came_to(each))] for each in report.documents
     ]
@@ -337,10 +337,10 @@ def _standing(memory: answers.Memory) -> str:
 def _revisions(before: answers.Memory, after: answers.Memory) -> list[str]:
     changes = {
         "text": ("" if before.content == after.content else f"was “{shortened(before.content or '', QUOTED_CHARS)}”"),
-        "tags": _otherwise("tags", ", ".join(before.tags), ", ".join(after.tags)),
-        "entities": _otherwise("entities", ", ".join(before.entities), ", ".join(after.entities)),
-        "edges": _otherwise("relations", _edges(before), _edges(after)),
-        "validity": _otherwise("valid", _validity(before), _validity(after)),
+        "tags": _difference_of("tags", ", ".join(before.tags), ", ".join(after.tags)),
+        "entities": _difference_of("entities", ", ".join(before.entities), ", ".join(after.entities)),
+        "edges": _difference_of("relations", _edges(before), _edges(after)),
+        "validity": _difference_of("valid", _validity(before), _validity(after)),
     }
     return [each for each in changes.values() if each]
 
@@ -349,7 +349,7 @@ def _edges(memory: answers.Memory) -> str:
     return ", ".join(f"{each.subject} {each.relation} {each.object}" for each in memory.relations)
 
 
-def _otherwise(name: str, before: str, after: str) -> str:
+def _difference_of(name: str, before: str, after: str) -> str:
     return "" if before == after else f"{name} {before or 'none'} → {after or 'none'}"
 
 
@@ -365,7 +365,7 @@ def why(answer: answers.Why) -> RenderableType:
     chart = StepChart((step.recorded_at, step.confidence) for step in answer.steps)
     parts += titled("Confidence over time (UTC)", chart)
     parts += titled("Steps", steps(answer.steps))
-    parts += titled("Said", _said_in(answer.provenance) if answer.provenance is not None else None)
+    parts += titled("Said", _quoted_from(answer.provenance) if answer.provenance is not None else None)
     parts += titled("Sources", _quotes(answer) if answer.sources else None)
     parts += titled("Chunks", _cited_chunks(answer.chunks) if answer.chunks else None)
     parts += titled("Documents", documents(answer.documents) if answer.documents else None)
@@ -374,7 +374,7 @@ def why(answer: answers.Why) -> RenderableType:
     return Group(*parts)
 
 
-def _said_in(origin: answers.Provenance) -> RenderableType:
+def _quoted_from(origin: answers.Provenance) -> RenderableType:
     """The words that a memory was found in."""
     place = f"{origin.role} at {origin.position} of {origin.session}" if origin.session else origin.interaction
     return detailed(Text(f"“{shortened(origin.quote or '', QUOTED_CHARS)}”", style="italic"), place, origin.rule)
@@ -406,11 +406,11 @@ def _step_row(step: answers.Step) -> list[RenderableType]:
 
 def _quotes(answer: answers.Why) -> RenderableType:
     about = stems((answer.memory.content if answer.memory is not None else None) or "")
-    rows = [[Text(each.id), Text(moment(each.occurred_at)), _telling(each, about)] for each in answer.sources]
+    rows = [[Text(each.id), Text(moment(each.occurred_at)), _closest_sentence(each, about)] for each in answer.sources]
     return listing("id", "when", "said", rows=rows)
 
 
-def _telling(source: answers.Interaction, about: frozenset[str]) -> Text:
+def _closest_sentence(source: answers.Interaction, about: frozenset[str]) -> Text:
     """The sentence of an interaction that has most in common with a memory, the response before the prompt."""
     said = "\n".join(text[:SEARCHED_CHARS] for text in (source.response, source.prompt) if text)
     sentences = [each for each in _SENTENCE.split(said) if each.strip()]
@@ -535,14 +535,14 @@ def _state_row(entry: answers.StateEntry) -> list[RenderableType]:
 
 def report(found: Any) -> RenderableType:
     """Any report or set of numbers, field by field under the names it has in Python."""
-    return card_of({name: _told(value) for name, value in to_builtins(found).items()})
+    return card_of({name: _as_text(value) for name, value in to_builtins(found).items()})
 
 
-def _told(value: Any) -> str:
+def _as_text(value: Any) -> str:
     if isinstance(value, Mapping):
-        return ", ".join(f"{name} {_told(each)}" for name, each in value.items()) or "none"
+        return ", ".join(f"{name} {_as_text(each)}" for name, each in value.items()) or "none"
     if isinstance(value, list | tuple):
-        return ", ".join(_told(each) for each in value) if value else ""
+        return ", ".join(_as_text(each) for each in value) if value else ""
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:,}" if isinstance(value, int) else f"{value:.6g}" if isinstance(value, float) else str(value)
@@ -555,7 +555,7 @@ def stats(found: answers.Stats) -> RenderableType:
     behind = [each.name for each in found.projections if each.position != found.position and each.suspended_at is None]
     standing = f"{len(found.projections)} projections" + (f", suspended: {', '.join(suspended)}" if suspended else "")
     standing += f", behind: {', '.join(behind)}" if behind else ", all up to date" if not suspended else ""
-    return card_of({name: _told(value) for name, value in fields.items()} | {"projections": standing})
+    return card_of({name: _as_text(value) for name, value in fields.items()} | {"projections": standing})
 
 
 def reinforcement(found: answers.Reinforcement | answers.Memory) -> RenderableType:

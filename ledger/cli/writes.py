@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ledger.types import WriteOptions
 
 Command = Callable[..., Any]
-TAKE_IN, MEMORIES, PROJECTS = "Take in", "Review and change memories", "Projects and policy"
+IMPORT, MEMORIES, PROJECTS = "Take in", "Review and change memories", "Projects and policy"
 
 Id = Annotated[str, typer.Argument(help="A memory's id (m_…), or an unambiguous beginning of it.")]
 Either = Annotated[str, typer.Argument(help="The id of a memory (m_…) or an observation (o_…), or its beginning.")]
@@ -46,17 +46,17 @@ Category = Annotated[str, typer.Argument(help="status, decision, requirement, co
 
 
 def add_to(app: typer.Typer) -> None:
-    _add_taking_in(app)
+    _add_imports(app)
     _add_review(app)
     _add_changes(app)
     _add_projects(app)
 
 
-def _add_taking_in(app: typer.Typer) -> None:
+def _add_imports(app: typer.Typer) -> None:
     for function, view in ((capture, "captured"), (remember, "changed"), (propose, "changed")):
-        command(app, TAKE_IN, view=view, options=WRITES, creates=True)(function)
-    command(app, TAKE_IN, view="captured", options=WRITES)(attach_response)
-    command(app, TAKE_IN, view="extraction", options=WRITES)(extract)
+        command(app, IMPORT, view=view, options=WRITES, creates=True)(function)
+    command(app, IMPORT, view="captured", options=WRITES)(attach_response)
+    command(app, IMPORT, view="extraction", options=WRITES)(extract)
 
 
 def _add_review(app: typer.Typer) -> None:

@@ -34,7 +34,7 @@ def story(ledger: Ledger, play: Play) -> list[RenderableType]:
         *_asked(ledger),
         *_changed(ledger),
         *_queue(ledger),
-        *_picture(ledger, strongest),
+        *_diagram(ledger, strongest),
         *_trail(ledger, play.named["oven"]),
         *_decay(ledger, strongest),
         *_then(ledger),
@@ -95,7 +95,7 @@ def _queue(ledger: Ledger) -> list[RenderableType]:
     return [heading(title), showing.review(queue[:2])]
 
 
-def _picture(ledger: Ledger, memory: answers.Memory) -> list[RenderableType]:
+def _diagram(ledger: Ledger, memory: answers.Memory) -> list[RenderableType]:
     title = f"Why it is believed: {shortened(memory.content or '', 60)}"
     points = ledger.memories.confidence(memory.id)
     text = f"{points[0].confidence:.2f} at first, then {memory.reference_count} turns restated it."

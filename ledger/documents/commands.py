@@ -62,7 +62,7 @@ def add(
     if title:
         check_text("title", title, max_bytes=domain.TITLE_BYTES)
     given = _cut(engine, text, name, doc_type, asker.user)
-    command = domain.Ingest(
+    command = domain.TextAdded(
         digest=given.digest,
         size=len(text),
         pieces=(),
@@ -76,7 +76,7 @@ def add(
     def body(work: Work) -> str:
         work.need("documents")
         work.taken.update(taken)
-        return _ingest(work, given, command, project, doc_type)
+        return _add_text(work, given, command, project, doc_type)
 
     outcome = engine.writer.run("documents.add", asker, body, (given.digest, name, title, labels, project, doc_type))
     return _answered(engine, outcome)
@@ -144,7 +144,7 @@ def _answered(engine: Engine, outcome: Outcome) -> answers.Document:
     return replace(answer, added=added, dropped=dropped, **flags)
 
 
-def _ingest(work: Work, given: _Text, command: domain.Ingest, project: str | None, doc_type: str | None) -> str:
+def _add_text(work: Work, given: _Text, command: domain.TextAdded, project: str | None, doc_type: str | None) -> str:
     """Decides about a text under the lock: what it was cut into is of use unless somebody came first."""
     connection, user = work.connection(), work.who.user
     work.rows.flush()
@@ -171,8 +171,8 @@ def _ingest(work: Work, given: _Text, command: domain.Ingest, project: str | Non
 
 
 def _with_pieces(
-    work: Work, connection: Any, command: domain.Ingest, given: _Text, state: Document | None
-) -> domain.Ingest:
+    work: Work, connection: Any, command: domain.TextAdded, given: _Text, state: Document | None
+) -> domain.TextAdded:
     cut = given.pieces if given.kind == command.doc_type else None
     pieces = cut if cut is not None else tuple(chunking.chunks(given.text, command.doc_type))
     known: list[int | None] = []

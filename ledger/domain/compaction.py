@@ -288,10 +288,10 @@ def condensed_run(items: Sequence[WindowItem], *, protect: int = FRESH_TAIL, har
     if not real:
         why = "fallback_only" if old else "nothing_old"
     elif max(map(depths.count, depths)) >= fewest:
-        beside = any(stop - first >= fewest for first, stop in _neighbours(items, protect))
+        beside = any(stop - first >= fewest for first, stop in _neighbors(items, protect))
         why = "too_large" if beside else "apart"
     else:
-        first, stop = next(_neighbours(items, protect))
+        first, stop = next(_neighbors(items, protect))
         long = _tokens(items[first:stop]) >= MIN_TOKENS
         why = "too_few" if first or stop < CONDENSED_FANOUT_HARD else "too_large" if long else "too_small"
     return Skip(why, CONDENSED, sum(item.messages for item in old), _tokens(old))
@@ -300,7 +300,7 @@ def condensed_run(items: Sequence[WindowItem], *, protect: int = FRESH_TAIL, har
 def condensed_runs(items: Sequence[WindowItem], *, protect: int = FRESH_TAIL, hard: bool = False) -> Iterator[Run]:
     """Every run that ``condensed_run`` might have chosen, in its order; the first two may overlap."""
     fewest = CONDENSED_FANOUT_HARD if hard else CONDENSED_FANOUT
-    groups = list(_neighbours(items, protect))
+    groups = list(_neighbors(items, protect))
     opening = None
     if groups and groups[0][0] == 0:
         stop = _within(items, 0, groups[0][1])
@@ -323,7 +323,7 @@ def _condensed(items: Sequence[WindowItem], first: int, stop: int) -> Run:
     return Run(CONDENSED, chosen[0].depth + 1, chosen, _tokens(chosen))
 
 
-def _neighbours(items: Sequence[WindowItem], protect: int) -> Iterator[tuple[int, int]]:
+def _neighbors(items: Sequence[WindowItem], protect: int) -> Iterator[tuple[int, int]]:
     """Summaries of one depth side by side outside the tail, none of them a fallback, as half-open ranges of indexes."""
     depths = [
         item.depth if item.is_summary and item.level != FALLBACK else None

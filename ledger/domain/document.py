@@ -68,7 +68,7 @@ class Document(Struct, frozen=True):
 # --- commands --------------------------------------------------------------------------------------------------------
 
 
-class Ingest(Struct, frozen=True):
+class TextAdded(Struct, frozen=True):
     """A whole text, cut; ``fresh`` has an id for every piece that is new, ``prints`` what each piece says, as a number.
 
     ``known`` are those numbers of the chunks that the document has, in order; None for one that was erased. A title, tags
@@ -97,17 +97,17 @@ class Restore(Struct, frozen=True):
     reason: str = ""
 
 
-Command = Ingest | Remove | Restore
+Command = TextAdded | Remove | Restore
 
 
 def decide(command: Command, document: Document | None) -> list[Event]:
     """The events that a command leads to; an empty list when what it asks for is already so."""
     match command, document.status if document is not None else "none":
-        case Ingest(), "none":
-            return _ingested(command)
-        case Ingest(), "active" if document is not None:
+        case TextAdded(), "none":
+            return _text_added(command)
+        case TextAdded(), "active" if document is not None:
             return _replaced(command, document)
-        case Ingest(), "removed" if document is not None:
+        case TextAdded(), "removed" if document is not None:
             return [DocumentRestored(), *_replaced(command, document)]
         case Remove(reason), "active":
             return [DocumentRemoved(reason)]
@@ -124,7 +124,7 @@ def decide(command: Command, document: Document | None) -> list[Event]:
             )
 
 
-def _ingested(command: Ingest) -> list[Event]:
+def _text_added(command: TextAdded) -> list[Event]:
     header = DocumentAdded(
         path=command.path,
         title=command.title or command.called,
@@ -137,7 +137,7 @@ def _ingested(command: Ingest) -> list[Event]:
     return [header, *_added(command, range(len(command.pieces)))]
 
 
-def _added(command: Ingest, indexes: Iterable[int]) -> list[Event]:
+def _added(command: TextAdded, indexes: Iterable[int]) -> list[Event]:
     return [
         ChunkAdded(command.fresh[index], index, piece.content, piece.heading_path, _metadata(piece))
         for index in indexes
@@ -149,13 +149,13 @@ def _metadata(piece: Piece) -> Raw:
     return Raw(json.encode({"lines": piece.lines}))
 
 
-def is_known(command: Ingest, document: Document) -> bool:
+def is_known(command: TextAdded, document: Document) -> bool:
     """Whether the document says all this already."""
     pairs = ((command.title, document.title), (command.tags, document.tags), (command.project, document.project))
     return command.digest == document.digest and all(given is None or given == known for given, known in pairs)
 
 
-def _replaced(command: Ingest, document: Document) -> list[Event]:
+def _replaced(command: TextAdded, document: Document) -> list[Event]:
     if is_known(command, document):
         return []
     if command.digest == document.digest:  # only what it is called, or where it belongs

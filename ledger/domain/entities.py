@@ -32,7 +32,7 @@ def _split(words: str) -> list[str]:
 _KEPT_AT_EDGES = frozenset("#@&%")  # C#, @ana, R&D
 _DROPPED_AT_EDGES = frozenset("`█ ")
 # A word with a capital, a hyphen or an underscore; of those in other letters than ASCII each, for their case is no class.
-_TELLING = re.compile(r"\b(?:[^\W\d_a-z]|[a-z0-9_]+(?:[^\W\da-z]|-(?=\w)))\w*(?:[-'’]\w+)*")
+_ANNOUNCING = re.compile(r"\b(?:[^\W\d_a-z]|[a-z0-9_]+(?:[^\W\da-z]|-(?=\w)))\w*(?:[-'’]\w+)*")
 _AFTER = re.compile(r"\w+")
 _INNER = re.compile(r"[A-Z_-]|[^\x00-\x7f]")
 _BEGINNING = re.compile(r"[.!?:;\n\r\"“”„«»•…。！？|][^\w]*$|(?:^|\s)[-*>#]+\s+$")
@@ -137,7 +137,7 @@ def _named(text: str) -> Iterator[str]:
     """Every run of words that is a name."""
     shouted = text.upper() == text
     run: list[_Word] = []
-    for match in _TELLING.finditer(text):
+    for match in _ANNOUNCING.finditer(text):
         word = _word(text, match[0], match.start(), shouted)
         if run and _goes_on(text[run[-1].end : word.start], run[-1], word):
             run.append(word)

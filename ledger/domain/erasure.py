@@ -69,10 +69,10 @@ class Part(Struct, frozen=True):
     texts: tuple[str, ...]
     blob: str | None = None
     plain: bool = False
-    said: tuple[str, ...] | None = None  # of many texts those that others can quote
+    quotable: tuple[str, ...] | None = None  # of many texts those that others can quote
 
     @property
-    def telling(self) -> bool:
+    def is_significant(self) -> bool:
         """Whether the text says something of its own, so that others can quote it; a tag or a reason does not."""
         return self.field.removeprefix("data.") not in _LABELS
 
@@ -91,7 +91,7 @@ def parts(type_: str, state: str) -> list[Part]:
     found = [_part(name, value) for name, value in given if value not in (None, "", [], {})]
     found += _foreign(type_, fields)
     if type_ in _STATES:  # what an entry is called is a label, unlike the name of a project or a session
-        found = [replace(each, said=()) if each.field == "data.name" else each for each in found]
+        found = [replace(each, quotable=()) if each.field == "data.name" else each for each in found]
     return [_of_message(each, _any.decode(fields["parts"])) if each.field == "data.parts" else each for each in found]
 
 
@@ -107,9 +107,9 @@ def _of_message(part: Part, parts: list[Any]) -> Part:
     the fields, and the type, are our own."""
     given = [each for each in parts if isinstance(each, dict)]
     texts = [text for each in given for name, value in each.items() if name != "type" for text in strings(value)]
-    said = [text for each in given for name in ("text", "uri") if (text := each.get(name))]
-    said += [text for each in given for text in _values(each.get("arguments")) if len(text) >= BOUNDED_CHARS]
-    return replace(part, texts=tuple(texts), said=tuple(said))
+    quotable = [text for each in given for name in ("text", "uri") if (text := each.get(name))]
+    quotable += [text for each in given for text in _values(each.get("arguments")) if len(text) >= BOUNDED_CHARS]
+    return replace(part, texts=tuple(texts), quotable=tuple(quotable))
 
 
 def _values(value: Any) -> Iterable[str]:

@@ -32,7 +32,7 @@ NEAR = 600_000
 CLOSE, SHARED_NAMES = 400_000, 2
 """... or from this one, where they share two names (ours)."""
 
-NEIGHBOURS, PATIENCE = 32, 12
+NEIGHBORS, PATIENCE = 32, 12
 """So many near texts are looked at, and so many comparisons are made in vain, before a text stays alone (ours). Among notes
 that share nearly all of their words nothing narrows the search, and without this it would take the square of their number."""
 
@@ -42,7 +42,7 @@ READ_CHARS = 10_000
 WORDING_CHARS = 400
 """A wording takes no more, also where the script has no spaces between words (ours)."""
 
-SENTENCES, SENTENCE_WORDS, TELLING = 64, 60, 4
+SENTENCES, SENTENCE_WORDS, SIGNIFICANT = 64, 60, 4
 """Of a turn so many sentences are looked at, of at most so many words, and of at least so many telling ones (ours)."""
 
 _NUMBERS = "zero one two three four five six seven eight nine ten eleven twelve"
@@ -98,7 +98,7 @@ _AGAINST: dict[str, set[str]] = {}
 
 
 @lru_cache(maxsize=16_384)
-def _telling(word: str) -> str:
+def _significant(word: str) -> str:
     """What a word counts as, "" for nothing."""
     if word in STOP_WORDS or word in _LITTLE:
         return ""
@@ -111,14 +111,14 @@ def _telling(word: str) -> str:
 
 _DIRECTIONS = [(pair[0], pair[1]) for pair in map(_split, _SIDES.split("|"))]
 _DIRECTING = frozenset(each for pair in _DIRECTIONS for each in pair)
-_MOMENTS = frozenset(map(_telling, _split(_TIMES)))
+_MOMENTS = frozenset(map(_significant, _split(_TIMES)))
 for _pair in re.split(r"[|\n]", _OPPOSITES):
     for _one, _other in [_pair.split()] if _pair.strip() else []:
-        _AGAINST.setdefault(_telling(_one) or _one, set()).add(_telling(_other) or _other)
-        _AGAINST.setdefault(_telling(_other) or _other, set()).add(_telling(_one) or _one)
+        _AGAINST.setdefault(_significant(_one) or _one, set()).add(_significant(_other) or _other)
+        _AGAINST.setdefault(_significant(_other) or _other, set()).add(_significant(_one) or _one)
 
 
-class Said(Struct, frozen=True):
+class Compared(Struct, frozen=True):
     """A text as it is compared: its telling words in ``order`` and as a set, what it names, with the words of names and others
     with a capital in order (``named``), its ``figures`` and times, those of digits in order (``numbers``), its
     ``directions`` (before, after), whether it ``denies``, speaks of what is ``past`` or ``intended``, and who speaks."""
@@ -136,16 +136,16 @@ class Said(Struct, frozen=True):
     speaker: str
 
 
-def read(text: str, given: Iterable[str] = (), speaker: str = "") -> Said:
+def read(text: str, given: Iterable[str] = (), speaker: str = "") -> Compared:
     """``given`` are names that it is known to have, beside those that it seems to have."""
     text = text[:READ_CHARS]
     all_words = words(text)
-    order = tuple(each for each in map(_telling, all_words) if each)
-    named = {tuple(filter(None, map(_telling, words(name)))) for name in (*given, *entities.found(text))}
+    order = tuple(each for each in map(_significant, all_words) if each)
+    named = {tuple(filter(None, map(_significant, words(name)))) for name in (*given, *entities.found(text))}
     of_names = {word for name in named for word in name}
-    of_names.update(_telling(each) for each in words(" ".join(_CAPITAL.findall(text))))
+    of_names.update(_significant(each) for each in words(" ".join(_CAPITAL.findall(text))))
     own = frozenset(order)
-    return Said(
+    return Compared(
         words=own,
         order=order,
         names=frozenset(name for name in named if name),
@@ -160,7 +160,7 @@ def read(text: str, given: Iterable[str] = (), speaker: str = "") -> Said:
     )
 
 
-def likeness(one: Said, other: Said) -> int:
+def likeness(one: Compared, other: Compared) -> int:
     """How much of their telling words two texts share, in millionths; 0 where they do not bear each other out."""
     how = near.similarity(one.words, other.words)
     if how < NEAR and (how < CLOSE or len(one.names & other.names) < SHARED_NAMES):
@@ -168,7 +168,7 @@ def likeness(one: Said, other: Said) -> int:
     return 0 if opposed(one, other) else how
 
 
-def opposed(one: Said, other: Said) -> bool:
+def opposed(one: Compared, other: Compared) -> bool:
     """Whether the one may say something else than the other: another value, or that it is not, was, or is to be so."""
     states = (one.denies, one.past, one.intended, one.speaker)
     if states != (other.denies, other.past, other.intended, other.speaker):
@@ -214,11 +214,11 @@ def _turned(mine: frozenset[str], theirs: frozenset[str]) -> bool:
     )
 
 
-def _of_its_own(one: Said, other: Said) -> bool:
+def _of_its_own(one: Compared, other: Compared) -> bool:
     return any(not other.words.issuperset(name) for name in one.names)
 
 
-def _places(one: Said, other: Said) -> set[tuple[str, str]]:
+def _places(one: Compared, other: Compared) -> set[tuple[str, str]]:
     """Between which words in common there are others of its own."""
     found, last, inside = set[tuple[str, str]](), "", False
     for each in one.order:
@@ -243,10 +243,10 @@ class Groups(Generic[K]):
 
     def __init__(self, order: Iterable[str] = ()) -> None:
         self._index = near.Index(NEAR, order)
-        self._kept: list[tuple[K, Said, int]] = []
+        self._kept: list[tuple[K, Compared, int]] = []
         self._of_names: dict[tuple[Name, Name], list[int]] = {}
 
-    def add(self, key: K, said: Said, rank: int) -> None:
+    def add(self, key: K, said: Compared, rank: int) -> None:
         """One more that a group can form around."""
         if not said.words:
             return
@@ -255,12 +255,12 @@ class Groups(Generic[K]):
         for pair in _pairs(said):
             self._of_names.setdefault(pair, []).append(number)
 
-    def nearest(self, said: Said) -> K | None:
+    def nearest(self, said: Compared) -> K | None:
         if not said.words:
             return None
-        found = dict.fromkeys(number for number, _ in self._index.near(said.words, most=NEIGHBOURS, patience=PATIENCE))
+        found = dict.fromkeys(number for number, _ in self._index.near(said.words, most=NEIGHBORS, patience=PATIENCE))
         for pair in _pairs(said):
-            found.update(dict.fromkeys(self._of_names.get(pair, ())[-NEIGHBOURS:]))
+            found.update(dict.fromkeys(self._of_names.get(pair, ())[-NEIGHBORS:]))
         best: tuple[int, int] | None = None
         answer: K | None = None
         for number in found:
@@ -271,13 +271,13 @@ class Groups(Generic[K]):
         return answer
 
 
-def _pairs(said: Said) -> list[tuple[Name, Name]]:
+def _pairs(said: Compared) -> list[tuple[Name, Name]]:
     """Two names each of the first six by the alphabet: any text that shares two of them is found."""
     names = sorted(said.names)[:6]
     return [(one, other) for at, one in enumerate(names) for other in names[at + 1 :]]
 
 
-def central(texts: Sequence[Said]) -> int:
+def central(texts: Sequence[Compared]) -> int:
     """Which of these is the most like the others: alike with most of them, then by how much, then the last."""
     ranked = []
     for at, one in enumerate(texts):
@@ -313,6 +313,6 @@ def sentences(text: str) -> list[str]:
             continue
         if sentence.rstrip("\"'”’)]*_ ").endswith(("?", "？")) or len(sentence.split()) > SENTENCE_WORDS:
             continue
-        if len(set(filter(None, map(_telling, words(sentence))))) >= TELLING:
+        if len(set(filter(None, map(_significant, words(sentence))))) >= SIGNIFICANT:
             found.append(sentence)
     return found[:SENTENCES]

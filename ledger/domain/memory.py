@@ -249,7 +249,7 @@ def decide(command: Command, memory: Memory) -> list[Event]:
         case Release(reason, scanner), "candidate" | "active":
             return [MemoryReleased(reason, scanner)] if memory.quarantined else []
         case Relate() as relate, "candidate" | "active":
-            return relation_said(relate, memory.edges)
+            return relation_stated(relate, memory.edges)
         case Unrelate() as unrelate, "candidate" | "active":
             return _unrelation(unrelate, memory)
         case (Promote(), "active") | (Reject() | Invalidate(), "invalid") | (Retract(), "retracted"):
@@ -301,7 +301,7 @@ def _validity(command: SetValidity, memory: Memory) -> list[Event]:
     return [] if unchanged else [ValidityChanged(command.valid_from, end, command.reason)]
 
 
-def relation_said(command: Relate, edges: tuple[Edge, ...]) -> list[Event]:
+def relation_stated(command: Relate, edges: tuple[Edge, ...]) -> list[Event]:
     """What an edge adds to those that the memory has; it keeps the words in which the memory says it already."""
     edge = checked(command)
     known = next((each for each in edges if each.form == edge.form), None)

@@ -191,7 +191,7 @@ def texts_of(part: Part) -> list[str]:
     return [text for name in ("id", "text", "uri") if (text := part.get(name))]
 
 
-def beside(parts: Raw | bytes | None) -> str:
+def part_texts(parts: Raw | bytes | None) -> str:
     """What stored parts say beside the content, as one text to search: which tools were called with what, what they gave,
     what media there are. White space follows each sign of the arguments, for a long text is cut there."""
     texts: list[str] = []

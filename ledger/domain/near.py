@@ -32,7 +32,7 @@ PATIENCE = 256
 """``clusters`` gives up on a text after this many comparisons that came to nothing, and counts it (ours). Among notes that share
 nearly all of their words no filter helps, and without this the time would grow with the square of their number."""
 
-NEIGHBOURS = 32
+NEIGHBORS = 32
 """``clusters`` looks for no more neighbours of a text than this (ours): a cluster is found by each of its members."""
 
 FEW = 16  # sets with a word that are looked at by their sizes alone
@@ -301,7 +301,7 @@ def clusters(
 
     for number, own in enumerate(kept.sets):
         of.append([])
-        near = index.near(own, most=NEIGHBOURS, patience=PATIENCE)
+        near = index.near(own, most=NEIGHBORS, patience=PATIENCE)
         index.add(own)
         for item in kept.items[number]:
             joined = _join(item, own, threshold, _open(of, [number, *(each for each, _ in near)], most), takes)
@@ -322,7 +322,7 @@ def _open(of: list[list[_Growing]], numbers: Iterable[int], most: int) -> Iterat
     for number in numbers:
         of[number] = [each for each in of[number] if len(each.items) < most]
         for cluster in of[number]:
-            if len(tried) >= NEIGHBOURS:
+            if len(tried) >= NEIGHBORS:
                 return
             if cluster not in tried:
                 tried.append(cluster)

@@ -68,7 +68,7 @@ class Observation(Struct, frozen=True):
         return "|".join(sorted(self.tags))
 
 
-class Borne(Struct, frozen=True):
+class Support(Struct, frozen=True):
     """A source as the observation has it; one that was ``withdrawn`` (why: "asked", "contradicted") bears out nothing until it
     is put back."""
 
@@ -135,7 +135,7 @@ ALLOWED = {
 }
 
 
-def decide(command: Command, observation: Observation, evidence: Sequence[Borne]) -> list[Event]:
+def decide(command: Command, observation: Observation, evidence: Sequence[Support]) -> list[Event]:
     """The events that a command leads to; none when what it asks for is already so."""
     match command, observation.status:
         case Revise(), "active":
@@ -187,7 +187,7 @@ def _revision(command: Revise, observation: Observation) -> list[Event]:
     ]
 
 
-def _addition(command: Add, evidence: Sequence[Borne]) -> list[Event]:
+def _addition(command: Add, evidence: Sequence[Support]) -> list[Event]:
     known = {each.source: bool(each.withdrawn) for each in evidence}
     added: dict[str, Evidence] = {}
     for each in command.evidence:
@@ -278,19 +278,19 @@ def _worded(event: AnyEvent, data: ObservationRevised) -> dict[str, Any]:
 BEARING = (ObservationFormed, EvidenceAdded, EvidenceWithdrawn)  # what changes the evidence
 
 
-def borne_out(events: Sequence[AnyEvent]) -> dict[str, tuple[Borne, int]]:
+def supports(events: Sequence[AnyEvent]) -> dict[str, tuple[Support, int]]:
     """The sources after all of these events in force, each with the position that it stands from as it is."""
-    found: dict[str, tuple[Borne, int]] = {}
+    found: dict[str, tuple[Support, int]] = {}
     for event in events:
         for borne in changed_evidence(event.data, {source: each for source, (each, _) in found.items()}):
             found[borne.source] = (borne, event.position)
     return found
 
 
-def changed_evidence(data: ObservationEvent, known: dict[str, Borne]) -> list[Borne]:
+def changed_evidence(data: ObservationEvent, known: dict[str, Support]) -> list[Support]:
     """The sources that an event adds, puts back or withdraws, as they are after it."""
     if isinstance(data, ObservationFormed | EvidenceAdded):
-        return [Borne(each.source, each.at) for each in data.evidence]
+        return [Support(each.source, each.at) for each in data.evidence]
     if isinstance(data, EvidenceWithdrawn):
         return [replace(known[each], withdrawn=data.why) for each in data.sources if each in known]
     return []

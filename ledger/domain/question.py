@@ -88,10 +88,10 @@ def any_of(concepts: Iterable[Iterable[str]]) -> str:
 def read(text: str) -> Question:
     head = text[:READ_CHARS]
     words = tuple(split(head))
-    telling = tuple(
+    significant = tuple(
         islice(dict.fromkeys(part for word in words if not _says_little(word) for part in _parts(word)), MAX_CONCEPTS)
     )
-    concepts = telling or tuple(islice(dict.fromkeys(words), MAX_CONCEPTS))
+    concepts = significant or tuple(islice(dict.fromkeys(words), MAX_CONCEPTS))
     return Question(
         words,
         tuple((word, *FORMS.get(word, ())) for word in concepts),

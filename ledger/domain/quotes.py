@@ -24,7 +24,7 @@ class Needles:
         self._by_word: dict[str, list[str]] = {}
         self._anywhere: list[str] = []  # nothing in them is sure to stand as a whole word
         for form in sorted(self.forms):
-            word = _telling(form)
+            word = _longest_word(form)
             if word is None:
                 self._anywhere.append(form)
             else:
@@ -55,7 +55,7 @@ class Needles:
         return merged(found)
 
 
-def _telling(form: str) -> str | None:
+def _longest_word(form: str) -> str | None:
     """The longest word of a text that stands as a whole wherever the text does."""
     words = _WORD.findall(form)
     if len(form) >= BOUNDED_CHARS:

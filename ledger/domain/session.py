@@ -23,7 +23,7 @@ from ledger.domain.events import (
 )
 
 SHARED = "main"  # a name that many use for their own: it never brings a history along (picoclaw #2972)
-MINED_ROLES = ("user", "assistant")  # of whose messages something is extracted
+EXTRACTED_ROLES = ("user", "assistant")  # of whose messages something is extracted
 
 
 class Session(Struct, frozen=True):
@@ -101,7 +101,7 @@ def evolve(session: Session | None, event: AnyEvent) -> Session | None:
     match data:
         case MessageAppended():
             counted = replace(now, messages=now.messages + 1, tokens=now.tokens + data.tokens)
-            return replace(counted, extractable_at=event.position, failures=0) if says_something(data) else counted
+            return replace(counted, extractable_at=event.position, failures=0) if has_content(data) else counted
         case ExtractionCursorMoved():
             return replace(now, cursor=data.to, failures=0)
         case ExtractionFailed():
@@ -114,9 +114,9 @@ def evolve(session: Session | None, event: AnyEvent) -> Session | None:
             return now
 
 
-def says_something(data: MessageAppended) -> bool:
+def has_content(data: MessageAppended) -> bool:
     """Whether somebody said something in a message, that may have been erased since; not by what tools give."""
-    return data.role in MINED_ROLES and (data.content != "" or data.interaction is not None)
+    return data.role in EXTRACTED_ROLES and (data.content != "" or data.interaction is not None)
 
 
 def _opened(event: AnyEvent, data: SessionOpened) -> Session:

@@ -85,7 +85,7 @@ _VERBS = {
     "located_in": r"is (?:located|based|headquartered) in",
     "name": r"(?:is called|is named)",
 }
-_SAID = tuple(
+_STATED = tuple(
     (relation, re.compile(rf"{_SUBJECT}{_NOW} {verb}{_NOW} {_VALUE}", re.IGNORECASE))
     for relation, verb in _VERBS.items()
 )
@@ -200,7 +200,7 @@ def _of_sentence(said: str) -> Iterator[Filled]:
         role = _thing(found["attribute"])
         yield from _filled(_person(found["subject"]), f"uses as {role}" if role else "", found["value"])
         return
-    for relation, form in _SAID:
+    for relation, form in _STATED:
         if (found := form.fullmatch(said)) is not None:
             yield from _stated(relation, found)
             return

@@ -138,10 +138,10 @@ class WindowFold:
             now = moved(data, self._find)
             self.status |= now
             if isinstance(data, SummaryInvalidated):
-                self._take_along({id for id, status in now.items() if status == INVALID}, event.position)
+                self._cascade({id for id, status in now.items() if status == INVALID}, event.position)
             self._placed |= {id: event.position for id, status in now.items() if status == WINDOW}
 
-    def _take_along(self, gone: set[str], position: int) -> None:
+    def _cascade(self, gone: set[str], position: int) -> None:
         """What was written from these goes with them, and the rest of what it was written from is in the window again: the event
         does not name what was out of use then by an act that is out of force."""
         for id, made in self._made.items():  # in the order of writing

@@ -51,7 +51,7 @@ class Piece(Struct, frozen=True):
     ended: tuple[str, ...] = ()
 
 
-def said(content: str | None, parts: Sequence[Part], content_of: int) -> str:
+def own_texts(content: str | None, parts: Sequence[Part], content_of: int) -> str:
     """What somebody says in a message: its texts, without what tools gave and were given."""
     if not parts:
         return content or ""

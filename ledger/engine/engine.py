@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ledger.engine.settings import Settings
     from ledger.language.port import Model
     from ledger.sessions.counting import Counter
-    from ledger.sessions.summarising import Summariser
+    from ledger.sessions.summarizing import NamedSummarizer
     from ledger.vectors.embedding import VectorSearch
 
 
@@ -31,7 +31,7 @@ class Engine:
 
     counter: Counter
     model: Model | None = None
-    summariser: Summariser | None = None
+    summarizer: NamedSummarizer | None = None
     vectors: VectorSearch | None = None
     settings: Settings | None = None
     patterns = Patterns()  # which sessions are kept out

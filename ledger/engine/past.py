@@ -151,14 +151,14 @@ class _Past:
     @contextmanager
     def snapshot(self) -> Iterator[sqlite3.Connection]:
         if not self.apart:
-            with self.store.travelling(as_of.shadow) as connection:
+            with self.store.past_view(as_of.shadow) as connection:
                 as_of.stand(connection, self._position)
                 yield connection
         elif self._position == HEAD:
             with self.store.snapshot() as connection:
                 yield connection
         else:
-            with self.store.travelling(as_of.shadow_the_log) as connection:
+            with self.store.past_view(as_of.shadow_the_log) as connection:
                 self._fold(connection)
                 yield connection
 

@@ -27,7 +27,7 @@ from ledger.store.event_store import EventStore, Transaction
 from projections.core.projector import Projector, suspend
 from projections.core.sqlite import SQLiteRows
 
-_SAYING_MUCH = (
+_LONG = (
     *("capture", "interactions.add_response", "session.append", "session.reconcile", "session.replace"),
     *("session.set_abstract", "session.compact"),
 )
@@ -49,7 +49,7 @@ class Writer:
 
     def run(self, command: str, who: Who, body: Body, arguments: object = None) -> Outcome:
         """Runs a command's body under the lock; its events are one append, folded and committed with it."""
-        if command in _SAYING_MUCH or self.guard.scanners:
+        if command in _LONG or self.guard.scanners:
             self.guard.ahead(arguments)
         refusal: RejectedError
         with self._turn() as transaction:  # the lock; leaving it commits, or takes everything back

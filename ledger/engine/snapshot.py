@@ -52,7 +52,7 @@ class Snapshot:
         """Whether there may be texts that neither an index nor what waits for it has."""
         return False
 
-    def active_twins(self, states: Sequence[Memory]) -> dict[str, str]:
+    def active_duplicates(self, states: Sequence[Memory]) -> dict[str, str]:
         """Of each memory that an active one says already: that one's id."""
         raise NotImplementedError
 
@@ -79,7 +79,7 @@ class LiveSnapshot(Snapshot):
 
     __slots__ = ()
 
-    def active_twins(self, states: Sequence[Memory]) -> dict[str, str]:
+    def active_duplicates(self, states: Sequence[Memory]) -> dict[str, str]:
         found = {}
         for state in states:
             number = content_fingerprint(self.secret, state.user, state.kind, state.project, state.content)
@@ -101,14 +101,14 @@ class FoldedSnapshot(Snapshot):
     def forgets(self) -> bool:
         return True  # what was said then may have gone from the index
 
-    def active_twins(self, states: Sequence[Memory]) -> dict[str, str]:
+    def active_duplicates(self, states: Sequence[Memory]) -> dict[str, str]:
         """The index of duplicates knows today's only, so all active memories are looked through once."""
         texts: dict[tuple[object, ...], str] = {}
         for owner in {state.user for state in states if state.user is not None}:
             active = memories.listing(self.connection, user=owner, statuses=("active",), limit=2**31)
-            texts |= {(owner, *memories.saying_of(each)): each.id for each in active}  # the oldest stays
-        found = {state.id: texts.get((state.user, *memories.saying_of(state))) for state in states}
-        return {id: twin for id, twin in found.items() if twin is not None}
+            texts |= {(owner, *memories.statement_of(each)): each.id for each in active}  # the oldest stays
+        found = {state.id: texts.get((state.user, *memories.statement_of(state))) for state in states}
+        return {id: duplicate for id, duplicate in found.items() if duplicate is not None}
 
 
 class AsOfSnapshot(FoldedSnapshot):

@@ -12,7 +12,7 @@ from ledger.engine.kept import Kept
 from ledger.engine.log_reading import Reading, check_log_since, check_tables, decode_known, find_row, first_position
 from ledger.store.event_store import EventStore, Transaction
 from projections.core.projector import ESSENTIAL, FAMILIES, OWNERS, Projector, checkpoint, text_indexes
-from projections.core.sqlite import SQLiteRows, take_in
+from projections.core.sqlite import SQLiteRows, fill_index
 from projections.views import memories
 
 
@@ -120,7 +120,7 @@ class Tables:
         self.rows.flush()
         for owner, index in text_indexes():
             if owner not in self.projector.suspended:
-                take_in(transaction.connection, index)
+                fill_index(transaction.connection, index)
         self.rows.discard()
 
     # --- subjects ------------------------------------------------------------------------------------------------

@@ -43,12 +43,12 @@ class _Event(Struct, frozen=True):
     data: Summed | None = None
 
 
-_said = msgspec.json.Decoder(_Event)
+_decoder = msgspec.json.Decoder(_Event)
 _parts = msgspec.json.Decoder(list[dict[str, Any]])
 
 
-def said_of(state: str) -> Summed:
-    return _said.decode(state).data or Summed()
+def summed_of(state: str) -> Summed:
+    return _decoder.decode(state).data or Summed()
 
 
 def tied_to(connection: Any, interactions: Collection[str]) -> list[Tied]:
@@ -75,7 +75,7 @@ def repairs(connection: Any, messages: Mapping[str, Collection[int]]) -> Iterato
     """What was added later to these messages of each session."""
     for session, positions in messages.items():
         for row in _events(connection, session, (REPAIR,)):
-            if said_of(row[3]).message in positions:
+            if summed_of(row[3]).message in positions:
                 yield row
 
 
@@ -90,14 +90,14 @@ def written_from(connection: Any, session: str, messages: Iterable[int], summari
             if positions and positions[0] < row[0]:
                 found.append(row)
             continue
-        summed = said_of(row[3])
+        summed = summed_of(row[3])
         if not above.isdisjoint(summed.summaries) or any(_any_within(positions, each) for each in summed.ranges):
             above.add(summed.summary)
             found.append(row)
     return found
 
 
-def said_in(content: str, parts: Raw | None, content_of: int) -> Iterator[tuple[int, str]]:
+def texts_in(content: str, parts: Raw | None, content_of: int) -> Iterator[tuple[int, str]]:
     """The texts that a message says, as extraction reads them: the number of the part of each, -1 for what is no part."""
     found = [*enumerate(whole_parts(parts, content, content_of))]
     texts = [(number, part.get("text") or "") for number, part in found if part["type"] == "text"]

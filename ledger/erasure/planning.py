@@ -53,7 +53,7 @@ CHOICES = ("erase", "cut", "keep")
 EXCERPT_CHARS = 80
 _ID = re.compile(rf"[{''.join(ids.KINDS)}]_[{ids.ALPHABET}]{{{ids.LENGTH - 2}}}")
 _SHARED = ("p", "s")  # a project and a session are named by commands on others, and are no part of these
-_SAYING = type_names(used_as("quotes"))  # what of the ledger's own events repeats texts
+_WITH_TEXT = type_names(used_as("quotes"))  # what of the ledger's own events repeats texts
 _WHOLES = {"chunk": "document", "summary": "session"}  # what such a part is of
 _NAMING = type_names(
     (*of(begins="session"), *of(governs="session"))
@@ -176,21 +176,21 @@ class Planner:
             raise NothingLeft
         cited = set[str]()
         lists: dict[str, tuple[Listed, ...]] = {"erased": tuple(self._listed(own, targets))} | dict.fromkeys(LISTS, ())
-        needles = Needles(self._telling(own, targets, named=bool(asked.fields)))
+        needles = Needles(self._significant(own, targets, named=bool(asked.fields)))
         if asked.kind != "user":
             turns = {row.stream for row in own[1:] if row.stream[0] == "i"} if asked.kind == "event" else streams
             derived = self._streams(self._derived(turns), besides=turns) | self._written(own, streams)
             derived |= self._called({row.position for row in own}, streams)
             derived |= self._streams(self._found_in(own), besides=streams)
             sources = self._streams(self._cited(streams), besides=streams | derived.keys())
-            sources |= self._said(
+            sources |= self._message_rows(
                 streams, {row.position for rows in (own, *derived.values(), *sources.values()) for row in rows}
             )
             cited = set(sources)
             if self.choices["derived"] in (None, "erase"):
-                needles = Needles(needles.forms | set(self._telling(_rows(derived))))
+                needles = Needles(needles.forms | set(self._significant(_rows(derived))))
             if self.choices["sources"] == "erase":
-                needles = Needles(needles.forms | set(self._telling(_rows(sources))))
+                needles = Needles(needles.forms | set(self._significant(_rows(sources))))
             lists |= {"derived": self._choose("derived", derived), "sources": self._choose("sources", sources)}
         listed = [each.row for name in ("derived", "sources") for each in lists[name]]
         sessions = {row.stream for row in (*own, *listed) if row.stream[0] == "s"} - streams
@@ -209,8 +209,8 @@ class Planner:
         kept = tuple(sorted(each.row.position for name in LISTS for each in lists[name] if each.choice == "keep"))
         taken = chosen | targets
         if asked.kind != "user":
-            taken |= {each.position: each for each in self._told(asked, own, streams, taken, kept)}
-        taken |= {each.position: each for each in self._beside(taken)}
+            taken |= {each.position: each for each in self._besides_text(asked, own, streams, taken, kept)}
+        taken |= {each.position: each for each in self._linked(taken)}
         everything = sorted(taken.values(), key=lambda each: each.position)
         head = self.connection.execute("SELECT max(position) FROM events").fetchone()[0]
         concerned = (seen - {LEDGER_STREAM}).union(*(self._parts(stream) for stream in seen))
@@ -233,15 +233,15 @@ class Planner:
         if asked.kind in ("session", "project"):
             sql = f"SELECT position, subject, type FROM audit WHERE {asked.kind} = ? AND user = ? ORDER BY position"
             for position, stream, type_ in self.connection.execute(sql, (asked.subject, self.owner)).fetchall():
-                if type_ in _NAMING or stream[0] == "p" or (stream == LEDGER_STREAM and type_ not in _SAYING):
+                if type_ in _NAMING or stream[0] == "p" or (stream == LEDGER_STREAM and type_ not in _WITH_TEXT):
                     continue
                 if stream[0] not in _SHARED and first_position(self.connection, stream) == position:
                     streams.add(stream)
                 single.append(position)
         rows = {row.position: row for stream in sorted(streams) for row in self.stream(stream)}
         rows |= {position: self.row(position) for position in single if position not in rows}
-        said = conversations.tied_to(self.connection, {stream for stream in streams if stream[0] == "i"})
-        rows |= {each.position: self.row(each.position) for each in said if each.position not in rows}
+        texts_taken = conversations.tied_to(self.connection, {stream for stream in streams if stream[0] == "i"})
+        rows |= {each.position: self.row(each.position) for each in texts_taken if each.position not in rows}
         rows |= {row.position: row for row in self._repairs(rows.values())}
         rows |= {row.position: row for row in self._recalled_for(rows.values()) if row.position not in rows}
         return [rows[position] for position in sorted(rows)], streams
@@ -292,7 +292,7 @@ class Planner:
         if row.type != MESSAGE:
             return
         yield from self._repairs([row])
-        summed = conversations.said_of(row.state)
+        summed = conversations.summed_of(row.state)
         for each in self.stream(summed.interaction) if summed.interaction is not None else ():
             if parts := conversations.of_field(each.parts, summed.field):
                 yield replace(each, parts=parts)
@@ -312,10 +312,10 @@ class Planner:
         messages, made, turns = dict[str, set[int]](), dict[str, set[str]](), set[str]()
         for row in own:
             if row.type in (MESSAGE, REPAIR):
-                position = row.position if row.type == MESSAGE else conversations.said_of(row.state).message
+                position = row.position if row.type == MESSAGE else conversations.summed_of(row.state).message
                 messages.setdefault(row.stream, set()).add(position)
             elif row.type == SUMMARY:
-                made.setdefault(row.stream, set()).add(conversations.said_of(row.state).summary)
+                made.setdefault(row.stream, set()).add(conversations.summed_of(row.state).summary)
             elif row.stream[0] == "i":
                 turns.add(row.stream)
         for each in conversations.tied_to(self.connection, turns):
@@ -343,7 +343,9 @@ class Planner:
             )
             if read or not about.isdisjoint(streams):
                 row = self.row(position)
-                texts = tuple(part for part in row.parts if part.telling)  # the name of the model says nothing of it
+                texts = tuple(
+                    part for part in row.parts if part.is_significant
+                )  # the name of the model says nothing of it
                 found[f"call {position}"] = [replace(row, parts=texts)]
         return found
 
@@ -360,7 +362,7 @@ class Planner:
                 if stream not in found and stream not in streams:
                     found[stream] = None
                     waiting.append(stream)
-            for row in (*self._citing(source), *observations.ever_borne_out_by(self.connection, source)):
+            for row in (*self._citing(source), *observations.ever_supported_by(self.connection, source)):
                 stream = self.row(row).stream
                 if stream not in found and stream not in streams:
                     found[stream] = None
@@ -369,12 +371,12 @@ class Planner:
 
     def _found_in(self, own: Iterable[Row]) -> list[str]:
         """The memories that rest on these messages, in force or not, and those that cite such memories."""
-        said: dict[str, set[int]] = {}
+        texts_taken: dict[str, set[int]] = {}
         for row in own:
             if row.type == MESSAGE:
-                said.setdefault(row.stream, set()).add(row.position)
+                texts_taken.setdefault(row.stream, set()).add(row.position)
         found = dict[str, None]()
-        for session, positions in said.items():
+        for session, positions in texts_taken.items():
             for place in self._citing(session):
                 stream = self.row(place).stream
                 if not self.citations.ever_behind(stream).isdisjoint(positions):
@@ -411,14 +413,14 @@ class Planner:
             for event in read_stream(self.connection, stream, 2**62) if stream[0] == "o" else ():
                 yield from ids_in(event.data, "cites", needs="any")
 
-    def _said(self, streams: Iterable[str], besides: Collection[int]) -> dict[str, list[Row]]:
+    def _message_rows(self, streams: Iterable[str], besides: Collection[int]) -> dict[str, list[Row]]:
         """The messages of sessions that these memories came from, each by itself, with what else it lies in."""
         found, seen = dict[str, list[Row]](), set(besides)
         for event in self._captures(sorted(streams)):
             for position in sorted(self.citations.named(event) - seen):
-                said = self.row(position)
-                rows = [row for row in (said, *self._with_message(said)) if row.position not in seen]
-                found[f"{said.stream} {position}"] = rows
+                texts_taken = self.row(position)
+                rows = [row for row in (texts_taken, *self._with_message(texts_taken)) if row.position not in seen]
+                found[f"{texts_taken.stream} {position}"] = rows
                 seen |= {position, *(row.position for row in rows)}
         return found
 
@@ -441,17 +443,17 @@ class Planner:
         if event is None or not isinstance(event.data, MessageAppended):
             return
         data, at = event.data, 0
-        content = data.content if isinstance(data.content, str) else "".join(self._said_of(origin.position))
+        content = data.content if isinstance(data.content, str) else "".join(self._contents_of(origin.position))
         if bytes(data.parts) == b"null":  # erased, so that nobody knows any more where in the whole it stood
             yield ("data.content", 0, len(content))
             return
-        for number, text in conversations.said_in(content, data.parts, data.content_of):
+        for number, text in conversations.texts_in(content, data.parts, data.content_of):
             first, last = max(origin.start - at, 0), min(origin.end - at, len(text))
             if first < last:
                 yield ("data.content" if number == data.content_of else "data.parts", first, last)
             at += len(text) + 1
 
-    def _said_of(self, position: int) -> tuple[str, ...]:
+    def _contents_of(self, position: int) -> tuple[str, ...]:
         found = (part for part in self.row(position).parts if part.field == "data.content")
         return tuple(text for part in found for text in self._texts(part))
 
@@ -496,12 +498,12 @@ class Planner:
                     confirming.append(self._target(Row(*row), (), (), (), ()))
                 continue
             read = self._read(*row)
-            said = [part for part in read.parts if any(needles.found(text) for text in self._texts(part))]
-            if said and self._is_owners(read):
-                quotes.append(Listed(read, tuple(part.field for part in said), _excerpt(said)))
+            texts_taken = [part for part in read.parts if any(needles.found(text) for text in self._texts(part))]
+            if texts_taken and self._is_owners(read):
+                quotes.append(Listed(read, tuple(part.field for part in texts_taken), _excerpt(texts_taken)))
         return quotes, confirming
 
-    def _beside(self, taken: Mapping[int, Target]) -> Iterator[Target]:
+    def _linked(self, taken: Mapping[int, Target]) -> Iterator[Target]:
         """Events whose keyed digests could confirm a guess at what goes: those of other subjects that the same command
         recorded, by the digest of its arguments; and the headers of a document of which a chunk goes, by that of its text."""
         telling = (position for position, target in taken.items() if target.fields or target.spans)
@@ -517,7 +519,7 @@ class Planner:
                 if event.position not in taken and isinstance(event.data, DocumentAdded | DocumentReplaced):
                     yield self._target(self.row(event.position), (), (), (), ())
 
-    def _told(
+    def _besides_text(
         self,
         asked: Asked,
         own: Sequence[Row],
@@ -531,14 +533,14 @@ class Planner:
         gone = {*streams, *(taken[each].stream for each in wholly if taken[each].type in _BEGINNING)}
         memories = {target.stream for target in taken.values() if _loses_words(target)}
         tags = {each: self._tags(each) for each in sorted(memories) if each in gone}
-        said = dict[int, dict[str, None]]()
+        texts_taken = dict[int, dict[str, None]]()
         for position, fields in (
             *acts.about(self.connection, self.owner, gone, positions),
             *(each for memory in sorted(memories) for each in acts.joining(self.connection, memory, memory in gone)),
             *acts.scopes(self.connection, self.owner, tags, gone),
         ):
-            said.setdefault(position, {}).update(dict.fromkeys(fields))
-        for position, found in said.items():
+            texts_taken.setdefault(position, {}).update(dict.fromkeys(fields))
+        for position, found in texts_taken.items():
             if (
                 position not in kept
                 and (more := self._with(taken.get(position), self.row(position), found)) is not None
@@ -573,7 +575,7 @@ class Planner:
         found = self.connection.execute("SELECT data FROM blobs WHERE id = ?", (part.blob,)).fetchone()
         return (str(found[0][16:], "utf-8"),) if found is not None and found[0] is not None else ()
 
-    def _telling(
+    def _significant(
         self, rows: Iterable[Row], targets: Mapping[int, Target] = {}, *, named: bool = False
     ) -> Iterator[str]:
         """What others could quote of it: a text that says something of its own, or what was named, or the spans that go."""
@@ -583,8 +585,8 @@ class Planner:
                 spans = [part.texts[0][first:last] for field, first, last in _spans(target) if field == part.field]
                 if spans:
                     yield from spans
-                elif (part.telling or named) and (target is None or part.field in target.fields):
-                    yield from part.said if part.said is not None else self._texts(part)
+                elif (part.is_significant or named) and (target is None or part.field in target.fields):
+                    yield from part.quotable if part.quotable is not None else self._texts(part)
 
     # --- what goes -----------------------------------------------------------------------------------------------
 
@@ -614,7 +616,7 @@ class Planner:
         texts = [text for part in parts for text in self._texts(part)]
         return replace(self._target(row, tuple(part.field for part in parts), (), texts, blobs), wholly=True)
 
-    def said(self, redactions: Iterable[Redaction]) -> Iterator[str]:
+    def texts_taken(self, redactions: Iterable[Redaction]) -> Iterator[str]:
         """What the texts are that these took, or are to take."""
         for each in redactions:
             row = self.row(each.position)

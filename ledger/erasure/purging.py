@@ -32,7 +32,7 @@ from projections.search import vectors
 
 MERGED_PAGES = 500  # of the text index, in one transaction
 PATIENCE_SECONDS = 1.0  # for readers and writers who keep the -wal from being emptied
-BESIDE = (
+COMPANIONS = (
     "",
     "-wal",
     "-shm",
@@ -67,7 +67,7 @@ class Purging:
             for owner, index in text_indexes():
                 self._merge_index(owner, index.name)
         if texts is None:
-            self._write_anew()
+            self._write_again()
         if not self._truncate():
             return Purge("somebody reads or writes, so that the -wal, which may hold the texts, cannot be emptied yet")
         if texts is None:
@@ -75,7 +75,7 @@ class Purging:
         given = list(texts)
         found = self._search(given, raw)
         if found.why:
-            self._write_anew()
+            self._write_again()
             if not self._truncate():
                 return Purge(
                     "somebody reads or writes, so that the -wal, which may hold the texts, cannot be emptied yet"
@@ -111,7 +111,7 @@ class Purging:
             time.sleep(0.02)
         return True
 
-    def _write_anew(self) -> None:
+    def _write_again(self) -> None:
         """Every page of the file, in one transaction; the copy on the way is in memory, for no text goes to another disk."""
         with self.store.lent() as connection:
             try:
@@ -125,19 +125,19 @@ class Purging:
     # --- the search ----------------------------------------------------------------------------------------------
 
     def _search(self, texts: list[str], raw: Sequence[bytes]) -> Purge:
-        paths = [self.store.path + end for end in BESIDE if os.path.lexists(self.store.path + end)]
+        paths = [self.store.path + end for end in COMPANIONS if os.path.lexists(self.store.path + end)]
         names = tuple(map(os.path.basename, paths))
         read, hits = _ask(paths, texts, raw)
         scan = Scan(texts, raw)
         pieces = {scan.patterns[number][0] for number, _, _ in hits}
-        rightly = self._still_said(scan, pieces) if pieces else set()
+        rightly = self._still_held(scan, pieces) if pieces else set()
         remains = {path for number, path, _ in hits if scan.patterns[number][0] not in rightly}
         count = sum(count for number, _, count in hits if scan.patterns[number][0] in rightly)
         found_in = ", ".join(sorted(map(os.path.basename, remains)))
         why = f"a text is still found in {found_in}" if remains else ""
         return Purge(why, FORMS, read, names, count)
 
-    def _still_said(self, scan: Scan, pieces: set[int]) -> set[int]:
+    def _still_held(self, scan: Scan, pieces: set[int]) -> set[int]:
         """Those that some event of the log still holds: kept, of another user, or too common to be anybody's.
 
         And what a vector holds that is there rightly: two texts may have one vector.

@@ -90,7 +90,7 @@ class Windows:
             int, list[tuple[int, int, bytes]]
         ] = {}  # window -> (pattern, where it stands in it, its bytes)
         for number, data in found:
-            first = _most_telling(data, 2 * width - 1)
+            first = _most_distinct(data, 2 * width - 1)
             for start in range(first, first + width):
                 window = int.from_bytes(data[start : start + width], sys.byteorder)
                 self._table.setdefault(window, []).append((number, start, data))
@@ -108,7 +108,7 @@ class Windows:
                     yield number
 
 
-def _most_telling(data: bytes, size: int) -> int:
+def _most_distinct(data: bytes, size: int) -> int:
     """Where so many bytes begin that have the most different ones among them: a run of blanks stands everywhere."""
     starts = dict.fromkeys((0, (len(data) - size) // 2, len(data) - size))
     return max(starts, key=lambda start: len(set(data[start : start + size])))

@@ -20,10 +20,10 @@ from ledger.language.asking import check_outside
 from ledger.memories.queries import memories_shown
 from ledger.policies import extraction
 from ledger.policies.turns import MODEL_EXTRACTOR
-from ledger.sessions import mining
-from ledger.sessions.asker import Asker, Mined, check_call, meant_model
+from ledger.sessions import extracting
+from ledger.sessions.asker import Asker, ExtractionRun, check_call, meant_model
 from ledger.sessions.conversation import Conversation
-from ledger.sessions.turn_mining import mine_turn, preview_turn
+from ledger.sessions.turn_extracting import extract_turn, preview_turn
 from ledger.types import Cancel
 from projections.views import quarantine
 
@@ -55,7 +55,7 @@ def extract(
         conversation = Conversation(engine, asker, id)
         if conversation.id is None:
             raise NotFoundError(f"no session of this user has the id {id!r:.40}")
-        return mining.extract(
+        return extracting.extract(
             conversation, asker, using=using, model=model, since=since, timeout=timeout, cancelled=cancelled
         )
     if since is not None:
@@ -84,7 +84,7 @@ def extract(
     asker = reacting(engine, subject, asker)
     if meant is not None and subject.extraction not in ("done", "waiting", ERASED):
         check_outside(engine.writer)
-        done, outcome = mine_turn(engine, subject, asker, model_asker(engine, meant, subject, timeout, cancelled))
+        done, outcome = extract_turn(engine, subject, asker, model_asker(engine, meant, subject, timeout, cancelled))
         return _extraction_report(engine, subject, asker.user, done, replayed=outcome.replayed)
     return _extraction_report(engine, subject, asker.user, replayed=extract_by_rules(engine, subject, asker).replayed)
 
@@ -119,7 +119,7 @@ def _preview(subject: Interaction, found: Any) -> answers.ExtractionReport:
 
 
 def _extraction_report(
-    engine: Engine, subject: Interaction, user: str, done: Mined | None = None, *, replayed: bool = False
+    engine: Engine, subject: Interaction, user: str, done: ExtractionRun | None = None, *, replayed: bool = False
 ) -> answers.ExtractionReport:
     with engine.reading("memories", "interactions") as connection:
         events = [event for event in stream_of(connection, subject.id) if isinstance(event.data, CandidatesExtracted)]
@@ -128,7 +128,7 @@ def _extraction_report(
         data: CandidatesExtracted = events[-1].data
         states = [state for each in data.kept if (state := load(connection, each, "m", user)) is not None]
         kept = tuple(memories_shown(connection, states))
-    done = done or Mined(kept=[], superseded=[], dropped=[])
+    done = done or ExtractionRun(kept=[], superseded=[], dropped=[])
     return answers.ExtractionReport(
         interaction=subject.id,
         extractor=data.extractor,

@@ -46,13 +46,13 @@ def neighbors(
             names[each.form] = graph.first_written(connection, each.form, asked) or each.name
     return answers.Graph(
         seeds=tuple(answers.Seed(name=each.name, memories=len(each.memories)) for each in seeds),
-        neighbors=tuple(_neighbour(seeds[each.seed].name, names[each.form], each) for each in found[:limit]),
+        neighbors=tuple(_neighbor(seeds[each.seed].name, names[each.form], each) for each in found[:limit]),
         total=len(found),
         complete=complete,
     )
 
 
-def _neighbour(seed: str, name: str, joined: graph.Joined) -> answers.Neighbor:
+def _neighbor(seed: str, name: str, joined: graph.Joined) -> answers.Neighbor:
     ends = [each.valid_to for each in joined.memories]
     return answers.Neighbor(
         seed=seed,

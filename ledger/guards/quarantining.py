@@ -250,7 +250,7 @@ class _Rescan:
                 self._seen.add(state.row)
                 self._counts["memories"] += 1
                 memory, user, position = state.id, state.user or "", state.row
-                found = self._found(_said(state))
+                found = self._found(_texts_of(state))
                 held |= quarantine.among(connection, [position])
             elif type(event.data) in TEXTS:
                 self._counts["texts"] += 1
@@ -349,7 +349,7 @@ class _Rescan:
         return True
 
 
-def _said(memory: Memory) -> Iterator[str | None]:
+def _texts_of(memory: Memory) -> Iterator[str | None]:
     yield from (memory.content, *memory.entities, *memory.tags)
     for each in memory.edges:
         yield from (each.source, each.relation, each.target)

@@ -29,7 +29,7 @@ from ledger.domain.events import (
     ids_in,
 )
 from ledger.domain.ids import shortened
-from ledger.domain.observation import NO_EVIDENCE, borne_out
+from ledger.domain.observation import NO_EVIDENCE, supports
 from ledger.engine.citations import ATTEMPTS
 from ledger.history.conversations import senseless, sessions_of
 from ledger.history.in_effect import EVERYTHING, NAMES, Reader, is_subject, use_of
@@ -58,13 +58,13 @@ class World:
             return self.reader.is_unsupported(event, self.out, self.again, self.gone)
         return not self.gone.isdisjoint(ids_in(event.data, "rests_on"))
 
-    def is_borne_out(self, retracted: AnyEvent) -> bool:
+    def has_support(self, retracted: AnyEvent) -> bool:
         """Whether an observation that was retracted for want of a live source would have had one that it did not have."""
         return bool(self._proofs(retracted) - World(self.reader, (), (), ())._proofs(retracted))
 
     def _proofs(self, retracted: AnyEvent) -> set[str]:
         before = [each for each in self.counting(retracted.stream) if each.position < retracted.position]
-        counted = {borne.source for borne, _ in borne_out(before).values() if not borne.withdrawn}
+        counted = {borne.source for borne, _ in supports(before).values() if not borne.withdrawn}
         return {source for source in counted if self._is_live(source, retracted.position)}
 
     def _is_live(self, source: str, position: int) -> bool:
@@ -81,7 +81,7 @@ class World:
                 state = FAMILIES["m"].evolve(state, event)
         return state
 
-    def says(self, memory: str, edge: AnyEvent) -> bool:
+    def would_have_edge(self, memory: str, edge: AnyEvent) -> bool:
         """Whether a memory would have had the edge when another took it over from it."""
         said, state = edge.data, self._before(memory, edge.position)
         form = (name_form(said.subject or ""), said.relation, name_form(said.object or ""))
@@ -146,7 +146,7 @@ class Closure:
         for rounds in count():
             unfit, before = self.unfit, acts
             self._take(self.base | unfit.keys())
-            self._settle()
+            self._run()
             self.unfit, acts = self._unfit(), self.acts
             if rounds >= ROUNDS:
                 self.unfit, acts = unfit | self.unfit, before | acts
@@ -155,7 +155,7 @@ class Closure:
             if not self.unfit.keys() >= unfit.keys() or acts.keys() != before.keys():
                 self._begin(acts)
 
-    def _settle(self) -> None:
+    def _run(self) -> None:
         while self._waiting:
             stream, _ = self._waiting.popitem(last=False)
             self._look_at(stream)
@@ -181,9 +181,9 @@ class Closure:
         """Whether a merged memory has a relation from its members that none of them has, or an observation was retracted for want
         of what it would have had."""
         if isinstance(event.data, ObservationRetracted):
-            return event.data.why == NO_EVIDENCE and self._now.is_borne_out(event)
+            return event.data.why == NO_EVIDENCE and self._now.has_support(event)
         members = self.reader.members_of(event) if isinstance(event.data, RelationAdded) else ()
-        return bool(members) and not any(self._now.says(each, event) for each in members)
+        return bool(members) and not any(self._now.would_have_edge(each, event) for each in members)
 
     # --- what falls because something is gone ------------------------------------------------------------------------
 

@@ -25,11 +25,11 @@ from ledger.engine.snapshot import NOWHERE, named
 from ledger.engine.who import Time
 from ledger.engine.work import Who, Work
 from ledger.history import undoing
+from ledger.history.alternative import Alternative
 from ledger.history.in_effect import Reader
-from ledger.history.otherwise import Otherwise
 from ledger.history.source_plan import SourcePlan
-from ledger.history.uncertain import receipts, undetermined
-from ledger.history.undoing import Done, Plan, taken_again
+from ledger.history.uncertain import receipts, uncertain_decisions
+from ledger.history.undoing import Done, Plan, voided_again
 from ledger.memories.given import check_reason
 from ledger.observations.queries import UNSUPPORTED
 from ledger.policies import bulk
@@ -55,7 +55,7 @@ class Source(Struct, frozen=True):
         return (self.kind, self.name) == (other.kind, other.name) and self.since <= other.since and ends
 
 
-class Told(Struct, frozen=True):
+class Details(Struct, frozen=True):
     """What a distrust is found to reach, beside the events themselves."""
 
     source: Source
@@ -64,7 +64,7 @@ class Told(Struct, frozen=True):
     observations: tuple[str, ...] = ()
     unsupported: tuple[str, ...] = ()
     receipts: tuple[str, ...] = ()
-    undetermined: tuple[answers.Uncertain, ...] = ()
+    uncertain_decisions: tuple[answers.Uncertain, ...] = ()
 
 
 def distrust(
@@ -99,7 +99,7 @@ def distrust(
     def make(connection: Any, head: int) -> Plan:
         found = find_source(engine, connection, asker.user, source, kind, since, until)
         if (known := _standing(connection, asker.user, found)) is not None:
-            return Plan(head, details=Told(known))
+            return Plan(head, details=Details(known))
         plan = source_plan(connection, asker.user, found)
         return _plan_of(engine, connection, head, plan, found, asker.user)
 
@@ -149,14 +149,14 @@ def trust(
             raise NotFoundError(f"no distrust of {source!r:.60} is in effect for this user")
         ending = [each.act for each in found]
         plan = undoing.back(engine, connection, head, ending, cascade or dry_run)
-        undone = taken_again(connection, ending) | set(plan.along.positions)
+        undone = voided_again(connection, ending) | set(plan.cascaded.positions)
         about = _whole([_as_source(each) for each in found])
         memories = tuple(each for each in plan.streams if each[0] == "m")
         back = {position for _, _, positions in plan.acts for position in positions}
         reader = Reader(connection)
         shown = receipts(reader, asker.user, memories, back)
-        changed, left = _observations_moved(engine, Otherwise(reader, undone, back), plan.streams)
-        return replace(plan, details=Told(about, memories, (), changed, left, shown))
+        changed, left = _observations_moved(engine, Alternative(reader, undone, back), plan.streams)
+        return replace(plan, details=Details(about, memories, (), changed, left, shown))
 
     def emit(work: Work, plan: Plan) -> None:
         bulk.check_size(plan.events, exclusive=exclusive)
@@ -180,7 +180,7 @@ def distrusted(engine: Engine, user: str, *, before: int | None = None, limit: i
 
 def _distrust_report(engine: Engine, done: Done, user: str, *, trusted: bool = False) -> answers.DistrustReport:
     plan, outcome = done.plan, done.outcome
-    details = plan.details if isinstance(plan.details, Told) else _retold(engine, plan, user)
+    details = plan.details if isinstance(plan.details, Details) else _details_of(engine, plan, user)
     return answers.DistrustReport(
         kind=details.source.kind,
         origin=details.source.name,
@@ -192,10 +192,10 @@ def _distrust_report(engine: Engine, done: Done, user: str, *, trusted: bool = F
         unsupported=details.unsupported,
         gone=details.gone,
         receipts=details.receipts,
-        uncertain=details.undetermined,
+        uncertain=details.uncertain_decisions,
         position=outcome.position,
-        dependents=plan.along.dependents,
-        cascaded=plan.along.commands,
+        dependents=plan.cascaded.dependents,
+        cascaded=plan.cascaded.commands,
         trusted=trusted,
         dry_run=done.dry_run,
         command_id=outcome.events[0].envelope.command_id if outcome.events else None,
@@ -203,13 +203,13 @@ def _distrust_report(engine: Engine, done: Done, user: str, *, trusted: bool = F
     )
 
 
-def _retold(engine: Engine, plan: Plan, user: str) -> Told:
+def _details_of(engine: Engine, plan: Plan, user: str) -> Details:
     """Of a distrust that was answered before: what its events say."""
     data = plan.details
     source = Source(data.kind, data.origin or "", data.since, data.until) if data is not None else Source("", "")
     memories = tuple(each for each in plan.streams if each[0] == "m")
     with engine.reading("interactions") as connection:
-        return Told(source, memories, receipts=receipts(Reader(connection), user, memories, plan.positions))
+        return Details(source, memories, receipts=receipts(Reader(connection), user, memories, plan.positions))
 
 
 # --- who is meant --------------------------------------------------------------------------------------------
@@ -253,7 +253,7 @@ def _identified(connection: Any, user: str, source: str, kind: str) -> str:
 
 
 def _observations_moved(
-    engine: Engine, other: Otherwise, streams: Iterable[str]
+    engine: Engine, other: Alternative, streams: Iterable[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The observations that will stand otherwise, and those of them that it leaves without a live source."""
     changed, left = list[str](), list[str]()
@@ -268,13 +268,13 @@ def _plan_of(engine: Engine, connection: Any, head: int, plan: SourcePlan, found
     changed = plan.changed()
     memories = tuple(sorted(each for each in changed if each[0] == "m"))
     gone = tuple(sorted(each for each in plan.gone if each in changed))
-    observed, left = _observations_moved(engine, Otherwise(plan.reader, plan.out, plan.again), plan.streams)
-    details = Told(
+    observed, left = _observations_moved(engine, Alternative(plan.reader, plan.out, plan.again), plan.streams)
+    details = Details(
         found,
         memories,
         gone,
         receipts=receipts(plan.reader, user, plan.streams, plan.out, gone),
-        undetermined=undetermined(plan, engine.writer.secret, user),
+        uncertain_decisions=uncertain_decisions(plan, engine.writer.secret, user),
         observations=observed,
         unsupported=left,
     )

@@ -33,8 +33,8 @@ def named(plan: SourcePlan, user: str) -> Iterator[Found]:
         commands = set[str]()
         for (position,) in plan.reader.connection.execute(sql, (place, first, user)).fetchall():
             written = plan.reader.event(position)
-            is_told = position in plan.out or written.type in (*NAMES, *INERT, *LASTING)
-            if not is_told and written.envelope.command_id not in commands:
+            is_known = position in plan.out or written.type in (*NAMES, *INERT, *LASTING)
+            if not is_known and written.envelope.command_id not in commands:
                 commands.add(written.envelope.command_id)
                 yield written, f"it may have been asked for by a name that the source gave this {column}"
 

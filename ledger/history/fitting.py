@@ -27,7 +27,7 @@ from projections.core.projector import FAMILIES
 from projections.views import documents, projects
 
 
-class Along(Struct, frozen=True):
+class Cascaded(Struct, frozen=True):
     """What was built on that which an act puts out of force although it gives back other things: it falls with it."""
 
     commands: tuple[str, ...] = ()
@@ -92,7 +92,7 @@ def _check_support(reader: Reader, again: set[int], but: Collection[int]) -> Non
             raise _cannot(event, f"rests on {cited}, which is not there any more", "put that back first")
 
 
-def built_on(connection: Any, again: set[int], but: Collection[int], cascade: bool) -> Along:
+def built_on(connection: Any, again: set[int], but: Collection[int], cascade: bool) -> Cascaded:
     """What was built on that which goes out of force again, for a distrust had taken the undo of it back.
 
     ``ConflictError`` that names it, unless it may fall too.
@@ -107,8 +107,8 @@ def built_on(connection: Any, again: set[int], but: Collection[int], cascade: bo
             raise built_later(dependents, "what becomes void again then")
         named = plan.named
         commands = tuple(each for each in plan.commands if each not in named)
-        return Along(commands, positions, dependents)
-    return Along()
+        return Cascaded(commands, positions, dependents)
+    return Cascaded()
 
 
 def _check_conversation(reader: Reader, session: str, state: Any, again: set[int], but: Collection[int]) -> None:

@@ -18,7 +18,7 @@ from ledger.domain.events import (
     of,
     type_names,
 )
-from ledger.domain.observation import NO_EVIDENCE, borne_out
+from ledger.domain.observation import NO_EVIDENCE, supports
 from ledger.engine.citations import ATTEMPTS, Citations
 from ledger.engine.log_reading import read_event, read_stream
 from projections.core.projector import FAMILIES
@@ -148,7 +148,7 @@ class Reader:
     def _underlying(self, subject: str, but: Collection[int], also: Collection[int]) -> Iterable[Sequence[str]]:
         """What a memory or an observation rests on, each by itself enough; with nothing in it, on itself."""
         if subject[0] == "o":
-            borne = [each for each, _ in borne_out(self.counting(subject, but, also)).values()]
+            borne = [each for each, _ in supports(self.counting(subject, but, also)).values()]
             counting = [each.source for each in borne if not each.withdrawn] or [each.source for each in borne]
             if counting and self.state(subject, but, also) is not None:
                 yield counting
@@ -189,7 +189,7 @@ class Reader:
         found = dict.fromkeys(self.citing(subject))
         chunks = documents.chunk_ids(self.connection, subject) if subject.startswith("d_") else ()
         for source in (subject, *chunks):
-            for row in observations.ever_borne_out_by(self.connection, source):
+            for row in observations.ever_supported_by(self.connection, source):
                 found |= dict.fromkeys(self.citing(self.event(row).stream))
         return list(found)
 

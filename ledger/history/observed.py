@@ -20,7 +20,7 @@ def formed(plan: SourcePlan, differs: Differs) -> Iterator[Found]:
     connection = plan.reader.connection
     sources = {each for each in plan.streams if each[0] in "mi"}
     sources |= {each for stream in plan.streams if stream[0] == "d" for each in documents.chunk_ids(connection, stream)}
-    rows = {row for source in sorted(sources) for row in observations.ever_borne_out_by(connection, source)}
+    rows = {row for source in sorted(sources) for row in observations.ever_supported_by(connection, source)}
 
     def is_other(source: str, event: AnyEvent) -> bool:
         if source[0] == "m":

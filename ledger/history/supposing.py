@@ -16,10 +16,10 @@ from ledger.domain.text import check_text
 from ledger.engine.engine import Engine
 from ledger.engine.who import Time
 from ledger.history import distrusting, undoing
+from ledger.history.alternative import Alternative
 from ledger.history.distrusting import IDENTIFIED, Position, Source, source_plan
 from ledger.history.in_effect import ASKED, Reader
-from ledger.history.otherwise import Otherwise
-from ledger.history.uncertain import undetermined
+from ledger.history.uncertain import uncertain_decisions
 from ledger.history.undo_plan import UndoPlan
 from ledger.history.undoing import target_of
 from ledger.memories.queries import memories_shown
@@ -52,7 +52,7 @@ def what_if(
         if other is not None:
             memories = _reinforced(connection, user)
         return _difference(
-            engine, connection, user, head, Otherwise(reader, out, again, other), memories, concerned, doubts
+            engine, connection, user, head, Alternative(reader, out, again, other), memories, concerned, doubts
         )
 
 
@@ -68,7 +68,7 @@ def _left_out(
         plan = UndoPlan(reader, [entry.position for entry in entries])
         return plan.out, (), plan.streams, ()
     found = source_plan(connection, owner, source, reader)
-    return found.out, found.again, found.streams, undetermined(found, engine.writer.secret, owner)
+    return found.out, found.again, found.streams, uncertain_decisions(found, engine.writer.secret, owner)
 
 
 def _source_of(engine: Engine, connection: Any, owner: str, without: Any, since: Any, until: Any) -> Source | None:
@@ -93,7 +93,7 @@ def _difference(
     connection: Any,
     owner: str,
     head: int,
-    other: Otherwise,
+    other: Alternative,
     memories: Iterable[str],
     concerned: Iterable[str],
     doubts: tuple[answers.Uncertain, ...],

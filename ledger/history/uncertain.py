@@ -66,7 +66,7 @@ def _weight(state: Memory | None) -> object:
     return None if state is None else tuple(getattr(state, name) for name in _UNITED)
 
 
-def undetermined(plan: SourcePlan, secret: bytes, user: str) -> tuple[answers.Uncertain, ...]:
+def uncertain_decisions(plan: SourcePlan, secret: bytes, user: str) -> tuple[answers.Uncertain, ...]:
     """Every decision after the first event that falls which may have come out otherwise, in the order of the log."""
     if not plan.out and not plan.again:
         return ()
@@ -87,28 +87,28 @@ class _Search:
         self._groundless: dict[str, list[AnyEvent]] = {}
         for event in plan.groundless.values():
             self._groundless.setdefault(event.stream, []).append(event)
-        self._saying: dict[tuple[object, ...], set[str]] = {}
+        self._stating: dict[tuple[object, ...], set[str]] = {}
         for stream in self._memories:
             for _, state in (*self._were[stream], *self._would_be[stream]):
                 if state is not None:
-                    self._saying.setdefault(memories.saying_of(state), set()).add(stream)
+                    self._stating.setdefault(memories.statement_of(state), set()).add(stream)
 
     def everything(self) -> Iterator[answers.Uncertain]:
         for event in self._plan.senseless:
-            if not _is_taken_in(event) and self._did_more(event):
-                yield _told(event, "what it acted on would not have been so")
+            if not _is_added(event) and self._did_more(event):
+                yield _uncertain(event, "what it acted on would not have been so")
         yield from self._documents()
         for position in self._asked():
             event = self._plan.reader.event(position)
-            if why := self._otherwise(event):
-                yield _told(event, why)
+            if why := self._why_different(event):
+                yield _uncertain(event, why)
         plan, user = self._plan, self._user
-        observed = (formed(plan, self._is_found_otherwise), looked_at(plan, user, self._found_otherwise_from()))
+        observed = (formed(plan, self._is_found_differently), looked_at(plan, user, self._found_differently_from()))
         for event, why in chain(Policies(plan, user).decided(), named(plan, user), said(plan), *observed):
-            yield _told(event, why)
+            yield _uncertain(event, why)
         for stream in self._memories:
             yield from self._of_memory(stream)
-        yield from self._twins()
+        yield from self._duplicates()
         yield from self._undone()
         yield from self._merged()
         yield from self._succeeded()
@@ -122,7 +122,7 @@ class _Search:
                         continue
                     began = audit.of_command(self._connection, event.envelope.command_id)[0].position
                     if self._differ(stream, began, _weight):
-                        yield _told(event, "a memory that was merged would have stood otherwise")
+                        yield _uncertain(event, "a memory that was merged would have stood otherwise")
 
     def _succeeded(self) -> Iterator[answers.Uncertain]:
         """Successors, by others, that took over what the source had put onto the memory before."""
@@ -141,7 +141,7 @@ class _Search:
                     if captured.envelope.command_id == event.envelope.command_id and any(
                         _is_inherited(captured, was, would, name) for name in _INHERITED
                     ):
-                        yield _told(captured, "it took over tags or names that would not have been there")
+                        yield _uncertain(captured, "it took over tags or names that would not have been there")
 
     def _undone(self) -> Iterator[answers.Uncertain]:
         """Undos of others that the source's own attempts let through: without them something would have been built on it."""
@@ -153,7 +153,7 @@ class _Search:
                     for at in control.voided_at(self._connection, event.position):
                         undo = self._plan.reader.event(at)
                         if isinstance(undo.data, CommandUndone) and any(event.position < each < at for each in built):
-                            yield _told(undo, "something would have been built on what it took back")
+                            yield _uncertain(undo, "something would have been built on what it took back")
 
     def _documents(self) -> Iterator[answers.Uncertain]:
         """Texts that others took in where one of the source was: each would have been a document of its own."""
@@ -162,9 +162,9 @@ class _Search:
             for event, counts in self._plan.reader.stream(stream) if stream[0] == "d" else ():
                 command, again = event.envelope.command_id, isinstance(event.data, DocumentRestored)
                 lost = event.position in (self._plan.groundless if again else self._nowhere)
-                if counts and lost and _is_taken_in(event) and command not in added:
+                if counts and lost and _is_added(event) and command not in added:
                     added.add(command)
-                    yield _told(event, "it would have been taken in as a document of its own")
+                    yield _uncertain(event, "it would have been taken in as a document of its own")
 
     # --- how the memories concerned were, and would have been -------------------------------------------------------
 
@@ -183,10 +183,10 @@ class _Search:
         """Whether a memory was otherwise, just before an event, than it would have been."""
         return how(_at(self._were[stream], position)) != how(_at(self._would_be[stream], position))
 
-    def _is_found_otherwise(self, stream: str, position: int) -> bool:
+    def _is_found_differently(self, stream: str, position: int) -> bool:
         return stream in self._were and self._differ(stream, position, _findable)
 
-    def _found_otherwise_from(self) -> list[int]:
+    def _found_differently_from(self) -> list[int]:
         """The positions from which some memory was found otherwise than it would have been."""
         found = set[int]()
         for stream in self._memories:
@@ -210,7 +210,7 @@ class _Search:
         found = self._connection.execute(sql, (self._first, self._user, *_ASKED)).fetchall()
         return [position for (position,) in found if position not in self._plan.out]
 
-    def _otherwise(self, event: AnyEvent) -> str:
+    def _why_different(self, event: AnyEvent) -> str:
         data, touched = event.data, self._plan.streams
         if isinstance(data, WriteRefused):
             otherwise = refused.may_not_have_been(self._plan, event, lambda: self._moved(event.position))
@@ -254,10 +254,10 @@ class _Search:
             data, before = event.data, state
             state = FAMILIES["m"].evolve(state, event)
             if isinstance(data, DuplicateAbsorbed) and before is not None and not _same(data, before):
-                yield _told(event, "what it says would have been a memory of its own")
+                yield _uncertain(event, "what it says would have been a memory of its own")
         for event in self._groundless.get(stream, ()):
             if isinstance(event.data, MemorySuperseded) and event.data.by not in plan.gone:
-                yield _told(event, "there would have been nothing to supersede")
+                yield _uncertain(event, "there would have been nothing to supersede")
         yield from self._counted_before(stream)
         if state is not None:
             yield from self._faded(state)
@@ -271,18 +271,18 @@ class _Search:
             if used and used not in self._plan.gone:
                 for each, _ in self._plan.reader.stream(used):
                     if isinstance(each.data, ReinforcementEvaluated) and each.position not in self._plan.out:
-                        yield _told(each, "the source had counted this interaction already")
+                        yield _uncertain(each, "the source had counted this interaction already")
 
     def _faded(self, state: Memory) -> Iterator[answers.Uncertain]:
         before: Memory | None = self._plan.reader.state(state.id)
         (now,) = self._connection.execute("SELECT max(recorded_at) FROM audit").fetchone()
         lost = before is not None and before.reference_count > 0 and not state.reference_count
         if lost and state.status == "active" and expiry.effective(state, now) < rules.EXPIRY_CONFIDENCE:
-            yield _told(self._plan.reader.event(state.row), "unconfirmed, it may have faded and been superseded")
+            yield _uncertain(self._plan.reader.event(state.row), "unconfirmed, it may have faded and been superseded")
 
     # --- who says the same ---------------------------------------------------------------------------------------
 
-    def _twins(self) -> Iterator[answers.Uncertain]:
+    def _duplicates(self) -> Iterator[answers.Uncertain]:
         """Decisions of the duplicate rule, where a memory concerned said or would have said what was asked."""
         for stream in self._related():
             state: Memory | None = None
@@ -290,9 +290,9 @@ class _Search:
                 asked, state = _asked_for(event, state), FAMILIES["m"].evolve(state, event)
                 if asked is None or event.position <= self._first:
                     continue
-                others = self._saying.get(asked[:3], set()) - {stream}
+                others = self._stating.get(asked[:3], set()) - {stream}
                 if any(self._answers(each, asked, event.position) for each in others):
-                    yield _told(event, "whether another memory said the same would have been answered otherwise")
+                    yield _uncertain(event, "whether another memory said the same would have been answered otherwise")
 
     def _answers(self, stream: str, asked: tuple[object, ...], position: int) -> bool:
         keys = {_key(_at(self._were[stream], position)), _key(_at(self._would_be[stream], position))}
@@ -300,7 +300,7 @@ class _Search:
 
     def _related(self) -> list[str]:
         """Every memory that ever said what one of those concerned says, said or would have said."""
-        found = memories.saying(self._connection, self._user, self._saying) if self._saying else []
+        found = memories.with_statements(self._connection, self._user, self._stating) if self._stating else []
         return sorted({*found, *self._memories})
 
 
@@ -342,7 +342,7 @@ def _covers(spans: Sequence[tuple[int, int]], position: int) -> bool:
 
 def _key(state: Memory | None) -> tuple[object, ...]:
     """What the duplicate rule compares."""
-    return (*memories.saying_of(state), state.status) if state is not None else ()
+    return (*memories.statement_of(state), state.status) if state is not None else ()
 
 
 def _asked_for(event: AnyEvent, before: Memory | None) -> tuple[object, ...] | None:
@@ -352,7 +352,7 @@ def _asked_for(event: AnyEvent, before: Memory | None) -> tuple[object, ...] | N
         return (data.kind, event.envelope.project, normalise(data.content or ""), data.status)
     if before is None:
         return None
-    said = memories.saying_of(before)
+    said = memories.statement_of(before)
     if isinstance(data, MemoryRevised):
         return (*said[:2], normalise(data.content or ""), before.status)
     if isinstance(data, MemoryPromoted | MemoryRestored):
@@ -364,13 +364,13 @@ def _same(data: DuplicateAbsorbed, state: Memory) -> bool:
     return data.status == state.status and normalise(data.content or "") == normalise(state.content or "")
 
 
-def _is_taken_in(event: AnyEvent) -> bool:
+def _is_added(event: AnyEvent) -> bool:
     """Whether an event is part of taking a text in; one that was removed is restored by that."""
     restored = isinstance(event.data, DocumentRestored) and event.envelope.command == "documents.add"
     return restored or isinstance(event.data, DocumentReplaced | ChunkAdded)
 
 
-def _told(event: AnyEvent, why: str) -> answers.Uncertain:
+def _uncertain(event: AnyEvent, why: str) -> answers.Uncertain:
     return answers.Uncertain(position=event.position, type=event.type, subject=event.stream, why=why)
 
 

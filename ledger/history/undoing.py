@@ -13,7 +13,7 @@ from ledger.domain.errors import LedgerError, NotFoundError, RejectedError
 from ledger.domain.events import (
     LEDGER_STREAM,
     LIST_ITEMS,
-    TAKEN_OUT,
+    VOIDING,
     CommandRedone,
     CommandUndone,
     OriginDistrusted,
@@ -26,7 +26,7 @@ from ledger.engine.log_reading import read_event
 from ledger.engine.optimistic import Moved, optimistic
 from ledger.engine.snapshot import NOWHERE, named
 from ledger.engine.work import Outcome, Who, Work
-from ledger.history.fitting import Along, built_later, built_on, check, in_use
+from ledger.history.fitting import Cascaded, built_later, built_on, check, in_use
 from ledger.history.in_effect import ASKED, LASTING, Reader, follows, is_subject
 from ledger.history.undo_plan import UndoPlan
 from ledger.memories.given import check_reason
@@ -34,7 +34,7 @@ from ledger.policies import bulk
 from projections.views import audit, control
 
 T = TypeVar("T")
-_TAKES_OUT = type_names(TAKEN_OUT)
+_VOIDING = type_names(VOIDING)
 
 
 class Plan(Struct, frozen=True):
@@ -45,14 +45,14 @@ class Plan(Struct, frozen=True):
     commands: tuple[str, ...] = ()
     streams: tuple[str, ...] = ()
     acts: tuple[tuple[str, str, tuple[int, ...]], ...] = ()  # (act, its type, positions that it gives back)
-    along: Along = Along()
+    cascaded: Cascaded = Cascaded()
     dependents: tuple[answers.Dependent, ...] = ()
     details: Any = None
 
     @property
     def events(self) -> int:
         """How many events it takes out of force or gives back."""
-        return len(self.positions) + sum(len(each) for _, _, each in self.acts) + len(self.along.positions)
+        return len(self.positions) + sum(len(each) for _, _, each in self.acts) + len(self.cascaded.positions)
 
 
 class Refused(Struct, frozen=True):
@@ -93,7 +93,7 @@ def undo(
 
     def make(connection: Any, head: int) -> Plan:
         entries = commands_named(connection, asker.user, given, session, command, bounds)
-        if acts := sorted({entry.command_id for entry in entries if entry.type in _TAKES_OUT}):
+        if acts := sorted({entry.command_id for entry in entries if entry.type in _VOIDING}):
             return back(engine, connection, head, acts, cascade or dry_run)
         plan = UndoPlan(Reader(connection), [entry.position for entry in entries])
         if (dependents := plan.dependents()) and not (cascade or dry_run):
@@ -154,8 +154,8 @@ def _report(done: Done) -> answers.UndoReport:
         events=len(plan.positions) or len({each for _, _, positions in plan.acts for each in positions}),
         subjects=plan.streams,
         position=outcome.position,
-        dependents=plan.dependents or plan.along.dependents,
-        cascaded=plan.along.commands,
+        dependents=plan.dependents or plan.cascaded.dependents,
+        cascaded=plan.cascaded.commands,
         reversed_by=_reversed_by(plan),
         dry_run=done.dry_run,
         command_id=outcome.events[0].envelope.command_id if outcome.events else None,
@@ -278,7 +278,7 @@ def _grouped(
     if where == NOWHERE or (session is not None and where is None):
         return []
     found = audit.trail(connection, user=user, session=where, command=command, limit=2**31, **bounds)
-    hidden = (*LASTING, *_TAKES_OUT)
+    hidden = (*LASTING, *_VOIDING)
     return [entry for entry in reversed(found) if entry.user == user and entry.type not in hidden]
 
 
@@ -291,11 +291,11 @@ def back(engine: Engine, connection: Any, head: int, acts: Iterable[str], cascad
     held = [(act, control.voided_by(connection, act)) for act in acts]
     held = [(act, kept) for act, kept in held if kept or act in distrusts]
     ending = {act for act, _ in held}
-    but = taken_again(connection, ending)
+    but = voided_again(connection, ending)
     positions = {each for _, kept in held for each in kept if set(control.acts(connection, each)) <= ending}
     positions -= but
-    along = built_on(connection, positions, but, cascade)
-    but |= set(along.positions)
+    cascaded = built_on(connection, positions, but, cascade)
+    but |= set(cascaded.positions)
     streams = {reader.event(each).stream for each in positions} - {LEDGER_STREAM}
     check(reader, filter(is_subject, streams), positions, but)
     back = (reader.event(each) for each in positions)
@@ -303,7 +303,7 @@ def back(engine: Engine, connection: Any, head: int, acts: Iterable[str], cascad
     types = {act: (OriginDistrusted if act in distrusts else CommandUndone).__name__ for act in ending}
     kept_by = tuple((act, types[act], tuple(kept)) for act, kept in held)
     streams |= {reader.event(each).stream for each in but} - {LEDGER_STREAM}
-    return Plan(head, (), tuple(sorted(commands)), tuple(sorted(streams)), acts=kept_by, along=along)
+    return Plan(head, (), tuple(sorted(commands)), tuple(sorted(streams)), acts=kept_by, cascaded=cascaded)
 
 
 def emit_back(work: Work, plan: Plan, reason: str) -> None:
@@ -313,8 +313,8 @@ def emit_back(work: Work, plan: Plan, reason: str) -> None:
         event = OriginTrusted if type_ == OriginDistrusted.__name__ else CommandRedone
         for spans in bulk.parts(positions) or [()]:
             work.emit(LEDGER_STREAM, event(act, spans, reason))
-    if plan.along.positions:
-        _emit_undone(work, plan.along.commands, plan.along.positions, reason)
+    if plan.cascaded.positions:
+        _emit_undone(work, plan.cascaded.commands, plan.cascaded.positions, reason)
 
 
 def redone_by(connection: Any, act: str) -> list[CommandRedone]:
@@ -325,7 +325,7 @@ def redone_by(connection: Any, act: str) -> list[CommandRedone]:
     return [event.data for event in events if event is not None and isinstance(event.data, CommandRedone)]
 
 
-def taken_again(connection: Any, acts: Iterable[str]) -> set[int]:
+def voided_again(connection: Any, acts: Iterable[str]) -> set[int]:
     """What goes out of force when these acts end: a distrust had put it back."""
     redone = (each for act in acts for each in redone_by(connection, act))
     return {position for each in redone for position in control.positions(each.ranges)}

@@ -95,10 +95,10 @@ def capture(
     outcome = engine.writer.run("capture", asker, body, arguments)
     if engine.writer.batching and not outcome.replayed:  # nothing has happened since, so nothing need be read
         answer = {"response": response, "summary": response_summary}
-        told_of = [prompt, answer, msgspec.json.decode(pack)]
+        texts_of = [prompt, answer, msgspec.json.decode(pack)]
         if outcome.redacted:
-            told_of = engine.writer.guard.cleaned(told_of, {})
-        found = answers.interaction(outcome.state, outcome.names, *told_of)
+            texts_of = engine.writer.guard.cleaned(texts_of, {})
+        found = answers.interaction(outcome.state, outcome.names, *texts_of)
         return msgspec.structs.replace(found, skipped=skipped)
     return msgspec.structs.replace(_react(engine, outcome, asker), skipped=skipped)
 

@@ -34,11 +34,11 @@ from ledger.language.asking import check_outside
 from ledger.merges import commands as merge_commands
 from ledger.observations import consolidating
 from ledger.policies import expiry, extraction
-from ledger.sessions import mining
+from ledger.sessions import extracting
 from ledger.sessions.asker import LEASE_SECONDS, meant_model
 from ledger.sessions.conversation import Conversation
-from ledger.sessions.mining import FAILURES, PIECES, is_left_to_session
-from ledger.sessions.turn_mining import mine_turn
+from ledger.sessions.extracting import FAILURES, PIECES, is_left_to_session
+from ledger.sessions.turn_extracting import extract_turn
 from ledger.store.lease import leased
 from projections.views import control, interactions, sessions
 from projections.views.consolidations import Scope
@@ -166,7 +166,7 @@ def _to_extract(engine: Engine) -> Iterator[int | str]:
 def _extract_piece(engine: Engine, piece: int | str, run: Run) -> None:
     if isinstance(piece, str):
         run.tell(0, 1)
-        _mine_session(engine, piece, run)
+        _extract_session(engine, piece, run)
         run.tell(1, 0)
         return
     for subject in _pending_within(engine, "extraction", piece, run):
@@ -184,7 +184,7 @@ def _run_extraction(engine: Engine, subject: Interaction, run: Run) -> None:
         return
     try:
         if model is not None:
-            done, outcome = mine_turn(
+            done, outcome = extract_turn(
                 engine, subject, found, extraction_commands.model_asker(engine, model, subject, cancelled=run.stop)
             )
             run.add(calls=done.calls)
@@ -200,7 +200,7 @@ def _run_extraction(engine: Engine, subject: Interaction, run: Run) -> None:
             interaction_commands.record_failure(engine, subject, found, failure)
 
 
-def _mine_session(engine: Engine, id: str, run: Run) -> None:
+def _extract_session(engine: Engine, id: str, run: Run) -> None:
     """What was said in a session and nobody looked at; where a model would be asked too often in one run, the rest waits."""
     with engine.reading("sessions") as connection:
         first = first_position(connection, id)
@@ -216,7 +216,7 @@ def _mine_session(engine: Engine, id: str, run: Run) -> None:
         return
     try:
         session = Conversation(engine, given, id)
-        found = mining.mine(session, given, model, cancelled=run.stop, by_itself=True, pieces=left)
+        found = extracting.run_extraction(session, given, model, cancelled=run.stop, by_itself=True, pieces=left)
     except LedgerError:
         run.add(failures=1)
         return

@@ -108,7 +108,7 @@ def check_outside(writer: Any) -> None:
     """``RejectedError`` inside a batch or a transaction of this thread: nobody waits for a model while holding the
     writer's lock.
     """
-    if writer.batching or writer.store.is_mine:
+    if writer.batching or writer.store.is_own:
         raise RejectedError("a model is asked and takes its time, so this cannot be part of a batch", rule="batch")
 
 

@@ -27,7 +27,7 @@ from ledger.language.port import ModelRequest
 from ledger.language.prompts import prompt
 from ledger.language.reading import Action, Parsed
 from ledger.policies.consolidation import CHANGED, SECRET, Piece, applied, evidence_of, unfit
-from ledger.policies.evidence import twin
+from ledger.policies.evidence import duplicate
 from projections.views import observations
 from projections.views.consolidations import Scope, Standing
 
@@ -63,7 +63,7 @@ class Answered(Struct):
     taken: list[Taken] = field(default_factory=list)
     counts: list[str] = field(default_factory=list)
     acted: list[tuple[str, str, str, tuple[str, ...]]] = field(default_factory=list)  # what, id, text, sources
-    said: set[str] = field(default_factory=set)  # the wordings of this answer
+    wordings: set[str] = field(default_factory=set)  # the wordings of this answer
     clamped: int = 0
 
 
@@ -256,7 +256,7 @@ class _Taking:
         target = id if what != "create" else None
         self._answered.taken.append(Taken(what, KEPT, subject=id, target=target))
         self._answered.counts.append(counts)
-        self._answered.said.add(normalise(text))
+        self._answered.wordings.add(normalise(text))
         self._answered.acted.append((counts, id, text, tuple(each.id for each in named)))
 
     # --- each kind ---------------------------------------------------------------------------------------------------
@@ -266,12 +266,12 @@ class _Taking:
             self._drop("create", "low_confidence", text)
             return
         alive = [each for each in named if each.id in self._live]
-        if not alive or normalise(text) in self._answered.said:
+        if not alive or normalise(text) in self._answered.wordings:
             self._drop("create", "repeated" if alive else "source_gone", text)
             return
-        known = twin(self._work, self._scope.project, self._scope.tags, text)
+        known = duplicate(self._work, self._scope.project, self._scope.tags, text)
         if known is not None:
-            self._say_again(known, text, alive)
+            self._add_to_same(known, text, alive)
             return
         believed = self._believed(value.confidence, rules.OBSERVATION_CONFIDENCE)
         id = self._work.new_id("o")
@@ -290,7 +290,7 @@ class _Taking:
         )
         self._keep("create", "formed", id, text, alive)
 
-    def _say_again(self, known: Observation, text: str, alive: Sequence[Piece]) -> None:
+    def _add_to_same(self, known: Observation, text: str, alive: Sequence[Piece]) -> None:
         """What was to be created is there in these very words: its sources bear that one out."""
         if applied(self._work, known, [domain.Add(evidence_of(alive), CONSOLIDATOR)]):
             self._keep("create", "revised", known.id, "", alive)
@@ -309,8 +309,8 @@ class _Taking:
         if not self._live.issuperset(before):
             self._drop("update", CHANGED, text, value.observation)
             return
-        known = twin(self._work, current.project, current.tags, text, besides=current.row)
-        if known is not None or normalise(text) in self._answered.said:
+        known = duplicate(self._work, current.project, current.tags, text, besides=current.row)
+        if known is not None or normalise(text) in self._answered.wordings:
             self._drop("update", "duplicate", text, value.observation)
             return
         believed = self._believed(value.confidence, rules.within_bounds(current.confidence))

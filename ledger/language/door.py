@@ -11,7 +11,7 @@ from ledger.engine.engine import Engine
 from ledger.engine.snapshot import LIST_LIMIT, PAGE_CAP, listed
 from ledger.language.naming import as_model
 from ledger.language.port import Model, ModelRequest
-from ledger.sessions.summarising import Summariser, as_summariser, by_model
+from ledger.sessions.summarizing import NamedSummarizer, as_summarizer, by_model
 from projections.views import calls, projects
 
 if TYPE_CHECKING:
@@ -72,13 +72,13 @@ def as_set(request: ModelRequest, settings: Settings | None) -> ModelRequest:
     return replace(request, **settings.of_requests()) if settings is not None else request
 
 
-def chosen(model: Any, summariser: Any, settings: Settings | None) -> tuple[Model | None, Summariser | None]:
+def chosen(model: Any, summarizer: Any, settings: Settings | None) -> tuple[Model | None, NamedSummarizer | None]:
     """The model that was named, or else that of the settings; and what writes summaries, which is the model unless another
     was named or the settings say no."""
     given = settings.model if model is None and settings is not None else model
     meant = as_model(given, settings)
-    if summariser is not None or meant is None or (settings is not None and not settings.summaries):
-        return meant, as_summariser(summariser)
+    if summarizer is not None or meant is None or (settings is not None and not settings.summaries):
+        return meant, as_summarizer(summarizer)
     return meant, by_model(meant, lambda request: as_set(request, settings))
 
 

@@ -24,7 +24,7 @@ BEGINNINGS = 32  # places at which JSON may begin that are tried
 DEPTH = 64  # as deep as an answer may nest
 _TAGS = ("action", "type", "op")
 _LISTS = ("actions", "items", "results")
-_TELLING = ("content", "text", "name")
+_TEXTS = ("content", "text", "name")
 _FENCED = re.compile(r"```[^\n`]*\n(.*?)(?:```|\Z)", re.DOTALL)
 _STRING = (
     r'"(?:[^"\\]|\\.)*+(?:"|\Z)'  # possessive, so that no text makes it slow; one that is not ended goes to the end
@@ -168,11 +168,11 @@ def _decode(part: str, place: int) -> tuple[Any, int]:
             return None, 0  # a bracket of prose
     except (ValueError, RecursionError):
         return None, 0
-    mended = _TRAILING.sub(lambda found: found[1] or "", part[place:])
+    repaired = _TRAILING.sub(lambda found: found[1] or "", part[place:])
     try:
-        return _DECODER.raw_decode(mended)[0], len(part)
+        return _DECODER.raw_decode(repaired)[0], len(part)
     except json.JSONDecodeError as error:
-        return _salvaged(mended, error.pos), 0
+        return _salvaged(repaired, error.pos), 0
     except (ValueError, RecursionError):
         return None, 0
 
@@ -280,7 +280,7 @@ def _reason(error: Any) -> str:
 def text_of(item: Any) -> str:
     """What an item says, for whoever looks at it later: its content, or all its texts."""
     if isinstance(item, dict):
-        texts = [item[name] for name in _TELLING if isinstance(item.get(name), str)][:1]
+        texts = [item[name] for name in _TEXTS if isinstance(item.get(name), str)][:1]
         texts = texts or [each for each in item.values() if isinstance(each, str)][:20]
         item = " ".join(each[:TEXT_CHARS] for each in texts)
     text = item[:TEXT_CHARS] if isinstance(item, str) else ""

@@ -101,7 +101,7 @@ class _Visit:
             return
         for what, look in {
             "permissions": self.permissions,
-            "files beside it": self.beside,
+            "files beside it": self.leftovers,
             "lock": self.lock,
             "disk space": self.disk,
             "settings": self.settings,
@@ -153,7 +153,7 @@ class _Visit:
         if not any(each.what == "permissions" for each in self.findings):
             self.tell("ok", "permissions", "nobody else can read or write the file")
 
-    def beside(self) -> None:
+    def leftovers(self) -> None:
         directory, name = os.path.split(self.path)
         for each in sorted(os.listdir(directory)):
             made = each.startswith((name + ".new", name + ".part")) and not each.endswith(".lock")

@@ -59,7 +59,7 @@ def open_engine(
     embedder: EmbedderLike | None = None,
     model: Model | Callable[[ModelRequest], Any] | str | None = None,
     token_counter: Callable[[str], int] | None = None,
-    summariser: Any = None,
+    summarizer: Any = None,
     ignored_sessions: Sequence[str] = (),
     stateless_sessions: Sequence[str] = (),
     settings: Settings | None = None,
@@ -71,7 +71,7 @@ def open_engine(
     embedder = embedder if embedder is not None or settings is None else settings.embedder
     vectors_of = as_embedder(embedder) if embedder is not None else None
     counter, patterns = as_counter(token_counter), Patterns(tuple(ignored_sessions), tuple(stateless_sessions))
-    language_model, writer_of = chosen(model, summariser, settings)
+    language_model, writer_of = chosen(model, summarizer, settings)
     guard = Guard(as_scanners(scanners))
     store = EventStore.open(path, readonly=readonly, create=create, tables=create_tables)
     try:
@@ -79,7 +79,7 @@ def open_engine(
         store.find_damage = damage.find
         engine = Engine(store, created, default, clock, random)
         engine.vectors = VectorSearch(store, engine.writer, vectors_of) if vectors_of is not None else None
-        engine.counter, engine.summariser, engine.patterns = counter, writer_of, patterns
+        engine.counter, engine.summarizer, engine.patterns = counter, writer_of, patterns
         engine.model, engine.settings = language_model, settings
         if after_capture:
             running.run_after_capture(engine, after_capture)

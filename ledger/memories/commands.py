@@ -29,7 +29,7 @@ from ledger.memories.given import (
     validity,
 )
 from ledger.memories.sources import own, with_sources
-from ledger.policies import budgets, evidence, twins
+from ledger.policies import budgets, duplicate_rule, evidence
 from ledger.policies import edges as graph_rules
 from projections.views import confidence as timeline
 
@@ -94,7 +94,7 @@ def _capture(
         work.project = work.project_named(project)
         work.session = work.session_named(session_id)
         said = with_sources(work, _in_time(work, attempt))
-        id = twins.capture(work, said)
+        id = duplicate_rule.capture(work, said)
         graph_rules.say(work, id, said, edges)
         return id
 
@@ -125,7 +125,7 @@ def promote(
         if said is not None:
             _revise(work, memory, said, note)
         if memory.status == "candidate":
-            twins.refuse_twin(work, memory, "active", "promote", said)
+            duplicate_rule.refuse_duplicate(work, memory, "active", "promote", said)
             budgets.check(work, memory.kind, memory.content if said is None else said, frees=replaced)
         _emit(work, memory, domain.Promote(note))
         if replaced is not None:
@@ -173,7 +173,7 @@ def _revise(work: Work, memory: Memory, content: str, why: str) -> None:
     content = work.cleaned(check_text("content", content, max_bytes=CONTENT_BYTES))
     command = domain.Revise(content, why)
     if content != memory.content and memory.status in ("candidate", "active"):
-        twins.refuse_twin(work, memory, memory.status, "revise", content)
+        duplicate_rule.refuse_duplicate(work, memory, memory.status, "revise", content)
         if memory.status == "active":
             budgets.check(work, memory.kind, content, frees=memory)
     _emit(work, memory, command)
@@ -365,7 +365,7 @@ def restore(
 
     def body(work: Work, memory: Memory) -> None:
         if memory.status in domain.HIDDEN:
-            twins.refuse_twin(work, memory, memory.before or "active", "restore")
+            duplicate_rule.refuse_duplicate(work, memory, memory.before or "active", "restore")
             if memory.before == "active":
                 budgets.check(work, memory.kind, memory.content)
         _emit(work, memory, domain.Restore(reason))
@@ -470,10 +470,12 @@ def _replaced(work: Work, candidate: Memory) -> Memory | None:
 
 def _succeed(work: Work, old: Memory, attempt: MemoryCaptured, why: str, edges: tuple[domain.Relate, ...]) -> str:
     attempt = work.cleaned(attempt)
-    if twins.is_said_by(old, attempt):  # asked of itself: an undo may have left an older one that says the same
+    if duplicate_rule.is_stated_by(
+        old, attempt
+    ):  # asked of itself: an undo may have left an older one that says the same
         return old.id
-    twins.refuse_threat(work, attempt.content or "", "supersede by")
-    successor = twins.capture(work, attempt, replaces=old)
+    duplicate_rule.refuse_threat(work, attempt.content or "", "supersede by")
+    successor = duplicate_rule.capture(work, attempt, replaces=old)
     _emit(work, old, domain.Supersede(successor, attempt.valid_from or work.recorded_at, why))
     graph_rules.say(work, successor, attempt, edges, besides=old.row)
     return successor

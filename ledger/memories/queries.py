@@ -79,12 +79,12 @@ def review(
     found = memories.listing(
         connection, user=user, statuses=("candidate",), projects=projects_meant, behind=behind, limit=limit
     )
-    twins = snapshot.active_twins(found)
+    duplicates = snapshot.active_duplicates(found)
     return [
         answers.Candidate(
             memory=memories_shown(connection, [state])[0],
             provenance=provenance(connection, state),
-            same_as_active=twins.get(state.id),
+            same_as_active=duplicates.get(state.id),
         )
         for state in found
     ]
@@ -126,4 +126,4 @@ def _message_row(connection: Any, position: int, session: str, user: str | None)
 def _message_text(connection: Any, row: sessions.Message) -> str | None:
     data = event_data(connection, row.row)
     content = text_of(connection, data.content)
-    return turns.said(content, messages.whole_parts(data.parts, content, data.content_of), data.content_of) or None
+    return turns.own_texts(content, messages.whole_parts(data.parts, content, data.content_of), data.content_of) or None

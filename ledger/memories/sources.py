@@ -31,7 +31,7 @@ def own(work: Work, source: str) -> str:
             f"the source {source} belongs to another user; a command acts on one user's memory", rule="user"
         )
     state = work.load(source, source[0])
-    if source[0] == "o" and not _is_borne_out(work, state.row):
+    if source[0] == "o" and not _has_support(work, state.row):
         raise RejectedError(
             f"{state.id} has no live source, so nothing can rest on it; add other sources first",
             rule="evidence",
@@ -40,10 +40,10 @@ def own(work: Work, source: str) -> str:
     return str(state.id)
 
 
-def _is_borne_out(work: Work, observation: int) -> bool:
+def _has_support(work: Work, observation: int) -> bool:
     """Whether a source of an observation is in force, whatever its status: one that was not withdrawn, if there is one."""
-    borne = observations.borne(work.rows, observation)
-    for each in [each for each in borne if not each.withdrawn] or borne:
+    support_of = observations.support_of(work.rows, observation)
+    for each in [each for each in support_of if not each.withdrawn] or support_of:
         if each.source[0] != "c" and work.find(each.source, each.source[0]) is not None:
             return True
         found = documents.find_chunk(work.connection(), each.source, work.who.user) if each.source[0] == "c" else None

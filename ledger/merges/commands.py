@@ -119,7 +119,7 @@ def merge(
         proposal: Merge = work.load(str(memories), "g")
         if proposal.status == domain.PROPOSED:
             work.rows.flush()
-            if why := merging.moot(work.connection(), proposal):
+            if why := merging.why_obsolete(work.connection(), proposal):
                 raise RejectedError(
                     f"cannot merge by {proposal.id}: {why}; look again with merges.find(), or name the "
                     "memories to merges.combine()",

@@ -57,7 +57,7 @@ def get_merge(engine: Engine, user: str, id: str) -> merge_answers.Merge | None:
 
 def merge_answer(connection: Any, state: Merge) -> merge_answers.Merge:
     members = [found for id in state.memories if (found := conflicts.member(connection, id)) is not None]
-    why = merging.moot(connection, state) if state.status == domain.PROPOSED else ""
+    why = merging.why_obsolete(connection, state) if state.status == domain.PROPOSED else ""
     content = state.content
     if state.status == domain.PROPOSED and not content and members:
         content = domain.best(members).content

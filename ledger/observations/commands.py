@@ -38,7 +38,7 @@ from ledger.store.recorders import read_tip
 from projections.views import audit, control, observations
 
 GIVEN = "given/1"  # the confidence is as somebody gave it
-Evident = answers.Memory | answers.Interaction | document_answers.Chunk | document_answers.Document | None
+SourceAnswer = answers.Memory | answers.Interaction | document_answers.Chunk | document_answers.Document | None
 
 
 def observe(
@@ -66,10 +66,10 @@ def observe(
 
     def body(work: Work) -> str:
         work.project = project_of = work.project_named(project)
-        sources = tuple(dict.fromkeys(_evident(work, each, project_of) for each in given))
+        sources = tuple(dict.fromkeys(_source_id(work, each, project_of) for each in given))
         evidence = rules_of_evidence.dated(work, sources)
         formed = ObservationFormed(text, believed, GIVEN, BY_HAND, evidence, sources, labels, why)
-        known = rules_of_evidence.twin(work, project_of, labels, text)
+        known = rules_of_evidence.duplicate(work, project_of, labels, text)
         if known is not None:
             _absorb(work, known, formed)
             return known.id
@@ -94,8 +94,8 @@ def revise(
     check_text("content", content, max_bytes=TEXT_BYTES)
 
     def body(work: Work, state: Observation) -> None:
-        borne = [each.source for each in observations.borne(work.rows, state.row) if not each.withdrawn]
-        alive = rules_of_evidence.live(work, borne)
+        support_of = [each.source for each in observations.support_of(work.rows, state.row) if not each.withdrawn]
+        alive = rules_of_evidence.live(work, support_of)
         if state.status == "active":
             if not alive:
                 raise RejectedError(
@@ -104,8 +104,8 @@ def revise(
                     rule="evidence",
                     subject=state.id,
                 )
-            rules_of_evidence.refuse_twin(work, state, content, "revise")
-        written = tuple(each for each in borne if each in alive)
+            rules_of_evidence.refuse_duplicate(work, state, content, "revise")
+        written = tuple(each for each in support_of if each in alive)
         command = domain.Revise(content, "curated", None, None, BY_HAND, written, reason)
         rules_of_evidence.emit(work, state, command)
 
@@ -124,7 +124,7 @@ def retract(engine: Engine, asker: Who, id: str, reason: str = "") -> answers.Me
     return _change_observation(engine, "retract", id, body, asker, (id, reason))
 
 
-def restore(engine: Engine, asker: Who, id: str, reason: str = "") -> Evident | observation_answers.Observation:
+def restore(engine: Engine, asker: Who, id: str, reason: str = "") -> SourceAnswer | observation_answers.Observation:
     """Back to the status before it was superseded, invalidated, rejected or retracted; an observation, active again.
 
     A memory, and an interaction, a chunk or a document as well, is a source again wherever it was withdrawn: the observations
@@ -142,13 +142,13 @@ def _restore_observation(engine: Engine, id: str, reason: str, asker: Who) -> ob
 
     def body(work: Work, state: Observation) -> None:
         if state.status == "retracted":
-            rules_of_evidence.refuse_twin(work, state, state.text or "", "restore")
+            rules_of_evidence.refuse_duplicate(work, state, state.text or "", "restore")
         rules_of_evidence.emit(work, state, domain.Restore(reason))
 
     return _change_observation(engine, "restore", id, body, asker, (id, reason))
 
 
-def _restore_source(engine: Engine, id: str, reason: str, asker: Who) -> Evident:
+def _restore_source(engine: Engine, id: str, reason: str, asker: Who) -> SourceAnswer:
     reason = check_reason("reason", reason)
 
     def body(work: Work) -> str:
@@ -213,7 +213,7 @@ def _would_withdraw(engine: Engine, given: Sequence[str], user: str) -> observat
             if not sources:
                 raise rules_of_evidence.no_source(each)
             named |= dict.fromkeys(sources)
-        found = [observations.get(connection, row) for row in observations.borne_out_by(connection, [*named])]
+        found = [observations.get(connection, row) for row in observations.supported_by(connection, [*named])]
         states = [each for each in found if each is not None and each.status != domain.ERASED]
         evidence = observations.evidence(connection, [each.row for each in states])
         position = read_tip(connection.cursor())[0]
@@ -238,7 +238,7 @@ def _withdrawal(
         touched = {event.first: event.stream for event in events if isinstance(event.data, EvidenceWithdrawn)}
         retracted = {event.first: event.stream for event in events if isinstance(event.data, ObservationRetracted)}
         others = [observations.get(connection, row) for row in touched if row not in retracted]
-        left = observations.borne_out_by(connection, named)
+        left = observations.supported_by(connection, named)
         if outcome.replayed:
             named = tuple(source for each in given for source in observations.sources_named(connection, each, user))
         failed = [observations.get(connection, row) for row in left]
@@ -282,7 +282,7 @@ def _is_observation(id: object) -> bool:
     return isinstance(id, str) and id.startswith("o_")
 
 
-def _evident(work: Work, given: str, project: str | None) -> str:
+def _source_id(work: Work, given: str, project: str | None) -> str:
     """The full id of a source that an observation of this project may have."""
     if given[0] not in rules_of_evidence.KINDS:
         raise RejectedError(
@@ -307,9 +307,11 @@ def _absorb(work: Work, known: Observation, formed: ObservationFormed) -> None:
     The attempt is recorded whole, once an actor unless it adds evidence: should the first forming fall, it stands in for it.
     """
     work.absorbed = True
-    borne = {each.source: each for each in observations.borne(work.rows, known.row)}
-    added = [each.source for each in formed.evidence if each.source not in borne or borne[each.source].withdrawn]
-    if (count := len(borne.keys() | set(added))) > domain.EVIDENCE:
+    support_of = {each.source: each for each in observations.support_of(work.rows, known.row)}
+    added = [
+        each.source for each in formed.evidence if each.source not in support_of or support_of[each.source].withdrawn
+    ]
+    if (count := len(support_of.keys() | set(added))) > domain.EVIDENCE:
         raise RejectedError(
             f"{known.id} says the same and would have {count:,} sources; at most {domain.EVIDENCE:,} are allowed",
             rule="size",
@@ -319,7 +321,7 @@ def _absorb(work: Work, known: Observation, formed: ObservationFormed) -> None:
         )
     if added or work.who.actor not in _formed_by(work, known):
         work.emit(known.id, formed, first=known.row)
-    sources = {each.source for each in borne.values() if not each.withdrawn} | {*added}
+    sources = {each.source for each in support_of.values() if not each.withdrawn} | {*added}
     alive = sources & rules_of_evidence.live(work, known.written_from)
     if known.stale or not alive.issuperset(known.written_from):
         said, written = known.text or "", formed.written_from

@@ -30,8 +30,8 @@ def observation_answers(connection: Any, states: Sequence[Observation], as_of: s
     proofs = observations.evidence(connection, [state.row for state in states])
     names = projects.names(connection, {state.project for state in states})
     cited = {state.row: {each.source for each in proofs[state.row]} for state in states}
-    beside = {source for state in states for source in state.written_from if source not in cited[state.row]}
-    elsewhere = observations.live(connection, beside) if beside else set()
+    uncited = {source for state in states for source in state.written_from if source not in cited[state.row]}
+    elsewhere = observations.live(connection, uncited) if uncited else set()
     held = withheld(connection, states)
     found = []
     for state in states:

@@ -211,7 +211,7 @@ def news_of(connection: Any, run: Run, again: set[str]) -> News:
         new = _pieces_asked(connection, run)
     else:
         fresh = consolidations.live_memories(connection, run.scope, after=after)
-        new = [_piece(each) for each in fresh if not consolidations.said_it_before(connection, each, after)]
+        new = [_piece(each) for each in fresh if not consolidations.was_the_same_before(connection, each, after)]
     if again:
         new = _with_those_again(connection, run, new, again)
     rows = {*consolidations.marked(connection, run.scope)}

@@ -32,7 +32,7 @@ FILLERS = 64
 _edges = msgspec.json.Decoder(tuple[Edge, ...])
 
 
-class Says(Struct, frozen=True):
+class Searched(Struct, frozen=True):
     """A memory as the search saw it, and what it puts into a slot."""
 
     row: int
@@ -49,10 +49,10 @@ class Found(Struct, frozen=True):
 
     slot: str
     project: str | None
-    members: tuple[tuple[Says, str], ...]
+    members: tuple[tuple[Searched, str], ...]
 
 
-_Filling = tuple[Says, Filled]
+_Filling = tuple[Searched, Filled]
 _Decided = set[tuple[str | None, str, frozenset[tuple[str, str]]]]  # (project, slot, two members with their values)
 
 
@@ -77,10 +77,10 @@ def search(
     return tuple(found for place, fillings in several.items() for found in _among(place, fillings, known))
 
 
-def _active(connection: sqlite3.Connection, user: str, scope: Scope) -> Iterator[Says]:
+def _active(connection: sqlite3.Connection, user: str, scope: Scope) -> Iterator[Searched]:
     columns = "row, id, project, content, edges, valid_from, valid_to"
     for row, id, project, content, edges, *valid in memories.active_texts(connection, user, scope, columns):
-        yield Says(row, id, project, content, _edges.decode(edges) if edges else (), *valid)
+        yield Searched(row, id, project, content, _edges.decode(edges) if edges else (), *valid)
 
 
 def _recorded(connection: sqlite3.Connection, user: str) -> _Decided:
@@ -96,7 +96,7 @@ def _among(place: tuple[str | None, str], fillings: Sequence[_Filling], known: _
     """The groups within one slot that conflicts join, where at least one of their conflicts is new."""
     project, slot = place
     clashing = [pair for pair in combinations(fillings, 2) if conflicts.clash(*pair)]
-    fresh = [pair for pair in clashing if (project, slot, _told(pair)) not in known]
+    fresh = [pair for pair in clashing if (project, slot, _values_of(pair)) not in known]
     group: dict[int, set[int]] = {}
     for (one, _), (other, _) in clashing:
         joined = group.get(one.row, {one.row}) | group.get(other.row, {other.row})
@@ -107,7 +107,7 @@ def _among(place: tuple[str | None, str], fillings: Sequence[_Filling], known: _
         yield Found(slot, project, members)
 
 
-def _told(pair: tuple[_Filling, _Filling]) -> frozenset[tuple[str, str]]:
+def _values_of(pair: tuple[_Filling, _Filling]) -> frozenset[tuple[str, str]]:
     return frozenset((each.id, filled.value) for each, filled in pair)
 
 
@@ -136,7 +136,7 @@ def record(work: Work, found: Sequence[Found]) -> None:
     work.project = project
 
 
-def _is_as_seen(work: Work, seen: tuple[Says, str], now: Memory | None) -> bool:
+def _is_as_seen(work: Work, seen: tuple[Searched, str], now: Memory | None) -> bool:
     if now is None or now.status != "active" or now.quarantined:
         return False
     said = seen[0]

@@ -12,11 +12,11 @@ from msgspec import Struct
 from ledger.domain import confidence as rules
 from ledger.domain import observation as domain
 from ledger.domain.events import Evidence, ObservationFormed
-from ledger.domain.grouping import GROUPING, Groups, Said, central, likeness, read, wording
+from ledger.domain.grouping import GROUPING, Compared, Groups, central, likeness, read, wording
 from ledger.domain.near import rarest_first
 from ledger.domain.observation import Observation
 from ledger.engine.work import Work
-from ledger.policies.evidence import BY_HAND, twin
+from ledger.policies.evidence import BY_HAND, duplicate
 from projections.views import consolidations, observations
 from projections.views.consolidations import Scope, Standing
 
@@ -99,7 +99,7 @@ class Planner:
 
     def __init__(self, material: Material, new: Sequence[Piece]) -> None:
         self._material, self._fresh = material, {id(each) for each in new}
-        self._said: dict[int, Said] = {}
+        self._statements: dict[int, Compared] = {}
         pieces = [each for some in material.pieces.values() for each in some]
         self._groups: Groups[Group] = Groups(rarest_first([self._read(each).words for each in pieces]))
         self._cited: dict[str, list[Standing]] = {}
@@ -113,11 +113,11 @@ class Planner:
             if id(each) not in self._fresh and self._is_free(each):
                 self._add_alone(each)
 
-    def _read(self, piece: Piece) -> Said:
+    def _read(self, piece: Piece) -> Compared:
         key = id(piece)
-        if key not in self._said:
-            self._said[key] = read(piece.text, piece.names, piece.speaker)
-        return self._said[key]
+        if key not in self._statements:
+            self._statements[key] = read(piece.text, piece.names, piece.speaker)
+        return self._statements[key]
 
     def _is_free(self, piece: Piece) -> bool:
         """Whether it is in no observation yet and may come into one. A turn says many things: only what is said here counts."""
@@ -155,7 +155,7 @@ class Planner:
         pieces = [piece for source in state.written_from for piece in self._material.pieces.get(source, ())]
         return bool(pieces) and all(piece.words != state.text for piece in pieces)
 
-    def _words_of(self, standing: Standing) -> Said:
+    def _words_of(self, standing: Standing) -> Compared:
         """The whole text that a wording was taken from; where that cannot be told, the wording."""
         state = standing.state
         for source in state.written_from if state.consolidator == GROUPING else ():
@@ -164,7 +164,7 @@ class Planner:
                     return self._read(piece)
         return read(state.text or "")
 
-    def _add_observation(self, state: Observation, said: Said, standing: Standing) -> None:
+    def _add_observation(self, state: Observation, said: Compared, standing: Standing) -> None:
         first = min((piece.order for piece in self._pieces_of(standing)), default=state.row << 8)
         group = Group(first, state, None, (each.source for each in standing.proofs if not each.withdrawn))
         self._groups.add(group, said, first)
@@ -304,7 +304,7 @@ def record(work: Work, scope: Scope, steps: Sequence[Step]) -> list[tuple[str, s
     """Takes every step that is still as it was planned; of each how it came out, and the observation that it is about."""
     came: list[tuple[str, str]] = []
     outcomes: dict[int, str] = {}
-    alive = _still_said(work, [piece for step in steps for piece in step.pieces])
+    alive = _unchanged(work, [piece for step in steps for piece in step.pieces])
     cited = _cited_by_rules(work, scope, steps)
     for step in steps:
         if step.after is not None and outcomes[id(step.after)] not in COUNTED:
@@ -324,7 +324,7 @@ def _form(work: Work, scope: Scope, step: Step, alive: set[int], cited: set[str]
         return CHANGED, ""
     if why := unfit(work, pieces[0].words):
         return why, ""
-    if twin(work, scope.project, scope.tags, pieces[0].words) is not None:
+    if duplicate(work, scope.project, scope.tags, pieces[0].words) is not None:
         return DUPLICATE, ""
     stream = work.new_id("o")
     work.emit(
@@ -365,15 +365,15 @@ def _change(work: Work, step: Step, seen: Observation, alive: set[int]) -> str:
             continue
         if why := unfit(work, each.text):
             return why
-        if twin(work, seen.project, seen.tags, each.text, besides=seen.row):
+        if duplicate(work, seen.project, seen.tags, each.text, besides=seen.row):
             return DUPLICATE
     return step.counts if applied(work, current, commands) else CHANGED
 
 
 def applied(work: Work, current: Observation, commands: Iterable[domain.Command]) -> bool:
     """Emits what these commands decide on an observation; whether that is anything."""
-    borne = observations.borne(work.rows, current.row)
-    events = [event for command in commands for event in domain.decide(command, current, borne)]
+    support_of = observations.support_of(work.rows, current.row)
+    events = [event for command in commands for event in domain.decide(command, current, support_of)]
     for event in events:
         work.emit(current.id, event, first=current.row)
     return bool(events)
@@ -383,7 +383,7 @@ def _as_it_reads(state: Observation) -> tuple[object, ...]:
     return (state.text, state.status, state.written_from, state.stale, state.confidence, state.tags)
 
 
-def _still_said(work: Work, pieces: Sequence[Piece]) -> set[int]:
+def _unchanged(work: Work, pieces: Sequence[Piece]) -> set[int]:
     """Which of these pieces are live, and say what they said when they were read."""
     live = observations.live(work.connection(), {each.id for each in pieces})
     found: set[int] = set()

@@ -35,7 +35,7 @@ def say(work: Work, id: str, attempt: MemoryCaptured, edges: Sequence[Relate], *
     row, said = (0, ()) if known is None else (known.row, known.edges)
     start, end = (attempt.valid_from, attempt.valid_to) if known is None else (known.valid_from, known.valid_to)
     for command in edges:
-        events = memory_domain.relation_said(command, said)
+        events = memory_domain.relation_stated(command, said)
         asserted = memory_domain.checked(command)
         if events and attempt.status == "active":
             retire_others(work, id, [asserted], start or work.recorded_at, end, besides=(row, besides))

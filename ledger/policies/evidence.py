@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from ledger.domain import observation as domain
 from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.events import Evidence
-from ledger.domain.observation import Borne, Observation
+from ledger.domain.observation import Observation, Support
 from ledger.domain.text import normalise
 from ledger.engine.work import Work
 from ledger.policies.bulk import check_size
@@ -50,20 +50,22 @@ def dated(work: Work, sources: Sequence[str]) -> tuple[Evidence, ...]:
 # --- who says it -----------------------------------------------------------------------------------------------------
 
 
-def twin(work: Work, project: str | None, tags: Sequence[str], text: str, *, besides: int = 0) -> Observation | None:
+def duplicate(
+    work: Work, project: str | None, tags: Sequence[str], text: str, *, besides: int = 0
+) -> Observation | None:
     """The oldest active observation of this user with these words in this scope."""
     work.need("observations")
-    number = observations.saying(work.secret, work.who.user, project, tags, text)
-    for row in observations.saying_so(work.rows, number) if number is not None else ():
+    number = observations.statement(work.secret, work.who.user, project, tags, text)
+    for row in observations.with_statement(work.rows, number) if number is not None else ():
         known: Observation | None = work.at_row(row, "o") if row != besides else None
         if known is not None and normalise(known.text or "") == normalise(text):
             return known
     return None
 
 
-def refuse_twin(work: Work, observation: Observation, text: str, verb: str) -> None:
+def refuse_duplicate(work: Work, observation: Observation, text: str, verb: str) -> None:
     """``RejectedError`` when the change would make a second observation of one scope say the same."""
-    other = twin(work, observation.project, observation.tags, text, besides=observation.row)
+    other = duplicate(work, observation.project, observation.tags, text, besides=observation.row)
     if other is not None:
         raise RejectedError(
             f"cannot {verb} {observation.id}: {other.id} is active and says the same; keep one of them",
@@ -89,17 +91,17 @@ def _changeable(work: Work, row: int) -> Observation | None:
 
 def withdraw(work: Work, sources: Collection[str], reason: str, *, exclusive: bool = False) -> None:
     """These sources bear nothing out any more: what has no other live one is retracted, the rest is stale."""
-    rows = observations.borne_out_by(_committed(work), sources)
+    rows = observations.supported_by(_committed(work), sources)
     check_size(len(rows), exclusive=exclusive)
-    touched: list[tuple[Observation, list[Borne], list[str]]] = []
+    touched: list[tuple[Observation, list[Support], list[str]]] = []
     for row in rows:
         if (state := _changeable(work, row)) is not None:
-            borne = observations.borne(work.rows, row)
-            left = [each.source for each in borne if not each.withdrawn and each.source not in sources]
-            touched.append((state, borne, left))
+            support_of = observations.support_of(work.rows, row)
+            left = [each.source for each in support_of if not each.withdrawn and each.source not in sources]
+            touched.append((state, support_of, left))
     alive = live(work, {source for _, _, left in touched for source in left})
-    for state, borne, left in touched:
-        emit(work, state, domain.Withdraw(tuple(sources), "asked", reason), borne)
+    for state, support_of, left in touched:
+        emit(work, state, domain.Withdraw(tuple(sources), "asked", reason), support_of)
         if state.status == "active" and alive.isdisjoint(left):
             emit(work, state, domain.Retire("no_evidence"))
         elif state.status == "active":
@@ -114,23 +116,23 @@ def put_back(work: Work, sources: Collection[str], alive: Collection[str], reaso
     for row in rows:
         if (state := _changeable(work, row)) is None:
             continue
-        borne = observations.borne(work.rows, row)
-        mine = [each for each in borne if each.source in sources and each.withdrawn in ("", "asked")]
+        support_of = observations.support_of(work.rows, row)
+        mine = [each for each in support_of if each.source in sources and each.withdrawn in ("", "asked")]
         evidence = tuple(Evidence(each.source, each.at) for each in mine if each.withdrawn)
-        emit(work, state, domain.Add(evidence, BY_HAND, restores=True), borne)
+        emit(work, state, domain.Add(evidence, BY_HAND, restores=True), support_of)
         lives = any(each.source in alive for each in mine)
         if lives and (state.status, state.retracted) == ("retracted", "no_evidence"):
             emit(work, state, domain.Restore(reason))
             state = replace(state, status="active")
-        others = any(each.withdrawn == "asked" for each in borne if each.source not in sources)
+        others = any(each.withdrawn == "asked" for each in support_of if each.source not in sources)
         if (state.status, state.stale, others) == ("active", "withdrawn", False):
             emit(work, state, domain.Refresh("restored", BY_HAND))
     check_size(len(work.emitted), exclusive=False, allowed=_UNDO)
 
 
-def emit(work: Work, state: Observation, command: domain.Command, borne: Sequence[Borne] = ()) -> None:
+def emit(work: Work, state: Observation, command: domain.Command, support_of: Sequence[Support] = ()) -> None:
     work.project = state.project
-    for event in domain.decide(command, state, borne):
+    for event in domain.decide(command, state, support_of):
         work.emit(state.id, event, first=state.row)
 
 

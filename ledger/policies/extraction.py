@@ -15,7 +15,7 @@ from ledger.domain.memory import Memory
 from ledger.domain.text import normalise
 from ledger.engine.work import Work
 from ledger.guards import claims
-from ledger.policies.twins import absorb, twin
+from ledger.policies.duplicate_rule import absorb, duplicate
 
 ACTOR = "policy:extraction"
 
@@ -112,8 +112,8 @@ def known(work: Work, attempt: MemoryCaptured, echoes: Sequence[Memory]) -> tupl
         ("retracted", "retracted"),
         ("duplicate", "candidate"),
     ):
-        if (twin_of := twin(work, attempt, status)) is not None:
-            return reason, twin_of
+        if (duplicate_of := duplicate(work, attempt, status)) is not None:
+            return reason, duplicate_of
     return None, None
 
 

@@ -27,7 +27,7 @@ from ledger.domain.merge import Merge
 from ledger.domain.text import check_text
 from ledger.engine.log_reading import find_row
 from ledger.engine.work import Work
-from ledger.policies import budgets, twins
+from ledger.policies import budgets, duplicate_rule
 from projections.views import conflicts, memories, merges
 
 ACTOR = "policy:merge"
@@ -114,7 +114,7 @@ def _by_vectors(seen: Sequence[Seen], vector: Callable[[Seen], Sequence[float]],
     """Pairs whose vectors are near, of those that have about half of their words in common; each memory in one."""
     index, found, taken = near.Index(domain.LEAST_WORDS, near.rarest_first(each.words for each in seen)), [], set[int]()
     for each in seen:
-        for number, similarity in index.near(each.words, most=near.NEIGHBOURS, patience=near.PATIENCE):
+        for number, similarity in index.near(each.words, most=near.NEIGHBORS, patience=near.PATIENCE):
             other = seen[number]
             if taken & {each.row, other.row} or not together(other, each):
                 continue
@@ -142,7 +142,7 @@ def _near(seen: Sequence[Seen], changed: Collection[int], threshold: int) -> lis
 def _busy(connection: sqlite3.Connection, user: str) -> set[str]:
     """The memories in a proposal that somebody still has to decide about."""
     waiting = merges.listing(connection, user, (domain.PROPOSED,))
-    return {id for each in waiting if not moot(connection, each) for id in each.memories}
+    return {id for each in waiting if not why_obsolete(connection, each) for id in each.memories}
 
 
 def _apart(connection: sqlite3.Connection, user: str) -> set[tuple[str, str]]:
@@ -152,7 +152,7 @@ def _apart(connection: sqlite3.Connection, user: str) -> set[tuple[str, str]]:
     return {pair for group in groups for pair in combinations(sorted(group), 2)}
 
 
-def moot(connection: sqlite3.Connection, merge: Merge) -> str:
+def why_obsolete(connection: sqlite3.Connection, merge: Merge) -> str:
     """Why a proposal is about nothing any more: what became of a member since; "" where nothing did."""
     for id in merge.memories:
         row = find_row(connection, id, "m", merge.user or "")
@@ -205,7 +205,7 @@ def _known(work: Work, ids: tuple[str, ...]) -> list[Merge] | None:
         if merge.status == domain.REJECTED and len(shared) > 1:
             return None
         work.rows.flush()
-        if merge.status == domain.PROPOSED and not moot(work.connection(), merge):
+        if merge.status == domain.PROPOSED and not why_obsolete(work.connection(), merge):
             return None
         if merge.memories == ids:
             same.append(merge)
@@ -236,8 +236,8 @@ def unite(work: Work, ids: Sequence[str], content: str | None, reason: str, prop
     chosen = domain.best(members)
     text = (chosen.content or "") if content is None else check_text("content", content, max_bytes=CONTENT_BYTES)
     work.project = chosen.project
-    twins.refuse_threat(work, text, "merge into")
-    _refuse_twin(work, members, text)
+    duplicate_rule.refuse_threat(work, text, "merge into")
+    _refuse_duplicate(work, members, text)
     together = replace(chosen, content="".join(each.content or "" for each in members))
     budgets.check(work, chosen.kind, text, frees=together)
     merged = _emit_merged(work, members, chosen, text)
@@ -279,10 +279,10 @@ def _check(members: Sequence[Memory]) -> None:
             raise RejectedError(f"memories that are merged have one {what}, and these have several", rule="merge")
 
 
-def _refuse_twin(work: Work, members: Sequence[Memory], content: str) -> None:
+def _refuse_duplicate(work: Work, members: Sequence[Memory], content: str) -> None:
     first = members[0]
     rows = {each.row for each in members}
-    other = twins.same(work, first.kind, first.project, content, "active", besides=rows)
+    other = duplicate_rule.same(work, first.kind, first.project, content, "active", besides=rows)
     if other is not None:
         raise RejectedError(
             f"cannot merge into this wording: {other.id} is active and says the same; merge it with them",

@@ -24,7 +24,7 @@ from ledger.domain.question import folded, quoted
 from ledger.domain.text import normalise, words
 from ledger.domain.turns import Line
 from ledger.engine.work import Work
-from ledger.policies import budgets, extraction, twins
+from ledger.policies import budgets, duplicate_rule, extraction
 from ledger.policies import edges as graph_rules
 from projections.search import memory_hits as search
 
@@ -116,10 +116,10 @@ def look(
     if proposal.fact is not None:
         known = 1 <= proposal.fact <= len(shown)
         return Seen(proposal, shown[proposal.fact - 1] if known else None, like, unknown=not known)
-    return Seen(proposal, _saying(connection, proposal.old, shown, user, project), like)
+    return Seen(proposal, _memory_stating(connection, proposal.old, shown, user, project), like)
 
 
-def _saying(
+def _memory_stating(
     connection: sqlite3.Connection, old: str, shown: Sequence[Memory], user: str, project: str | None
 ) -> Memory | None:
     """The active memory that a text means: that which says just this, the only one shown that contains it, or the nearest."""
@@ -186,12 +186,12 @@ class Batch:
         for what in (SUPERSEDE, ADD):
             for each in seen:
                 if each.proposal.what == what:
-                    self.results.append(self._told(each, lines))
+                    self.results.append(self._applied(each, lines))
         for relation in relations:
             self.results.append(self._related(relation))
         return self.results
 
-    def _told(self, seen: Seen, lines: Sequence[Line]) -> Taken:
+    def _applied(self, seen: Seen, lines: Sequence[Line]) -> Taken:
         proposal, project = seen.proposal, self.work.project
         target = seen.target.id if seen.target is not None else None
         if seen.target is not None:
@@ -286,7 +286,7 @@ class Batch:
                 if attempt.status == "active" or each.supersedes != attempt.supersedes:
                     continue  # what is believed stands beside what waits, and review tells of both
                 if each is known:
-                    twins.absorb(self.work, each, attempt)
+                    duplicate_rule.absorb(self.work, each, attempt)
                     self.cited.append((each.id, cited))
             return why, each.id
         return "", None
@@ -419,7 +419,7 @@ def record_rules(
             work.emit(kept[-1][0], attempt)
             continue
         if reason == "duplicate" and known is not None:
-            twins.absorb(work, known, attempt)
+            duplicate_rule.absorb(work, known, attempt)
         dropped.append((_dropped(each, reason, lines, known.id if known else None), line))
     return kept, dropped
 

@@ -28,23 +28,23 @@ _LOST = (
 )
 
 
-def difference(live: sqlite3.Connection, beside: sqlite3.Connection, index: TextIndex) -> str | None:
+def difference(live: sqlite3.Connection, fresh: sqlite3.Connection, index: TextIndex) -> str | None:
     """What is wrong with the index, or with the texts that wait for it. ``beside`` holds a fold of the log, which is used up."""
-    sqlite.take_in(beside, index)
+    sqlite.fill_index(fresh, index)
     remove = sqlite._unindex(index, "")
     for row, *kept in live.execute(f"SELECT * FROM main.{index.waiting.name}"):
-        beside.execute(remove, ("delete", row, *index.expand(tuple(kept))))
+        fresh.execute(remove, ("delete", row, *index.expand(tuple(kept))))
     lengths = f"SELECT id, sz FROM main.{index.name}_docsize ORDER BY id"
-    for found, wanted in zip_longest(live.execute(lengths), beside.execute(lengths)):
+    for found, wanted in zip_longest(live.execute(lengths), fresh.execute(lengths)):
         if found != wanted:
             row = min(each[0] for each in (found, wanted) if each is not None)
             return f"the text index {index.name} and the texts that wait for it do not hold row {row} as the log has it"
-    with _words(live, index) as found_words, _words(beside, index) as wanted_words:
+    with _words(live, index) as found_words, _words(fresh, index) as wanted_words:
         if any(found != wanted for found, wanted in zip_longest(found_words, wanted_words)):
             return f"the text index {index.name} holds other words than the log"
-    if averages(live, index, "main") != averages(beside, index, "main"):
+    if averages(live, index, "main") != averages(fresh, index, "main"):
         return f"the text index {index.name} says another number of texts or of words than it holds"
-    if _settings(live, index) != _settings(beside, index):
+    if _settings(live, index) != _settings(fresh, index):
         return f"the text index {index.name} has other settings than a ledger's"
     with _vocabulary(live, index, "row"):
         if live.execute(_LOST).fetchone() is not None:

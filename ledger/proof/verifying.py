@@ -33,8 +33,8 @@ from projections.core.projector import projections
 from projections.core.rows import Table, TextIndex
 from projections.core.subjects import Projection
 
-TOLD = 100  # problems told; of the others the number
-TOLD_OF_TABLES = 50  # ... and of these, so that a file without any never hides what is wrong with the log
+MOST = 100  # problems told; of the others the number
+MOST_OF_TABLES = 50  # ... and of these, so that a file without any never hides what is wrong with the log
 _PLACE = re.compile(r"position (\d+):")
 _UNREADABLE = (LedgerError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)  # with UnicodeError
 
@@ -135,16 +135,16 @@ class _Look:
             self._first_wrong = position if self._first_wrong is None else min(position, self._first_wrong)
         if _OF_TABLES.match(text):
             self._tables += 1
-            if self._tables > TOLD_OF_TABLES:
+            if self._tables > MOST_OF_TABLES:
                 return
-        if len(self._problems) < TOLD:
+        if len(self._problems) < MOST:
             self._problems.append(text)
         else:
             self._more += 1
 
     def report(self, seconds: float) -> answers.VerifyReport:
         more = (f"and {self._more:,} more problems",) if self._more else ()
-        if (tables := self._tables - TOLD_OF_TABLES) > 0:
+        if (tables := self._tables - MOST_OF_TABLES) > 0:
             more = (f"the projections: and {tables:,} more problems", *more)
         return answers.VerifyReport(
             ok=not self._problems,
@@ -164,7 +164,7 @@ class _Look:
 
     def file(self) -> None:
         """SQLite's own check of every page and index, and the numbers that say what this file is."""
-        for (problem,) in self._connection.execute(f"PRAGMA main.integrity_check({TOLD})"):
+        for (problem,) in self._connection.execute(f"PRAGMA main.integrity_check({MOST})"):
             if problem != "ok":
                 self.problem(f"the file: {problem[:200]}")
         (found,) = self._connection.execute("PRAGMA main.application_id").fetchone()
@@ -377,8 +377,8 @@ class _Look:
         walked, report = self._last - self._since, self._progress
         progress = (lambda done, of: report(walked + done, walked + of)) if report is not None else None
         log, standing = Reading(lambda: self._connection), self._standing()
-        with shadow.scratch(os.path.dirname(self._path)) as beside:
-            fold = shadow.fold_into(beside, log, secret, ledger_id, self._last, self._head, progress=progress)
+        with shadow.scratch(os.path.dirname(self._path)) as copy:
+            fold = shadow.fold_into(copy, log, secret, ledger_id, self._last, self._head, progress=progress)
             stuck = {name: at for name, at, _ in fold.poisoned}
             for each in fold.all:
                 version, suspended_at = standing.get(each.name, (None, None))
@@ -392,7 +392,7 @@ class _Look:
                     )
                 else:
                     self._compared.append(each.name)
-                    self._compare(each, beside)
+                    self._compare(each, copy)
 
     def _of_another_version(self, projection: Projection, version: int | None) -> None:
         """Older products left older versions, and fewer tables; newer ones may, where the log lets only them write."""
@@ -439,19 +439,19 @@ class _Look:
                 names.discard(data.projection)
         return names
 
-    def _compare(self, projection: Projection, beside: sqlite3.Connection) -> None:
+    def _compare(self, projection: Projection, copy: sqlite3.Connection) -> None:
         for table in projection.tables:
             with self.at(f"the projection {projection.name}"):
                 differing = None
                 if isinstance(table, TextIndex):
-                    differing = index_check.difference(self._connection, beside, table)
+                    differing = index_check.difference(self._connection, copy, table)
                 elif not table.derived:
-                    differing = self._compare_tables(table, beside)
+                    differing = self._compare_tables(table, copy)
                 if differing:
                     self.problem(f"the projection {projection.name}: {differing}")
 
-    def _compare_tables(self, table: Table, beside: sqlite3.Connection) -> str | None:
-        live, fresh = shadow.tables(self._connection, table, "main."), shadow.tables(beside, table)
+    def _compare_tables(self, table: Table, copy: sqlite3.Connection) -> str | None:
+        live, fresh = shadow.tables(self._connection, table, "main."), shadow.tables(copy, table)
         pairs = zip_longest(live, fresh)
         return next((difference(table, found, wanted) for found, wanted in pairs if found != wanted), None)
 

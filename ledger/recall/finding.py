@@ -62,10 +62,10 @@ class Finder:
         found = self._by_words()
         self._add_nearest(found)
         if asked.ranking == "score/1":
-            beside = self._beside(found)
-            self._tell_roles(found)
+            around = self._around(found)
+            self._set_roles(found)
             self._add_cosines(found)
-            order = ranking.by_score([each.candidate for each in found], self._question, beside)
+            order = ranking.by_score([each.candidate for each in found], self._question, around)
         else:
             rubino = asked.ranking == "rubino/1"
             weight = ranking.RUBINO_WEIGHT if rubino else 1.0
@@ -116,25 +116,25 @@ class Finder:
             if not each.candidate.words and each.candidate.corpus == "turn" and each.passage is not None:
                 each.candidate.words = ranking.DAY * ranking.word_score(day_words(each.passage.time), terms, stem)
 
-    def _beside(self, found: list[Found]) -> dict[str, list[int]]:
+    def _around(self, found: list[Found]) -> dict[str, list[int]]:
         """The turns of each session among the candidates in their order; those next to a candidate become one."""
         groups: dict[str, list[Candidate]] = {}
         for each in found:
             if each.candidate.group is not None:
                 groups.setdefault(each.candidate.group, []).append(each.candidate)
-        beside, known = {}, {each.candidate.key for each in found if each.passage is not None}
+        around, known = {}, {each.candidate.key for each in found if each.passage is not None}
         hidden = self._hidden(found)
         fresh: set[int] = set()
         for session, turns in groups.items():
             best = [each.key for each in sorted(turns, key=lambda each: -each.words)]
-            keys = beside[session] = passages.turns_around(self._connection, session, best, hidden.get(session, ()))
+            keys = around[session] = passages.turns_around(self._connection, session, best, hidden.get(session, ()))
             hit = set(best)
             for left, right in pairwise(keys):
                 if left in hit or right in hit:
                     fresh.update({left, right} - known)
         rows = [turn << NUMBER_BITS for turn in sorted(fresh)]
         found += [of_passage(row) for row in passages.of_keys(self._connection, rows, self.passages)]
-        return beside
+        return around
 
     def _hidden(self, found: Iterable[Found]) -> dict[str, list[tuple[int, int]]]:
         """What is hidden of the sessions that messages were found in."""
@@ -144,7 +144,7 @@ class Finder:
             id: [(each.first, each.last) for each in sessions.hidden(self._connection, row)] for id, row in rows.items()
         }
 
-    def _tell_roles(self, found: Iterable[Found]) -> None:
+    def _set_roles(self, found: Iterable[Found]) -> None:
         """Who speaks in a message: a person as in a prompt, or not."""
         said = [each for each in found if each.passage is not None and each.passage.corpus == passages.MESSAGE]
         roles = sessions.roles(self._connection, {each.candidate.position for each in said})
@@ -206,7 +206,7 @@ class Finder:
         asked, wanted = self._asked, self.memories
         missing, known = asked.k - len(ranked), {each.memory.row for each in ranked if each.memory is not None}
         text, at = asked.query[:READ_CHARS], wanted.at or asked.now
-        near = graph.neighbourhood(self._connection, text, asked.user, at=at, limit=2 * asked.k, projects=self._scope)
+        near = graph.neighborhood(self._connection, text, asked.user, at=at, limit=2 * asked.k, projects=self._scope)
         states = {row[0]: memories.from_row(row) for row in self._rows_of("m", [row for row, _ in near])}
         tail = [(states[row], {"graph": 1 / (1 + hops)}) for row, hops in near if row in states and row not in known]
         known |= {state.row for state, _ in tail}

@@ -39,7 +39,7 @@ Scope = Sequence[str | None] | None
 Scored = tuple[float, domain.Observation]  # what its words say of the question
 
 
-class Borne(Struct, frozen=True):
+class Supported(Struct, frozen=True):
     """One observation with its sources as they are, and how well it answers."""
 
     row: int
@@ -49,24 +49,24 @@ class Borne(Struct, frozen=True):
     signals: dict[str, float] = {}
 
 
-def standing(connection: Any, ids: Sequence[str], as_of: str) -> dict[str, Borne]:
+def standing(connection: Any, ids: Sequence[str], as_of: str) -> dict[str, Supported]:
     """These observations as they stand on a snapshot, whether or not a recall may show them."""
     rows = [row for each in ids if (row := first_position(connection, each)) is not None]
     states = [state for row in rows if (state := observations.get(connection, row)) is not None]
     proofs_of = observation_answers(connection, states, as_of)
-    return {each.id: Borne(state.row, each) for state, each in zip(states, proofs_of, strict=True)}
+    return {each.id: Supported(state.row, each) for state, each in zip(states, proofs_of, strict=True)}
 
 
-def observed(borne: Borne, rank: int) -> Item:
+def observed(supported: Supported, rank: int) -> Item:
     """An observation as an entry of a pack."""
     return Item(
         rank=rank,
-        score=round(borne.score, 6),
+        score=round(supported.score, 6),
         source="observation",
-        id=borne.answer.id,
-        content=borne.answer.content,
-        signals={name: round(value, 6) for name, value in borne.signals.items()},
-        observation=borne.answer,
+        id=supported.answer.id,
+        content=supported.answer.content,
+        signals={name: round(value, 6) for name, value in supported.signals.items()},
+        observation=supported.answer,
     )
 
 
@@ -80,7 +80,7 @@ class Observing:
         self._holding = snapshot.valid or (asked.now if asked.statuses == ("active",) else None)
         self.warnings: tuple[str, ...] = ()
 
-    def ranked(self, said: Collection[str] = ()) -> list[Borne]:
+    def ranked(self, said: Collection[str] = ()) -> list[Supported]:
         """Those that may be shown, best first: as many as are asked for, beside those whose words are ``said`` already."""
         if not self._asked.observations or not self._question.concepts:
             return []
@@ -92,13 +92,13 @@ class Observing:
         if stopped:
             self.warnings = tuple(WITHOUT.format(name) for name in stopped)
             return []
-        borne: list[Borne] = []
+        supported: list[Supported] = []
         for limit in (LISTED if self._asked.explain else max(POOL, 2 * self._asked.observations), DEEPER):
             found, all_of_them = self._found(limit, unseen=unseen)
-            borne = self._borne(found, said)
-            if all_of_them or len(_unsaid(borne, said)) >= self._asked.observations:
+            supported = self._best(found, said)
+            if all_of_them or len(_unsaid(supported, said)) >= self._asked.observations:
                 break
-        return borne[:LISTED]
+        return supported[:LISTED]
 
     def _found(self, limit: int, *, unseen: bool) -> tuple[list[Scored], bool]:
         """What has words of the question, with how much they say, best first; and whether there are no others."""
@@ -115,26 +115,28 @@ class Observing:
         scored = [each for each in scored if each[0] > 0]
         return sorted(scored, key=lambda each: (-each[0], each[1].row)), len(hits) < limit
 
-    def _borne(self, found: Sequence[Scored], said: Collection[str]) -> list[Borne]:
+    def _best(self, found: Sequence[Scored], said: Collection[str]) -> list[Supported]:
         """Of these the ones that live sources bear out, best first; no others are looked at than may be among the best."""
-        kept, best, enough = list[Borne](), 0.0, self._asked.observations
+        kept, best, enough = list[Supported](), 0.0, self._asked.observations
         for some in _together(found):
             new = _unsaid(kept, said)
             if not self._asked.explain and len(new) >= enough and some[0][0] / best + MOST_BOOST < new[enough - 1]:
                 break
-            borne = self._supported(some)
-            best = best or (borne[0].words if borne else 0.0)  # the first has the most words
-            kept = sorted([*kept, *(_scored(each, best) for each in borne)], key=lambda each: (-each.score, each.row))
+            supported = self._supported(some)
+            best = best or (supported[0].words if supported else 0.0)  # the first has the most words
+            kept = sorted(
+                [*kept, *(_scored(each, best) for each in supported)], key=lambda each: (-each.score, each.row)
+            )
         return kept
 
-    def _supported(self, some: Sequence[Scored]) -> list[Borne]:
+    def _supported(self, some: Sequence[Scored]) -> list[Supported]:
         answer = observation_answers(self._connection, [state for _, state in some], self._asked.now)
         cited = {source for each in answer for source in (*each.written_from, *_live(each))}
         ended = (
             observation_hits.ended(self._connection, cited, self._holding) if self._holding is not None else set[str]()
         )
         return [
-            Borne(state.row, each, words)
+            Supported(state.row, each, words)
             for (words, state), each in zip(some, answer, strict=True)
             if each.freshness == "fresh"
             and not each.quarantined
@@ -149,10 +151,10 @@ def _is_near(text: str, terms: ranking.Terms) -> bool:
     return found >= FEWEST or found * SHARE[1] >= of * SHARE[0] > 0
 
 
-def _unsaid(borne: Sequence[Borne], said: Collection[str]) -> list[float]:
+def _unsaid(supported: Sequence[Supported], said: Collection[str]) -> list[float]:
     """The best score of each text that is not said already, best first."""
     found: dict[str, float] = {}
-    for each in borne:
+    for each in supported:
         found.setdefault(normalise(each.answer.content or ""), each.score)
     return [score for text, score in found.items() if text not in said]
 
@@ -165,8 +167,8 @@ def _together(found: Sequence[Scored]) -> Iterator[Sequence[Scored]]:
     return (found[start : start + TOGETHER] for start in range(0, len(found), TOGETHER))
 
 
-def _scored(borne: Borne, best: float) -> Borne:
+def _scored(supported: Supported, best: float) -> Supported:
     """Words as a part of what the best has, times confidence, and what the proof adds."""
-    words, boost = borne.words / best, rules.shown(rules.proof_boost(borne.answer.proof_count))
-    signals = {"text": words, "confidence": borne.answer.confidence, **({"proof": boost} if boost else {})}
-    return replace(borne, score=words * borne.answer.confidence + boost, signals=signals)
+    words, boost = supported.words / best, rules.shown(rules.proof_boost(supported.answer.proof_count))
+    signals = {"text": words, "confidence": supported.answer.confidence, **({"proof": boost} if boost else {})}
+    return replace(supported, score=words * supported.answer.confidence + boost, signals=signals)

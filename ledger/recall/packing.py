@@ -55,18 +55,18 @@ def shared(
     return finished(shown, reasons, searched, asked.budget, asked.unit, warnings)
 
 
-def said(pack: Pack) -> set[str]:
+def contents_of(pack: Pack) -> set[str]:
     """What the items of a pack say, in the form in which the same words are the same."""
     return {normalise(item.whole) for item in pack.items if item.whole is not None}
 
 
-def beside(asked: Asked, pack: Pack, found: Sequence[Item]) -> Pack:
+def with_observations(asked: Asked, pack: Pack, found: Sequence[Item]) -> Pack:
     """The pack with the best observations in what its items leave of the budget, so that it holds no item fewer for them.
 
     One that only repeats what is in the pack already is left out; of the best others those are in it that fit.
     """
-    measure, room = UNITS[asked.unit], context.room_beside(asked.budget, pack.used)
-    fitting, already, used, looked_at = list[Item](), said(pack), 0, 0
+    measure, room = UNITS[asked.unit], context.room_for_observations(asked.budget, pack.used)
+    fitting, already, used, looked_at = list[Item](), contents_of(pack), 0, 0
     for item in found:
         size, words = measure(item.content or ""), normalise(item.content or "")
         if words in already:

@@ -110,7 +110,7 @@ def answered(engine: Engine, asked: Asked, *, receipt: Who | None, session: str 
 
 def _packed(engine: Engine, asked: Asked) -> tuple[Pack, str | None]:
     """The pack, and the id of the project that it is about."""
-    take_in_texts(engine)
+    index_texts(engine)
     asking = question.read(asked.query)
     sought = _sought(engine, asked, asking)
     with engine.snapshot(*asked.needs, "quarantine") as snapshot:
@@ -135,17 +135,17 @@ def _packed(engine: Engine, asked: Asked) -> tuple[Pack, str | None]:
             pack = packing.shared(asked, standing, items, unasked, searched, warnings)
         else:
             pack = packing.packed(asked, items, searched, warnings)
-        pack = _beside(asked, Observing(engine, snapshot, asked, scope, asking), pack)
+        pack = _with_observations(asked, Observing(engine, snapshot, asked, scope, asking), pack)
     return replace(pack, seen=seen), about if about != NOWHERE else None
 
 
-def _beside(asked: Asked, observing: Observing, pack: Pack) -> Pack:
+def _with_observations(asked: Asked, observing: Observing, pack: Pack) -> Pack:
     """The pack with the observations that stand beside its items."""
-    found = observing.ranked(packing.said(pack))
+    found = observing.ranked(packing.contents_of(pack))
     pack = replace(pack, warnings=(*pack.warnings, *observing.warnings))
     if not found:
         return pack
-    return packing.beside(asked, pack, [observed(each, rank) for rank, each in enumerate(found, 1)])
+    return packing.with_observations(asked, pack, [observed(each, rank) for rank, each in enumerate(found, 1)])
 
 
 def _sought(engine: Engine, asked: Asked, asking: Question) -> Sought | None:
@@ -161,7 +161,7 @@ def _sought(engine: Engine, asked: Asked, asking: Question) -> Sought | None:
     return engine.vectors.ask(text or whole, asked.user, asked.letters)
 
 
-def take_in_texts(engine: Engine) -> None:
+def index_texts(engine: Engine) -> None:
     """Lets the indexes take what waits for them; where somebody is writing, or nobody can, those few are searched apart."""
     if engine.is_past:
         return

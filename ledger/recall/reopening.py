@@ -22,7 +22,7 @@ from ledger.domain.events import (
     ResponseAttached,
 )
 from ledger.domain.ids import KINDS
-from ledger.domain.message import beside
+from ledger.domain.message import part_texts
 from ledger.domain.times import moment
 from ledger.engine.engine import Engine
 from ledger.engine.log_reading import first_position, read_event
@@ -98,8 +98,8 @@ def reopen(engine: Engine, user: str, receipt: str) -> Pack | None:
             items = [_shortened(item, chars) for item in items]
         items = _disputed_then(engine, items, data.seen)
         beside = _observations_given(engine, data)
-        changes = [_otherwise(connection, item, data.seen) for item in items]
-        changes += [_observed_otherwise(connection, item) for item in beside]
+        changes = [_changed(connection, item, data.seen) for item in items]
+        changes += [_observation_changed(connection, item) for item in beside]
     budget, unit = data.settings.get("budget"), data.settings.get("unit")
     pack = finished(
         items,
@@ -190,7 +190,7 @@ def _passage_then(connection: Any, each: Delivered) -> Passage:
         whole = text_of(connection, getattr(data, each.field, None))
         begun = read_event(connection, event.first)
     elif isinstance(data, MessageAppended):
-        whole = beside(data.parts) if each.field == "parts" else text_of(connection, data.content)
+        whole = part_texts(data.parts) if each.field == "parts" else text_of(connection, data.content)
     envelope = begun.envelope if begun is not None else None
     names = projects.names(connection, {envelope.project, envelope.session} if envelope is not None else set())
     return Passage(
@@ -209,7 +209,7 @@ def _passage_then(connection: Any, each: Delivered) -> Passage:
     )
 
 
-def _otherwise(connection: Any, item: Item, seen: int) -> str | None:
+def _changed(connection: Any, item: Item, seen: int) -> str | None:
     """What became of an item since, in a few words."""
     if item.content is None:
         return f"{item.id}: erased"
@@ -224,12 +224,12 @@ def _otherwise(connection: Any, item: Item, seen: int) -> str | None:
         return f"{item.id}: out of force, or removed"
     if item.passage is not None and item.source == "message" and (why := _why_hidden(connection, item.passage)):
         return f"{item.id}: hidden since ({why})"
-    if item.state is not None and (change := _state_otherwise(connection, item.id, item.state)) is not None:
+    if item.state is not None and (change := _state_changed(connection, item.id, item.state)) is not None:
         return change
     return _partly_erased(connection, item, seen)
 
 
-def _state_otherwise(connection: Any, project: str, before: answers.StateEntry) -> str | None:
+def _state_changed(connection: Any, project: str, before: answers.StateEntry) -> str | None:
     row = first_position(connection, project)
     entries = projects.state_history(connection, row, before.category, before.name) if row is not None else []
     standing = [entry for entry in entries if entry[-1] is None]
@@ -251,7 +251,7 @@ def _as_given(each: Delivered, item: Item | None, rank: int) -> Item:
     return replace(known, score=rules.shown(each.score), signals=signals, cut=each.cut)
 
 
-def _observed_otherwise(connection: Any, item: Item) -> str | None:
+def _observation_changed(connection: Any, item: Item) -> str | None:
     """What became of an observation since."""
     if item.content is None or item.observation is None:
         return f"{item.id}: erased"

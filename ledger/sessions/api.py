@@ -17,8 +17,8 @@ from ledger.sessions import (
     answers,
     assembling,
     compacting,
-    mining,
-    picture,
+    diagram,
+    extracting,
     reading,
     reconciling,
     searching,
@@ -27,7 +27,7 @@ from ledger.sessions import (
 )
 from ledger.sessions.assembled import Window
 from ledger.sessions.conversation import Conversation, EveryConversation
-from ledger.sessions.picture import SummaryGraph
+from ledger.sessions.diagram import SummaryGraph
 from ledger.sessions.search_answers import Expansion, GrepResult, Hit, Hits, Unexpanded
 from ledger.sessions.transcripts import as_parts
 from ledger.types import Cancel, Channel, Corpus, Method, Page, Role, Since, SummaryStatus, Unit, WriteOptions
@@ -313,12 +313,12 @@ class Session(SessionRead):
         """
         if not until_under:
             return compacting.compact(
-                self._inner, self._scope.asker(options), budget, summariser=summarizer, force=force, timeout=timeout
+                self._inner, self._scope.asker(options), budget, summarizer=summarizer, force=force, timeout=timeout
             )
         if budget is None or force:
             raise RejectedError("until_under goes on until the window fits a budget: give one, and no force")
         return compacting.compact_until_under(
-            self._inner, self._scope.asker(options), budget, summariser=summarizer, timeout=timeout
+            self._inner, self._scope.asker(options), budget, summarizer=summarizer, timeout=timeout
         )
 
     def extract(
@@ -345,8 +345,8 @@ class Session(SessionRead):
         if dry_run:
             if since is not None:
                 raise RejectedError("a dry run shows what is found behind the cursor, which since would move")
-            return mining.preview(self._inner, using=method, model=model, timeout=timeout, cancelled=cancel)
-        return mining.extract(
+            return extracting.preview(self._inner, using=method, model=model, timeout=timeout, cancelled=cancel)
+        return extracting.extract(
             self._inner,
             self._scope.asker(options),
             using=method,
@@ -365,7 +365,7 @@ class Session(SessionRead):
             parent: The session it branched off: what both begin with is passed over.
             until: Pass over up to the message at this position; with both whichever comes first.
         """
-        return mining.seed_extraction(self._inner, self._scope.asker(options), parent, until)
+        return extracting.seed_extraction(self._inner, self._scope.asker(options), parent, until)
 
     def reconcile(
         self, transcript: Iterable[Mapping[str, Any]], *, dry_run: bool = False, **options: Unpack[WriteOptions]
@@ -444,7 +444,7 @@ class SummariesRead:
         Raises:
             NotFoundError: The session has no messages yet.
         """
-        found = picture.dag(self._inner, everything=include_replaced)
+        found = diagram.dag(self._inner, everything=include_replaced)
         if found is None:
             raise NotFoundError(f"no session of this user has messages under the name {self._inner.name!r:.60}")
         return found
@@ -496,7 +496,7 @@ class Summaries(SummariesRead):
             ModelError: The summarizer failed.
         """
         return compacting.rebuild_summary(
-            self._inner, self._scope.asker(options), id, summariser=summarizer, timeout=timeout
+            self._inner, self._scope.asker(options), id, summarizer=summarizer, timeout=timeout
         )
 
 

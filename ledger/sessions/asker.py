@@ -169,7 +169,7 @@ def check_call(timeout: object, cancelled: object) -> None:
 # --- what it came to ---------------------------------------------------------------------------------------------------
 
 
-class Mined(Struct):
+class ExtractionRun(Struct):
     """What a run over a session came to so far."""
 
     pieces: int = 0
@@ -184,7 +184,7 @@ class Mined(Struct):
     stopped: str = ""
 
 
-def count(done: Mined, batch: Batch, results: Sequence[calls.Taken], found: Answered) -> None:
+def count(done: ExtractionRun, batch: Batch, results: Sequence[calls.Taken], found: Answered) -> None:
     """What the results of one call add to a report."""
     done.kept += batch.kept
     done.superseded += batch.superseded

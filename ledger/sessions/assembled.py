@@ -7,7 +7,7 @@ from msgspec import Struct
 from ledger.domain import rendering
 from ledger.domain.errors import RejectedError
 from ledger.domain.message import Part, readable
-from ledger.domain.rendering import Rendered, Said
+from ledger.domain.rendering import Content, Rendered
 from ledger.domain.window import WindowItem
 from ledger.engine.answer import Answer
 from ledger.recall.packs import Pack, observed
@@ -17,8 +17,8 @@ def texts_of(pack: Pack | None) -> tuple[str, ...]:
     """What was recalled, one text each: the items, then the observations with their proof and trend."""
     if pack is None:
         return ()
-    said = [item.content for item in pack.items if item.content is not None]
-    return (*said, *(observed(item) for item in pack.observations if item.content is not None))
+    as_content = [item.content for item in pack.items if item.content is not None]
+    return (*as_content, *(observed(item) for item in pack.observations if item.content is not None))
 
 
 PROVIDERS = {"openai": rendering.openai, "anthropic": rendering.anthropic}
@@ -45,13 +45,13 @@ class Entry(Answer, frozen=True, kw_only=True):
         return len(readable(self.content, self.parts)) + len(self.reasoning)
 
     @property
-    def said(self) -> Said:
+    def as_content(self) -> Content:
         """As it is rendered: a text that lies in one of the parts is not said twice, and a name comes before it."""
         content = self.content if self.content is not None else "(erased)"
         content = "" if any(part.get("text") == content for part in self.parts) else content
         if self.speaker and content.strip() and not content.startswith(f"{self.speaker}:"):
             content = f"{self.speaker}: {content}"
-        return Said(
+        return Content(
             item=self.item,
             content=content,
             reasoning=self.reasoning,
@@ -101,7 +101,7 @@ class Window(Answer, frozen=True, kw_only=True):
     @property
     def summary(self) -> str:
         """The summaries as one block of XML, with a note of what they are; "" without any."""
-        return rendering.summary_block([each.said for each in self.entries if each.item.is_summary])
+        return rendering.summary_block([each.as_content for each in self.entries if each.item.is_summary])
 
     @property
     def memories(self) -> tuple[str, ...]:
@@ -122,4 +122,4 @@ class Window(Answer, frozen=True, kw_only=True):
         """
         if not isinstance(provider, str) or provider not in PROVIDERS:
             raise RejectedError(f"no provider is called {provider!r:.40}; there are: {', '.join(PROVIDERS)}")
-        return PROVIDERS[provider]([each.said for each in self.entries], memories=self.memories, system=system)
+        return PROVIDERS[provider]([each.as_content for each in self.entries], memories=self.memories, system=system)

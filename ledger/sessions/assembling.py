@@ -23,7 +23,7 @@ from ledger.recall.recalling import OBSERVATIONS
 from ledger.sessions import reading
 from ledger.sessions.assembled import Entry, Evicted, Window, texts_of
 from ledger.sessions.conversation import Conversation
-from ledger.sessions.reading import Told, is_held
+from ledger.sessions.reading import MessageTexts, is_held
 from ledger.sessions.summary_writes import joined
 from ledger.sessions.window import OpenWindow, of_message, of_summary
 from ledger.sessions.writing import LISTED
@@ -192,14 +192,14 @@ def _entry(conversation: Conversation, connection: Any, item: WindowItem) -> Ent
         )
     message = sessions.at_position(connection, item.position)
     assert message is not None
-    said = reading.texts(conversation, connection, message)
-    return replace(_of(item, said), quarantined=is_held(connection, message))
+    texts = reading.texts(conversation, connection, message)
+    return replace(_of(item, texts), quarantined=is_held(connection, message))
 
 
 def _frame(conversation: Conversation, entries: Sequence[Entry], pack: Pack | None, unit: str) -> int:
     """What the message before the conversation takes beside the summaries and memories in it: notes, tags and a fence."""
     found = [each for each in entries if each.item.is_summary]
-    known = rendering.context_text([each.said for each in found], texts_of(pack))
+    known = rendering.context_text([each.as_content for each in found], texts_of(pack))
     if not known:
         return 0
     if unit == "chars":
@@ -283,9 +283,9 @@ def reopen(conversation: Conversation, receipt: str) -> Window | None:
             return None
         data: WindowAssembled = read_known(connection, entry.position, state.row).data
         ranges = [*data.messages]
-        for beside in audit.of_command(connection, entry.command_id):
-            if beside.type == entry.type and beside.position != entry.position:
-                ranges += read_known(connection, beside.position, state.row).data.messages
+        for other in audit.of_command(connection, entry.command_id):
+            if other.type == entry.type and other.position != entry.position:
+                ranges += read_known(connection, other.position, state.row).data.messages
     engine = conversation.engine
     then = Conversation(at(engine, data.seen), conversation.who, state.id)
     settings, reasons = data.settings, data.settings.get("reasons")
@@ -306,9 +306,9 @@ def reopen(conversation: Conversation, receipt: str) -> Window | None:
     )
 
 
-def _of(item: WindowItem, said: Told) -> Entry:
-    reasoning, speaker = said.reasoning or "", said.event.data.speaker or ""
-    return Entry(item=item, content=said.content, reasoning=reasoning, parts=said.parts, speaker=speaker)
+def _of(item: WindowItem, texts: MessageTexts) -> Entry:
+    reasoning, speaker = texts.reasoning or "", texts.event.data.speaker or ""
+    return Entry(item=item, content=texts.content, reasoning=reasoning, parts=texts.parts, speaker=speaker)
 
 
 def _evicted(window: OpenWindow, chosen: Sequence[WindowItem]) -> Evicted:

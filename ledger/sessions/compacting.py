@@ -25,15 +25,15 @@ from ledger.engine.work import Who, Work
 from ledger.language.asking import check_seconds
 from ledger.sessions import answers, reading, summary_writes, writing
 from ledger.sessions.conversation import Conversation
-from ledger.sessions.summarising import (
+from ledger.sessions.summarizing import (
     PROMPTS,
     TIMEOUT_SECONDS,
-    Heard,
-    Summariser,
+    ModelAttempt,
+    NamedSummarizer,
     SummaryRequest,
     answer_of,
-    as_summariser,
-    emit_heard,
+    as_summarizer,
+    emit_attempts,
 )
 from ledger.sessions.summary_writes import Sources, Written, check_standing, of_messages, of_summaries, record
 from ledger.sessions.window import OpenWindow
@@ -60,7 +60,7 @@ def compact(
     asker: Who,
     budget: int | None = None,
     *,
-    summariser: Any = None,
+    summarizer: Any = None,
     force: bool = False,
     timeout: float = TIMEOUT_SECONDS,
 ) -> answers.CompactionReport:
@@ -88,11 +88,11 @@ def compact(
         if force and not compactor.made:
             compactor.step()
 
-    return _compacting(conversation, steps, bound, summariser, timeout, asker, force=False)
+    return _compacting(conversation, steps, bound, summarizer, timeout, asker, force=False)
 
 
 def compact_until_under(
-    conversation: Conversation, asker: Who, budget: int, *, summariser: Any = None, timeout: float = TIMEOUT_SECONDS
+    conversation: Conversation, asker: Who, budget: int, *, summarizer: Any = None, timeout: float = TIMEOUT_SECONDS
 ) -> answers.CompactionReport:
     """Compacts until the window takes no more than ``budget`` tokens, the fresh tail too, up to the last user turn; in
     at most 20 steps. ``under`` in the report says whether it came to that."""
@@ -103,11 +103,11 @@ def compact_until_under(
             if compactor.tokens() <= bound or not compactor.step():
                 return
 
-    return _compacting(conversation, steps, bound, summariser, timeout, asker, force=True)
+    return _compacting(conversation, steps, bound, summarizer, timeout, asker, force=True)
 
 
 def rebuild_summary(
-    conversation: Conversation, asker: Who, id: str, *, summariser: Any = None, timeout: float = TIMEOUT_SECONDS
+    conversation: Conversation, asker: Who, id: str, *, summarizer: Any = None, timeout: float = TIMEOUT_SECONDS
 ) -> answers.Summary:
     """Writes a summary anew from the same sources, by another summariser perhaps, and puts it in the place of the old
     one, which stays in the log. What was written from the old one stands for nothing any more.
@@ -120,25 +120,25 @@ def rebuild_summary(
             "summaries.rewrite() has no idempotency_key: the summary it wrote is in summaries.list(), with what it replaces"
         )
     _check_patience(conversation, timeout)
-    writing.check_taken_in(conversation)
-    writer, found = _writer_of(conversation, summariser), asker
+    writing.check_kept_in(conversation)
+    writer, found = _writer_of(conversation, summarizer), asker
     if writer is None:
         raise RejectedError(
             "summaries.rewrite() needs a summarizer: give one, or open the ledger with one", rule="model"
         )
     row, sources, texts, seen, size = _to_rebuild(conversation, id)
     tries = compaction.attempts(row.kind, size)
-    heard = list[Heard]()
+    model_attempts = list[ModelAttempt]()
 
     def kept(why: str) -> None:
         """What was asked in vain is recorded too, by a command of its own."""
-        calls = tuple(heard)
-        heard.clear()
+        calls = tuple(model_attempts)
+        model_attempts.clear()
         if calls:
             _record_calls(conversation, found, writer, calls, sources.ranges, why)
 
     try:
-        written = _ask(conversation, writer, row.kind, tries, texts, [], timeout, None, heard)
+        written = _ask(conversation, writer, row.kind, tries, texts, [], timeout, None, model_attempts)
     except ModelError:
         kept("failed")
         raise
@@ -159,7 +159,7 @@ def rebuild_summary(
         everything = summaries.of_session(work.connection(), state.row)
         invalidate(work, state, everything, {row.id}, "rewritten")
         made = record(work, state, sources, written, replaces=row.id)
-        emit_heard(work, writer, heard, sources.ranges, made)
+        emit_attempts(work, writer, model_attempts, sources.ranges, made)
         return state.id
 
     try:
@@ -194,13 +194,18 @@ def _to_rebuild(conversation: Conversation, id: str) -> tuple[Summary, Sources, 
 
 
 def _record_calls(
-    conversation: Conversation, asker: Who, writer: Summariser, heard: Sequence[Heard], ranges: Ranges, why: str
+    conversation: Conversation,
+    asker: Who,
+    writer: NamedSummarizer,
+    model_attempts: Sequence[ModelAttempt],
+    ranges: Ranges,
+    why: str,
 ) -> None:
     """Calls that came to nothing, in a command of their own."""
 
     def body(work: Work) -> str:
         state = writing.known(conversation, work)
-        emit_heard(work, writer, heard, ranges, why=why)
+        emit_attempts(work, writer, model_attempts, ranges, why=why)
         return state.id
 
     conversation.writer.run("session.compact", asker, body)
@@ -247,8 +252,8 @@ def _check_patience(conversation: Conversation, timeout: object) -> None:
     check_seconds(timeout)
 
 
-def _writer_of(conversation: Conversation, given: Any) -> Summariser | None:
-    return as_summariser(given) if given is not None else conversation.engine.summariser
+def _writer_of(conversation: Conversation, given: Any) -> NamedSummarizer | None:
+    return as_summarizer(given) if given is not None else conversation.engine.summarizer
 
 
 def _standing(conversation: Conversation) -> tuple[int, int]:
@@ -311,16 +316,16 @@ def _summary_text(conversation: Conversation, connection: Any, each: Summary) ->
 
 def _ask(
     conversation: Conversation,
-    writer: Summariser,
+    writer: NamedSummarizer,
     kind: str,
     tries: Any,
     texts: list[str],
     previous: list[str],
     timeout: float,
     counted: Callable[[], None] | None,
-    heard: list[Heard],
+    model_attempts: list[ModelAttempt],
 ) -> Written | None:
-    """The first answer that is short enough; None where none is. Into ``heard`` goes each call of a language model."""
+    """The first answer that is short enough; None where none is. Into ``model_attempts`` goes each call of a language model."""
     attempt = compaction.following(tries)
     while attempt is not None:
         asked = SummaryRequest(
@@ -334,11 +339,11 @@ def _ask(
         )
         if counted is not None:
             counted()
-        text = answer_of(writer, asked, timeout, heard)
+        text = answer_of(writer, asked, timeout, model_attempts)
         tokens = conversation.counter.of_text(text)
         accepted = len(text) <= SUMMARY_CHARS and compaction.accepts(attempt, text, tokens)
-        if heard and not accepted:
-            heard[-1] = replace(heard[-1], outcome="too_long" if text else "empty")
+        if model_attempts and not accepted:
+            model_attempts[-1] = replace(model_attempts[-1], outcome="too_long" if text else "empty")
         if accepted:
             return Written(kind, attempt.level, text, tokens, conversation.counter.name, writer.name, PROMPTS[kind])
         attempt = compaction.following(tries, attempt, text)
@@ -353,14 +358,21 @@ class Compactor:
     """One compaction of one session under way: what it made, and what it passed over."""
 
     def __init__(
-        self, session: Conversation, lease: Lease, writer: Summariser | None, asker: Who, timeout: float, *, force: bool
+        self,
+        session: Conversation,
+        lease: Lease,
+        writer: NamedSummarizer | None,
+        asker: Who,
+        timeout: float,
+        *,
+        force: bool,
     ) -> None:
         self.session, self.lease, self.writer, self.asker, self.timeout = session, lease, writer, asker, timeout
         self.force = force
         self.made: list[str] = []
         self.skipped: list[answers.CompactionSkip] = []
         self.calls = self._erased = 0
-        self._heard: list[Heard] = []  # of the summary under way
+        self._attempts: list[ModelAttempt] = []  # of the summary under way
         self._read: Ranges = ()
         self._passed: set[Run] = set()  # what came to nothing is not tried again
         self._ended = False  # the summariser failed, or somebody else changed the window
@@ -420,12 +432,12 @@ class Compactor:
         if run.kind == CONDENSED and self.writer is None:
             return self._skip("no_model", run.kind, run.messages, run.tokens)
         asked = self.calls
-        self._heard.clear()
+        self._attempts.clear()
         try:
             sources, written = self._write(run)
         except _TakenOver:
-            if self._heard and self.writer is not None:
-                _record_calls(self.session, self.asker, self.writer, self._heard, self._read, "under_way")
+            if self._attempts and self.writer is not None:
+                _record_calls(self.session, self.asker, self.writer, self._attempts, self._read, "under_way")
             return self._skip("under_way", run.kind, run.messages, run.tokens)
         except ModelError as error:
             self._record_skip("failed", run, error.kind)
@@ -458,7 +470,7 @@ class Compactor:
                 beginning = texts or list(_beginning(_message_texts(session, connection, window.state.row, sources)))
         written = None
         if tries and self.writer is not None:
-            more = (self.timeout, self._called, self._heard)
+            more = (self.timeout, self._called, self._attempts)
             written = _ask(session, self.writer, run.kind, tries, texts, previous, *more)
         if written is None and run.kind == LEAF:
             text = compaction.fallback(beginning, run.messages)
@@ -480,10 +492,10 @@ class Compactor:
             there = erasures.last(connection) == self._erased  # a summary may repeat what was erased meanwhile
             if there and sources_of(OpenWindow(connection, state), run) == sources:
                 made = record(work, state, sources, written)
-                emit_heard(work, self.writer, self._heard, sources.ranges, made, "refused")
+                emit_attempts(work, self.writer, self._attempts, sources.ranges, made, "refused")
             else:
                 self._emit_skip(work, state, "moved", run, "")
-                emit_heard(work, self.writer, self._heard, sources.ranges, why="moved")
+                emit_attempts(work, self.writer, self._attempts, sources.ranges, why="moved")
             return state.id
 
         self.session.writer.run("session.compact", self.asker, body)
@@ -496,7 +508,7 @@ class Compactor:
         def body(work: Work) -> str:
             state = writing.known(self.session, work)
             self._emit_skip(work, state, why, run, error)
-            emit_heard(work, self.writer, self._heard, self._read, why=why)
+            emit_attempts(work, self.writer, self._attempts, self._read, why=why)
             return state.id
 
         self.session.writer.run("session.compact", self.asker, body)

@@ -90,8 +90,8 @@ class Expanding:
             together = (sum(each[0] for each in counts), sum(each[1] for each in counts))
             left = [((min(ranges)[0], max(last for _, last in ranges)), together)]
         for (first, last), (messages, tokens) in left:
-            told_of = (each for each in self.rest if each.summary is None)
-            if messages and not any(each.first <= first and last <= each.last for each in told_of):
+            texts_of = (each for each in self.rest if each.summary is None)
+            if messages and not any(each.first <= first and last <= each.last for each in texts_of):
                 unexpanded = Unexpanded(first=first, last=last, messages=messages, tokens=tokens, summary=summary)
                 self.rest.append(unexpanded)
 

@@ -16,7 +16,7 @@ from ledger.sessions.reading import Why, is_held
 from ledger.sessions.search_answers import Hit
 from projections.search import session_texts
 from projections.search.passages import MESSAGE, SUMMARY, TURN
-from projections.search.session_texts import Said
+from projections.search.session_texts import SearchedRow
 from projections.search.stems import stem
 from projections.views import sessions
 from projections.views.summaries import Summary
@@ -36,7 +36,7 @@ GLANCED = 2_000
 
 SNIPPET_CHARS = 240
 
-Row = Said | Summary
+Row = SearchedRow | Summary
 
 
 class Asked(Struct, frozen=True, kw_only=True):
@@ -180,7 +180,7 @@ class Search:
             self._gone[session] = sessions.hidden(self._connection, session)
         return self._gone[session]
 
-    def _why_hidden(self, row: Said) -> str:
+    def _why_hidden(self, row: SearchedRow) -> str:
         if row.session not in self._why:
             self._why[row.session] = Why(self._hidden(row.session))
         return self._why[row.session].of(row.row)
@@ -188,7 +188,7 @@ class Search:
     # --- what is shown -------------------------------------------------------------------------------------------
 
     def text(self, row: Row) -> str:
-        if isinstance(row, Said) and row.interaction is not None:
+        if isinstance(row, SearchedRow) and row.interaction is not None:
             return self._of_turn(row.interaction, row.field or "") or ""
         return session_texts.text(self._connection, row.row)
 
@@ -205,7 +205,7 @@ class Search:
             "quarantined": is_held(self._connection, row),
             "tokens": row.tokens,
         }
-        if isinstance(row, Said):
+        if isinstance(row, SearchedRow):
             place = {"occurred_at": row.time, "until": row.time, "role": row.role, "hidden": self._why_hidden(row)}
             return Hit(kind=MESSAGE, **shown, **place)  # type: ignore[arg-type]
         fields = {"id": row.id, "summary_kind": row.kind, "depth": row.depth, "level": row.level, "status": row.status}

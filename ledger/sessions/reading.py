@@ -22,14 +22,14 @@ from ledger.engine.snapshot import LIST_LIMIT, MEMORY_CAP, NOWHERE, event_data, 
 from ledger.sessions import answers
 from ledger.sessions.conversation import NEEDS, Conversation
 from ledger.sessions.window import OpenWindow
-from projections.search.session_texts import Said
+from projections.search.session_texts import SearchedRow
 from projections.views import interactions, quarantine, sessions, summaries
 from projections.views.projects import names
 from projections.views.sessions import Message as MessageRow
 from projections.views.summaries import Summary as SummaryRow
 
 
-class Told(Struct, frozen=True):
+class MessageTexts(Struct, frozen=True):
     """The texts of a message, as they are in the log and were repaired."""
 
     event: Recorded[MessageAppended]
@@ -89,7 +89,7 @@ def messages_shown(
 
 
 def _message_shown(
-    conversation: Conversation, row: MessageRow, own: Told, hidden: str, connection: Any
+    conversation: Conversation, row: MessageRow, own: MessageTexts, hidden: str, connection: Any
 ) -> answers.Message:
     return answers.Message(
         position=row.row,
@@ -110,20 +110,20 @@ def _message_shown(
     )
 
 
-def texts(conversation: Conversation, connection: Any, row: MessageRow) -> Told:
+def texts(conversation: Conversation, connection: Any, row: MessageRow) -> MessageTexts:
     """The texts of a message; those of a captured turn lie with its interaction."""
-    return told_of(conversation, connection, row, read_known(connection, row.row, row.session))
+    return texts_of(conversation, connection, row, read_known(connection, row.row, row.session))
 
 
 def all_texts(
     conversation: Conversation, connection: Any, session: int, ranges: Ranges
-) -> Iterator[tuple[MessageRow, Told]]:
+) -> Iterator[tuple[MessageRow, MessageTexts]]:
     """The messages of a session in these ranges with their texts, oldest first."""
     for row, event in read_messages(connection, session, ranges):
-        yield row, told_of(conversation, connection, row, event)
+        yield row, texts_of(conversation, connection, row, event)
 
 
-def told_of(conversation: Conversation, connection: Any, row: MessageRow, event: AnyEvent) -> Told:
+def texts_of(conversation: Conversation, connection: Any, row: MessageRow, event: AnyEvent) -> MessageTexts:
     data: MessageAppended = event.data
     content = text_of(connection, data.content)
     if data.interaction is not None:
@@ -134,7 +134,7 @@ def told_of(conversation: Conversation, connection: Any, row: MessageRow, event:
         reasoning = reasoning if repaired.reasoning is UNSET else repaired.reasoning
         model = model if repaired.model is UNSET else repaired.model
     parts = messages.whole_parts(data.parts, content, data.content_of)
-    return Told(event, content, reasoning, parts, model)
+    return MessageTexts(event, content, reasoning, parts, model)
 
 
 def of_interaction(conversation: Conversation, connection: Any, interaction: str, field: str) -> str | None:
@@ -220,11 +220,11 @@ def info(connection: Any, state: State) -> answers.SessionInfo:
         summaries=len(window.summaries),
         window_items=window.count,
         window_tokens=window.tokens,
-        has_abstract=state.summary_at is not None and _says_something(connection, state, state.summary_at),
+        has_abstract=state.summary_at is not None and _has_content(connection, state, state.summary_at),
     )
 
 
-def _says_something(connection: Any, state: State, position: int) -> bool:
+def _has_content(connection: Any, state: State, position: int) -> bool:
     return read_known(connection, position, state.row).data.content not in ("", None)
 
 
@@ -247,7 +247,7 @@ def list_sessions(
         return [info(connection, state) for state in islice(shown, listed(limit, MEMORY_CAP))]
 
 
-def is_held(connection: Any, row: MessageRow | Said | SummaryRow) -> bool:
+def is_held(connection: Any, row: MessageRow | SearchedRow | SummaryRow) -> bool:
     """Whether the text of a message or summary is in quarantine; that of a captured turn lies with its interaction."""
     at: int | None = row.row
     if not isinstance(row, SummaryRow) and row.interaction is not None:

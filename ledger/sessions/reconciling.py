@@ -20,10 +20,10 @@ from ledger.engine.work import Who, Work
 from ledger.guards.guarding import Taken
 from ledger.sessions import answers, reading, writing
 from ledger.sessions.conversation import Conversation
-from ledger.sessions.reading import Told
+from ledger.sessions.reading import MessageTexts
 from ledger.sessions.transcripts import Outside, comparable, outside
 from ledger.sessions.window import OpenWindow
-from ledger.sessions.writing import appended, hide, told_of, with_bodies, with_those_above
+from ledger.sessions.writing import appended, hide, texts_of, with_bodies, with_those_above
 from projections.views import control, summaries
 from projections.views.sessions import Message as MessageRow
 from projections.views.sessions import besides
@@ -160,7 +160,7 @@ def _clean(conversation: Conversation, connection: Any, lines: list[Outside]) ->
     return taken
 
 
-def _line(connection: Any, row: MessageRow, texts: Told, theirs: Outside | None) -> Line:
+def _line(connection: Any, row: MessageRow, texts: MessageTexts, theirs: Outside | None) -> Line:
     """A message of ours, to be compared; what was erased of it is taken to be what the other side still says."""
     data, envelope = texts.event.data, texts.event.envelope
     parts = comparable(messages.stored_parts(data.parts), data.content_of, data.speaker)
@@ -219,7 +219,7 @@ def _apply(
 
     outcome = conversation.writer.run(verb, asker, body, arguments)
     change = _CHANGES.get(plan.kind, "repaired")
-    return told_of(conversation.name, outcome, change)
+    return texts_of(conversation.name, outcome, change)
 
 
 def _unchanged(conversation: Conversation, work: Work) -> str:

@@ -60,7 +60,7 @@ def grep_messages(
     asked = replace(_asked(conversation, pattern, scope, role, since, before, last, limit, hidden), after=after)
     if conversation.kept_out == "ignored":
         return GrepResult(hits=(), total=0, searched=0, hint="this session is ignored")
-    recalling.take_in_texts(conversation.engine)
+    recalling.index_texts(conversation.engine)
     with conversation.engine.reading(*NEEDS, "passages", "interactions") as connection:
         state = conversation.state(connection)
         if state is None and not everywhere:

@@ -149,7 +149,7 @@ def invalidate_summary(
 def restore_summary(conversation: Conversation, asker: Who, id: str, reason: str = "") -> answers.Summary:
     """Brings an invalidated summary back into the window, in the place of what it was written from; ``RejectedError`` where
     that is no longer all there: hidden meanwhile, or summed up by another; and in a session that a pattern keeps out."""
-    writing.check_taken_in(conversation)
+    writing.check_kept_in(conversation)
     check_reason("reason", reason)
 
     def body(work: Work) -> str:

@@ -157,7 +157,7 @@ def change(
         return work.session
 
     outcome = conversation.writer.run(verb, asker, whole, (conversation.name, arguments))
-    return told_of(conversation.name, outcome, change)
+    return texts_of(conversation.name, outcome, change)
 
 
 # --- hiding ----------------------------------------------------------------------------------------------------
@@ -219,7 +219,7 @@ def set_summary(conversation: Conversation, asker: Who, summary: str) -> str:
     return said[-1]
 
 
-def check_taken_in(conversation: Conversation) -> None:
+def check_kept_in(conversation: Conversation) -> None:
     """``RejectedError`` where a pattern keeps the session out, and no answer could say that nothing was done."""
     if conversation.kept_out:
         raise RejectedError(
@@ -237,7 +237,7 @@ def add_alias(conversation: Conversation, asker: Who, alias: str) -> answers.Ses
     none; ``ConflictError`` where both have one (what is hidden is none), ``RejectedError`` for the history of
     "main", which many share, and in a session that a pattern keeps out."""
     session_name(alias)
-    check_taken_in(conversation)
+    check_kept_in(conversation)
     if why := conversation.engine.keeps_out(alias):
         raise RejectedError(
             f"the name {alias!r:.60} is {why}: a session that took it would be kept out", rule="pattern"
@@ -346,7 +346,7 @@ def with_those_above(standing: Mapping[str, Summary], fallen: set[str]) -> set[s
     return gone
 
 
-def told_of(session: str, outcome: Outcome, change: str) -> answers.HistoryChange:
+def texts_of(session: str, outcome: Outcome, change: str) -> answers.HistoryChange:
     """What the events of a command came to."""
     data = [event.data for event in outcome.events]
     hidden = sum(each.messages for each in data if isinstance(each, MessagesHidden))

@@ -17,6 +17,7 @@ from eventsourcing import persistence
 
 from ledger.domain.errors import DamagedError, LedgerError, RejectedError, StorageError
 from ledger.store.failures import may_be_damage, raise_typed, typed
+from ledger.store.past_views import PastViews, Prepare
 from ledger.store.reading import Reading
 from ledger.store.recorders import (
     COLUMNS,
@@ -31,7 +32,6 @@ from ledger.store.recorders import (
     read_tip,
 )
 from ledger.store.sqlite_files import LedgerFile, StrPath, Tables, no_tables
-from ledger.store.travellers import Prepare, Travellers
 from ledger.store.writing import LogRow, Transaction, Writing
 
 _log = logging.getLogger(__name__)
@@ -46,7 +46,7 @@ class EventStore:
         self._file, self._pool = file, ConnectionPool(file, named_columns=False)
         self._writing = Writing(file, self._pool)
         self._reading = Reading(self._pool, self._writing.check_open)
-        self._travellers = Travellers(self._pool, file.busy_timeout_seconds)
+        self._past_views = PastViews(self._pool, file.busy_timeout_seconds)
 
     @classmethod
     def open(
@@ -78,9 +78,9 @@ class EventStore:
         return self._writing.durable if durable else self._writing.repeatable
 
     @property
-    def is_mine(self) -> bool:
+    def is_own(self) -> bool:
         """Whether whoever asks is inside a transaction: this thread, and of a batch, its owner."""
-        return self._writing.is_mine
+        return self._writing.is_own
 
     @property
     def changes(self) -> int:
@@ -110,14 +110,14 @@ class EventStore:
         return self._reading.is_private
 
     @contextmanager
-    def travelling(self, prepare: Prepare) -> Iterator[sqlite3.Connection]:
+    def past_view(self, prepare: Prepare) -> Iterator[sqlite3.Connection]:
         """A connection of its own, on which ``prepare`` was run once, in a snapshot of what is committed.
 
         There are few, and each is kept until the store closes, so every call must name the same preparation.
         """
         self._writing.check_open()
         try:
-            with self._travellers.lend(prepare) as connection:
+            with self._past_views.lend(prepare) as connection:
                 try:
                     yield connection
                 except BaseException as error:
@@ -224,7 +224,7 @@ class EventStore:
     def _close_pool(self) -> None:
         """The connections that the store keeps are closed with it, and those of readers under way as they end."""
         own, self._writing.cursor = [self._writing.cursor.connection] if self._writing.cursor else [], None
-        own += self._travellers.close()
+        own += self._past_views.close()
         with self._reading.no_longer(self._file.busy_timeout_seconds) as private:
             self._pool.close(unused=[*own, *private])
 
@@ -240,7 +240,7 @@ class _Snapshot:
         self._writing, self._reading, self._explained = writing, reading, explained
 
     def __enter__(self) -> sqlite3.Connection:
-        self._of_pool = not self._writing.is_mine
+        self._of_pool = not self._writing.is_own
         if not self._of_pool:
             self._writing.transaction.flush()
         self._connection = self._reading.enter() if self._of_pool else self._writing.transaction.connection

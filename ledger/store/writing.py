@@ -52,7 +52,7 @@ class Writing:
         self._awaits_disk = True
 
     @property
-    def is_mine(self) -> bool:
+    def is_own(self) -> bool:
         """Whether whoever asks is inside a transaction: this thread, and the owner of the token if it has one."""
         return self.is_of_thread and ((token := self.transaction.token) is None or token.is_here)
 
@@ -96,7 +96,7 @@ class Writing:
         if not self._lock.acquire(blocking=False):
             return False
         try:
-            if not (self.is_mine if self._depth else self._is_free()):
+            if not (self.is_own if self._depth else self._is_free()):
                 return False
             with self.durable as transaction:
                 work(transaction)
@@ -128,7 +128,7 @@ class Writing:
             self.refuse()
         self._acquire()
         if self._depth:
-            if not self.is_mine:
+            if not self.is_own:
                 self._lock.release()
                 raise ConflictError(
                     "a batch of another task, or of another context, is under way in this thread: await its end first; "

@@ -66,7 +66,7 @@ class VectorSearch:
                 return Asked(warnings=(why,))
             found = checked_vectors(self.embedder, [query])
         except Exception as error:
-            return Asked(warnings=(self._told(error),))
+            return Asked(warnings=(self._warning(error),))
         warnings: tuple[str, ...] = ()
         try:
             self._fill(user, corpora, fill, found.dimension)
@@ -95,7 +95,7 @@ class VectorSearch:
             found = index.nearest(connection, asked.vector, user, corpora=corpora, limit=limit, keep=keep)
             missing = len(index.lacking(user, corpora))
         except Exception as error:
-            return VectorAnswer((), (*asked.warnings, self._told(error)))
+            return VectorAnswer((), (*asked.warnings, self._warning(error)))
         warning = f"{missing:,} texts have no vector of {self.embedder.name!r} yet, and are found by words only; embed() helps"
         return VectorAnswer(tuple(found), (*asked.warnings, *((warning,) if missing else ())))
 
@@ -132,7 +132,7 @@ class VectorSearch:
         self._index.refresh(connection, dimension)
         return self._index
 
-    def _told(self, error: Exception) -> str:
+    def _warning(self, error: Exception) -> str:
         what, name = "vectors not used", self.embedder.name
         if isinstance(error, _NotUsed):
             return str(error)
@@ -316,7 +316,7 @@ def read(connection: sqlite3.Connection, keys: Collection[Key]) -> list[Text]:
 
 def entries(embedder: Embedder, secret: bytes, texts: Sequence[Text], dimension: int) -> list[Entry]:
     """Asks the model for the vectors of texts; nothing is locked meanwhile."""
-    found = checked_vectors(embedder, [each.said for each in texts])
+    found = checked_vectors(embedder, [each.words for each in texts])
     if found.dimension != dimension:
         raise ModelError(
             f"the model {embedder.name!r} gave {found.dimension} numbers a text, and {dimension} a moment before"

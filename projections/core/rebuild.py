@@ -82,7 +82,7 @@ class Rebuild:
         self._reading = reading(lambda: self._connection)
         self._projector = Projector(secret, self._reading)
         self._late: list[Table] = []  # tables whose indexes are made when their rows are there
-        self._beside = True  # fresh tables stand beside the live ones, and will change places with them
+        self._apart = True  # fresh tables stand beside the live ones, and will change places with them
 
     def run(self, switched: Callable[[Any, Projector], None]) -> tuple[int, str]:
         """``switched`` is called in the last transaction, with the projector, after the tables have changed places."""
@@ -136,10 +136,10 @@ class Rebuild:
         self._empty(FRESH)
         with self._writing(durable=True) as transaction:
             create_checkpoints(transaction.connection)
-            self._beside = transaction.position > TAIL or not self._is_whole
+            self._apart = transaction.position > TAIL or not self._is_whole
             self._late = [each for each in self._tables() if isinstance(each, Table) and each.late]
             self._late = self._late if transaction.position <= INDEXED else []
-            for table in self._tables() if self._beside else ():
+            for table in self._tables() if self._apart else ():
                 sqlite.create(
                     transaction.connection, table, FRESH, indexes=table.name not in {t.name for t in self._late}
                 )
@@ -156,14 +156,14 @@ class Rebuild:
 
     def _catch_up(self, done: int) -> int:
         """Folds batch after batch until at most a tail is left; the folding itself holds no lock."""
-        while self._beside and self._log_head() - done > TAIL:
+        while self._apart and self._log_head() - done > TAIL:
             done = self._fold_batch(done)
         return done
 
     def _fold_batch(self, done: int) -> int:
         with self._log.snapshot() as connection:
             self._connection = connection
-            rows, head = self._rows(connection, beside=True), _head(connection)
+            rows, head = self._rows(connection, apart=True), _head(connection)
             last = min(head, done + BATCH)
             for event in self._reading.known(done + 1, last):
                 self._projector.fold(event, rows)
@@ -176,7 +176,7 @@ class Rebuild:
 
     def _make_late_indexes(self) -> None:
         """Of sorted rows an index is written once, and not page by page with every batch; one table a transaction."""
-        for table in self._late if self._beside else ():
+        for table in self._late if self._apart else ():
             with self._writing() as transaction:
                 sqlite.create_indexes(transaction.connection, table, FRESH)
 
@@ -188,15 +188,15 @@ class Rebuild:
         if self._progress is not None:
             self._progress(done, head)
 
-    def _rows(self, connection: Any, *, beside: bool = False) -> SQLiteRows:
-        rows = SQLiteRows(connection, FRESH if self._beside else "", beside=beside)
+    def _rows(self, connection: Any, *, apart: bool = False) -> SQLiteRows:
+        rows = SQLiteRows(connection, FRESH if self._apart else "", apart=apart)
         rows.refused = self._projector.refused
         return rows
 
     def _switch(self, done: int, switched: Callable[[Any, Projector], None]) -> int:
         with self._writing(durable=True) as transaction:
             connection = self._connection = transaction.connection
-            for table in self._tables() if not self._beside else ():
+            for table in self._tables() if not self._apart else ():
                 sqlite.drop(connection, table.name)
                 sqlite.create(connection, table)
             rows = self._rows(connection)
@@ -207,7 +207,7 @@ class Rebuild:
             folded = "SELECT position, head FROM checkpoint"
             if not self._is_whole and connection.execute(folded).fetchall() != [at]:
                 self.names = frozenset(projector.names())  # the others have not folded all of the log: they go with it
-            for table in self._switching() if self._beside else ():
+            for table in self._switching() if self._apart else ():
                 _swap(connection, table)
             if self._is_whole:
                 connection.execute("DROP TABLE projections")  # an older product may have made it with other columns

@@ -93,16 +93,16 @@ def replace(connection: sqlite3.Connection, rows: Rows, old: Fold, new: Fold) ->
     for table in old.rows:
         gone, come = old.rows[table] - new.rows[table], new.rows[table] - old.rows[table]
         if table.appended:
-            _append_anew(connection, rows, table, gone, come, new.rows[table])
+            _append_again(connection, rows, table, gone, come, new.rows[table])
         else:
-            _put_anew(rows, table, gone, come, {row[: len(table.key)] for row in old.rows[table]})
+            _put_again(rows, table, gone, come, {row[: len(table.key)] for row in old.rows[table]})
     for index, row in {**old.texts, **new.texts}:
         before, after = old.texts.get((index, row)), new.texts.get((index, row))
         if before != after:
             rows.index(index, row, before, after)
 
 
-def _put_anew(rows: Rows, table: Table, gone: Iterable[Values], come: Iterable[Values], had: set[Values]) -> None:
+def _put_again(rows: Rows, table: Table, gone: Iterable[Values], come: Iterable[Values], had: set[Values]) -> None:
     """A row that another subject has taken meanwhile, as a name or a key that was free again, stays as it is."""
     width, free = len(table.key), set()
     for row in gone:
@@ -114,7 +114,7 @@ def _put_anew(rows: Rows, table: Table, gone: Iterable[Values], come: Iterable[V
             rows.put(table, row[:width], row)
 
 
-def _append_anew(
+def _append_again(
     connection: sqlite3.Connection,
     rows: Rows,
     table: Table,

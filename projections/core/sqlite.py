@@ -35,8 +35,8 @@ class SQLiteRows:
     ``refused`` is told which table did not take its rows, and why; without one the error is raised.
     """
 
-    def __init__(self, connection: Any, prefix: str = "", *, beside: bool = False) -> None:
-        self.connection, self.prefix, self.beside = connection, prefix, beside
+    def __init__(self, connection: Any, prefix: str = "", *, apart: bool = False) -> None:
+        self.connection, self.prefix, self.apart = connection, prefix, apart
         self.refused: Callable[[Table | TextIndex, Exception], None] | None = None
         self._put: dict[Table, dict[Key, Values | None]] = {}
         self._appended: dict[Table, list[Values]] = {}
@@ -100,7 +100,7 @@ class SQLiteRows:
         return self._with_kept(table, found, lambda row: any(first <= row[place] <= last for first, last in ranges))
 
     def _select(self, table: Table, sql: str, values: Sequence[Key]) -> list[Values]:
-        if not self.beside:
+        if not self.apart:
             self._flush_table(table)
         return [tuple(row) for each in values for row in self.connection.execute(sql, each)]
 
@@ -153,7 +153,7 @@ class SQLiteRows:
                 _write(connection, _insert(index.waiting, prefix), added)
                 late = waiting(connection, index, prefix) if self._late is None else self._late + len(added)
                 if late >= index.together:
-                    take_in(connection, index, prefix)
+                    fill_index(connection, index, prefix)
                 self._late = late if late < index.together else 0
         except Exception as error:
             self._refuse(index, error)
@@ -229,7 +229,7 @@ def waiting(connection: sqlite3.Connection, index: TextIndex, prefix: str = "") 
     return int(count)
 
 
-def take_in(connection: sqlite3.Connection, index: TextIndex, prefix: str = "") -> None:
+def fill_index(connection: sqlite3.Connection, index: TextIndex, prefix: str = "") -> None:
     """Moves the waiting texts into the index, in one go."""
     table = prefix + index.waiting.name
     _take(connection, index, prefix, connection.execute(f"SELECT * FROM {table} ORDER BY row").fetchall())

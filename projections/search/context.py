@@ -13,7 +13,7 @@ ENTRY_CHARS = 250
 
 REST = "rest"
 
-BESIDE = 20
+OBSERVATIONS_PERCENT = 20
 """Observations take at most so many percent of the budget, of what the items of a pack leave."""
 
 
@@ -45,9 +45,9 @@ def by_shares(bands: Sequence[str], sizes: Sequence[int], budget: int) -> list[s
     return reasons
 
 
-def room_beside(budget: int | None, used: int) -> int | None:
+def room_for_observations(budget: int | None, used: int) -> int | None:
     """What of a budget observations may take beside items that use so much of it; None where there is no bound."""
-    return None if budget is None else max(0, min(budget * BESIDE // 100, budget - used))
+    return None if budget is None else max(0, min(budget * OBSERVATIONS_PERCENT // 100, budget - used))
 
 
 def shortened(text: str, chars: int = ENTRY_CHARS) -> str:

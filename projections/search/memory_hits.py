@@ -42,11 +42,11 @@ class Search:
 
     def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
         for change in changes:
-            if _said(change.old) != _said(change.new):
+            if _indexed(change.old) != _indexed(change.new):
                 rows.index(SEARCH, change.first, _texts(change.old), _texts(change.new))
 
 
-def _said(state: Memory | None) -> Values | None:
+def _indexed(state: Memory | None) -> Values | None:
     return None if state is None else (state.content, state.entities, state.tags)
 
 

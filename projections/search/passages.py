@@ -26,7 +26,7 @@ from ledger.domain.events import (
     SummaryCreated,
 )
 from ledger.domain.interaction import Interaction
-from ledger.domain.message import beside
+from ledger.domain.message import part_texts
 from ledger.domain.passages import ASSISTANTS, PEOPLE, day_words, speaker, split
 from ledger.domain.question import Question, folded, indexed
 from ledger.domain.session import Session
@@ -184,7 +184,7 @@ class Passages:
         data, envelope = event.data, event.envelope
         time = moment("occurred_at", envelope.occurred_at) if envelope.occurred_at else envelope.recorded_at
         what, place = (MESSAGE, state.row, state.id), (state.user, state.project, state.id, time, since)
-        content, parts = self._text(data.content) or "", beside(data.parts)
+        content, parts = self._text(data.content) or "", part_texts(data.parts)
         more = len(_places(content)), len(_places(parts))
         name = data.speaker or ""
         yield from _pieces(_first(event), (*what, "content"), content, place, more[1], name)

@@ -32,7 +32,7 @@ K1, B = 1.2, 0.75
 DAY = 0.1  # of what its date says, for a turn that itself says nothing of the question
 COVERAGE = 0.5
 PHRASE = 1.0
-NEIGHBOURS = (0.3, 0.2, 0.1)  # of the turns one, two and three away, on both sides
+NEIGHBORS = (0.3, 0.2, 0.1)  # of the turns one, two and three away, on both sides
 SHORT_CHARS = 500  # a longer text speaks for itself and borrows nothing
 ASKED = 0.5
 SESSION = 0.5
@@ -41,7 +41,7 @@ NAMED = 0.5
 FIRST_PERSON = 0.5
 NEAR_DAY = 1.0
 DAYS_BEFORE, DAYS_AFTER = 3, 7
-TOLD_WHEN = 0.1
+TIME_NAMED = 0.1
 BARE_QUESTION = 0.2
 VECTOR = 0.4
 CONFIDENCE = 0.2  # what is not believed at all counts this much less
@@ -169,17 +169,17 @@ def _places(plain: str, terms: Terms, stem: Callable[[str], str]) -> tuple[dict[
 # --- the company a text keeps ----------------------------------------------------------------------------------------
 
 
-def with_context(candidates: Sequence[Candidate], beside: Mapping[str, Sequence[int]]) -> None:
+def with_context(candidates: Sequence[Candidate], around: Mapping[str, Sequence[int]]) -> None:
     """Adds to each short turn what its neighbours have; ``beside`` has the keys of every session's turns in their order."""
     own = {(each.group, each.key): each for each in candidates if each.group is not None}
     gained: list[tuple[Candidate, float]] = []
-    for group, keys in beside.items():
+    for group, keys in around.items():
         for at, key in enumerate(keys):
             receiver = own.get((group, key))
             if receiver is None or receiver.whole >= SHORT_CHARS:
                 continue
             gain = 0.0
-            for distance, weight in enumerate(NEIGHBOURS, 1):
+            for distance, weight in enumerate(NEIGHBORS, 1):
                 for there in (at - distance, at + distance):
                     giver = own.get((group, keys[there])) if 0 <= there < len(keys) else None
                     if giver is not None:
@@ -249,18 +249,18 @@ def _turn_factors(each: Candidate, question: Question) -> dict[str, float]:
     if person and question.first_person:
         factors["first person"] = 1 + FIRST_PERSON
     if question.when and _TIME_WORD.search(each.text):
-        factors["time"] = 1 + TOLD_WHEN
+        factors["time"] = 1 + TIME_NAMED
     if not person and each.text.rstrip().endswith("?"):
         factors["question"] = 1 - BARE_QUESTION
     return factors
 
 
-def by_score(candidates: list[Candidate], question: Question, beside: Mapping[str, Sequence[int]]) -> list[Candidate]:
+def by_score(candidates: list[Candidate], question: Question, around: Mapping[str, Sequence[int]]) -> list[Candidate]:
     """``score/1``: best first; ``words`` of each candidate are set, and its score becomes the whole."""
     for each in candidates:
         each.score, each.signals = each.words, {"text": each.words} if each.words else {}
     turns = [each for each in candidates if each.corpus == "turn"]
-    with_context(candidates, beside)
+    with_context(candidates, around)
     with_sessions(candidates)
     factor = _levelled(turns, max((each.words for each in turns), default=0.0))
     for each in turns:

@@ -21,7 +21,7 @@ FEWEST, MOST = 64, 1_024  # rows of the index that are asked about together
 IN_USE = (WINDOW, UNDER)
 
 
-class Said(Struct, frozen=True):
+class SearchedRow(Struct, frozen=True):
     """What a search has to know of a message."""
 
     row: int
@@ -80,10 +80,10 @@ def place(row: int, position: int) -> int:
 
 # --- what they are ---------------------------------------------------------------------------------------------------
 
-_SAID = "SELECT row, session, role, time, tokens, interaction, field FROM messages WHERE"
+_MESSAGES = "SELECT row, session, role, time, tokens, interaction, field FROM messages WHERE"
 
 
-def messages(connection: sqlite3.Connection, rows: Sequence[int]) -> dict[int, Said]:
+def messages(connection: sqlite3.Connection, rows: Sequence[int]) -> dict[int, SearchedRow]:
     """The messages whose texts these rows of the index are, by row; those of captured turns by the turn's."""
     found = {said.row: said for said in _messages(connection, "row", {row >> BITS for row in rows})}
     by_row = {row: found[row >> BITS] for row in rows if row >> BITS in found}
@@ -98,11 +98,11 @@ def messages(connection: sqlite3.Connection, rows: Sequence[int]) -> dict[int, S
     return by_row | {row: tied[key] for row, key in turns.items() if key in tied}
 
 
-def _messages(connection: sqlite3.Connection, column: str, values: Collection[int | str]) -> list[Said]:
+def _messages(connection: sqlite3.Connection, column: str, values: Collection[int | str]) -> list[SearchedRow]:
     if not values:
         return []
     marks = ", ".join("?" * len(values))
-    return [Said(*row) for row in connection.execute(f"{_SAID} {column} IN ({marks})", tuple(values))]
+    return [SearchedRow(*row) for row in connection.execute(f"{_MESSAGES} {column} IN ({marks})", tuple(values))]
 
 
 def summaries(connection: sqlite3.Connection, rows: Sequence[int], *, others: bool) -> dict[int, SummaryRow]:

@@ -89,7 +89,7 @@ class Text(Struct, frozen=True):
     user: str
 
     @property
-    def said(self) -> str:
+    def words(self) -> str:
         """What of it means something: of a turn without the name of who speaks."""
         return speaker(self.text)[1] if self.corpus == "p" else self.text
 

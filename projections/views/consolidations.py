@@ -96,7 +96,7 @@ def memories_of(connection: sqlite3.Connection, scope: Scope, rows: Sequence[int
     return [each for each in found if set(scope.tags) <= set(each.tags)]
 
 
-def said_it_before(connection: sqlite3.Connection, each: Material, position: int) -> bool:
+def was_the_same_before(connection: sqlite3.Connection, each: Material, position: int) -> bool:
     """Whether a memory was live at a position and said the same then: nothing about it is new but, say, its confidence."""
     before = memories.get_at(connection, each.row, position) if each.row <= position else None
     if before is None or before.status != "active" or before.quarantined:

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from ledger.domain.events import (
     PUT_BACK,
-    TAKEN_OUT,
+    VOIDING,
     WAYS_BACK,
     AnyEvent,
     CommandAnswered,
@@ -186,7 +186,7 @@ class InEffect:
 
     def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
         data = event.data
-        if isinstance(data, TAKEN_OUT):
+        if isinstance(data, VOIDING):
             act = event.envelope.command_id
             for position in positions(data.ranges):
                 rows.put(VOIDED, (position, event.position), (position, event.position, act, event.type))

@@ -52,7 +52,7 @@ class Duplicates:
 
     def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
         for change in changes:
-            if change.old is None or change.new is None or _said(change.old) != _said(change.new):
+            if change.old is None or change.new is None or _key_parts(change.old) != _key_parts(change.new):
                 self._index(change, rows)
             if change.refold or isinstance(event.data, DuplicateAbsorbed):
                 self._attempts(change, rows)
@@ -84,7 +84,7 @@ class Duplicates:
                 rows.put(ATTEMPTS, key, (*key, event.position))
 
 
-def _said(state: Memory) -> tuple[str | None, ...]:
+def _key_parts(state: Memory) -> tuple[str | None, ...]:
     """What the key is made of, and in less time than the key."""
     return state.user, state.kind, state.project, state.content, state.status
 

@@ -64,7 +64,7 @@ class Graph:
 
     def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
         for change in changes:
-            if change.old is None or change.new is None or not _says_the_same(change.old, change.new):
+            if change.old is None or change.new is None or not _is_same(change.old, change.new):
                 before, after = _mentions(change.old), _mentions(change.new)
                 if before or after:
                     _change(change, rows, MENTIONS, MENTIONS_BEFORE, before, after)
@@ -72,7 +72,7 @@ class Graph:
                     _change(change, rows, EDGES, EDGES_BEFORE, _edges(change.old), _edges(change.new))
 
 
-def _says_the_same(old: Memory, new: Memory) -> bool:
+def _is_same(old: Memory, new: Memory) -> bool:
     texts = old.content == new.content and old.entities == new.entities
     return texts and old.edges == new.edges and old.user == new.user
 
@@ -156,7 +156,7 @@ QUERY_WORDS = 256  # of a query; a longer one is a text, and its beginning tells
 NEWEST = 2_000  # memories of one seed that ``around`` looks at
 OLDEST = 64  # ... and that are looked through for how it was first written
 SCAN = 6  # times the limit: rows that ``neighbourhood`` looks at (SEEDS 2b)
-NEIGHBOURS = 16  # names that it goes on to
+NEIGHBORS = 16  # names that it goes on to
 _LOT = 500  # values bound in one statement
 
 _PLAIN_WORD = re.compile(r"\w+(?:[-'’]\w+)*")
@@ -251,7 +251,7 @@ def around(connection: sqlite3.Connection, names: Sequence[Named], asked: Asked)
     """What one step from each seed leads to: said relations first, then names in the same memories, each by weight."""
     found: dict[tuple[int, str, str, str], tuple[str, dict[int, Evidence]]] = {}
     for at, seed in enumerate(names):
-        for relation, direction, form, name, evidence in _said_of(connection, seed, asked):
+        for relation, direction, form, name, evidence in _stated_of(connection, seed, asked):
             found.setdefault((at, form, relation, direction), (name, {}))[1][evidence.row] = evidence
         for form, name, evidence in _together(connection, seed, asked):
             found.setdefault((at, form, CO_OCCURS, "both"), (name, {}))[1][evidence.row] = evidence
@@ -275,7 +275,7 @@ def _rank(each: Joined) -> tuple[object, ...]:
     return each.relation == CO_OCCURS, -len(each.memories), -newest, each.seed, each.form, each.relation, each.direction
 
 
-def _said_of(
+def _stated_of(
     connection: sqlite3.Connection, seed: Named, asked: Asked
 ) -> Iterator[tuple[str, str, str, str, Evidence]]:
     """(relation, direction, other's form, other's name, memory) of what believed memories say of a name, oldest first."""
@@ -308,7 +308,7 @@ def _together(connection: sqlite3.Connection, seed: Named, asked: Asked) -> Iter
                 yield form, name, held[row]
 
 
-def neighbourhood(
+def neighborhood(
     connection: sqlite3.Connection,
     text: str,
     user: str,
@@ -324,12 +324,12 @@ def neighbourhood(
     if not known:
         return []
     near = _newest(connection, known, asked, SCAN * limit // 2)[:limit]
-    beside: dict[str, int] = {}
+    by_form: dict[str, int] = {}
     for lot in _lots(near):
         sql = f"SELECT name_norm, count(*) FROM mentions WHERE memory IN ({_marks(lot)}) GROUP BY name_norm"
         for form, count in connection.execute(sql, lot):
-            beside[form] = beside.get(form, 0) + count
-    others = sorted(beside.keys() - set(known), key=lambda form: (-beside[form], form))[:NEIGHBOURS]
+            by_form[form] = by_form.get(form, 0) + count
+    others = sorted(by_form.keys() - set(known), key=lambda form: (-by_form[form], form))[:NEIGHBORS]
     far = _newest(connection, others, asked, SCAN * limit // 2) if len(near) < limit else []
     found = dict.fromkeys(near, 0) | {row: 1 for row in far if row not in set(near)}
     return list(islice(found.items(), limit))

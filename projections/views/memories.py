@@ -163,12 +163,12 @@ def past(connection: sqlite3.Connection, row: int) -> list[tuple[int, Memory | N
     return sorted(found.items())
 
 
-def saying_of(state: Memory) -> tuple[str, str | None, str]:
+def statement_of(state: Memory) -> tuple[str, str | None, str]:
     """What makes two memories of a user and a status the same: kind, project, normalised content."""
     return (state.kind, state.project, normalise(state.content or ""))
 
 
-def saying(connection: sqlite3.Connection, user: str, wanted: Collection[tuple[object, ...]]) -> list[str]:
+def with_statements(connection: sqlite3.Connection, user: str, wanted: Collection[tuple[object, ...]]) -> list[str]:
     """The memories of a user that say or ever said one of these."""
     sql = (
         "SELECT id, kind, project, content FROM memories WHERE user = ?"

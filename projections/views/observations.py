@@ -20,7 +20,7 @@ from ledger.domain.events import (
     ConsolidationCompleted,
     ConsolidationFailed,
 )
-from ledger.domain.observation import NO_EVIDENCE, Borne, Observation
+from ledger.domain.observation import NO_EVIDENCE, Observation, Support
 from ledger.domain.question import indexed
 from ledger.domain.text import fingerprint, normalise
 from projections.core.rows import CURRENT, Rows, Standing, Table, TextIndex, Values
@@ -100,40 +100,40 @@ class Observations:
     def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
         for change in changes:
             keep(change, rows, FAMILY)
-            if _said(change.old) != _said(change.new):
-                rows.index(SEARCH, change.first, _said(change.old), _said(change.new))
-            self._sayings(change, rows)
+            if _indexed(change.old) != _indexed(change.new):
+                rows.index(SEARCH, change.first, _indexed(change.old), _indexed(change.new))
+            self._statements(change, rows)
             if change.refold:
                 self._again(change, rows)
             elif change.new is not None:
                 self._evidence(change, rows)
 
-    def _sayings(self, change: Change, rows: Rows) -> None:
-        before, after = self._saying(change.old), self._saying(change.new)
+    def _statements(self, change: Change, rows: Rows) -> None:
+        before, after = self._statement(change.old), self._statement(change.new)
         if before != after:
             if before is not None:
                 rows.remove(STATEMENTS, (before, change.first))
             if after is not None:
                 rows.put(STATEMENTS, (after, change.first), (after, change.first))
 
-    def _saying(self, state: Observation | None) -> int | None:
+    def _statement(self, state: Observation | None) -> int | None:
         if state is None or state.status != "active":
             return None
-        return saying(self._secret, state.user, state.project, state.tags, state.text)
+        return statement(self._secret, state.user, state.project, state.tags, state.text)
 
     @staticmethod
     def _evidence(change: Change, rows: Rows) -> None:
         if not isinstance(change.event.data, observation.BEARING):
             return
         known = {row[1]: row for row in rows.find(EVIDENCE, ("observation",), (change.first,))}
-        borne = {source: _borne(row) for source, row in known.items()}
-        for each in observation.changed_evidence(change.event.data, borne):
+        support_of = {source: _support(row) for source, row in known.items()}
+        for each in observation.changed_evidence(change.event.data, support_of):
             _put(rows, change, known.get(each.source), each, change.event.position)
 
     @staticmethod
     def _again(change: Change, rows: Rows) -> None:
         known = {row[1]: row for row in rows.find(EVIDENCE, ("observation",), (change.first,))}
-        standing = observation.borne_out(change.in_effect) if change.new is not None else {}
+        standing = observation.supports(change.in_effect) if change.new is not None else {}
         for source, row in known.items():
             if source not in standing:
                 end(rows, EVIDENCE, EVIDENCE_WAS, row, change.event.position)
@@ -141,24 +141,26 @@ class Observations:
             _put(rows, change, known.get(source), each, change.event.position)
 
 
-def _put(rows: Rows, change: Change, before: Values | None, now: Borne, position: int) -> None:
+def _put(rows: Rows, change: Change, before: Values | None, now: Support, position: int) -> None:
     if before is not None:
-        if _borne(before) == now:
+        if _support(before) == now:
             return
         end(rows, EVIDENCE, EVIDENCE_WAS, before, position)
     key = (change.first, now.source)
     rows.put(EVIDENCE, key, (*key, now.at, now.withdrawn, position))
 
 
-def _borne(row: Values) -> Borne:
-    return Borne(row[1], row[2], row[3])
+def _support(row: Values) -> Support:
+    return Support(row[1], row[2], row[3])
 
 
-def _said(state: Observation | None) -> Values | None:
+def _indexed(state: Observation | None) -> Values | None:
     return None if state is None or state.text is None else (state.text.replace("\0", " "),)
 
 
-def saying(secret: bytes, user: str | None, project: str | None, tags: Sequence[str], text: str | None) -> int | None:
+def statement(
+    secret: bytes, user: str | None, project: str | None, tags: Sequence[str], text: str | None
+) -> int | None:
     """One number for "the same user, project, tags and normalised text"; an erased text has none."""
     if user is None or text is None:
         return None
@@ -323,7 +325,7 @@ def project_of(connection: sqlite3.Connection, source: str) -> str | None:
     return found[0] if found is not None else None
 
 
-def borne_out_by(connection: sqlite3.Connection, sources: Iterable[str]) -> list[int]:
+def supported_by(connection: sqlite3.Connection, sources: Iterable[str]) -> list[int]:
     """The rows of the observations that any of these bears out, and that are not erased."""
     found: set[int] = set()
     for some in _hundreds(sorted(sources)):
@@ -381,7 +383,7 @@ def sources_named(connection: sqlite3.Connection, given: str, user: str) -> list
     return sorted(documents.chunk_ids(connection, found[0])) if given[0] == "d" else found
 
 
-def saying_so(rows: Rows, number: int) -> list[int]:
+def with_statement(rows: Rows, number: int) -> list[int]:
     """The rows of the active observations with this fingerprint, oldest first, under the writer's lock."""
     return [row[1] for row in rows.find(STATEMENTS, ("fingerprint",), (number,))]
 
@@ -392,16 +394,16 @@ def counts(connection: sqlite3.Connection, user: str) -> dict[str, int]:
     return dict(connection.execute(sql, (user,)).fetchall())
 
 
-def ever_borne_out_by(connection: sqlite3.Connection, source: str) -> list[int]:
+def ever_supported_by(connection: sqlite3.Connection, source: str) -> list[int]:
     """The rows of the observations that a source bears out, or ever did, also of those that were undone."""
     tables = ("evidence", "evidence_was")
     sql = " UNION ".join(f"SELECT observation FROM {table} WHERE source = ?" for table in tables)
     return [row for (row,) in connection.execute(f"{sql} ORDER BY 1", (source, source))]
 
 
-def borne(rows: Rows, row: int) -> list[Borne]:
+def support_of(rows: Rows, row: int) -> list[Support]:
     """The evidence of an observation under the writer's lock."""
-    return [_borne(each) for each in rows.find(EVIDENCE, ("observation",), (row,))]
+    return [_support(each) for each in rows.find(EVIDENCE, ("observation",), (row,))]
 
 
 def looked_at(

@@ -108,10 +108,10 @@ def _restate(change: Change, rows: Rows) -> None:
     for (category, key), entry in after.items():
         if before.get((category, key)) != entry:
             place = (change.first, category, key or "", now)  # an erased key; nobody can give a blank one
-            rows.put(STATE, place, (*place, None, *_told(entry)))
+            rows.put(STATE, place, (*place, None, *_values(entry)))
 
 
-def _told(entry: Entry) -> Values:
+def _values(entry: Entry) -> Values:
     return (entry.value, entry.source, entry.actor, entry.recorded_at, entry.position)
 
 

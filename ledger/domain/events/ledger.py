@@ -99,8 +99,8 @@ class OriginTrusted(Event, frozen=True):
     reason: Text | None = ""
 
 
-TAKEN_OUT, PUT_BACK = (CommandUndone, OriginDistrusted), (CommandRedone, OriginTrusted)
-WAYS_BACK = TAKEN_OUT + PUT_BACK  # each has ``ranges``; what is folded again is all that lies in them
+VOIDING, PUT_BACK = (CommandUndone, OriginDistrusted), (CommandRedone, OriginTrusted)
+WAYS_BACK = VOIDING + PUT_BACK  # each has ``ranges``; what is folded again is all that lies in them
 
 
 class Redaction(Struct, frozen=True, omit_defaults=True):

@@ -26,7 +26,7 @@ from ledger.sessions.asker import (
     NEEDS,
     Answered,
     Asker,
-    Mined,
+    ExtractionRun,
     Unanswered,
     count,
     emit_failure,
@@ -38,10 +38,10 @@ from ledger.sessions.asker import (
 from projections.views import erasures
 
 
-def mine_turn(engine: Engine, subject: Interaction, caller: Who, asker: Asker) -> tuple[Mined, Any]:
+def extract_turn(engine: Engine, subject: Interaction, caller: Who, asker: Asker) -> tuple[ExtractionRun, Any]:
     """Asks a model about one captured turn, and applies what it says in one append with what ends its extraction; what it came
     to, and the outcome of the command. ``ModelError`` where the model fails: that is recorded, and counts as an attempt."""
-    done = Mined(kept=[], superseded=[], dropped=[])
+    done = ExtractionRun(kept=[], superseded=[], dropped=[])
     with engine.reading("interactions", "sessions") as connection:
         lines = turn_lines(connection, subject)
         erased = erasures.last(connection)
@@ -75,9 +75,9 @@ def mine_turn(engine: Engine, subject: Interaction, caller: Who, asker: Asker) -
     return done, engine.writer.run("extract", caller, body, subject.id)
 
 
-def preview_turn(engine: Engine, subject: Interaction, asker: Asker) -> Mined:
+def preview_turn(engine: Engine, subject: Interaction, asker: Asker) -> ExtractionRun:
     """What a model proposes for one captured turn, in ``dropped``; nothing is recorded, not even the call."""
-    done = Mined(dropped=[])
+    done = ExtractionRun(dropped=[])
     with engine.reading("interactions", "sessions") as connection:
         lines = turn_lines(connection, subject)
     if turns.piece(lines, 0, whole=True, gate=True).why != EXTRACTED:
@@ -104,7 +104,9 @@ def turn_lines(connection: Any, subject: Interaction) -> list[Line]:
     return [line for line in found if not is_quarantined(connection, (line.text_at,))]
 
 
-def _close_turn(work: Work, current: Interaction, found: Answered | None, lines: Sequence[Line], done: Mined) -> None:
+def _close_turn(
+    work: Work, current: Interaction, found: Answered | None, lines: Sequence[Line], done: ExtractionRun
+) -> None:
     extractor, kept = GATE, tuple[str, ...]()
     if found is not None:
         batch = Batch(work, lambda line: (current.id,), current.memories_used)

@@ -89,7 +89,7 @@ class SummaryGraph(Answer, frozen=True, kw_only=True):
         return FORMATS[format](self)
 
 
-def picture(
+def diagram(
     about: SessionInfo, known: Sequence[Summary], window: Iterable[WindowItem], *, everything: bool = False
 ) -> SummaryGraph:
     """The picture of a window (oldest first), of the summaries that there are of its session; with ``everything`` also of
@@ -186,7 +186,7 @@ def _mermaid(found: SummaryGraph) -> str:
         ends = ("[[", "]]") if node.level == FALLBACK else ("[", "]") if node.kind == MESSAGES else ("(", ")")
         label = "<br/>".join(mermaid_label(each) for each in (node.name, *node.details) if each)
         lines.append(f'  {number}{ends[0]}"{label}"{ends[1]}')
-    lines += [f"  {source} {'==>' if along else '-->'} {target}" for source, target, along in _edges(found)]
+    lines += [f"  {source} {'==>' if main else '-->'} {target}" for source, target, main in _edges(found)]
     return "\n".join(lines) + "\n"
 
 
@@ -198,8 +198,8 @@ def _dot(found: SummaryGraph) -> str:
         shape = "plaintext" if node.kind == MESSAGES else "box"
         style = ", style=dashed" if node.level == FALLBACK else ""
         lines.append(f'  {number} [shape={shape}{style}, label="{label}"];')
-    for source, target, along in _edges(found):
-        lines.append(f"  {source} -> {target}{' [style=bold]' if along else ''};")
+    for source, target, main in _edges(found):
+        lines.append(f"  {source} -> {target}{' [style=bold]' if main else ''};")
     return "\n".join(["digraph session {", "  rankdir=LR;", *lines, "}"]) + "\n"
 
 
@@ -243,4 +243,4 @@ def dag(conversation: Conversation, *, everything: bool = False) -> SummaryGraph
         if state is None or conversation.kept_out == "ignored":
             return None
         known = summaries.of_session(connection, state.row)
-        return picture(info(connection, state), known, OpenWindow(connection, state).forwards(), everything=everything)
+        return diagram(info(connection, state), known, OpenWindow(connection, state).forwards(), everything=everything)

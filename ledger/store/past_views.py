@@ -13,12 +13,12 @@ from eventsourcing import persistence
 from ledger.domain.errors import RejectedError, StorageError
 from ledger.store.recorders import Connection, ConnectionPool
 
-TRAVELLERS = 4  # of the pool's connections; who comes fifth waits
+PAST_VIEWS = 4  # of the pool's connections; who comes fifth waits
 
 Prepare = Callable[[sqlite3.Connection], None]
 
 
-class Travellers:
+class PastViews:
     """Connections taken out of a pool for good, because what was prepared on them changes what every read finds there."""
 
     def __init__(self, pool: ConnectionPool, timeout_seconds: float) -> None:
@@ -46,9 +46,9 @@ class Travellers:
     def _take(self, prepare: Prepare) -> Connection:
         deadline = time.monotonic() + self._timeout_seconds
         with self._changed:
-            while not self._idle and self._count >= TRAVELLERS and not self._closed:
+            while not self._idle and self._count >= PAST_VIEWS and not self._closed:
                 if not self._changed.wait(deadline - time.monotonic()):
-                    raise StorageError(f"{TRAVELLERS} others kept reading the past for longer than the timeout")
+                    raise StorageError(f"{PAST_VIEWS} others kept reading the past for longer than the timeout")
             if self._closed:
                 raise RejectedError("this ledger is closed; open it again", rule="closed")
             if self._idle:

@@ -27,7 +27,7 @@ from ledger.domain.extraction import EXTRACTOR, Extracted, Extraction
 from ledger.domain.extraction import Dropped as Passed
 from ledger.domain.interaction import ERASED, Interaction
 from ledger.domain.salience import GATE
-from ledger.domain.session import MINED_ROLES
+from ledger.domain.session import EXTRACTED_ROLES
 from ledger.domain.session import Session as State
 from ledger.domain.turns import ASKED, EXTRACTED, NOT_SALIENT, PIECE_LINES, PIECE_TOKENS, SCANNED, SKIPPED, Line, Piece
 from ledger.engine.log_reading import read_messages, read_stream
@@ -47,7 +47,7 @@ from ledger.sessions.asker import (
     NEEDS,
     Answered,
     Asker,
-    Mined,
+    ExtractionRun,
     Unanswered,
     check_call,
     count,
@@ -59,7 +59,7 @@ from ledger.sessions.asker import (
     record_unread,
 )
 from ledger.sessions.conversation import Conversation
-from ledger.sessions.reading import Told
+from ledger.sessions.reading import MessageTexts
 from ledger.store.lease import Lease, leased
 from ledger.types import Cancel
 from projections.views import erasures, sessions
@@ -117,7 +117,7 @@ def extract(
     with conversation.reading() as (_, state):
         if state is None:
             return answers.ExtractionReport(session=conversation.name, extractor=_extractor(meant))
-    return _mined(conversation, mine(conversation, asker, meant, timeout, cancelled), meant)
+    return _extraction_report(conversation, run_extraction(conversation, asker, meant, timeout, cancelled), meant)
 
 
 def preview(
@@ -133,7 +133,7 @@ def preview(
     check_call(timeout, cancelled)
     with conversation.reading() as (_, state):
         start = state.cursor if state is not None else None
-    done, failure = Mined(dropped=[]), ""
+    done, failure = ExtractionRun(dropped=[]), ""
     while start is not None and (
         read := _read_piece(conversation, gate=meant is not None, by_itself=False, start=start)
     ):
@@ -163,7 +163,7 @@ def preview(
     )
 
 
-def mine(
+def run_extraction(
     conversation: Conversation,
     asker: Who,
     model: Model | None,
@@ -172,34 +172,36 @@ def mine(
     *,
     by_itself: bool = False,
     pieces: int = PIECES,
-) -> Mined:
+) -> ExtractionRun:
     if model is None:
-        return Miner(conversation, asker, by_itself=by_itself).run(pieces)
+        return Extractor(conversation, asker, by_itself=by_itself).run(pieces)
     with conversation.reading() as (_, state):
         work = f"extract {conversation.needed(state).id}"
     with leased(conversation.engine.store, work, LEASE_SECONDS) as lease:
         if lease is None:
-            return Mined(stopped="under_way")
-        return Miner(conversation, asker, model, lease, timeout, cancelled, by_itself=by_itself).run(pieces)
+            return ExtractionRun(stopped="under_way")
+        return Extractor(conversation, asker, model, lease, timeout, cancelled, by_itself=by_itself).run(pieces)
 
 
-def _mined(conversation: Conversation, mined: Mined, model: Model | None) -> answers.ExtractionReport:
+def _extraction_report(
+    conversation: Conversation, extracted: ExtractionRun, model: Model | None
+) -> answers.ExtractionReport:
     with conversation.engine.reading("memories", "projects", "sessions", "summaries") as connection:
         state = conversation.state(connection)
-        found = [load(connection, id, "m", conversation.user) for id in mined.kept]
+        found = [load(connection, id, "m", conversation.user) for id in extracted.kept]
         kept = memories_shown(connection, [each for each in found if each is not None])
     return answers.ExtractionReport(
         session=conversation.name,
         extractor=_extractor(model),
         kept=tuple(kept),
-        dropped=tuple(mined.dropped),
-        superseded=tuple(mined.superseded),
-        relations=mined.relations,
-        messages=mined.messages,
-        skipped=mined.skipped,
-        calls=mined.calls,
-        failure=mined.failure,
-        stopped=mined.stopped,
+        dropped=tuple(extracted.dropped),
+        superseded=tuple(extracted.superseded),
+        relations=extracted.relations,
+        messages=extracted.messages,
+        skipped=extracted.skipped,
+        calls=extracted.calls,
+        failure=extracted.failure,
+        stopped=extracted.stopped,
         cursor=state.cursor if state is not None else 0,
     )
 
@@ -239,7 +241,7 @@ def seed_extraction(
         raise RejectedError(
             "skip_extraction needs a parent (the session that this one branched off), or until (a position)"
         )
-    writing.check_taken_in(conversation)
+    writing.check_kept_in(conversation)
     with conversation.reading() as (connection, state):
         known = conversation.needed(state)
         to, source = known.extractable_at, None
@@ -286,10 +288,10 @@ def _in_common(conversation: Conversation, connection: Any, own: State, parent: 
     """The position of the last of the messages that both begin with; 0 without any."""
     to = 0
     pairs = zip(_spoken(conversation, connection, own), _spoken(conversation, connection, parent), strict=False)
-    for number, (mine, theirs) in enumerate(pairs):
-        if mine[1:] != theirs[1:] or number == BRANCH_MESSAGES:
+    for number, (run_extraction, theirs) in enumerate(pairs):
+        if run_extraction[1:] != theirs[1:] or number == BRANCH_MESSAGES:
             break
-        to = mine[0]
+        to = run_extraction[0]
     return to
 
 
@@ -317,11 +319,11 @@ def _read_piece(conversation: Conversation, *, gate: bool, by_itself: bool, star
                 whole = False
                 break
             scanned, upto = scanned + 1, row.row
-            if row.role in MINED_ROLES:
+            if row.role in EXTRACTED_ROLES:
                 rows.append(row.row)
                 tokens += row.tokens
                 lines += _lines(
-                    conversation, connection, row, reading.told_of(conversation, connection, row, event), gate=gate
+                    conversation, connection, row, reading.texts_of(conversation, connection, row, event), gate=gate
                 )
         piece = turns.piece(lines, max(upto, state.extractable_at) if whole else upto, whole=whole, gate=gate)
         covered = tuple(each for each in rows if each <= piece.to)
@@ -329,10 +331,10 @@ def _read_piece(conversation: Conversation, *, gate: bool, by_itself: bool, star
 
 
 def _lines(
-    conversation: Conversation, connection: Any, row: sessions.Message, texts: Told, *, gate: bool
+    conversation: Conversation, connection: Any, row: sessions.Message, texts: MessageTexts, *, gate: bool
 ) -> Iterator[Line]:
     """What a message says, unless it lies in quarantine or its captured turn was looked at already."""
-    text = turns.said(texts.content, texts.parts, texts.event.data.content_of)
+    text = turns.own_texts(texts.content, texts.parts, texts.event.data.content_of)
     turn: Interaction | None = None
     if row.interaction is not None:
         turn = load(connection, row.interaction, "i", conversation.user)
@@ -401,7 +403,7 @@ def _found(lines: Sequence[Line]) -> list[dict[str, Any]]:
     return [finding(each) | {"field": line.field, "position": line.position} for each, line in about]
 
 
-class Miner:
+class Extractor:
     """One run over one session: piece after piece, until there is nothing more, something fails, or enough was done."""
 
     def __init__(
@@ -418,9 +420,9 @@ class Miner:
         self.session, self.engine, self.asker = session, session.engine, asker
         self.model, self.lease, self.timeout, self.cancelled = model, lease, timeout, cancelled
         self.by_itself = by_itself
-        self.done = Mined(kept=[], superseded=[], dropped=[])
+        self.done = ExtractionRun(kept=[], superseded=[], dropped=[])
 
-    def run(self, pieces: int) -> Mined:
+    def run(self, pieces: int) -> ExtractionRun:
         moved = 0
         while self.done.pieces < pieces and not self.done.stopped and not self.done.failure:
             read = _read_piece(self.session, gate=self.model is not None, by_itself=self.by_itself)
@@ -545,7 +547,7 @@ def is_as_read(work: Work, state: State, read: _Read) -> bool:
     if state.cursor != read.state.cursor or erasures.last(connection) != read.erased:
         return False
     spans = visible(connection, state.row, read.start, read.piece.to)
-    there = [row for row in sessions.within(connection, state.row, spans) if row.role in MINED_ROLES]
+    there = [row for row in sessions.within(connection, state.row, spans) if row.role in EXTRACTED_ROLES]
     if tuple(row.row for row in there) != read.rows:
         return False
     for line in read.piece.lines:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from ledger.domain import document
 from ledger.domain.events import AnyEvent, MemoryReinforced, ReinforcementEvaluated, TextQuarantined, TextReleased
-from ledger.domain.observation import Observation, borne_out
+from ledger.domain.observation import Observation, supports
 from ledger.history.in_effect import Reader
 from ledger.observations import answers
 from ledger.observations.queries import observation_answers
@@ -19,7 +19,7 @@ from projections.views import documents, observations, projects, quarantine
 _ASIDE = {"as_of": "", "position": 0}
 
 
-class Otherwise:
+class Alternative:
     """The fold under other assumptions: without some events, with others again, and with other gains."""
 
     def __init__(
@@ -52,7 +52,7 @@ class Otherwise:
         for stream in {*streams, *self._held_or_released()}:
             rows |= {self.reader.stream(stream)[0][0].position} if stream[0] == "o" else set()
             sources = documents.chunk_ids(connection, stream) if stream[0] == "d" else [stream]
-            rows |= {row for source in sources for row in observations.ever_borne_out_by(connection, source)}
+            rows |= {row for source in sources for row in observations.ever_supported_by(connection, source)}
         found = []
         for row in sorted(rows):
             state = observations.get(connection, row)
@@ -74,7 +74,7 @@ class Otherwise:
         if state is None:
             return None
         events = self._counting(stream)
-        borne = sorted((each.at, each.source, each.withdrawn) for each, _ in borne_out(events).values())
+        borne = sorted((each.at, each.source, each.withdrawn) for each, _ in supports(events).values())
         sources = tuple(
             answers.ObservationSource(id=id, at=at, live=not gone and self._is_live(id), withdrawn=gone)
             for at, id, gone in borne

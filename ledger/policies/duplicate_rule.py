@@ -14,12 +14,12 @@ from ledger.policies import budgets
 from projections.views import duplicates
 
 
-def twin(work: Work, attempt: MemoryCaptured, status: str) -> Memory | None:
+def duplicate(work: Work, attempt: MemoryCaptured, status: str) -> Memory | None:
     """The oldest memory in a status that says what this attempt says, in the project the command is about."""
     return same(work, attempt.kind, work.project, attempt.content, status)
 
 
-def is_said_by(memory: Memory, attempt: MemoryCaptured) -> bool:
+def is_stated_by(memory: Memory, attempt: MemoryCaptured) -> bool:
     """Whether a memory says what an attempt in its own project says."""
     if memory.content is None or attempt.content is None:
         return False
@@ -47,7 +47,7 @@ def capture(work: Work, attempt: MemoryCaptured, *, replaces: Memory | None = No
     ``replaces`` is an active memory that ends in the same append, and so makes room for this one.
     """
     attempt = work.cleaned(attempt)
-    known = twin(work, attempt, attempt.status)
+    known = duplicate(work, attempt, attempt.status)
     if known is not None:
         absorb(work, known, attempt)
         work.absorbed = True
@@ -78,7 +78,7 @@ def refuse_threat(work: Work, content: str, verb: str) -> None:
         )
 
 
-def refuse_twin(work: Work, memory: Memory, status: str, verb: str, content: str | None = None) -> None:
+def refuse_duplicate(work: Work, memory: Memory, status: str, verb: str, content: str | None = None) -> None:
     """``RejectedError`` when the change would make a second memory of one status say the same."""
     said = memory.content if content is None else content
     other = same(work, memory.kind, memory.project, said, status, besides=(memory.row,))

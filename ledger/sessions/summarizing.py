@@ -41,19 +41,19 @@ class SummaryRequest(Struct, frozen=True, kw_only=True):
     @property
     def prompt(self) -> str:
         """The whole request in words, for a model."""
-        return prompt(self.prompt_version).substitute(self._told)
+        return prompt(self.prompt_version).substitute(self._values)
 
     @property
     def instructions(self) -> str:
         """What of the prompt are our own words; ``content`` is the rest, which others wrote."""
-        return prompt_parts(self.prompt_version)[0].substitute(self._told)
+        return prompt_parts(self.prompt_version)[0].substitute(self._values)
 
     @property
     def content(self) -> str:
-        return prompt_parts(self.prompt_version)[1].substitute(self._told)
+        return prompt_parts(self.prompt_version)[1].substitute(self._values)
 
     @property
-    def _told(self) -> dict[str, Any]:
+    def _values(self) -> dict[str, Any]:
         heading = "What was summed up before, for context only:"
         before = (heading, fenced([_harmless(text) for text in self.previous], "summaries")) if self.previous else ()
         return {
@@ -74,7 +74,7 @@ SummarizerLike = Summarizer | Model | Callable[[SummaryRequest], str]
 """What a caller may give to write summaries: an object, a language model, or a function."""
 
 
-class Summariser(Struct, frozen=True):
+class NamedSummarizer(Struct, frozen=True):
     """A named function from a request to a text. The name is stored with each summary. Of a language ``model`` each call is
     recorded as well, and ``request`` says how it is asked."""
 
@@ -84,7 +84,7 @@ class Summariser(Struct, frozen=True):
     request: Callable[[SummaryRequest], ModelRequest] | None = None
 
 
-class Heard(Struct, frozen=True):
+class ModelAttempt(Struct, frozen=True):
     """One call of a language model for a summary: what it was asked, and what came of its answer, or how it failed."""
 
     request: ModelRequest
@@ -93,7 +93,7 @@ class Heard(Struct, frozen=True):
     error: ModelError | None = None
 
 
-def by_model(model: Model, as_set: Callable[[ModelRequest], ModelRequest]) -> Summariser:
+def by_model(model: Model, as_set: Callable[[ModelRequest], ModelRequest]) -> NamedSummarizer:
     """A language model as the summariser; ``as_set`` puts into a request what settings say."""
 
     def request(asked: SummaryRequest) -> ModelRequest:
@@ -109,12 +109,12 @@ def by_model(model: Model, as_set: Callable[[ModelRequest], ModelRequest]) -> Su
             )
         )
 
-    return Summariser(model.name, lambda asked: model.answer(request(asked)).text, model, request)
+    return NamedSummarizer(model.name, lambda asked: model.answer(request(asked)).text, model, request)
 
 
-def as_summariser(given: Any) -> Summariser | None:
+def as_summarizer(given: Any) -> NamedSummarizer | None:
     """What a caller named: a function, an object with ``name`` (or ``model``) and ``summarize``, or a language model."""
-    if given is None or isinstance(given, Summariser):
+    if given is None or isinstance(given, NamedSummarizer):
         return given
     if hasattr(given, "answer") and hasattr(given, "name") and not hasattr(given, "summarize"):
         model = as_model(given)
@@ -128,55 +128,62 @@ def as_summariser(given: Any) -> Summariser | None:
     name = str(name or type(given).__name__)
     if not NAME.fullmatch(name):
         raise RejectedError(f"a summarizer needs a name of one line, and {name!r:.60} is none")
-    return Summariser(name, write)
+    return NamedSummarizer(name, write)
 
 
-def ask(summariser: Summariser, asked: SummaryRequest, timeout: float) -> str:
+def ask(summarizer: NamedSummarizer, asked: SummaryRequest, timeout: float) -> str:
     """The answer, stripped; "" for none. ``ModelError`` where it raises, gives no text, or takes longer than ``timeout``
     seconds: what it still does then is nobody's concern."""
     try:
-        answer = within(timeout, lambda: summariser.write(asked))
+        answer = within(timeout, lambda: summarizer.write(asked))
     except Exception as error:
         kind = failure_of(error).kind
-        raise ModelError(f"the summarizer {summariser.name!r:.60} failed ({kind})", kind=kind) from error
+        raise ModelError(f"the summarizer {summarizer.name!r:.60} failed ({kind})", kind=kind) from error
     if answer is not None and not isinstance(answer, str):
-        raise ModelError(f"the summarizer {summariser.name!r:.60} gave no text", kind="TypeError")
+        raise ModelError(f"the summarizer {summarizer.name!r:.60} gave no text", kind="TypeError")
     text = (answer or "").strip()
     try:
         text.encode()
     except UnicodeEncodeError as error:
         raise ModelError(
-            f"the summarizer {summariser.name!r:.60} gave half of a character", kind="UnicodeEncodeError"
+            f"the summarizer {summarizer.name!r:.60} gave half of a character", kind="UnicodeEncodeError"
         ) from error
     return text
 
 
-def answer_of(summariser: Summariser, asked: SummaryRequest, timeout: float, heard: list[Heard]) -> str:
+def answer_of(
+    summarizer: NamedSummarizer, asked: SummaryRequest, timeout: float, model_attempts: list[ModelAttempt]
+) -> str:
     """What ``ask`` gives; of a language model with its retries, all within ``timeout`` seconds, and into ``heard`` goes each
     call of one."""
-    if summariser.model is None or summariser.request is None:
-        return ask(summariser, asked, timeout)
-    request = summariser.request(asked)
+    if summarizer.model is None or summarizer.request is None:
+        return ask(summarizer, asked, timeout)
+    request = summarizer.request(asked)
     try:
-        answer = ask_model(summariser.model, request, deadline=timeout)
+        answer = ask_model(summarizer.model, request, deadline=timeout)
     except ModelError as error:
-        heard.append(Heard(request, error=error))
+        model_attempts.append(ModelAttempt(request, error=error))
         raise
-    heard.append(Heard(request, answer))
+    model_attempts.append(ModelAttempt(request, answer))
     return answer.answer.text.strip()
 
 
-def emit_heard(
-    work: Work, summariser: Summariser | None, heard: Sequence[Heard], ranges: Ranges, made: str = "", why: str = ""
+def emit_attempts(
+    work: Work,
+    summarizer: NamedSummarizer | None,
+    model_attempts: Sequence[ModelAttempt],
+    ranges: Ranges,
+    made: str = "",
+    why: str = "",
 ) -> None:
     """Records the calls for a summary in the append of what they led to: ``made`` is the summary, ``why`` there is none."""
-    for each in heard:
+    for each in model_attempts:
         if each.asked is not None:
             outcome = why if each.outcome == KEPT and not made else each.outcome
             taken = Taken("summarise", outcome, subject=made if outcome == KEPT else None)
             emit_call(work, each.asked, each.request, ranges=ranges, actions=[taken])
-        elif each.error is not None and summariser is not None:
-            emit_failure(work, each.request, each.error, model=summariser.name, ranges=ranges)
+        elif each.error is not None and summarizer is not None:
+            emit_failure(work, each.request, each.error, model=summarizer.name, ranges=ranges)
 
 
 def _harmless(text: str) -> str:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from windows import ANY_WINDOWS, call, conversations, cut, message, result, said, summary, user, window
 
-from ledger.domain.assembly import REASONS, Fitted, answers, fit, is_turn, settled
+from ledger.domain.assembly import REASONS, Fitted, answers, fit, is_turn, paired
 from ledger.domain.errors import RejectedError
 from ledger.domain.window import WindowItem
 
@@ -205,13 +205,13 @@ def test_nothing_is_left_out_of_whole_turns(items: list[WindowItem]) -> None:
 
 @given(ANY_WINDOWS)
 def test_settling_twice_changes_nothing(items: list[WindowItem]) -> None:
-    once, _ = settled(items)
-    assert settled(once) == (once, ())
+    once, _ = paired(items)
+    assert paired(once) == (once, ())
 
 
 @given(ANY_WINDOWS)
 def test_once_settled_every_call_is_answered_and_every_result_answers(items: list[WindowItem]) -> None:
-    kept, _ = settled(items)
+    kept, _ = paired(items)
     pairs = list(answers(kept))
     assert sum(len(item.results) for item in kept) == len(pairs)
     open_calls = [

@@ -127,7 +127,7 @@ class LedgerMachine(RuleBasedStateMachine):
 
     def take_policies(self, user, before):
         """What reinforcement and extraction found is told to the oracle; what it does is for the oracle to say."""
-        probe.writer(self.ledger).settle()
+        probe.writer(self.ledger).write_waiting()
         commands = {}
         for entry in reversed(self.ledger.audit(user=user, limit=500)):
             if entry.position > before and entry.user == user and entry.command_id not in self.seen:

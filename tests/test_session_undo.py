@@ -260,7 +260,7 @@ def test_what_is_hidden_is_counted_once() -> None:
     for position in (3, 5, 8, 9):
         seen.append(position)
     assert (seen.hide(((4, 8),)), seen.hide(((1, 5), (9, 20))), seen.positions) == ([5, 8], [3, 9], [])
-    assert WindowFold().settled() == {}
+    assert WindowFold().consistent() == {}
 
 
 @pytest.mark.parametrize("subtree", [False, True])

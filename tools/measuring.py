@@ -117,7 +117,7 @@ class Raw:
         self._checkpoint()
         return now() - started
 
-    def settle(self) -> None:
+    def write_waiting(self) -> None:
         """As after long use: the -wal has its full length and is written over, not extended, from here on."""
         self.connection.execute("CREATE TABLE passing (data BLOB)")
         self.write("INSERT INTO passing VALUES (zeroblob(?))", [(CHECKPOINT_BYTES + CHECKPOINT_STEP_BYTES,)])
@@ -165,7 +165,7 @@ def raw_log(source: Path, path: Path, *, rows: bool) -> Raw:
             cursor = connection.execute("SELECT * FROM events ORDER BY position")
             while chunk := cursor.fetchmany(CHUNK):
                 raw.write(RAW_INSERT, chunk)
-            raw.settle()
+            raw.write_waiting()
     return raw
 
 

@@ -282,8 +282,8 @@ def grep(found: Found) -> RenderableType:
     searched = f"{found.searched:,} searched"
     if not found.hits:
         hint = one_line(found.hint)
-        for said, option in (("ask sessions.grep", "ask with --everywhere"), ("include_hidden=True", "--hidden")):
-            hint = hint.replace(said, option)
+        for advice, option in (("ask sessions.grep", "ask with --everywhere"), ("include_hidden=True", "--hidden")):
+            hint = hint.replace(advice, option)
         return Text(f"nothing found, {searched}{f': {hint}' if hint else ''}")
     total = f"{'' if found.is_exact else 'at least '}{found.total:,} found"
     left = f", {found.total - len(found.hits):,} of them not shown: --limit" if found.total > len(found.hits) else ""

@@ -100,8 +100,8 @@ def changed(memory: answers.Memory) -> RenderableType:
 
 def related(memory: answers.Memory) -> RenderableType:
     """A memory after a command on what it says of names: with all that it says of them now."""
-    said = [Text(one_line(f"{each.subject} {each.relation} {each.object}")) for each in memory.relations]
-    return Group(memories([memory]), *titled("It says", Group(*said or [Text("nothing of two names")])))
+    stated = [Text(one_line(f"{each.subject} {each.relation} {each.object}")) for each in memory.relations]
+    return Group(memories([memory]), *titled("It says", Group(*stated or [Text("nothing of two names")])))
 
 
 def memory(found: answers.Memory) -> RenderableType:
@@ -412,8 +412,8 @@ def _quotes(answer: answers.Why) -> RenderableType:
 
 def _closest_sentence(source: answers.Interaction, about: frozenset[str]) -> Text:
     """The sentence of an interaction that has most in common with a memory, the response before the prompt."""
-    said = "\n".join(text[:SEARCHED_CHARS] for text in (source.response, source.prompt) if text)
-    sentences = [each for each in _SENTENCE.split(said) if each.strip()]
+    searched = "\n".join(text[:SEARCHED_CHARS] for text in (source.response, source.prompt) if text)
+    sentences = [each for each in _SENTENCE.split(searched) if each.strip()]
     best = max(sentences, key=lambda each: len(stems(each) & about), default=None)
     return Text(f"“{shortened(best, QUOTED_CHARS)}”", style="italic") if best is not None else short(source.prompt)
 
@@ -500,8 +500,8 @@ def interaction(found: answers.Interaction) -> RenderableType:
     lists = {"memories used": ", ".join(found.memories_used), "chunks used": ", ".join(found.chunks_used)}
     used = lists | {"context": pack}
     fields = head | {name: getattr(found, name) for name in names} | used
-    said = {"Prompt": found.prompt, "Response": found.response, "Summary": found.summary}
-    texts = [part for name, text in said.items() if text != "" for part in titled(name, whole(text))]
+    given = {"Prompt": found.prompt, "Response": found.response, "Summary": found.summary}
+    texts = [part for name, text in given.items() if text != "" for part in titled(name, whole(text))]
     return Group(card_of(fields), *texts)
 
 

@@ -55,8 +55,8 @@ class Play:
         self._act_all(ledger, 0)
         for number, turn in enumerate(self.turns, 1):
             self.clock.move_to(datetime.fromisoformat(turn["occurred_at"]))
-            said = {_NAMES.get(name, name): value for name, value in turn.items()}
-            captured = ledger.bind(actor="assistant").capture(**said)
+            fields = {_NAMES.get(name, name): value for name, value in turn.items()}
+            captured = ledger.bind(actor="assistant").capture(**fields)
             self._interactions.append(captured.id)
             ledger.bind(actor="policy:extraction").extract(captured.id)
             self._act_all(ledger, number)

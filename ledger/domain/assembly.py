@@ -95,7 +95,7 @@ def fit(newest_first: Iterable[WindowItem], budget: int, *, tail: int = FRESH_TA
     chosen.reverse()
     begun = _safe_start(chosen)
     dropped += [Dropped(item, "unsafe_start") for item in chosen[:begun]]
-    items, orphans = settled(chosen[begun:])
+    items, orphans = paired(chosen[begun:])
     reasons += [
         *(["unsafe_start"] if begun else []),
         *(["mid_turn"] if _is_mid_turn(items) else []),
@@ -176,7 +176,7 @@ def answers(items: Iterable[WindowItem]) -> Iterator[tuple[int, int, str]]:
                     yield call, at, name
 
 
-def settled(items: Sequence[WindowItem]) -> tuple[tuple[WindowItem, ...], tuple[Dropped, ...]]:
+def paired(items: Sequence[WindowItem]) -> tuple[tuple[WindowItem, ...], tuple[Dropped, ...]]:
     """The items with only such calls and results as belong together, and the tool messages that had none of them.
 
     A call that nothing answers stays in the last message, or in the one after which only its own other results follow:

@@ -215,12 +215,12 @@ def _held(pairs: Sequence[tuple[int, int, str]], border: int) -> set[int]:
     model.
     """
     waiting = [at for call, at, _ in pairs if call < border <= at]
-    reached, beside = set(waiting), dict[int, list[int]]()
+    reached, partners = set(waiting), dict[int, list[int]]()
     for call, at, _ in pairs if waiting else ():
-        beside.setdefault(call, []).append(at)
-        beside.setdefault(at, []).append(call)
+        partners.setdefault(call, []).append(at)
+        partners.setdefault(at, []).append(call)
     while waiting:
-        new = [at for at in beside[waiting.pop()] if at not in reached]
+        new = [at for at in partners[waiting.pop()] if at not in reached]
         reached.update(new)
         waiting += new
     return {at for at in reached if at < border}
@@ -288,8 +288,8 @@ def condensed_run(items: Sequence[WindowItem], *, protect: int = FRESH_TAIL, har
     if not real:
         why = "fallback_only" if old else "nothing_old"
     elif max(map(depths.count, depths)) >= fewest:
-        beside = any(stop - first >= fewest for first, stop in _neighbors(items, protect))
-        why = "too_large" if beside else "apart"
+        adjacent = any(stop - first >= fewest for first, stop in _neighbors(items, protect))
+        why = "too_large" if adjacent else "apart"
     else:
         first, stop = next(_neighbors(items, protect))
         long = _tokens(items[first:stop]) >= MIN_TOKENS

@@ -116,8 +116,8 @@ def _begun(event: AnyEvent, data: ConflictFound) -> Conflict:
 def _changes(data: ConflictEvent) -> dict[str, Any]:
     match data:
         case ConflictFound(slot, members, values, rule):
-            said = {"slot": slot, "members": members, "values": values or (), "rule": rule}
-            return {"action": "", "winner": None, "reason": ""} | said
+            fields = {"slot": slot, "members": members, "values": values or (), "rule": rule}
+            return {"action": "", "winner": None, "reason": ""} | fields
         case ConflictResolved(action, winner, reason):
             return {"action": action, "winner": winner, "reason": reason}
         case _:

@@ -79,13 +79,13 @@ def name_form(name: str) -> str:
     seen and the punctuation around it. "" where nothing is left: that names nothing."""
     if not name.isprintable():
         name = "".join(each for each in name if each.isspace() or unicodedata.category(each) not in ("Cc", "Cf"))
-    said = normalise(name)
-    first, last = 0, len(said)
-    while first < last and _is_edge(said[first]):
+    form = normalise(name)
+    first, last = 0, len(form)
+    while first < last and _is_edge(form[first]):
         first += 1
-    while first < last and _is_edge(said[last - 1]):
+    while first < last and _is_edge(form[last - 1]):
         last -= 1
-    return said[first:last]
+    return form[first:last]
 
 
 def _is_edge(character: str) -> bool:

@@ -356,45 +356,45 @@ def matches(tree: Tree, text: str, stem: Stem) -> bool:
     return _holds(tree, _plain(text), stem)
 
 
-def _holds(tree: Tree, said: str, stem: Stem) -> bool:
+def _holds(tree: Tree, text: str, stem: Stem) -> bool:
     match tree:
         case Not(of):
-            return not _holds(of, said, stem)
+            return not _holds(of, text, stem)
         case All(of):
-            return all(_holds(each, said, stem) for each in of)
+            return all(_holds(each, text, stem) for each in of)
         case Either(of):
-            return any(_holds(each, said, stem) for each in of)
+            return any(_holds(each, text, stem) for each in of)
         case _:
-            return next(_places(tree, said, stem), None) is not None
+            return next(_places(tree, text, stem), None) is not None
 
 
 def spans(tree: Tree, text: str, stem: Stem) -> list[Span]:
     """Where the wanted terms stand in a text, in characters of it as it is, in order; those that touch are one."""
-    said = _Folded(text)
-    found = [place for term in wanted(tree) for place in _places(term, said.text, stem)]
-    return list(merged(map(said.raw, found)))
+    prepared = _Folded(text)
+    found = [place for term in wanted(tree) for place in _places(term, prepared.text, stem)]
+    return list(merged(map(prepared.raw, found)))
 
 
-def _places(term: Word | Literal, said: str, stem: Stem) -> Iterator[Span]:
+def _places(term: Word | Literal, text: str, stem: Stem) -> Iterator[Span]:
     if isinstance(term, Word):
-        return _places_of_word(term.text, said, stem)
-    return _places_of_literal(term.text, said)
+        return _places_of_word(term.text, text, stem)
+    return _places_of_literal(term.text, text)
 
 
-def _places_of_literal(text: str, said: str) -> Iterator[Span]:
+def _places_of_literal(text: str, within: str) -> Iterator[Span]:
     """Only where it begins and ends with whole words: so the index, which knows no others, finds all of them."""
     spelled, at = _spelled(text), 0
-    while found := spelled.search(said, at):
+    while found := spelled.search(within, at):
         start, at = found.span()
-        if _is_cut(said, start) or _is_cut(said, at):
+        if _is_cut(within, start) or _is_cut(within, at):
             at = start + 1
         else:
             yield start, at
 
 
-def _is_cut(said: str, at: int) -> bool:
+def _is_cut(text: str, at: int) -> bool:
     """Whether one word stands on both sides of a place."""
-    return 0 < at < len(said) and _may_go_on(said[at - 1]) and _may_go_on(said[at])
+    return 0 < at < len(text) and _may_go_on(text[at - 1]) and _may_go_on(text[at])
 
 
 @lru_cache(maxsize=256)
@@ -402,30 +402,30 @@ def _spelled(text: str) -> re.Pattern[str]:
     return re.compile(r"\s+".join(map(re.escape, text.split(" "))))
 
 
-def _places_of_word(word: str, said: str, stem: Stem) -> Iterator[Span]:
+def _places_of_word(word: str, text: str, stem: Stem) -> Iterator[Span]:
     is_known = _is_known(word)
     root = stem(word) if is_known else word
     beginning = root[:-1]  # a stem differs from the beginning of its word in its last letter at the most
-    for start, found in _words(said, beginning):
+    for start, found in _words(text, beginning):
         if found == word or (is_known and _is_known(found) and stem(found) == root):
             yield start, start + len(found)
 
 
-def _words(said: str, beginning: str) -> Iterator[tuple[int, str]]:
+def _words(text: str, beginning: str) -> Iterator[tuple[int, str]]:
     """The words of a folded text that begin like this, as ``split`` has them, and where."""
-    at = said.find(beginning)
-    while 0 <= at < len(said):
+    at = text.find(beginning)
+    while 0 <= at < len(text):
         end = at
-        if _may_go_on(said[at]) and not (at and _may_go_on(said[at - 1])):
-            end = _end_of_word(said, at)
-            yield at, said[at:end]
-        at = said.find(beginning, max(end, at + 1))
+        if _may_go_on(text[at]) and not (at and _may_go_on(text[at - 1])):
+            end = _end_of_word(text, at)
+            yield at, text[at:end]
+        at = text.find(beginning, max(end, at + 1))
 
 
-def _end_of_word(said: str, start: int) -> int:
-    found = _ASCII_WORD.match(said, start)
+def _end_of_word(text: str, start: int) -> int:
+    found = _ASCII_WORD.match(text, start)
     end = found.end() if found else start
-    while end < len(said) and _may_go_on(said[end]):
+    while end < len(text) and _may_go_on(text[end]):
         end += 1
     return end
 

@@ -179,16 +179,16 @@ def opposed(one: Compared, other: Compared) -> bool:
         return True
     if _common(one.named, other.named) != _common(other.named, one.named):
         return True  # who did it to whom
-    mine, theirs = one.words - other.words, other.words - one.words
-    if not mine or not theirs:
+    ours, theirs = one.words - other.words, other.words - one.words
+    if not ours or not theirs:
         return False  # the one says all that the other says
-    if len(mine) == len(theirs) == 1:
+    if len(ours) == len(theirs) == 1:
         return True
-    if one.figures & mine and other.figures & theirs:
+    if one.figures & ours and other.figures & theirs:
         return True
     if _of_its_own(one, other) and _of_its_own(other, one):
         return True
-    if any(not _AGAINST.get(each, _NOTHING).isdisjoint(theirs) for each in mine):
+    if any(not _AGAINST.get(each, _NOTHING).isdisjoint(theirs) for each in ours):
         return True
     return not _places(one, other).isdisjoint(_places(other, one))
 
@@ -202,14 +202,14 @@ def _follows(few: Sequence[str], many: Sequence[str]) -> bool:
     return all(each in left for each in few)
 
 
-def _common(mine: Sequence[str], theirs: Sequence[str]) -> list[str]:
-    return [each for each in mine if each in theirs]
+def _common(ours: Sequence[str], theirs: Sequence[str]) -> list[str]:
+    return [each for each in ours if each in theirs]
 
 
-def _turned(mine: frozenset[str], theirs: frozenset[str]) -> bool:
+def _turned(ours: frozenset[str], theirs: frozenset[str]) -> bool:
     """Whether the one goes one way of two, and the other the other."""
     return any(
-        (one in mine, other in mine) == (other in theirs, one in theirs) != (one in theirs, other in theirs)
+        (one in ours, other in ours) == (other in theirs, one in theirs) != (one in theirs, other in theirs)
         for one, other in _DIRECTIONS
     )
 
@@ -246,34 +246,36 @@ class Groups(Generic[K]):
         self._kept: list[tuple[K, Compared, int]] = []
         self._of_names: dict[tuple[Name, Name], list[int]] = {}
 
-    def add(self, key: K, said: Compared, rank: int) -> None:
+    def add(self, key: K, compared: Compared, rank: int) -> None:
         """One more that a group can form around."""
-        if not said.words:
+        if not compared.words:
             return
-        number = self._index.add(said.words)
-        self._kept.append((key, said, rank))
-        for pair in _pairs(said):
+        number = self._index.add(compared.words)
+        self._kept.append((key, compared, rank))
+        for pair in _pairs(compared):
             self._of_names.setdefault(pair, []).append(number)
 
-    def nearest(self, said: Compared) -> K | None:
-        if not said.words:
+    def nearest(self, compared: Compared) -> K | None:
+        if not compared.words:
             return None
-        found = dict.fromkeys(number for number, _ in self._index.near(said.words, most=NEIGHBORS, patience=PATIENCE))
-        for pair in _pairs(said):
+        found = dict.fromkeys(
+            number for number, _ in self._index.near(compared.words, most=NEIGHBORS, patience=PATIENCE)
+        )
+        for pair in _pairs(compared):
             found.update(dict.fromkeys(self._of_names.get(pair, ())[-NEIGHBORS:]))
         best: tuple[int, int] | None = None
         answer: K | None = None
         for number in found:
             key, other, rank = self._kept[number]
-            how = likeness(said, other)
+            how = likeness(compared, other)
             if how and (best is None or (-how, rank) < best):
                 best, answer = (-how, rank), key
         return answer
 
 
-def _pairs(said: Compared) -> list[tuple[Name, Name]]:
+def _pairs(compared: Compared) -> list[tuple[Name, Name]]:
     """Two names each of the first six by the alphabet: any text that shares two of them is found."""
-    names = sorted(said.names)[:6]
+    names = sorted(compared.names)[:6]
     return [(one, other) for at, one in enumerate(names) for other in names[at + 1 :]]
 
 

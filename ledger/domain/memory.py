@@ -315,25 +315,25 @@ def relation_stated(command: Relate, edges: tuple[Edge, ...]) -> list[Event]:
             current=len(edges),
             requested=1,
         )
-    said = known or edge
-    return [RelationAdded(said.source, said.relation, said.target, edge.valid_from, edge.valid_to)]
+    stated = known or edge
+    return [RelationAdded(stated.source, stated.relation, stated.target, edge.valid_from, edge.valid_to)]
 
 
 def checked(given: Relate | Unrelate) -> Edge:
     """What is meant: names without the white space around them, the relation in lower case."""
     source, target = given.source.strip(), given.target.strip()
     relation = relation_form(given.relation)
-    for what, said in (("source", source), ("relation", relation), ("target", target)):
-        if not name_form(said):
+    for what, name in (("source", source), ("relation", relation), ("target", target)):
+        if not name_form(name):
             raise RejectedError(
-                f"the {what} of a relation needs a letter or digit, and {said!r:.40} names nothing", rule="relation"
+                f"the {what} of a relation needs a letter or digit, and {name!r:.40} names nothing", rule="relation"
             )
-        if len(said) > NAME_CHARS:
+        if len(name) > NAME_CHARS:
             raise RejectedError(
-                f"the {what} of a relation has {len(said):,} characters; at most {NAME_CHARS} are allowed",
+                f"the {what} of a relation has {len(name):,} characters; at most {NAME_CHARS} are allowed",
                 rule="size",
                 limit=NAME_CHARS,
-                requested=len(said),
+                requested=len(name),
             )
     if name_form(source) == name_form(target):
         raise RejectedError(
@@ -454,21 +454,21 @@ def _changes(memory: Memory, event: AnyEvent, data: MemoryEvent) -> dict[str, An
             assert_never(data)
 
 
-def _with(edges: tuple[Edge, ...], event: AnyEvent, said: RelationAdded) -> tuple[Edge, ...]:
+def _with(edges: tuple[Edge, ...], event: AnyEvent, data: RelationAdded) -> tuple[Edge, ...]:
     """One more edge, in the place of one of the same words; what lost a name joins nothing."""
-    if said.subject is None or said.relation is None or said.object is None:
+    if data.subject is None or data.relation is None or data.object is None:
         return edges
-    edge = Edge(said.subject, said.relation, said.object, said.valid_from, said.valid_to, event.position)
+    edge = Edge(data.subject, data.relation, data.object, data.valid_from, data.valid_to, event.position)
     return (*(each for each in edges if _words_of(each) != _words_of(edge)), edge)
 
 
-def _is_meant(edge: Edge, said: RelationRemoved) -> bool:
+def _is_meant(edge: Edge, data: RelationRemoved) -> bool:
     """By the very words, so that no later rule of what makes two names one changes a fold. Where an erasure took some, the
     rest decides: what was retracted must not come back with the loss of its name. A retirement that lost its own words means
     the edge that it names by position, and takes no other with it that is whole."""
-    words = (said.subject, said.relation, said.object)
-    if said.added and _lost(words) and not _lost(_words_of(edge)):
-        return edge.position == said.added
+    words = (data.subject, data.relation, data.object)
+    if data.added and _lost(words) and not _lost(_words_of(edge)):
+        return edge.position == data.added
     pairs = zip(_words_of(edge), words, strict=True)
     return all(given is None or BLACK in given or BLACK in name or given == name for name, given in pairs)
 

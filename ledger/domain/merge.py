@@ -141,8 +141,8 @@ def _begun(event: AnyEvent, data: MergeProposed | MemoriesMerged) -> Merge:
 def _changes(event: AnyEvent, data: MergeEvent) -> dict[str, Any]:
     match data:
         case MergeProposed(memories, similarity, rule, content, model):
-            said = {"memories": memories, "similarity": similarity, "rule": rule, "content": content, "model": model}
-            return {"status": PROPOSED, "memory": None, "reason": "", "proposed_at": event.position} | said
+            fields = {"memories": memories, "similarity": similarity, "rule": rule, "content": content, "model": model}
+            return {"status": PROPOSED, "memory": None, "reason": "", "proposed_at": event.position} | fields
         case MemoriesMerged(memory, memories, _, reason):
             return {"status": MERGED, "memory": memory, "memories": memories, "reason": reason}
         case MergeRejected(reason):

@@ -80,8 +80,8 @@ def draft(
         raise RejectedError(
             f"{what} is a tool's and names no call: give the part {{'type': 'tool_result', 'id': …, 'text': …}}"
         )
-    said_by = check_text(f"the speaker of {what}", speaker or "", max_bytes=NAME_BYTES, blank_allowed=True).strip()
-    found = Draft(role, text, reasoning, tuple(kept), speaker=said_by)
+    named = check_text(f"the speaker of {what}", speaker or "", max_bytes=NAME_BYTES, blank_allowed=True).strip()
+    found = Draft(role, text, reasoning, tuple(kept), speaker=named)
     if (same := next((at for at, part in enumerate(kept) if part.get("text") == text), -1)) >= 0 and text.strip():
         found = _taken(found, same)
     elif not text.strip() and kept:

@@ -59,8 +59,8 @@ def opposed(one: WordSet, other: WordSet) -> bool:
     """Whether two near texts say different things: one denies, and the other does not; or each has a number of its own."""
     if bool(one & NEGATIONS) != bool(other & NEGATIONS):
         return True
-    mine, theirs = one - other, other - one
-    return any(_figure(word) for word in mine) and any(_figure(word) for word in theirs)
+    ours, theirs = one - other, other - one
+    return any(_figure(word) for word in ours) and any(_figure(word) for word in theirs)
 
 
 def _figure(word: str) -> bool:
@@ -204,11 +204,11 @@ def pairs(items: Iterable[tuple[K, WordSet]], threshold: int = THRESHOLD) -> Ite
     kept = _Distinct(items)
     index = kept.index(threshold)
     for number, own in enumerate(kept.sets):
-        mine = kept.items[number]
-        for at, one in enumerate(mine):
-            yield from (kept.pair(one, other, ONE) for other in mine[at + 1 :])
+        members = kept.items[number]
+        for at, one in enumerate(members):
+            yield from (kept.pair(one, other, ONE) for other in members[at + 1 :])
         for other_number, how in index.near(own):
-            yield from (kept.pair(one, other, how) for other in kept.items[other_number] for one in mine)
+            yield from (kept.pair(one, other, how) for other in kept.items[other_number] for one in members)
         index.add(own)
 
 

@@ -143,8 +143,8 @@ def decide(command: Command, observation: Observation, evidence: Sequence[Suppor
         case Add(), "active" | "retracted":
             return _addition(command, evidence)
         case Withdraw(sources, why, reason), "active" | "retracted":
-            borne = {each.source for each in evidence if not each.withdrawn}
-            gone = tuple(dict.fromkeys(each for each in sources if each in borne))
+            live = {each.source for each in evidence if not each.withdrawn}
+            gone = tuple(dict.fromkeys(each for each in sources if each in live))
             return [EvidenceWithdrawn(gone, why, reason)] if gone else []
         case MarkStale(why, reason), "active":
             return [] if observation.stale else [ObservationMarkedStale(why, reason)]
@@ -282,8 +282,8 @@ def supports(events: Sequence[AnyEvent]) -> dict[str, tuple[Support, int]]:
     """The sources after all of these events in force, each with the position that it stands from as it is."""
     found: dict[str, tuple[Support, int]] = {}
     for event in events:
-        for borne in changed_evidence(event.data, {source: each for source, (each, _) in found.items()}):
-            found[borne.source] = (borne, event.position)
+        for support in changed_evidence(event.data, {source: each for source, (each, _) in found.items()}):
+            found[support.source] = (support, event.position)
     return found
 
 

@@ -39,19 +39,19 @@ class Needles:
             return []
         return self._in(normalise(text))
 
-    def _in(self, said: str) -> list[str]:
+    def _in(self, text: str) -> list[str]:
         candidates = list(self._anywhere)
         if self._by_word:
-            for word in self._by_word.keys() & set(_WORD.findall(said)):
+            for word in self._by_word.keys() & set(_WORD.findall(text)):
                 candidates += self._by_word[word]
-        return [form for form in candidates if next(_places(form, said), None) is not None]
+        return [form for form in candidates if next(_places(form, text), None) is not None]
 
     def spans(self, text: str) -> tuple[Span, ...] | None:
         """Where they stand, in characters of the text as it is; None where that cannot be told."""
-        said, starts, ends = _mapped(text)
-        if said != normalise(text):
+        mapped, starts, ends = _mapped(text)
+        if mapped != normalise(text):
             return None
-        found = [(starts[first], ends[last - 1]) for form in self._in(said) for first, last in _places(form, said)]
+        found = [(starts[first], ends[last - 1]) for form in self._in(mapped) for first, last in _places(form, mapped)]
         return merged(found)
 
 
@@ -63,37 +63,37 @@ def _longest_word(form: str) -> str | None:
     return max(words, key=len, default=None)
 
 
-def _places(form: str, said: str) -> Iterator[Span]:
+def _places(form: str, text: str) -> Iterator[Span]:
     if len(form) < EQUAL_CHARS:
-        if form == said:
-            yield 0, len(said)
+        if form == text:
+            yield 0, len(text)
         return
-    at = said.find(form)
+    at = text.find(form)
     while at >= 0:
         end = at + len(form)
-        if len(form) >= BOUNDED_CHARS or _is_whole(form, said, at, end):
+        if len(form) >= BOUNDED_CHARS or _is_whole(form, text, at, end):
             yield at, end
-        at = said.find(form, at + 1)
+        at = text.find(form, at + 1)
 
 
-def _is_whole(form: str, said: str, at: int, end: int) -> bool:
-    before, after = said[at - 1 : at], said[end : end + 1]
+def _is_whole(form: str, text: str, at: int, end: int) -> bool:
+    before, after = text[at - 1 : at], text[end : end + 1]
     return not (form[0].isalnum() and before.isalnum()) and not (form[-1].isalnum() and after.isalnum())
 
 
 def _mapped(text: str) -> tuple[str, list[int], list[int]]:
     """The normal form, and for each of its characters where the raw ones behind it begin and end."""
-    said: list[str] = []
+    forms: list[str] = []
     starts: list[int] = []
     ends: list[int] = []
     for first, last in _letters(text):
         form = " " if text[first].isspace() else normalise(text[first:last])
-        if form == " " and (not said or last == len(text)):
+        if form == " " and (not forms or last == len(text)):
             continue
-        said.append(form)
+        forms.append(form)
         starts += [first] * len(form)
         ends += [last] * len(form)
-    return "".join(said), starts, ends
+    return "".join(forms), starts, ends
 
 
 def _letters(text: str) -> Iterator[Span]:

@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import DecodeError, Struct, json
 from msgspec.structs import replace
 
-from ledger.domain.assembly import ASSISTANT, SYSTEM, TOOL, USER, answers, settled
+from ledger.domain.assembly import ASSISTANT, SYSTEM, TOOL, USER, answers, paired
 from ledger.domain.harmless import UNSAFE, escape, fenced, one_line
 from ledger.domain.window import CONDENSED, FALLBACK, WindowItem
 
@@ -61,31 +61,31 @@ def summary_block(summaries: Sequence[Content]) -> str:
     """Summaries as XML, oldest first, each as harmless text, under a note of what they are; "" for none."""
     if not summaries:
         return ""
-    items = [said.item for said in summaries]
+    items = [each.item for each in summaries]
     deep = any(item.depth >= 2 for item in items) or sum(item.summary_kind == CONDENSED for item in items) >= 2
     cut = any(item.level == FALLBACK for item in items)
     note = " ".join([NOTE, *([DEEP_NOTE] if deep else []), *([FALLBACK_NOTE] if cut else [])])
-    lines = [line for said in summaries for line in _summary(said)]
+    lines = [line for each in summaries for line in _summary(each)]
     return "\n".join(
         ["<conversation_summaries>", f"<note>{_escaped(note)}</note>", *lines, "</conversation_summaries>"]
     )
 
 
-def _summary(said: Content) -> list[str]:
-    item = said.item
+def _summary(summary: Content) -> list[str]:
+    item = summary.item
     attributes = {
         "id": item.id,
         "kind": item.summary_kind,
         "depth": item.depth,
         "level": item.level,
         "messages": item.messages,
-        "descendant_count": said.descendants,
-        "earliest": said.earliest or item.time,
-        "latest": said.latest or item.time,
+        "descendant_count": summary.descendants,
+        "earliest": summary.earliest or item.time,
+        "latest": summary.latest or item.time,
     }
     names = " ".join(f'{name}="{_attribute(value)}"' for name, value in attributes.items())
-    sources = [f'<source id="{_attribute(source)}"/>' for source in said.sources if item.summary_kind == CONDENSED]
-    return [f"<summary {names}>", *sources, _escaped(said.content.strip()), "</summary>"]
+    sources = [f'<source id="{_attribute(source)}"/>' for source in summary.sources if item.summary_kind == CONDENSED]
+    return [f"<summary {names}>", *sources, _escaped(summary.content.strip()), "</summary>"]
 
 
 _NOT_XML = re.compile("[\ufffe\uffff]")
@@ -137,9 +137,9 @@ def spoken(entries: Iterable[Content]) -> list[Spoken]:
 
     A result that came later than directly after its call, because somebody spoke in between, is given with the call.
     """
-    said = [each for each in entries if not each.item.is_summary]
-    kept, _ = settled([_shown(each, at) for at, each in enumerate(said)])
-    shown = [replace(said[item.place], item=item) for item in kept]
+    messages = [each for each in entries if not each.item.is_summary]
+    kept, _ = paired([_shown(each, at) for at, each in enumerate(messages)])
+    shown = [replace(messages[item.place], item=item) for item in kept]
     results: dict[tuple[int, str], str] = {}
     given = [_results(each) for each in shown]
     for call, at, name in answers(kept):
@@ -153,44 +153,44 @@ def spoken(entries: Iterable[Content]) -> list[Spoken]:
     return found
 
 
-def _shown(said: Content, at: int) -> WindowItem:
+def _shown(message: Content, at: int) -> WindowItem:
     """The item with those of its calls and results that can be shown, and its index as its place."""
-    item = said.item
+    item = message.item
     role = {DEVELOPER: SYSTEM}.get(item.role, item.role)
     role = role if role in (USER, ASSISTANT, SYSTEM, TOOL) else USER
-    made, answered = _ids_of(said, TOOL_USE), _ids_of(said, TOOL_RESULT)
+    made, answered = _ids_of(message, TOOL_USE), _ids_of(message, TOOL_RESULT)
     calls = tuple(name for name in made if name in item.calls)
     results = tuple(name for name in answered if name in item.results) if answered else item.results
     return replace(item, place=at, role=role, calls=calls, results=tuple(dict.fromkeys(results)))
 
 
-def _ids_of(said: Content, kind: str) -> list[str]:
-    return list(dict.fromkeys(str(part.get("id", "")) for part in said.parts if part.get("type") == kind))
+def _ids_of(message: Content, kind: str) -> list[str]:
+    return list(dict.fromkeys(str(part.get("id", "")) for part in message.parts if part.get("type") == kind))
 
 
-def _results(said: Content) -> dict[str, str]:
+def _results(message: Content) -> dict[str, str]:
     """The text of each result; what a tool message says besides goes with its first one."""
-    found = dict.fromkeys(said.item.results, "")
-    for part in said.parts:
+    found = dict.fromkeys(message.item.results, "")
+    for part in message.parts:
         if part.get("type") == TOOL_RESULT and not found.get(str(part.get("id", "")), "-"):
             found[str(part.get("id", ""))] = str(part.get("text") or "")
-    besides = [_as_text(block) for block in _blocks(said)] if said.item.role == TOOL else []
-    if _is_result(said):
-        besides = besides or [said.content]
+    besides = [_as_text(block) for block in _blocks(message)] if message.item.role == TOOL else []
+    if _is_result(message):
+        besides = besides or [message.content]
     for name in list(found)[:1]:
         found[name] = "\n".join([found[name], *(text for text in besides if text != found[name])]).strip("\n")
     return {name: text if text.strip() else EMPTY_RESULT for name, text in found.items()}
 
 
-def _is_result(said: Content) -> bool:
+def _is_result(message: Content) -> bool:
     """Whether a message's content is the result of a tool, and not something said besides."""
-    return bool(said.item.results) and not _ids_of(said, TOOL_RESULT)
+    return bool(message.item.results) and not _ids_of(message, TOOL_RESULT)
 
 
-def _blocks(said: Content) -> tuple[Mapping[str, Any], ...]:
-    own = "" if _is_result(said) and said.item.role != TOOL else said.content
+def _blocks(message: Content) -> tuple[Mapping[str, Any], ...]:
+    own = "" if _is_result(message) and message.item.role != TOOL else message.content
     found = list[Mapping[str, Any]]([{"type": TEXT, "text": own}] if own.strip() else [])
-    for part in said.parts:
+    for part in message.parts:
         text, uri = str(part.get("text") or ""), str(part.get("uri") or "")
         if part.get("type") == TEXT and text.strip():
             found.append({"type": TEXT, "text": text})
@@ -228,8 +228,8 @@ class _Ids:
         return found
 
 
-def _call(said: Content, name: str, shown: str, result: str | None) -> Call:
-    part = next(part for part in said.parts if part.get("type") == TOOL_USE and str(part.get("id", "")) == name)
+def _call(message: Content, name: str, shown: str, result: str | None) -> Call:
+    part = next(part for part in message.parts if part.get("type") == TOOL_USE and str(part.get("id", "")) == name)
     tool = _UNNAMED.sub("_", str(part.get("name") or ""))[:NAME_CHARS] or "tool"
     return Call(shown, tool, _arguments(part.get("arguments")), result)
 
@@ -261,7 +261,7 @@ _INLINE = re.compile(r"data:([a-z]+/[a-z+.-]+);base64,([A-Za-z0-9+/]+={0,2})", r
 
 def openai(entries: Sequence[Content], *, memories: Iterable[str] = (), system: str = "") -> Rendered:
     """For chat completions: roles system, user, assistant and tool; instructions stay in their place in time."""
-    summaries = [said for said in entries if said.item.is_summary]
+    summaries = [entry for entry in entries if entry.item.is_summary]
     known = context_text(summaries, memories)
     messages: list[dict[str, Any]] = [
         *([{"role": SYSTEM, "content": system}] if system.strip() else []),
@@ -300,7 +300,7 @@ def _openai_block(block: Mapping[str, Any]) -> dict[str, Any]:
 
 def anthropic(entries: Sequence[Content], *, memories: Iterable[str] = (), system: str = "") -> Rendered:
     """For messages with a user first, user and assistant in turn, results in the user's messages, instructions apart."""
-    summaries = [said for said in entries if said.item.is_summary]
+    summaries = [entry for entry in entries if entry.item.is_summary]
     known = context_text(summaries, memories)
     apart = [system] if system.strip() else []
     turns: list[tuple[str, list[dict[str, Any]]]] = [(USER, [{"type": TEXT, "text": known}])] if known else []

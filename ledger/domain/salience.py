@@ -65,7 +65,7 @@ def is_salient(user_lines: Iterable[str]) -> bool:
         looked = line[:LOOKED_CHARS]
         if _SIGNAL.search(normalise(looked)) is not None:
             return True
-        informative.update(word for said in words(looked) for word in _counted(said))
+        informative.update(word for word_of in words(looked) for word in _counted(word_of))
         if len(informative) >= INFORMATIVE_WORDS:
             return True
     return False

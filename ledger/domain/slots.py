@@ -182,30 +182,30 @@ def of_text(content: str) -> Iterator[Filled]:
     if len(content) > READ_CHARS:
         return
     for sentence in _SENTENCE.split(content):
-        said = " ".join(sentence.split()).rstrip(" .!;")
-        if said and len(said) <= SENTENCE_CHARS and not said.endswith("?") and not _NO_PROSE.search(said):
-            yield from _of_sentence(said)
+        plain = " ".join(sentence.split()).rstrip(" .!;")
+        if plain and len(plain) <= SENTENCE_CHARS and not plain.endswith("?") and not _NO_PROSE.search(plain):
+            yield from _of_sentence(plain)
 
 
-def _of_sentence(said: str) -> Iterator[Filled]:
-    if (pair := _PAIR.fullmatch(said)) is not None:
+def _of_sentence(sentence: str) -> Iterator[Filled]:
+    if (pair := _PAIR.fullmatch(sentence)) is not None:
         yield from _assigned(pair)
         return
-    if _UNSURE.search(said):
+    if _UNSURE.search(sentence):
         return
-    if (found := _PREFERS.fullmatch(said)) is not None:
+    if (found := _PREFERS.fullmatch(sentence)) is not None:
         yield from _preferred(found)
         return
-    if (found := _USES.fullmatch(said)) is not None:
+    if (found := _USES.fullmatch(sentence)) is not None:
         role = _thing(found["attribute"])
         yield from _filled(_person(found["subject"]), f"uses as {role}" if role else "", found["value"])
         return
     for relation, form in _STATED:
-        if (found := form.fullmatch(said)) is not None:
+        if (found := form.fullmatch(sentence)) is not None:
             yield from _stated(relation, found)
             return
     for form in (_OWNED, _OF):
-        if (found := form.fullmatch(said)) is not None:
+        if (found := form.fullmatch(sentence)) is not None:
             attribute = _attribute(found["attribute"])
             subject = _person(found["subject"] or "") if found["subject"] else ""
             if attribute and subject is not None:
@@ -244,12 +244,12 @@ def _preferred(found: re.Match[str]) -> Iterator[Filled]:
 
 
 def _filled(subject: str | None, attribute: str, value: str) -> Iterator[Filled]:
-    said = _thing(value)
-    if subject is None or not attribute or not said:
+    thing = _thing(value)
+    if subject is None or not attribute or not thing:
         return
-    spoken = said.split()
-    if len(spoken) <= VALUE_WORDS and spoken[0] not in _VAGUE and (subject, said) != ("", attribute):
-        yield Filled(_slot(subject, attribute), said)
+    spoken = thing.split()
+    if len(spoken) <= VALUE_WORDS and spoken[0] not in _VAGUE and (subject, thing) != ("", attribute):
+        yield Filled(_slot(subject, attribute), thing)
 
 
 def _slot(subject: str, attribute: str) -> str:
@@ -258,12 +258,12 @@ def _slot(subject: str, attribute: str) -> str:
 
 def _attribute(given: str) -> str | None:
     """The attribute where it is one of which there is one: "deadline", "favourite colour", never "friend"."""
-    said = _thing(given).replace("favorite", "favourite").replace("color", "colour")
-    parts = said.split()
+    thing = _thing(given).replace("favorite", "favourite").replace("color", "colour")
+    parts = thing.split()
     if not parts or len(parts) > 4:
         return None
     single = parts[-1] in HEADS or (len(parts) > 1 and parts[0] in _ONLY)
-    return said if single else None
+    return thing if single else None
 
 
 def _person(given: str) -> str | None:
@@ -280,13 +280,13 @@ def _person(given: str) -> str | None:
 
 def _thing(given: str) -> str:
     """A value in the form in which two of them are compared."""
-    said = normalise(given).strip(_EDGE_MARKS)
-    said = _GROUPED.sub("", _ARTICLE.sub("", said)).strip(_EDGE_MARKS)
-    return _date(said) or " ".join(_NUMBERS.get(word, word) for word in said.split())
+    thing = normalise(given).strip(_EDGE_MARKS)
+    thing = _GROUPED.sub("", _ARTICLE.sub("", thing)).strip(_EDGE_MARKS)
+    return _date(thing) or " ".join(_NUMBERS.get(word, word) for word in thing.split())
 
 
-def _date(said: str) -> str | None:
-    found = _ISO.fullmatch(said) or _DAY_FIRST.fullmatch(said) or _MONTH_FIRST.fullmatch(said)
+def _date(text: str) -> str | None:
+    found = _ISO.fullmatch(text) or _DAY_FIRST.fullmatch(text) or _MONTH_FIRST.fullmatch(text)
     if found is None:
         return None
     month = (
@@ -307,8 +307,8 @@ def incompatible(one: str, other: str) -> bool:
         return False
     if _is_date(one) and _is_date(other):
         return one[-5:] != other[-5:] or "--" not in (one[:2], other[:2])
-    mine, theirs = set(words(one)), set(words(other))
-    if not mine or not theirs or mine <= theirs or theirs <= mine:
+    ours, theirs = set(words(one)), set(words(other))
+    if not ours or not theirs or ours <= theirs or theirs <= ours:
         return False
     if _begins(_squeezed(one), _squeezed(other)) or _begins(_squeezed(other), _squeezed(one)):
         return False
@@ -316,7 +316,7 @@ def incompatible(one: str, other: str) -> bool:
         return False
     if _initials(one) == _squeezed(other) or _initials(other) == _squeezed(one):
         return False
-    figures, their_figures = _figures(mine), _figures(theirs)
+    figures, their_figures = _figures(ours), _figures(theirs)
     return bool(figures) == bool(their_figures) and (not figures or figures != their_figures)
 
 

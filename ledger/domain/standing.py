@@ -155,7 +155,7 @@ class WindowFold:
         made = self._made.get(id)
         return (self.status[id], made.summaries) if made is not None else None
 
-    def settled(self) -> dict[str, str]:
+    def consistent(self) -> dict[str, str]:
         """How each stands, so that no message is under two and none under one that was not made of it."""
         found, taken = dict(self.status), list[tuple[int, int]]()
         waiting = sorted((each for each in found if found[each] == WINDOW), key=lambda each: self._placed[each])

@@ -94,28 +94,28 @@ def estimate(text: str) -> int:
     One for the end of a line after a letter or digit. Other white space takes nothing, and what a space parts counts by
     itself. Never more than two a character.
     """
-    said = text.encode().translate(_ASCII_CLASSES) if text.isascii() else text.translate(_CLASSES).encode()
-    total = len(_LINE_END.findall(said))
-    said = said.replace(b"n", b" ")
-    if b"0" in said:
-        if b"a" * 24 in said.translate(_JOINED):
-            said = _BLOB.sub(_of_blob, said)  # base64, hex: nothing in them is a word
-        apart = b" %b " % said.replace(b" ", b"  ")
+    classes = text.encode().translate(_ASCII_CLASSES) if text.isascii() else text.translate(_CLASSES).encode()
+    total = len(_LINE_END.findall(classes))
+    classes = classes.replace(b"n", b" ")
+    if b"0" in classes:
+        if b"a" * 24 in classes.translate(_JOINED):
+            classes = _BLOB.sub(_of_blob, classes)  # base64, hex: nothing in them is a word
+        apart = b" %b " % classes.replace(b" ", b"  ")
         total += apart.count(b"0") - apart.count(b" 00 ") - 2 * (apart.count(b" 000 ") + apart.count(b" 0000 "))
-    said = said.replace(b"aqa", b"a a")  # don't: two
-    total += said.count(b"q")
-    if b"A" in said:
-        said = said.replace(b"aA", b"a A").replace(b"Aa", b"aa")  # twoWords
-        said = said.replace(b"AAA", b"k").replace(b"AA", b"k").replace(b"A", b"k")
-    total += said.count(b"a" * 13)  # words this long are seldom English
+    classes = classes.replace(b"aqa", b"a a")  # don't: two
+    total += classes.count(b"q")
+    if b"A" in classes:
+        classes = classes.replace(b"aA", b"a A").replace(b"Aa", b"aa")  # twoWords
+        classes = classes.replace(b"AAA", b"k").replace(b"AA", b"k").replace(b"A", b"k")
+    total += classes.count(b"a" * 13)  # words this long are seldom English
     for letters in (b"aaaaaa", b"aaaaa", b"aaaa", b"aaa", b"aa", b"a"):
-        said = said.replace(letters, b"k")
-    said = said.replace(b"...", b"..")  # vocabularies have many pairs and triples of signs
-    total += said.count(b".") + said.count(b"k") + 2 * said.count(b"w")
+        classes = classes.replace(letters, b"k")
+    classes = classes.replace(b"...", b"..")  # vocabularies have many pairs and triples of signs
+    total += classes.count(b".") + classes.count(b"k") + 2 * classes.count(b"w")
     if text.isascii():
         return total
-    said = said.replace(b"hh", b"hhh").replace(b"yyy", b"yy")
-    return total + said.count(b"h") + said.count(b"y")
+    classes = classes.replace(b"hh", b"hhh").replace(b"yyy", b"yy")
+    return total + classes.count(b"h") + classes.count(b"y")
 
 
 def _of_blob(found: re.Match[bytes]) -> bytes:

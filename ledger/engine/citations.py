@@ -23,7 +23,7 @@ class Citations:
     def __init__(self, connection: Any) -> None:
         self._connection = connection
         self._calls: dict[str, ModelCalled | None] = {}
-        self._said: dict[int, bool] = {}
+        self._stated: dict[int, bool] = {}
 
     def behind(self, event: AnyEvent) -> frozenset[int]:
         """The messages that an attempt at a memory may have come from."""
@@ -86,10 +86,10 @@ class Citations:
         return (each for first, last in call.ranges for each in range(first, last + 1) if self._is_message(each))
 
     def _is_message(self, position: int) -> bool:
-        if position not in self._said:
+        if position not in self._stated:
             entry = audit.at(self._connection, position)
-            self._said[position] = entry is not None and entry.type == MessageAppended.__name__
-        return self._said[position]
+            self._stated[position] = entry is not None and entry.type == MessageAppended.__name__
+        return self._stated[position]
 
 
 def attempts(connection: Any, memory: str) -> list[AnyEvent]:

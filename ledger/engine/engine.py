@@ -61,7 +61,7 @@ class Engine:
     @property
     def position(self) -> int:
         """The position of the last event."""
-        self.writer.settle()
+        self.writer.write_waiting()
         return self.store.head()[0]
 
     @contextmanager
@@ -81,7 +81,7 @@ class Engine:
     @contextmanager
     def reading(self, *needs: str) -> Iterator[Any]:
         """The connection alone."""
-        self.writer.settle()
+        self.writer.write_waiting()
         with self.store.snapshot() as connection:
             _, suspended = check_tables(connection, self.writer.secret)
             for name in needs:

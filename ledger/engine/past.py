@@ -130,7 +130,7 @@ class _Present:
     def now(self) -> str:
         return self._time
 
-    def settle(self) -> None:
+    def write_waiting(self) -> None:
         """Nothing waits to be written."""
 
 

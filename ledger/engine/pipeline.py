@@ -181,7 +181,7 @@ class Writer:
         self.tables.looked_at = min(self.tables.looked_at, position)
         self._refusals.forget()  # an equal one is recorded again
 
-    def settle(self) -> None:
+    def write_waiting(self) -> None:
         """Writes what the batch of whoever asks has kept back, so that it can be read, without committing it."""
         batch = self._batch
         if batch is not None and batch.is_here:

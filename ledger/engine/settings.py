@@ -202,8 +202,8 @@ def _read(place: str) -> bytes | None:
 def _check_ours(place: str, found: os.stat_result) -> None:
     if not stat.S_ISREG(found.st_mode):
         raise RejectedError(f"{place}: it is no regular file", rule="settings")
-    mine, link = (os.geteuid(), 0), os.lstat(place)
-    if found.st_uid not in mine or link.st_uid not in mine:
+    owners, link = (os.geteuid(), 0), os.lstat(place)
+    if found.st_uid not in owners or link.st_uid not in owners:
         raise RejectedError(f"{place}: it belongs to another user, whose settings are not taken", rule="settings")
     if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         message = f"{place}: it can be written by others, who could name a server to send memories to: chmod 600 it"

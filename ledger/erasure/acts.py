@@ -52,23 +52,23 @@ _OF_JOINED: dict[type[Any], tuple[str, ...]] = {
 NAMES = frozenset(kind.__name__ for kind in (*_OF_LEDGER, *_OF_JOINED))
 _tags = msgspec.json.Decoder(tuple[str, ...])
 
-Said = tuple[int, tuple[str, ...]]  # a position, and the fields of its event
+Position = tuple[int, tuple[str, ...]]  # a position, and the fields of its event
 
 
-def about(connection: Any, user: str, subjects: Collection[str], positions: Iterable[int]) -> Iterator[Said]:
+def about(connection: Any, user: str, subjects: Collection[str], positions: Iterable[int]) -> Iterator[Position]:
     """What the ledger's own events say of these subjects, and of the events at these positions.
 
     A long act is several events of one command, each with the reason, and only some of them may name what is meant.
     """
-    ordered, acts, said = sorted(positions), set[str](), list[tuple[int, str]]()
+    ordered, acts, found = sorted(positions), set[str](), list[tuple[int, str]]()
     for event in _own_events(connection, user):
         data, command = event.data, event.envelope.command_id
         if isinstance(data, CONSOLIDATED):
             continue
-        said.append((event.position, command))
+        found.append((event.position, command))
         if _names(data, subjects, ordered) or _ends(data) in acts:
             acts.add(command)
-    yield from ((position, REASON) for position, command in said if command in acts)
+    yield from ((position, REASON) for position, command in found if command in acts)
 
 
 def _own_events(connection: Any, user: str) -> Iterator[AnyEvent]:
@@ -109,7 +109,7 @@ def _any_within(positions: Sequence[int], span: tuple[int, int]) -> bool:
 # --- of memories -----------------------------------------------------------------------------------------------------
 
 
-def joining(connection: Any, memory: str, whole: bool) -> Iterator[Said]:
+def joining(connection: Any, memory: str, whole: bool) -> Iterator[Position]:
     """What conflicts say that a memory said; of one that goes whole, also why it was merged or decided about, and why that
     superseded the others in the same command."""
     rows = {*merges.ever_about(connection, memory), *conflicts.ever_about(connection, memory)}
@@ -126,7 +126,9 @@ def joining(connection: Any, memory: str, whole: bool) -> Iterator[Said]:
                         yield entry.position, REASON
 
 
-def scopes(connection: Any, user: str, tags: Mapping[str, Collection[str]], gone: Collection[str]) -> Iterator[Said]:
+def scopes(
+    connection: Any, user: str, tags: Mapping[str, Collection[str]], gone: Collection[str]
+) -> Iterator[Position]:
     """The consolidations whose tags bound them to what goes, and to nothing that stays: memory -> the tags that it had."""
     staying: list[set[str]] | None = None
     for event in _own_events(connection, user) if any(tags.values()) else ():

@@ -432,7 +432,7 @@ def apply_certificates(engine: Engine, given: Iterable[str]) -> int:
     with engine.reading("audit", "erasures") as connection:
         left = certificates.outstanding(connection, read)
         planner = Planner(connection, "", {}, ())
-        texts = [text for _, data in left for text in planner.texts_taken(data.targets)]
+        texts = [text for _, data in left for text in planner.texts_gone(data.targets)]
     for event, data in left:
         outcome = engine.writer.run("erase", _who_again(event), _again(engine, event, data))
         act = outcome.events[0].envelope.command_id

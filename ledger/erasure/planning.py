@@ -240,8 +240,8 @@ class Planner:
                 single.append(position)
         rows = {row.position: row for stream in sorted(streams) for row in self.stream(stream)}
         rows |= {position: self.row(position) for position in single if position not in rows}
-        texts_taken = conversations.tied_to(self.connection, {stream for stream in streams if stream[0] == "i"})
-        rows |= {each.position: self.row(each.position) for each in texts_taken if each.position not in rows}
+        messages = conversations.tied_to(self.connection, {stream for stream in streams if stream[0] == "i"})
+        rows |= {each.position: self.row(each.position) for each in messages if each.position not in rows}
         rows |= {row.position: row for row in self._repairs(rows.values())}
         rows |= {row.position: row for row in self._recalled_for(rows.values()) if row.position not in rows}
         return [rows[position] for position in sorted(rows)], streams
@@ -371,12 +371,12 @@ class Planner:
 
     def _found_in(self, own: Iterable[Row]) -> list[str]:
         """The memories that rest on these messages, in force or not, and those that cite such memories."""
-        texts_taken: dict[str, set[int]] = {}
+        by_stream: dict[str, set[int]] = {}
         for row in own:
             if row.type == MESSAGE:
-                texts_taken.setdefault(row.stream, set()).add(row.position)
+                by_stream.setdefault(row.stream, set()).add(row.position)
         found = dict[str, None]()
-        for session, positions in texts_taken.items():
+        for session, positions in by_stream.items():
             for place in self._citing(session):
                 stream = self.row(place).stream
                 if not self.citations.ever_behind(stream).isdisjoint(positions):
@@ -418,9 +418,9 @@ class Planner:
         found, seen = dict[str, list[Row]](), set(besides)
         for event in self._captures(sorted(streams)):
             for position in sorted(self.citations.named(event) - seen):
-                texts_taken = self.row(position)
-                rows = [row for row in (texts_taken, *self._with_message(texts_taken)) if row.position not in seen]
-                found[f"{texts_taken.stream} {position}"] = rows
+                row_there = self.row(position)
+                rows = [row for row in (row_there, *self._with_message(row_there)) if row.position not in seen]
+                found[f"{row_there.stream} {position}"] = rows
                 seen |= {position, *(row.position for row in rows)}
         return found
 
@@ -498,16 +498,16 @@ class Planner:
                     confirming.append(self._target(Row(*row), (), (), (), ()))
                 continue
             read = self._read(*row)
-            texts_taken = [part for part in read.parts if any(needles.found(text) for text in self._texts(part))]
-            if texts_taken and self._is_owners(read):
-                quotes.append(Listed(read, tuple(part.field for part in texts_taken), _excerpt(texts_taken)))
+            matching = [part for part in read.parts if any(needles.found(text) for text in self._texts(part))]
+            if matching and self._is_owners(read):
+                quotes.append(Listed(read, tuple(part.field for part in matching), _excerpt(matching)))
         return quotes, confirming
 
     def _linked(self, taken: Mapping[int, Target]) -> Iterator[Target]:
         """Events whose keyed digests could confirm a guess at what goes: those of other subjects that the same command
         recorded, by the digest of its arguments; and the headers of a document of which a chunk goes, by that of its text."""
-        telling = (position for position, target in taken.items() if target.fields or target.spans)
-        commands = dict.fromkeys(erasure.keyed_command(self.row(position).state) for position in telling)
+        significant = (position for position, target in taken.items() if target.fields or target.spans)
+        commands = dict.fromkeys(erasure.keyed_command(self.row(position).state) for position in significant)
         for command in commands:
             for entry in audit.of_command(self.connection, command) if command is not None else ():
                 row = self.row(entry.position)
@@ -533,14 +533,14 @@ class Planner:
         gone = {*streams, *(taken[each].stream for each in wholly if taken[each].type in _BEGINNING)}
         memories = {target.stream for target in taken.values() if _loses_words(target)}
         tags = {each: self._tags(each) for each in sorted(memories) if each in gone}
-        texts_taken = dict[int, dict[str, None]]()
+        fields_of = dict[int, dict[str, None]]()
         for position, fields in (
             *acts.about(self.connection, self.owner, gone, positions),
             *(each for memory in sorted(memories) for each in acts.joining(self.connection, memory, memory in gone)),
             *acts.scopes(self.connection, self.owner, tags, gone),
         ):
-            texts_taken.setdefault(position, {}).update(dict.fromkeys(fields))
-        for position, found in texts_taken.items():
+            fields_of.setdefault(position, {}).update(dict.fromkeys(fields))
+        for position, found in fields_of.items():
             if (
                 position not in kept
                 and (more := self._with(taken.get(position), self.row(position), found)) is not None
@@ -616,7 +616,7 @@ class Planner:
         texts = [text for part in parts for text in self._texts(part)]
         return replace(self._target(row, tuple(part.field for part in parts), (), texts, blobs), wholly=True)
 
-    def texts_taken(self, redactions: Iterable[Redaction]) -> Iterator[str]:
+    def texts_gone(self, redactions: Iterable[Redaction]) -> Iterator[str]:
         """What the texts are that these took, or are to take."""
         for each in redactions:
             row = self.row(each.position)

@@ -55,8 +55,8 @@ def _pieces(text: str, most: int) -> Iterator[str]:
 def _raw_pieces(data: bytes) -> Iterator[bytes]:
     """A page may hold a part of it, and runs of zeros stand everywhere."""
     whole = (data[start : start + RAW_BYTES] for start in range(0, len(data) - RAW_BYTES + 1, RAW_BYTES))
-    telling = [piece for piece in whole if len(set(piece)) >= RAW_DIFFERENT]
-    yield from telling[:: max(1, len(telling) // RAW_PIECES)][:RAW_PIECES]
+    distinct = [piece for piece in whole if len(set(piece)) >= RAW_DIFFERENT]
+    yield from distinct[:: max(1, len(distinct) // RAW_PIECES)][:RAW_PIECES]
 
 
 def _forms(text: str) -> Iterator[tuple[str, bytes]]:

@@ -85,7 +85,7 @@ def _hold(engine: Engine, id: str | int, reason: str, asker: Who, *, hold: bool)
         return e.LEDGER_STREAM
 
     outcome = engine.writer.run(verb, asker, body, (str(id), reason))
-    engine.writer.settle()
+    engine.writer.write_waiting()
     with engine.reading("quarantine") as connection:
         found = quarantine.among(connection, positions[:1]).get(positions[0])
         now = outcome.events[-1] if outcome.events else None
@@ -173,7 +173,7 @@ def rescan(
     """
     if since is not None and (isinstance(since, bool) or not isinstance(since, int) or since < 0):
         raise RejectedError(f"since is a position, and {since!r:.40} is none")
-    engine.writer.settle()
+    engine.writer.write_waiting()
     scan = _Rescan(engine, since or 0, progress, dry_run)
     scan.run()
     return scan.report()

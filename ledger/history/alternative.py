@@ -64,9 +64,11 @@ class Alternative:
 
     def _held_or_released(self) -> set[str]:
         """The subjects of the texts that some of these events put into quarantine or let out."""
-        said = (self.reader.event(position).data for position in (*self.out, *self._again))
+        written = (self.reader.event(position).data for position in (*self.out, *self._again))
         return {
-            self.reader.event(each.position).stream for each in said if isinstance(each, TextQuarantined | TextReleased)
+            self.reader.event(each.position).stream
+            for each in written
+            if isinstance(each, TextQuarantined | TextReleased)
         }
 
     def _observation(self, stream: str, as_of: str) -> answers.Observation | None:
@@ -74,15 +76,15 @@ class Alternative:
         if state is None:
             return None
         events = self._counting(stream)
-        borne = sorted((each.at, each.source, each.withdrawn) for each, _ in supports(events).values())
+        evidence = sorted((each.at, each.source, each.withdrawn) for each, _ in supports(events).values())
         sources = tuple(
             answers.ObservationSource(id=id, at=at, live=not gone and self._is_live(id), withdrawn=gone)
-            for at, id, gone in borne
+            for at, id, gone in evidence
         )
         alive = {each.id for each in sources if each.live}
         alive |= {each for each in set(state.written_from) - {source.id for source in sources} if self._is_live(each)}
-        said = (event.position for event in events if getattr(event.data, "content", None) == state.text is not None)
-        held = any(not self._is_free(position) for position in said)
+        written = (event.position for event in events if getattr(event.data, "content", None) == state.text is not None)
+        held = any(not self._is_free(position) for position in written)
         names = projects.names(self.reader.connection, {state.project})
         return answers.observation(state, names, sources, alive, as_of, quarantined=held)
 

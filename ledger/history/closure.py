@@ -64,7 +64,7 @@ class World:
 
     def _proofs(self, retracted: AnyEvent) -> set[str]:
         before = [each for each in self.counting(retracted.stream) if each.position < retracted.position]
-        counted = {borne.source for borne, _ in supports(before).values() if not borne.withdrawn}
+        counted = {support.source for support, _ in supports(before).values() if not support.withdrawn}
         return {source for source in counted if self._is_live(source, retracted.position)}
 
     def _is_live(self, source: str, position: int) -> bool:
@@ -83,8 +83,8 @@ class World:
 
     def would_have_edge(self, memory: str, edge: AnyEvent) -> bool:
         """Whether a memory would have had the edge when another took it over from it."""
-        said, state = edge.data, self._before(memory, edge.position)
-        form = (name_form(said.subject or ""), said.relation, name_form(said.object or ""))
+        stated, state = edge.data, self._before(memory, edge.position)
+        form = (name_form(stated.subject or ""), stated.relation, name_form(stated.object or ""))
         return state is not None and any(each.form == form for each in state.edges)
 
 
@@ -304,9 +304,9 @@ class Closure:
         data = event.data
         if isinstance(data, ATTEMPTS):
             lost = (each for each in data.sources if not self.reader.stands(each, self.out, self.again, self.gone))
-            said = (each for each in sorted(self.reader.citations.behind(event)) if each in self.out)
+            messages = (each for each in sorted(self.reader.citations.behind(event)) if each in self.out)
             first = next(lost, None)
-            return f"rests on {shortened(first)}" if first else f"was found in the message at {next(said, 0)}"
+            return f"rests on {shortened(first)}" if first else f"was found in the message at {next(messages, 0)}"
         if isinstance(data, MemorySuperseded | RelationRemoved):
             return f"gave way to {shortened(data.by or '')}"
         if isinstance(data, MemoriesMerged):

@@ -74,8 +74,8 @@ class _Missing:
 
     def __init__(self, reader: Reader, stream: str, there: Collection[int]) -> None:
         self._out = reader.was_out(stream)
-        said = (event.position for event, _ in reader.stream(stream) if isinstance(event.data, MessageAppended))
-        self._positions = [position for position in said if position not in there]
+        appended = (event.position for event, _ in reader.stream(stream) if isinstance(event.data, MessageAppended))
+        self._positions = [position for position in appended if position not in there]
 
     def also(self, position: int) -> None:
         self._positions.insert(bisect_left(self._positions, position), position)

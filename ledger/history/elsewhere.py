@@ -39,7 +39,7 @@ def named(plan: SourcePlan, user: str) -> Iterator[Found]:
                 yield written, f"it may have been asked for by a name that the source gave this {column}"
 
 
-def said(plan: SourcePlan) -> Iterator[Found]:
+def in_conversations(plan: SourcePlan) -> Iterator[Found]:
     """Of conversations: what others hid, read or summed up of messages some of which the source said."""
     for stream in sorted(each for each in plan.streams if each[0] == "s"):
         events = plan.reader.stream(stream)

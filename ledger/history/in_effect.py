@@ -148,8 +148,8 @@ class Reader:
     def _underlying(self, subject: str, but: Collection[int], also: Collection[int]) -> Iterable[Sequence[str]]:
         """What a memory or an observation rests on, each by itself enough; with nothing in it, on itself."""
         if subject[0] == "o":
-            borne = [each for each, _ in supports(self.counting(subject, but, also)).values()]
-            counting = [each.source for each in borne if not each.withdrawn] or [each.source for each in borne]
+            evidence = [each for each, _ in supports(self.counting(subject, but, also)).values()]
+            counting = [each.source for each in evidence if not each.withdrawn] or [each.source for each in evidence]
             if counting and self.state(subject, but, also) is not None:
                 yield counting
             return

@@ -292,5 +292,5 @@ def _because(event: AnyEvent) -> str:
 
 def _names(data: Any, summary: str) -> bool:
     """Whether an event, as it is shown, is about a summary."""
-    said = (data.get("summary"), data.get("replaces"), *data.get("summaries", ()), *data.get("returned", ()))
-    return summary in said
+    referenced = (data.get("summary"), data.get("replaces"), *data.get("summaries", ()), *data.get("returned", ()))
+    return summary in referenced

@@ -41,7 +41,7 @@ from ledger.domain.memory import Memory
 from ledger.domain.text import normalise
 from ledger.engine.citations import ATTEMPTS
 from ledger.history import refused
-from ledger.history.elsewhere import named, said
+from ledger.history.elsewhere import in_conversations, named
 from ledger.history.in_effect import NAMES, Reader
 from ledger.history.observed import formed, looked_at
 from ledger.history.source_plan import SourcePlan
@@ -104,7 +104,7 @@ class _Search:
                 yield _uncertain(event, why)
         plan, user = self._plan, self._user
         observed = (formed(plan, self._is_found_differently), looked_at(plan, user, self._found_differently_from()))
-        for event, why in chain(Policies(plan, user).decided(), named(plan, user), said(plan), *observed):
+        for event, why in chain(Policies(plan, user).decided(), named(plan, user), in_conversations(plan), *observed):
             yield _uncertain(event, why)
         for stream in self._memories:
             yield from self._of_memory(stream)
@@ -213,8 +213,8 @@ class _Search:
     def _why_different(self, event: AnyEvent) -> str:
         data, touched = event.data, self._plan.streams
         if isinstance(data, WriteRefused):
-            otherwise = refused.may_not_have_been(self._plan, event, lambda: self._moved(event.position))
-            return "a refusal that may not have been one" if otherwise else ""
+            doubtful = refused.may_not_have_been(self._plan, event, lambda: self._moved(event.position))
+            return "a refusal that may not have been one" if doubtful else ""
         if isinstance(data, CommandAnswered):
             return "it found things as it asked for them" if data.subject in touched else ""
         if isinstance(data, CandidatesExtracted):
@@ -352,11 +352,11 @@ def _asked_for(event: AnyEvent, before: Memory | None) -> tuple[object, ...] | N
         return (data.kind, event.envelope.project, normalise(data.content or ""), data.status)
     if before is None:
         return None
-    said = memories.statement_of(before)
+    statement = memories.statement_of(before)
     if isinstance(data, MemoryRevised):
-        return (*said[:2], normalise(data.content or ""), before.status)
+        return (*statement[:2], normalise(data.content or ""), before.status)
     if isinstance(data, MemoryPromoted | MemoryRestored):
-        return (*said, "active" if isinstance(data, MemoryPromoted) else before.before or before.status)
+        return (*statement, "active" if isinstance(data, MemoryPromoted) else before.before or before.status)
     return None
 
 

@@ -217,7 +217,7 @@ def _still(engine: Engine, work: Work, planned: Any, make: Callable[[Any, int], 
         plan: Plan = planned
         return plan
     if last:
-        engine.writer.settle()
+        engine.writer.write_waiting()
         return make(work.connection(), work.transaction.position)
     raise Moved
 

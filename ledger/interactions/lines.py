@@ -127,5 +127,5 @@ def check_settings(kind: type[msgspec.Struct], given: Mapping[str, Any], origins
     if name in ("model_api_key", "model_api_key_env", "model_base_url"):
         shown = ""  # where a key may have been put by mistake
     where = origin if origin.startswith(("LEDGER_", "MEMORY_LEDGER_")) else f"{origin}: {name}"
-    said = first["msg"].removeprefix("Value error, ").replace("Input should be", "it has to be")
-    raise RejectedError(f"{where}: {said}{shown}", rule="settings")
+    message = first["msg"].removeprefix("Value error, ").replace("Input should be", "it has to be")
+    raise RejectedError(f"{where}: {message}{shown}", rule="settings")

@@ -333,10 +333,10 @@ class _Taking:
         self._keep("delete", "retracted", current.id, "", named)
         return
 
-    def _believed(self, given: float | None, otherwise: int) -> int:
+    def _believed(self, given: float | None, default: int) -> int:
         """A confidence as millionths within [0.5, 1]; that it had to be brought there is counted."""
         if given is None or given != given:
-            return otherwise
+            return default
         within = min(max(given, rules.shown(rules.LEAST_OBSERVATION)), 1.0)
         self._answered.clamped += within != given
         return rules.millionths("confidence", within)

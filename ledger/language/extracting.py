@@ -27,8 +27,10 @@ _MARKS = re.compile(r"<(/?)(facts|conversation)", re.IGNORECASE)
 def request(lines: Sequence[Line], facts: Sequence[Memory], timeout: float) -> ModelRequest:
     """What a model is asked: our instructions, and the facts and messages as data, each with its number from 1."""
     known = [f"[{number}] {one_line(each.content or '')[:FACT_SHOWN_CHARS]}" for number, each in enumerate(facts, 1)]
-    said = [f"[{number}] {_who(line)} ({line.time[:16]}): {_shown(line.text)}" for number, line in enumerate(lines, 1)]
-    content = [*_block("facts", known or ["none"]), *_block("conversation", said)]
+    numbered = [
+        f"[{number}] {_who(line)} ({line.time[:16]}): {_shown(line.text)}" for number, line in enumerate(lines, 1)
+    ]
+    content = [*_block("facts", known or ["none"]), *_block("conversation", numbered)]
     return ModelRequest(
         purpose=PURPOSE,
         prompt=MODEL_EXTRACTOR,
@@ -106,13 +108,13 @@ def kinds() -> dict[str, type[Any]]:
         Annotated[int | None, BeforeValidator(_number)],
         Field(None, description="the number of a known fact"),
     )
-    said: dict[str, Any] = {"content": (str, ...), "kind": text, "said_by": text, "messages": numbers}
-    said |= {"confidence": confidence, "entities": names}
+    fields: dict[str, Any] = {"content": (str, ...), "kind": text, "said_by": text, "messages": numbers}
+    fields |= {"confidence": confidence, "entities": names}
     changed: dict[str, Any] = {"fact": number, "old": text, "reason": text}
     relation: dict[str, Any] = {"subject": (str, ...), "relation": (str, ...), "object": (str, ...)}
     return {
-        SUPERSEDE: create_model("Supersede", __base__=BaseModel, **said, **changed),
-        ADD: create_model("Add", __base__=BaseModel, **said),
+        SUPERSEDE: create_model("Supersede", __base__=BaseModel, **fields, **changed),
+        ADD: create_model("Add", __base__=BaseModel, **fields),
         RELATIONS: create_model("Relation", __base__=BaseModel, **relation),
     }
 

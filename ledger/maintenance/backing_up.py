@@ -216,8 +216,8 @@ def _tidy(part: str) -> tuple[int, bytes]:
         for prefix in (FRESH, OLD):
             for name, _ in prefixed(connection, prefix):
                 sqlite.drop(connection, name)
-        if (said := connection.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
-            raise StorageError(f"the backup is not sound ({said}); nothing was kept")
+        if (problem := connection.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
+            raise StorageError(f"the backup is not sound ({problem}); nothing was kept")
         return check_log(connection)
 
 

@@ -50,7 +50,7 @@ def stats(engine: Engine, user: str) -> answers.Stats:
         counts, turns = memories.counts(connection, user), interactions.count(connection, user)
         known, papers = len(projects.listing(connection, user)), documents.counts(connection, user)
         made = vectors.counts(connection)
-        said, noticed = sessions.counts(connection, user), observations.counts(connection, user)
+        in_sessions, noticed = sessions.counts(connection, user), observations.counts(connection, user)
         position, head = read_tip(connection.cursor())
     return answers.Stats(
         ledger_id=engine.created.ledger_id,
@@ -62,9 +62,9 @@ def stats(engine: Engine, user: str) -> answers.Stats:
         projects=known,
         documents=papers,
         observations=noticed,
-        sessions=said[0],
-        messages=said[1],
-        summaries=said[2],
+        sessions=in_sessions[0],
+        messages=in_sessions[1],
+        summaries=in_sessions[2],
         pending=pending,
         projections=tuple(standing),
         size_bytes=_size(engine.store.path),

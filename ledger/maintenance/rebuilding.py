@@ -95,8 +95,8 @@ def _is_sound(engine: Engine) -> bool:
     """Whether every page can be read, and the schema, which a rebuild of the tables alone leaves as it is."""
     try:
         with engine.store.snapshot() as connection:
-            said: str = connection.execute("PRAGMA main.quick_check(1)").fetchone()[0]
-            return said == "ok" and not has_changed(connection)
+            found: str = connection.execute("PRAGMA main.quick_check(1)").fetchone()[0]
+            return found == "ok" and not has_changed(connection)
     except StorageError as error:
         if isinstance(error.__cause__, sqlite3.DatabaseError) and _is_of_damage(error.__cause__):
             return False

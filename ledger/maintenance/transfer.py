@@ -108,8 +108,8 @@ def _import_line(
 ) -> bool | None:
     """Whether the line was known already; None when it was refused, which is listed."""
     try:
-        said = replace(asker, client=line.client or asker.client, occurred_at=line.occurred_at or asker.occurred_at)
-        done = interaction_commands.capture_line(engine, said, line)
+        bound = replace(asker, client=line.client or asker.client, occurred_at=line.occurred_at or asker.occurred_at)
+        done = interaction_commands.capture_line(engine, bound, line)
     except LedgerError as refusal:
         if strict:
             raise
@@ -146,12 +146,12 @@ def export_file(
 
 def _keyed(lines: Iterable[tuple[int, Any]]) -> list[tuple[int, Any, str]]:
     """Each line with its key: what it says, and how often the file has said it before."""
-    said: Counter[str] = Counter()
+    count: Counter[str] = Counter()
     found = []
     for number, line in lines:
         digest = line.digest()
-        said[digest] += 1
-        found.append((number, line, f"import:{digest}:{said[digest]}"))
+        count[digest] += 1
+        found.append((number, line, f"import:{digest}:{count[digest]}"))
     return found
 
 

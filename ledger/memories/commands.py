@@ -93,9 +93,9 @@ def _capture(
     def body(work: Work) -> str:
         work.project = work.project_named(project)
         work.session = work.session_named(session_id)
-        said = with_sources(work, _in_time(work, attempt))
-        id = duplicate_rule.capture(work, said)
-        graph_rules.say(work, id, said, edges)
+        cited = with_sources(work, _in_time(work, attempt))
+        id = duplicate_rule.capture(work, cited)
+        graph_rules.say(work, id, cited, edges)
         return id
 
     given = (attempt, project, session_id, *((edges,) if edges else ()))  # without any, the arguments of old keys
@@ -121,12 +121,12 @@ def promote(
 
     def body(work: Work, memory: Memory) -> None:
         replaced = _replaced(work, memory) if memory.status == "candidate" else None
-        said = None if content is None else work.cleaned(content)
-        if said is not None:
-            _revise(work, memory, said, note)
+        cleaned = None if content is None else work.cleaned(content)
+        if cleaned is not None:
+            _revise(work, memory, cleaned, note)
         if memory.status == "candidate":
-            duplicate_rule.refuse_duplicate(work, memory, "active", "promote", said)
-            budgets.check(work, memory.kind, memory.content if said is None else said, frees=replaced)
+            duplicate_rule.refuse_duplicate(work, memory, "active", "promote", cleaned)
+            budgets.check(work, memory.kind, memory.content if cleaned is None else cleaned, frees=replaced)
         _emit(work, memory, domain.Promote(note))
         if replaced is not None:
             project, work.project = work.project, replaced.project

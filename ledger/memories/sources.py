@@ -42,8 +42,8 @@ def own(work: Work, source: str) -> str:
 
 def _has_support(work: Work, observation: int) -> bool:
     """Whether a source of an observation is in force, whatever its status: one that was not withdrawn, if there is one."""
-    support_of = observations.support_of(work.rows, observation)
-    for each in [each for each in support_of if not each.withdrawn] or support_of:
+    supports = observations.support_of(work.rows, observation)
+    for each in [each for each in supports if not each.withdrawn] or supports:
         if each.source[0] != "c" and work.find(each.source, each.source[0]) is not None:
             return True
         found = documents.find_chunk(work.connection(), each.source, work.who.user) if each.source[0] == "c" else None

@@ -76,8 +76,8 @@ def _whole_turns(connection: Any, pieces: Sequence[Piece], user: str) -> list[Pi
     for each in pieces:
         if each.id not in found:
             state = load(connection, each.id, "i", user)
-            said = _spoken_in(connection, state) if state is not None else ""
-            found[each.id] = replace(each, text=said, speaker=USER, part=0)
+            spoken = _spoken_in(connection, state) if state is not None else ""
+            found[each.id] = replace(each, text=spoken, speaker=USER, part=0)
     return [each for each in found.values() if each.text]
 
 

@@ -94,8 +94,8 @@ def revise(
     check_text("content", content, max_bytes=TEXT_BYTES)
 
     def body(work: Work, state: Observation) -> None:
-        support_of = [each.source for each in observations.support_of(work.rows, state.row) if not each.withdrawn]
-        alive = rules_of_evidence.live(work, support_of)
+        cited = [each.source for each in observations.support_of(work.rows, state.row) if not each.withdrawn]
+        alive = rules_of_evidence.live(work, cited)
         if state.status == "active":
             if not alive:
                 raise RejectedError(
@@ -105,7 +105,7 @@ def revise(
                     subject=state.id,
                 )
             rules_of_evidence.refuse_duplicate(work, state, content, "revise")
-        written = tuple(each for each in support_of if each in alive)
+        written = tuple(each for each in cited if each in alive)
         command = domain.Revise(content, "curated", None, None, BY_HAND, written, reason)
         rules_of_evidence.emit(work, state, command)
 
@@ -307,11 +307,9 @@ def _absorb(work: Work, known: Observation, formed: ObservationFormed) -> None:
     The attempt is recorded whole, once an actor unless it adds evidence: should the first forming fall, it stands in for it.
     """
     work.absorbed = True
-    support_of = {each.source: each for each in observations.support_of(work.rows, known.row)}
-    added = [
-        each.source for each in formed.evidence if each.source not in support_of or support_of[each.source].withdrawn
-    ]
-    if (count := len(support_of.keys() | set(added))) > domain.EVIDENCE:
+    supports = {each.source: each for each in observations.support_of(work.rows, known.row)}
+    added = [each.source for each in formed.evidence if each.source not in supports or supports[each.source].withdrawn]
+    if (count := len(supports.keys() | set(added))) > domain.EVIDENCE:
         raise RejectedError(
             f"{known.id} says the same and would have {count:,} sources; at most {domain.EVIDENCE:,} are allowed",
             rule="size",
@@ -321,11 +319,11 @@ def _absorb(work: Work, known: Observation, formed: ObservationFormed) -> None:
         )
     if added or work.who.actor not in _formed_by(work, known):
         work.emit(known.id, formed, first=known.row)
-    sources = {each.source for each in support_of.values() if not each.withdrawn} | {*added}
+    sources = {each.source for each in supports.values() if not each.withdrawn} | {*added}
     alive = sources & rules_of_evidence.live(work, known.written_from)
     if known.stale or not alive.issuperset(known.written_from):
-        said, written = known.text or "", formed.written_from
-        command = domain.Revise(said, "curated", None, None, BY_HAND, written)
+        text, written = known.text or "", formed.written_from
+        command = domain.Revise(text, "curated", None, None, BY_HAND, written)
         rules_of_evidence.emit(work, known, command)
 
 

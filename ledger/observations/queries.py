@@ -121,11 +121,11 @@ def evidence(connection: Any, found: answers.Observation, owner: str) -> tuple[a
             at=each.at,
             live=each.live,
             withdrawn=each.withdrawn,
-            content=said[0],
-            status=said[1],
+            content=words[0],
+            status=words[1],
         )
         for each in found.sources
-        for said in [_words_of(connection, each.id, owner)]
+        for words in [_words_of(connection, each.id, owner)]
     )
 
 

@@ -174,7 +174,7 @@ def append(
     run.looks = False
     news.after = upto
     run.position = max(run.position, outcome.position)
-    _settle_groups(engine, run, steps, came)
+    _regroup(engine, run, steps, came)
     return True
 
 
@@ -183,7 +183,7 @@ def overtaken(work: Work, run: Run, after: int) -> bool:
     return run.over != ASKED and cursor(work.connection(), run) != after
 
 
-def _settle_groups(engine: Engine, run: Run, steps: Sequence[Step], came: Sequence[tuple[str, str]]) -> None:
+def _regroup(engine: Engine, run: Run, steps: Sequence[Step], came: Sequence[tuple[str, str]]) -> None:
     """What was formed is there to be borne out by the next page; what could not be done is tried again."""
     formed = {subject for what, subject in came if what == "formed"}
     with engine.reading("observations") as connection:
@@ -249,10 +249,10 @@ def _pieces_of_turns(connection: Any, turns: Iterable[Any]) -> list[Piece]:
         answer = answer_texts(connection, state)["response"]
         parts: list[tuple[str, str]] = []
         for text, unnamed in ((prompt, USER), (answer, "")):
-            name, said = speaker(text or "")
+            name, spoken = speaker(text or "")
             name = USER if name.lower() in PEOPLE else name or unnamed
             if text and name and name.lower() not in ASSISTANTS:
-                parts += [(name, sentence) for sentence in sentences(said)]
+                parts += [(name, sentence) for sentence in sentences(spoken)]
         position = max(state.row, state.response_at or 0)
         found += [
             Piece(state.id, state.row, position, state.time, text, (), name, part)

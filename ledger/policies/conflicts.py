@@ -63,8 +63,8 @@ def search(
     wanted: set[tuple[str | None, str]] | None = None
     if after is not None:
         changed = set(memories.changed(connection, user, after))
-        said = (each for each in _active(connection, user, scope) if each.row in changed) if changed else ()
-        wanted = {(each.project, filled.slot) for each in said for filled in slots.slots(each)}
+        changed_ones = (each for each in _active(connection, user, scope) if each.row in changed) if changed else ()
+        wanted = {(each.project, filled.slot) for each in changed_ones for filled in slots.slots(each)}
         if not wanted:
             return ()
     filled: dict[tuple[str | None, str], list[_Filling]] = {}
@@ -123,11 +123,11 @@ def record(work: Work, found: Sequence[Found]) -> None:
         if not all(_is_as_seen(work, *pair) for pair in zip(each.members, states, strict=True)):
             continue
         ids, values = tuple(member.id for member, _ in each.members), tuple(value for _, value in each.members)
-        beside = [known for known in _about(work, ids) if (known.slot, known.project) == (each.slot, each.project)]
-        if _is_covered(beside, dict(zip(ids, values, strict=True))):
+        similar = [known for known in _about(work, ids) if (known.slot, known.project) == (each.slot, each.project)]
+        if _is_covered(similar, dict(zip(ids, values, strict=True))):
             continue
         work.project = each.project
-        growing = next((known for known in beside if not known.action), None)
+        growing = next((known for known in similar if not known.action), None)
         if growing is None:
             work.emit(work.new_id("k"), ConflictFound(each.slot, ids, values, slots.RULE))
         else:
@@ -139,8 +139,8 @@ def record(work: Work, found: Sequence[Found]) -> None:
 def _is_as_seen(work: Work, seen: tuple[Searched, str], now: Memory | None) -> bool:
     if now is None or now.status != "active" or now.quarantined:
         return False
-    said = seen[0]
-    same = (said.content, said.edges, said.project, said.valid_from, said.valid_to)
+    memory = seen[0]
+    same = (memory.content, memory.edges, memory.project, memory.valid_from, memory.valid_to)
     return same == (now.content, now.edges, now.project, now.valid_from, now.valid_to)
 
 
@@ -148,7 +148,7 @@ def _is_covered(known: Collection[Conflict], values: dict[str, str]) -> bool:
     """Whether every two of these whose values clash stand in a recorded conflict of the slot."""
     stated = [dict(zip(each.members, each.values, strict=False)) for each in known]
     return all(
-        any(said.get(one) == values[one] and said.get(other) == values[other] for said in stated)
+        any(values_of.get(one) == values[one] and values_of.get(other) == values[other] for values_of in stated)
         for one, other in combinations(values, 2)
         if slots.incompatible(values[one], values[other])
     )

@@ -164,20 +164,20 @@ class Planner:
                     return self._read(piece)
         return read(state.text or "")
 
-    def _add_observation(self, state: Observation, said: Compared, standing: Standing) -> None:
+    def _add_observation(self, state: Observation, compared: Compared, standing: Standing) -> None:
         first = min((piece.order for piece in self._pieces_of(standing)), default=state.row << 8)
         group = Group(first, state, None, (each.source for each in standing.proofs if not each.withdrawn))
-        self._groups.add(group, said, first)
+        self._groups.add(group, compared, first)
 
     def _pieces_of(self, standing: Standing) -> list[Piece]:
         """What its live sources say that is like it, each source once."""
         found: list[Piece] = []
-        said = read(standing.state.text or "")
+        compared = read(standing.state.text or "")
         for proof in standing.live:
             pieces = self._material.pieces.get(proof.source, ())
             if len(pieces) > 1:  # of a turn, the sentence that is most like the wording
-                pieces = sorted(pieces, key=lambda piece: -likeness(self._read(piece), said))[:1]
-                pieces = [each for each in pieces if likeness(self._read(each), said)]
+                pieces = sorted(pieces, key=lambda piece: -likeness(self._read(piece), compared))[:1]
+                pieces = [each for each in pieces if likeness(self._read(each), compared)]
             found += pieces
         return found
 
@@ -372,8 +372,8 @@ def _change(work: Work, step: Step, seen: Observation, alive: set[int]) -> str:
 
 def applied(work: Work, current: Observation, commands: Iterable[domain.Command]) -> bool:
     """Emits what these commands decide on an observation; whether that is anything."""
-    support_of = observations.support_of(work.rows, current.row)
-    events = [event for command in commands for event in domain.decide(command, current, support_of)]
+    supports = observations.support_of(work.rows, current.row)
+    events = [event for command in commands for event in domain.decide(command, current, supports)]
     for event in events:
         work.emit(current.id, event, first=current.row)
     return bool(events)

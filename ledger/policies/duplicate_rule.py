@@ -80,8 +80,8 @@ def refuse_threat(work: Work, content: str, verb: str) -> None:
 
 def refuse_duplicate(work: Work, memory: Memory, status: str, verb: str, content: str | None = None) -> None:
     """``RejectedError`` when the change would make a second memory of one status say the same."""
-    said = memory.content if content is None else content
-    other = same(work, memory.kind, memory.project, said, status, besides=(memory.row,))
+    text = memory.content if content is None else content
+    other = same(work, memory.kind, memory.project, text, status, besides=(memory.row,))
     if other is not None:
         raise RejectedError(
             f"cannot {verb} {memory.id}: {other.id} is {status} and says the same; keep one of them",

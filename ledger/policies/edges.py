@@ -32,16 +32,16 @@ def say(work: Work, id: str, attempt: MemoryCaptured, edges: Sequence[Relate], *
     if not edges:
         return
     known = None if any(id == stream and first == 0 for stream, first, *_ in work.emitted) else work.load(id, "m")
-    row, said = (0, ()) if known is None else (known.row, known.edges)
+    row, stated = (0, ()) if known is None else (known.row, known.edges)
     start, end = (attempt.valid_from, attempt.valid_to) if known is None else (known.valid_from, known.valid_to)
     for command in edges:
-        events = memory_domain.relation_stated(command, said)
+        events = memory_domain.relation_stated(command, stated)
         asserted = memory_domain.checked(command)
         if events and attempt.status == "active":
             retire_others(work, id, [asserted], start or work.recorded_at, end, besides=(row, besides))
         for event in events:
             work.emit(id, event, first=row)
-        said = (*(each for each in said if each.form != asserted.form), asserted)
+        stated = (*(each for each in stated if each.form != asserted.form), asserted)
 
 
 def retire_others(

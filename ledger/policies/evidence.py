@@ -96,12 +96,12 @@ def withdraw(work: Work, sources: Collection[str], reason: str, *, exclusive: bo
     touched: list[tuple[Observation, list[Support], list[str]]] = []
     for row in rows:
         if (state := _changeable(work, row)) is not None:
-            support_of = observations.support_of(work.rows, row)
-            left = [each.source for each in support_of if not each.withdrawn and each.source not in sources]
-            touched.append((state, support_of, left))
+            supports = observations.support_of(work.rows, row)
+            left = [each.source for each in supports if not each.withdrawn and each.source not in sources]
+            touched.append((state, supports, left))
     alive = live(work, {source for _, _, left in touched for source in left})
-    for state, support_of, left in touched:
-        emit(work, state, domain.Withdraw(tuple(sources), "asked", reason), support_of)
+    for state, supports, left in touched:
+        emit(work, state, domain.Withdraw(tuple(sources), "asked", reason), supports)
         if state.status == "active" and alive.isdisjoint(left):
             emit(work, state, domain.Retire("no_evidence"))
         elif state.status == "active":
@@ -116,23 +116,23 @@ def put_back(work: Work, sources: Collection[str], alive: Collection[str], reaso
     for row in rows:
         if (state := _changeable(work, row)) is None:
             continue
-        support_of = observations.support_of(work.rows, row)
-        mine = [each for each in support_of if each.source in sources and each.withdrawn in ("", "asked")]
-        evidence = tuple(Evidence(each.source, each.at) for each in mine if each.withdrawn)
-        emit(work, state, domain.Add(evidence, BY_HAND, restores=True), support_of)
-        lives = any(each.source in alive for each in mine)
+        supports = observations.support_of(work.rows, row)
+        own = [each for each in supports if each.source in sources and each.withdrawn in ("", "asked")]
+        evidence = tuple(Evidence(each.source, each.at) for each in own if each.withdrawn)
+        emit(work, state, domain.Add(evidence, BY_HAND, restores=True), supports)
+        lives = any(each.source in alive for each in own)
         if lives and (state.status, state.retracted) == ("retracted", "no_evidence"):
             emit(work, state, domain.Restore(reason))
             state = replace(state, status="active")
-        others = any(each.withdrawn == "asked" for each in support_of if each.source not in sources)
+        others = any(each.withdrawn == "asked" for each in supports if each.source not in sources)
         if (state.status, state.stale, others) == ("active", "withdrawn", False):
             emit(work, state, domain.Refresh("restored", BY_HAND))
     check_size(len(work.emitted), exclusive=False, allowed=_UNDO)
 
 
-def emit(work: Work, state: Observation, command: domain.Command, support_of: Sequence[Support] = ()) -> None:
+def emit(work: Work, state: Observation, command: domain.Command, supports: Sequence[Support] = ()) -> None:
     work.project = state.project
-    for event in domain.decide(command, state, support_of):
+    for event in domain.decide(command, state, supports):
         work.emit(state.id, event, first=state.row)
 
 

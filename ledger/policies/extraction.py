@@ -48,10 +48,10 @@ def record(
     kept: list[str] = []
     dropped = [Dropped(each.rule, each.field, each.start, each.end, each.reason) for each in found.dropped]
     echoes = [memory for each in subject.memories_used if (memory := injected(work, each)) is not None]
-    said: set[tuple[str, str]] = set()
+    earlier: set[tuple[str, str]] = set()
     for each in found.kept:
         attempt = work.cleaned(_attempt(each, subject))
-        reason, has_it = judged(work, attempt, said, echoes)
+        reason, has_it = judged(work, attempt, earlier, echoes)
         reason = "quarantined" if quarantined else reason or unfit(work, attempt)
         if reason is None:
             kept.append(work.new_id("m"))
@@ -90,13 +90,13 @@ def _attempt(found: Extracted, subject: Interaction) -> MemoryCaptured:
 
 
 def judged(
-    work: Work, attempt: MemoryCaptured, said: set[tuple[str, str]], echoes: Sequence[Memory]
+    work: Work, attempt: MemoryCaptured, earlier: set[tuple[str, str]], echoes: Sequence[Memory]
 ) -> tuple[str | None, Memory | None]:
     """The same as ``known``, within one pass: ``said`` is what it came upon so far."""
     value = (attempt.kind, normalise(attempt.content or ""))
-    if value in said:
+    if value in earlier:
         return "repeated", None
-    said.add(value)
+    earlier.add(value)
     return known(work, attempt, echoes)
 
 

@@ -321,8 +321,8 @@ class Batch:
         return Taken(proposal.what, KEPT, stream, attempt.supersedes)
 
     def _retire(self, target: Memory, by: str, attempt: MemoryCaptured, reason: str) -> None:
-        said = "" if self._secret(reason) else reason
-        command = memory_domain.Supersede(by, attempt.valid_from or self.work.recorded_at, said)
+        shown_reason = "" if self._secret(reason) else reason
+        command = memory_domain.Supersede(by, attempt.valid_from or self.work.recorded_at, shown_reason)
         for event in memory_domain.decide(command, target):
             self.work.emit(target.id, event, first=target.row)
         self._retired[target.row] = by
@@ -394,7 +394,7 @@ def record_rules(
     echoes = [memory for id in injected if (memory := extraction.injected(work, id)) is not None]
     kept: list[tuple[str, Line]] = []
     dropped = [(_dropped(passed, passed.reason, lines), lines[int(passed.field)]) for passed in found.dropped]
-    said = set[tuple[str, str]]()
+    earlier = set[tuple[str, str]]()
     for each in found.kept:
         line = lines[int(each.field)]
         claimed = line.role != "user"
@@ -408,7 +408,7 @@ def record_rules(
             origin=Origin(each.rule, EXTRACTOR, line.field, each.start, each.end, line.position),
         )
         attempt = work.cleaned(attempt)
-        reason, known = extraction.judged(work, attempt, said, echoes if claimed else ())
+        reason, known = extraction.judged(work, attempt, earlier, echoes if claimed else ())
         reason = reason or extraction.unfit(work, attempt)
         if reason is None and policy.secrets == "refuse" and work.secret_in(attempt.content):
             reason = "secret"

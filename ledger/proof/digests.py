@@ -25,7 +25,9 @@ def of_beliefs(engine: Engine, user: str) -> str:
     with engine.reading("memories", "projects") as connection:
         found = memories.listing(connection, user=user, limit=-1)
         names = projects.names(connection, {each.project for each in found})
-    said = [(names.get(each.project or ""), each.kind, each.content, each.status) for each in found]
+    beliefs = [(names.get(each.project or ""), each.kind, each.content, each.status) for each in found]
     counted = [(each.confidence, each.reference_count) for each in found]
-    lines = sorted(msgspec.json.encode((user, *words, *numbers)) for words, numbers in zip(said, counted, strict=True))
+    lines = sorted(
+        msgspec.json.encode((user, *words, *numbers)) for words, numbers in zip(beliefs, counted, strict=True)
+    )
     return hashlib.sha256(b"\n".join(lines)).hexdigest()

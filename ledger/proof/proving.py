@@ -48,7 +48,7 @@ def verify_ledger(
     """
     path = engine.store.path
     from_elsewhere = kept.checkpoint(against, public_key, path)
-    engine.writer.settle()
+    engine.writer.write_waiting()
     with engine.store.snapshot() as connection:
         return verify(connection, path, kept=from_elsewhere, full=full, folded=projections, progress=progress)
 
@@ -116,7 +116,7 @@ def prove(
         raise RejectedError(
             f"the checkpoint is of the ledger {older.ledger_id}, and this is {engine.created.ledger_id}"
         )
-    engine.writer.settle()
+    engine.writer.write_waiting()
     with engine.store.snapshot() as connection:
         last = _last(connection)
         if place > last:

@@ -344,10 +344,10 @@ class _Look:
         for name, empty, by in self._connection.execute("SELECT id, data IS NULL, erased_by FROM main.blobs"):
             act = self._erasures.blobs.get(name)
             if (empty, by) != (act is not None, act):
-                said = f"position {by} erased it" if by is not None else "nothing was erased of it"
+                stated = f"position {by} erased it" if by is not None else "nothing was erased of it"
                 cause = f"position {act} did" if act is not None else "no erasure names it"
                 self.problem(
-                    f"the text {name[:40]}: it is {'' if empty else 'not '}empty and says that {said}; {cause}"
+                    f"the text {name[:40]}: it is {'' if empty else 'not '}empty and says that {stated}; {cause}"
                 )
             elif not empty and not self._since and name not in referred:
                 self.problem(f"the text {name[:40]}: it lies outside the log and belongs to no event of it")
@@ -463,7 +463,7 @@ def difference(table: Table, found: _Values | None, wanted: _Values | None) -> s
     """How the first row that differs does so; no texts, for they may be anybody's."""
     key = len(table.key)
     if found is not None and wanted is not None and found[:key] == wanted[:key]:
-        names = [name for name, mine, other in zip(table.names, found, wanted, strict=True) if mine != other]
+        names = [name for name, one, other in zip(table.names, found, wanted, strict=True) if one != other]
         return f"the table {table.name} says otherwise than the log in {', '.join(names)} ({_named(table, found)})"
     if found is None or (wanted is not None and _is_before(wanted[:key], found[:key])):
         return f"the table {table.name} lacks what the log gives ({_named(table, wanted)})"

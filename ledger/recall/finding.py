@@ -138,17 +138,19 @@ class Finder:
 
     def _hidden(self, found: Iterable[Found]) -> dict[str, list[tuple[int, int]]]:
         """What is hidden of the sessions that messages were found in."""
-        said = (each.passage for each in found if each.passage is not None and each.passage.corpus == passages.MESSAGE)
-        rows = {each.id: each.subject for each in said}
+        messages = (
+            each.passage for each in found if each.passage is not None and each.passage.corpus == passages.MESSAGE
+        )
+        rows = {each.id: each.subject for each in messages}
         return {
             id: [(each.first, each.last) for each in sessions.hidden(self._connection, row)] for id, row in rows.items()
         }
 
     def _set_roles(self, found: Iterable[Found]) -> None:
         """Who speaks in a message: a person as in a prompt, or not."""
-        said = [each for each in found if each.passage is not None and each.passage.corpus == passages.MESSAGE]
-        roles = sessions.roles(self._connection, {each.candidate.position for each in said})
-        for each in said:
+        messages = [each for each in found if each.passage is not None and each.passage.corpus == passages.MESSAGE]
+        roles = sessions.roles(self._connection, {each.candidate.position for each in messages})
+        for each in messages:
             each.candidate.role = "prompt" if roles.get(each.candidate.position) == "user" else "response"
 
     # --- by vectors ----------------------------------------------------------------------------------------------

@@ -80,7 +80,7 @@ class Observing:
         self._holding = snapshot.valid or (asked.now if asked.statuses == ("active",) else None)
         self.warnings: tuple[str, ...] = ()
 
-    def ranked(self, said: Collection[str] = ()) -> list[Supported]:
+    def ranked(self, known: Collection[str] = ()) -> list[Supported]:
         """Those that may be shown, best first: as many as are asked for, beside those whose words are ``said`` already."""
         if not self._asked.observations or not self._question.concepts:
             return []
@@ -95,8 +95,8 @@ class Observing:
         supported: list[Supported] = []
         for limit in (LISTED if self._asked.explain else max(POOL, 2 * self._asked.observations), DEEPER):
             found, all_of_them = self._found(limit, unseen=unseen)
-            supported = self._best(found, said)
-            if all_of_them or len(_unsaid(supported, said)) >= self._asked.observations:
+            supported = self._best(found, known)
+            if all_of_them or len(_scores_left(supported, known)) >= self._asked.observations:
                 break
         return supported[:LISTED]
 
@@ -115,11 +115,11 @@ class Observing:
         scored = [each for each in scored if each[0] > 0]
         return sorted(scored, key=lambda each: (-each[0], each[1].row)), len(hits) < limit
 
-    def _best(self, found: Sequence[Scored], said: Collection[str]) -> list[Supported]:
+    def _best(self, found: Sequence[Scored], known: Collection[str]) -> list[Supported]:
         """Of these the ones that live sources bear out, best first; no others are looked at than may be among the best."""
         kept, best, enough = list[Supported](), 0.0, self._asked.observations
         for some in _together(found):
-            new = _unsaid(kept, said)
+            new = _scores_left(kept, known)
             if not self._asked.explain and len(new) >= enough and some[0][0] / best + MOST_BOOST < new[enough - 1]:
                 break
             supported = self._supported(some)
@@ -151,12 +151,12 @@ def _is_near(text: str, terms: ranking.Terms) -> bool:
     return found >= FEWEST or found * SHARE[1] >= of * SHARE[0] > 0
 
 
-def _unsaid(supported: Sequence[Supported], said: Collection[str]) -> list[float]:
+def _scores_left(supported: Sequence[Supported], known: Collection[str]) -> list[float]:
     """The best score of each text that is not said already, best first."""
     found: dict[str, float] = {}
     for each in supported:
         found.setdefault(normalise(each.answer.content or ""), each.score)
-    return [score for text, score in found.items() if text not in said]
+    return [score for text, score in found.items() if text not in known]
 
 
 def _live(observation: Observation) -> list[str]:

@@ -210,8 +210,8 @@ def _standing(connection: Any, owner: str, project: str | None) -> list[Item]:
     names = answers.StateEntry.__struct_fields__
     rows = projects.state_history(connection, state.row, None, None)
     entries = [answers.StateEntry(**dict(zip(names, row, strict=True))) for row in rows]
-    said = {each.position: (each.category, each.key) for each in state.state}
-    held = {said[at] for at in quarantine.among(connection, said)}
+    keys = {each.position: (each.category, each.key) for each in state.state}
+    held = {keys[at] for at in quarantine.among(connection, keys)}
     return [
         packing.of_state(state.id, entry)
         for entry in entries

@@ -60,13 +60,13 @@ def recorded(
         "statuses": asked.statuses,
         "observations": asked.observations,
     }
-    beside = [item for item in (*pack.observations, *pack.cut) if item.observation is not None]
-    if beside:
+    observations = [item for item in (*pack.observations, *pack.cut) if item.observation is not None]
+    if observations:
         settings["as_of"] = asked.now  # which their trends are of
     if asked.packing == "shares":
         settings["entry_chars"] = context.ENTRY_CHARS
     ranked = [item for item in (*pack.items, *pack.cut) if item.observation is None]
-    order = (*sorted(ranked, key=lambda item: item.rank), *sorted(beside, key=lambda item: item.rank))
+    order = (*sorted(ranked, key=lambda item: item.rank), *sorted(observations, key=lambda item: item.rank))
     items = tuple(map(_delivered, order))
 
     def body(work: Work) -> str:
@@ -97,9 +97,9 @@ def reopen(engine: Engine, user: str, receipt: str) -> Pack | None:
         if isinstance(chars, int):
             items = [_shortened(item, chars) for item in items]
         items = _disputed_then(engine, items, data.seen)
-        beside = _observations_given(engine, data)
+        observations = _observations_given(engine, data)
         changes = [_changed(connection, item, data.seen) for item in items]
-        changes += [_observation_changed(connection, item) for item in beside]
+        changes += [_observation_changed(connection, item) for item in observations]
     budget, unit = data.settings.get("budget"), data.settings.get("unit")
     pack = finished(
         items,
@@ -115,8 +115,8 @@ def reopen(engine: Engine, user: str, receipt: str) -> Pack | None:
         receipt=event.envelope.event_id,
         seen=data.seen,
         changed=tuple(each for each in changes if each is not None),
-        observations=tuple(item for item in beside if not item.cut),
-        cut=(*pack.cut, *(item for item in beside if item.cut)),
+        observations=tuple(item for item in observations if not item.cut),
+        cut=(*pack.cut, *(item for item in observations if item.cut)),
     )
 
 
@@ -129,7 +129,7 @@ def _observations_given(engine: Engine, data: RecallDelivered) -> list[Item]:
     with _then(engine, data.seen).reading() as connection:
         found = standing(connection, [each.subject for each in given], as_of)
     return [
-        _as_given(each, observed(borne, rank) if (borne := found.get(each.subject)) else None, rank)
+        _as_given(each, observed(observation, rank) if (observation := found.get(each.subject)) else None, rank)
         for rank, each in enumerate(given, 1)
     ]
 
@@ -255,10 +255,10 @@ def _observation_changed(connection: Any, item: Item) -> str | None:
     """What became of an observation since."""
     if item.content is None or item.observation is None:
         return f"{item.id}: erased"
-    borne = standing(connection, [item.id], item.observation.as_of).get(item.id)
-    if borne is None:
+    now = standing(connection, [item.id], item.observation.as_of).get(item.id)
+    if now is None:
         return f"{item.id}: gone, what made it was undone"
-    before, after = item.observation, borne.answer
+    before, after = item.observation, now.answer
     parts = [after.status] if after.status != before.status else []
     if after.content != before.content:
         parts.append("says something else")

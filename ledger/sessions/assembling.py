@@ -271,7 +271,7 @@ def _entries_of(conversation: Conversation, data: WindowAssembled, ranges: Range
         given = (summaries.find(connection, state.row, id) for id in data.summaries)
         found += [of_summary(row) for row in given if row is not None]
         found.sort(key=lambda item: (item.place, item.position))
-        return tuple(_entry(conversation, connection, item) for item in assembly.settled(found)[0])
+        return tuple(_entry(conversation, connection, item) for item in assembly.paired(found)[0])
 
 
 def reopen(conversation: Conversation, receipt: str) -> Window | None:

@@ -77,9 +77,9 @@ class SummaryGraph(Answer, frozen=True, kw_only=True):
         """The session and what it takes, on one harmless line."""
         about = self.session
         hidden = f", {about.hidden:,} hidden" if about.hidden else ""
-        said = f"{_count(about.messages, 'message')}, {_count(about.tokens, 'token')}{hidden}"
+        counts = f"{_count(about.messages, 'message')}, {_count(about.tokens, 'token')}{hidden}"
         window = f"window: {_count(about.window_items, 'item')}, {_count(about.window_tokens, 'token')}"
-        return f"{one_line(about.name or about.id)} · {said} · {window}"
+        return f"{one_line(about.name or about.id)} · {counts} · {window}"
 
     def draw(self, format: str = "tree") -> str:
         """The picture as text: a "tree", a flowchart for "mermaid", or a digraph in "dot" for Graphviz. ``RejectedError`` for

@@ -448,7 +448,7 @@ class Extractor:
         return self._by_model(read, self.model)
 
     def _append(
-        self, read: _Read, record: Callable[[Work, State], None], otherwise: Callable[[Work], None] | None = None
+        self, read: _Read, record: Callable[[Work, State], None], instead: Callable[[Work], None] | None = None
     ) -> bool:
         recorded = False
         before = replace(self.done, kept=[*self.done.kept])
@@ -460,8 +460,8 @@ class Extractor:
             recorded = is_as_read(work, state, read)
             if recorded:
                 record(work, state)
-            elif otherwise is not None:
-                otherwise(work)
+            elif instead is not None:
+                instead(work)
             return state.id
 
         try:

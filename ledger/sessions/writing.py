@@ -97,7 +97,7 @@ def append(
 
 
 def _stored(conversation: Conversation, outcome: Outcome) -> answers.Message:
-    conversation.writer.settle()
+    conversation.writer.write_waiting()
     found = reading.get_message(conversation, outcome.events[-1].position)
     assert found is not None
     return found
@@ -209,14 +209,14 @@ def set_summary(conversation: Conversation, asker: Who, summary: str) -> str:
     def body(work: Work) -> str:
         stream, first = opened(conversation, work)
         state = work.find(stream, "s") if first else None
-        said.append(work.cleaned(summary))
-        if _summary_now(work, state) != said[-1]:
-            work.emit(stream, AbstractSet(work.body(said[-1])), first=first)
+        kept.append(work.cleaned(summary))
+        if _summary_now(work, state) != kept[-1]:
+            work.emit(stream, AbstractSet(work.body(kept[-1])), first=first)
         return stream
 
-    said = [summary]
+    kept = [summary]
     conversation.writer.run("session.set_abstract", asker, body, (conversation.name, summary))
-    return said[-1]
+    return kept[-1]
 
 
 def check_kept_in(conversation: Conversation) -> None:

@@ -63,9 +63,9 @@ class Erasures:
         acts = self.rows.get(place, [])
         last = acts[-1][0] if acts else None
         if erased_by != last:
-            said = f"position {erased_by} erased it" if erased_by is not None else "nothing was erased of it"
+            stated = f"position {erased_by} erased it" if erased_by is not None else "nothing was erased of it"
             erasure = f"the last to name it is position {last}" if last is not None else "no erasure names it"
-            yield f"position {place}: the row says that {said}, and {erasure}"
+            yield f"position {place}: the row says that {stated}, and {erasure}"
             return
         expected = stored.hex()
         for at, before, after in acts:

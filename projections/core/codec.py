@@ -79,7 +79,7 @@ def _types(kind: type[Struct]) -> list[tuple[str, Any, bool]]:
 @cache
 def _type(annotation: str, module: str) -> tuple[Any, bool]:
     """Each annotation of a module once: ``msgspec.structs.fields`` would take most of a millisecond a struct, at every start."""
-    said = eval(annotation, vars(sys.modules[module]))
-    types = get_args(said) if isinstance(said, UnionType) else (said,)
+    annotated = eval(annotation, vars(sys.modules[module]))
+    types = get_args(annotated) if isinstance(annotated, UnionType) else (annotated,)
     (type,) = (each for each in types if each is not NoneType)
     return type, NoneType in types

@@ -85,7 +85,7 @@ _MESSAGES = "SELECT row, session, role, time, tokens, interaction, field FROM me
 
 def messages(connection: sqlite3.Connection, rows: Sequence[int]) -> dict[int, SearchedRow]:
     """The messages whose texts these rows of the index are, by row; those of captured turns by the turn's."""
-    found = {said.row: said for said in _messages(connection, "row", {row >> BITS for row in rows})}
+    found = {each.row: each for each in _messages(connection, "row", {row >> BITS for row in rows})}
     by_row = {row: found[row >> BITS] for row in rows if row >> BITS in found}
     left = [row for row in rows if row not in by_row]
     if not left:
@@ -94,7 +94,7 @@ def messages(connection: sqlite3.Connection, rows: Sequence[int]) -> dict[int, S
     sql = f"SELECT row, id, field FROM passages WHERE row IN ({marks}) AND corpus = '{TURN}'"
     turns = {row: (id, field) for row, id, field in connection.execute(sql, left)}
     ids = {id for id, _ in turns.values()}
-    tied = {(said.interaction, said.field): said for said in _messages(connection, "interaction", ids)}
+    tied = {(each.interaction, each.field): each for each in _messages(connection, "interaction", ids)}
     return by_row | {row: tied[key] for row, key in turns.items() if key in tied}
 
 

@@ -119,7 +119,7 @@ def matching_then(
     )
     others = {row[0]: tuple(row) for row in connection.execute(late, values)}
     others |= {row[0]: tuple(row) for row in connection.execute(changed, (position, position, *values))}
-    texts = [(row, *said) for row, each in others.items() if (said := waits(make(each))) is not None]
+    texts = [(row, *text) for row, each in others.items() if (text := waits(make(each))) is not None]
     scored = [(others[row], score) for row, score in aside(source, texts, expression).items()]
     scored += [(tuple(row[:-1]), more(row[-1])) for row in found if row[0] not in others]
     return _best(scored, make, limit)

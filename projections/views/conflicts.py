@@ -75,11 +75,11 @@ def clashes(one: Statement, other: Statement, slot: str | None) -> bool:
     shared = (
         (each, theirs[each.slot]) for each in slots.slots(one) if each.slot in theirs and slot in (None, each.slot)
     )
-    return any(clash((one, mine), (other, their)) for mine, their in shared)
+    return any(clash((one, own), (other, their)) for own, their in shared)
 
 
 def standing(
-    connection: sqlite3.Connection, found: Conflict, settled: Sequence[Conflict] = ()
+    connection: sqlite3.Connection, found: Conflict, resolved: Sequence[Conflict] = ()
 ) -> tuple[str, list[Memory]]:
     """(status, members) of a conflict now: "open" while two active members clash, and nobody said that both can be so.
 
@@ -90,7 +90,7 @@ def standing(
     if found.action == ACCEPT:
         return RESOLVED, members
     active = [each for each in members if each.status == "active" and not each.quarantined]
-    decided = [set(each.members) for each in settled if each.action == ACCEPT and each.slot == found.slot]
+    decided = [set(each.members) for each in resolved if each.action == ACCEPT and each.slot == found.slot]
     live = any(
         clashes(one, other, found.slot) and not any({one.id, other.id} <= pair for pair in decided)
         for one, other in combinations(active, 2)

@@ -100,12 +100,12 @@ def _mentions(state: Memory | None) -> _Rows:
 def _edges(state: Memory | None) -> _Rows:
     if state is None or state.content is None or state.user is None:
         return {}
-    said: _Rows = {}
+    stated: _Rows = {}
     for edge in state.edges:
         form = edge.form
         if form[0] and form[2] and form[0] != form[2]:
-            said.setdefault(form, (edge.source, edge.target, state.user, edge.valid_from, edge.valid_to))
-    return said
+            stated.setdefault(form, (edge.source, edge.target, state.user, edge.valid_from, edge.valid_to))
+    return stated
 
 
 def _change(change: Change, rows: Rows, live: Table, closed: Table, before: _Rows, after: _Rows) -> None:

@@ -126,8 +126,8 @@ class Observations:
         if not isinstance(change.event.data, observation.BEARING):
             return
         known = {row[1]: row for row in rows.find(EVIDENCE, ("observation",), (change.first,))}
-        support_of = {source: _support(row) for source, row in known.items()}
-        for each in observation.changed_evidence(change.event.data, support_of):
+        supports = {source: _support(row) for source, row in known.items()}
+        for each in observation.changed_evidence(change.event.data, supports):
             _put(rows, change, known.get(each.source), each, change.event.position)
 
     @staticmethod

@@ -77,8 +77,8 @@ class Quarantine:
     @staticmethod
     def _stand(at: int, position: int, rows: Rows) -> None:
         """The last word in force on one text."""
-        said = [row for row in rows.find(DECISIONS, ("at",), (at,)) if since(rows, row[1]) is None]
-        last = max(said, key=lambda row: int(row[1]), default=None)
+        decisions = [row for row in rows.find(DECISIONS, ("at",), (at,)) if since(rows, row[1]) is None]
+        last = max(decisions, key=lambda row: int(row[1]), default=None)
         wanted = (at, last[1], last[3], "", *last[4:]) if last is not None and last[2] else None
         _replace(at, wanted, position, rows)
 
@@ -124,8 +124,8 @@ def held(rows: Rows, position: int | None) -> bool:
 
 def was_released(rows: Rows, position: int) -> bool:
     """Under the lock: whether the last word on the text of an event is that of somebody who let it out."""
-    said = [row for row in rows.find(DECISIONS, ("at",), (position,)) if since(rows, row[1]) is None]
-    last = max(said, key=lambda row: int(row[1]), default=None)
+    decisions = [row for row in rows.find(DECISIONS, ("at",), (position,)) if since(rows, row[1]) is None]
+    last = max(decisions, key=lambda row: int(row[1]), default=None)
     return last is not None and not last[2] and not last[5]
 
 

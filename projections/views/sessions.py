@@ -240,12 +240,12 @@ def looked_upto(connection: sqlite3.Connection, row: int) -> int:
 def counts(connection: sqlite3.Connection, user: str) -> tuple[int, int, int]:
     """How many sessions a user has, messages ever appended to them, and summaries that stand in a window."""
     sql = "SELECT count(*), coalesce(sum(messages), 0) FROM sessions WHERE user = ? AND moved_to IS NULL"
-    count, said = connection.execute(sql, (user,)).fetchone()
+    count, number = connection.execute(sql, (user,)).fetchone()
     sql = (
         "SELECT count(*) FROM summaries y CROSS JOIN sessions s ON s.row = y.session"
         " WHERE y.status = 'window' AND s.user = ?"
     )
-    return count, said, connection.execute(sql, (user,)).fetchone()[0]
+    return count, number, connection.execute(sql, (user,)).fetchone()[0]
 
 
 def at_position(connection: sqlite3.Connection, position: int) -> Message | None:

@@ -112,7 +112,7 @@ def _again(change: Change, rows: Rows) -> None:
         fold.take(event)
         if isinstance(event.data, SummaryCreated):
             found[event.data.summary] = _created(event, event.data)
-    for id, status in fold.settled().items():
+    for id, status in fold.consistent().items():
         found[id] = (*found[id][:_STATUS], status, *found[id][_STATUS + 1 : _FROM], at)
     left = {row[0]: row for row in found.values()}
     for row in rows.find(SUMMARIES, ("session",), (change.first,)):

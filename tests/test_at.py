@@ -298,7 +298,7 @@ def monkeypatch_module():
 
 def test_every_table_says_how_it_is_read_as_of_earlier():
     undeclared = [table.name for table in as_of.tables() if isinstance(table, Table) and table.then is None]
-    assert undeclared == [], "say in Table(then=…) how it is read under at(): Standing(…), or CURRENT"
+    assert undeclared == [], "say in Table(then=…) how it is read under at(): AsOf(…), or CURRENT"
 
 
 def test_every_table_of_closed_rows_has_the_columns_of_its_own_and_where_they_ended():

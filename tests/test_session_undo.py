@@ -7,7 +7,7 @@ from conversations import check_window, condensed, items, rewritten, standing, s
 from old_names import Ledger
 
 from ledger import ConflictError, RejectedError
-from ledger.domain.standing import Visible, WindowFold
+from ledger.domain.statuses import Visible, WindowFold
 
 
 def talk(ledger: Ledger, count: int = 8, **by: str) -> tuple:

@@ -29,8 +29,8 @@ def held(found: answers.Memory | Quarantined) -> RenderableType:
 
     if isinstance(found, answers.Memory):
         return changed(found)
-    standing = "in quarantine" if found.quarantined else "not in quarantine"
-    return Text(one_line(f"{found.kind} {found.id} at position {found.position}: {standing}"))
+    status = "in quarantine" if found.quarantined else "not in quarantine"
+    return Text(one_line(f"{found.kind} {found.id} at position {found.position}: {status}"))
 
 
 def rescanned(found: ScanReport) -> RenderableType:

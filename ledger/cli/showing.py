@@ -323,14 +323,14 @@ def _turn_of(part: str, before: answers.Memory | None, after: answers.Memory | N
     if after is None:
         return "gone: what made it was undone"
     if before is None:
-        return _standing(after)
+        return _memory_status(after)
     if part == "moved":
         return f"{_decimal(before.confidence)} → {_decimal(after.confidence)}"
     by = f" by {after.superseded_by}" if part == "superseded" and after.superseded_by else ""
-    return f"{_standing(before)} → {_standing(after)}{by}"
+    return f"{_memory_status(before)} → {_memory_status(after)}{by}"
 
 
-def _standing(memory: answers.Memory) -> str:
+def _memory_status(memory: answers.Memory) -> str:
     return memory.status + (" (quarantined)" if memory.quarantined else "")
 
 
@@ -553,9 +553,11 @@ def stats(found: answers.Stats) -> RenderableType:
     fields.pop("projections")
     suspended = [each.name for each in found.projections if each.suspended_at is not None]
     behind = [each.name for each in found.projections if each.position != found.position and each.suspended_at is None]
-    standing = f"{len(found.projections)} projections" + (f", suspended: {', '.join(suspended)}" if suspended else "")
-    standing += f", behind: {', '.join(behind)}" if behind else ", all up to date" if not suspended else ""
-    return card_of({name: _as_text(value) for name, value in fields.items()} | {"projections": standing})
+    shown_projections = f"{len(found.projections)} projections" + (
+        f", suspended: {', '.join(suspended)}" if suspended else ""
+    )
+    shown_projections += f", behind: {', '.join(behind)}" if behind else ", all up to date" if not suspended else ""
+    return card_of({name: _as_text(value) for name, value in fields.items()} | {"projections": shown_projections})
 
 
 def reinforcement(found: answers.Reinforcement | answers.Memory) -> RenderableType:

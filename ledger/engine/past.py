@@ -163,7 +163,7 @@ class _Past:
                 yield connection
 
     def _fold(self, connection: sqlite3.Connection) -> None:
-        if as_of.standing(connection) != self._position:
+        if as_of.position_of(connection) != self._position:
             as_of.drop_folded(connection)
             as_of.stand(connection, self._position)
             fold_apart(connection, self._secret, self._id)

@@ -36,8 +36,8 @@ def issue(connection: Any, ledger_id: str, mac: Mac, act: str) -> str:
 
 def _positions(connection: Any, act: str) -> list[int]:
     found = {each.position for each in audit.of_command(connection, act) if each.type == ContentErased.__name__}
-    standing = erasures.of(connection, act)
-    return sorted(found | ({standing.completed_at} if standing is not None and standing.completed_at else set()))
+    erasure = erasures.of(connection, act)
+    return sorted(found | ({erasure.completed_at} if erasure is not None and erasure.completed_at else set()))
 
 
 def _row(connection: Any, position: int) -> dict[str, Any]:

@@ -364,9 +364,9 @@ def _finished(engine: Engine, report: answers.ErasureReport, act: str) -> answer
 def _complete(engine: Engine, act: str, purge: Purge) -> None:
     def body(work: Work) -> str:
         connection = work.connection()
-        standing = next((each for each in erasures.pending(connection) if each.act == act), None)
-        if standing is not None:
-            event = read_event(connection, standing.position)
+        begun = next((each for each in erasures.pending(connection) if each.act == act), None)
+        if begun is not None:
+            event = read_event(connection, begun.position)
             work.user = event.envelope.user if event is not None else None
             work.emit(LEDGER_STREAM, ErasureCompleted(act, purge.searched, purge.bytes_searched, purge.hits))
             connection.execute("DELETE FROM leases WHERE work = 'erase'")
@@ -395,9 +395,9 @@ def _remembered(engine: Engine, connection: Any, act: str) -> answers.ErasureRep
     """What the log says of an erasure."""
     issued = certificates.issue(connection, engine.created.ledger_id, engine.writer.mac, act)
     certificate = certificates.read(issued, engine.created.ledger_id, engine.writer.mac)
-    if (standing := erasures.of(connection, act)) is None or not certificate.events:
+    if (entry := erasures.of(connection, act)) is None or not certificate.events:
         raise DamagedError(erasures.ERASURES.name, act, "it names no erasure of the log")
-    done = read_event(connection, standing.completed_at) if standing.completed_at is not None else None
+    done = read_event(connection, entry.completed_at) if entry.completed_at is not None else None
     if done is not None and not isinstance(done.data, ErasureCompleted):
         raise DamagedError(erasures.ERASURES.name, act, "the event that it names completes no erasure")
     first: ContentErased = certificate.events[0].data
@@ -411,7 +411,7 @@ def _remembered(engine: Engine, connection: Any, act: str) -> answers.ErasureRep
         certificate=issued,
         why=why,
         command_id=act,
-        position=standing.position,
+        position=entry.position,
         searched=done.data.searched if done is not None else (),
         bytes_searched=done.data.bytes_searched if done is not None else 0,
         hits=done.data.hits if done is not None else 0,

@@ -76,11 +76,11 @@ def lift_hold(
     def body(work: Work) -> str:
         work.need("erasures")
         connection = work.connection()
-        standing = {each.act: each for each in erasures.holds(connection, asker.user)}
-        found = standing.get(hold or "")
+        held = {each.act: each for each in erasures.holds(connection, asker.user)}
+        found = held.get(hold or "")
         if found is None and not by_id:
             stream = _subject(connection, hold, asker.user) if hold is not None else None
-            found = next((each for each in standing.values() if each.subject == stream), None)
+            found = next((each for each in held.values() if each.subject == stream), None)
         if found is None:
             what = f"called {hold!r:.60}" if hold is not None else "on all of this user"
             raise NotFoundError(f"there is no hold {what}; holds.list() lists them")
@@ -149,17 +149,17 @@ def _shown(connection: Any, held: Held, outcome: Outcome | None) -> answers.Hold
 
 def refuse_held(connection: Any, user: str, places: Places) -> None:
     """``RejectedError`` when anything that is to be erased is on hold, by itself or with its project, session or user."""
-    standing = {each.subject: each for each in erasures.holds(connection, user)}
-    if not standing:
+    by_subject = {each.subject: each for each in erasures.holds(connection, user)}
+    if not by_subject:
         return
-    if None in standing:
-        raise _refusal(standing[None], "all of this user")
-    around = any(subject is not None and subject[0] in "ps" for subject in standing)
+    if None in by_subject:
+        raise _refusal(by_subject[None], "all of this user")
+    around = any(subject is not None and subject[0] in "ps" for subject in by_subject)
     for position, stream in places:
         entry = audit.at(connection, position) if around else None
         for subject in (stream, *((entry.project, entry.session) if entry is not None else ())):
-            if subject is not None and subject in standing:
-                raise _refusal(standing[subject], subject)
+            if subject is not None and subject in by_subject:
+                raise _refusal(by_subject[subject], subject)
 
 
 def _refusal(held: Held, what: str) -> RejectedError:

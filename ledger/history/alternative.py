@@ -58,7 +58,7 @@ class Alternative:
             state = observations.get(connection, row)
             now = observation_answers(connection, [state], as_of)[0] if state is not None else None
             then = self._observation(self.reader.event(row).stream, as_of)
-            if _standing(now) != _standing(then):
+            if _comparable(now) != _comparable(then):
                 found.append((now, then))
         return found
 
@@ -155,6 +155,6 @@ class Alternative:
         return self._ranks[interaction].get(memory, 0)
 
 
-def _standing(found: answers.Observation | None) -> answers.Observation | None:
+def _comparable(found: answers.Observation | None) -> answers.Observation | None:
     """All that is told of an observation but where it is in the log, and the moment of the answer."""
     return None if found is None else replace(found, **_ASIDE)

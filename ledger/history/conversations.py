@@ -14,7 +14,7 @@ from ledger.domain.events import (
     SummaryInvalidated,
     SummaryRestored,
 )
-from ledger.domain.standing import INVALID, WindowFold
+from ledger.domain.statuses import INVALID, WindowFold
 
 if TYPE_CHECKING:
     from ledger.history.in_effect import Reader

@@ -98,7 +98,7 @@ def distrust(
 
     def make(connection: Any, head: int) -> Plan:
         found = find_source(engine, connection, asker.user, source, kind, since, until)
-        if (known := _standing(connection, asker.user, found)) is not None:
+        if (known := _covering(connection, asker.user, found)) is not None:
             return Plan(head, details=Details(known))
         plan = source_plan(connection, asker.user, found)
         return _plan_of(engine, connection, head, plan, found, asker.user)
@@ -109,7 +109,7 @@ def distrust(
         bulk.check_size(plan.events, exclusive=exclusive, allowed=allowed)
         _back_again(work, plan, reason)
         fields: dict[str, Any] = {"since": about.since, "until": about.until, "reason": reason}
-        if plan.positions or not _is_standing(work, about):
+        if plan.positions or not _is_distrusted(work, about):
             if not plan.positions and work.secret_in(about.name):  # a name that the log would have from here
                 raise RejectedError("the source has a secret in its name, and has written nothing", rule="secret")
             for spans in bulk.parts(plan.positions) or [()]:
@@ -140,11 +140,11 @@ def trust(
     check_text("source", source, max_bytes=1024)
 
     def make(connection: Any, head: int) -> Plan:
-        standing = [each for each in control.distrusted(connection) if each.user == asker.user]
-        found = [each for each in standing if each.act == source]
+        in_effect = [each for each in control.distrusted(connection) if each.user == asker.user]
+        found = [each for each in in_effect if each.act == source]
         if not found:
             about = find_source(engine, connection, asker.user, source, kind)
-            found = [each for each in standing if (each.kind, each.source) == (about.kind, about.name)]
+            found = [each for each in in_effect if (each.kind, each.source) == (about.kind, about.name)]
         if not found:
             raise NotFoundError(f"no distrust of {source!r:.60} is in effect for this user")
         ending = [each.act for each in found]
@@ -294,7 +294,7 @@ def source_plan(connection: Any, user: str, source: Source, reader: Reader | Non
     return SourcePlan(reader, base, {each.name for each in known if each.covers(Source("session", each.name))})
 
 
-def _standing(connection: Any, user: str, source: Source) -> Source | None:
+def _covering(connection: Any, user: str, source: Source) -> Source | None:
     """A distrust in force that covers this one."""
     known = (_as_source(each) for each in control.distrusted(connection) if each.user == user)
     return next((each for each in known if each.covers(source)), None)
@@ -311,8 +311,8 @@ def _whole(parts: list[Source]) -> Source:
     return replace(parts[0], since=min(each.since for each in parts), until=until)
 
 
-def _is_standing(work: Work, source: Source) -> bool:
-    return _standing(work.connection(), work.who.user, source) is not None
+def _is_distrusted(work: Work, source: Source) -> bool:
+    return _covering(work.connection(), work.who.user, source) is not None
 
 
 def _position(name: str, connection: Any, given: Position | Time, now: str) -> int:

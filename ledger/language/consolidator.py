@@ -29,7 +29,7 @@ from ledger.language.reading import Action, Parsed
 from ledger.policies.consolidation import CHANGED, SECRET, Piece, applied, evidence_of, unfit
 from ledger.policies.evidence import duplicate
 from projections.views import observations
-from projections.views.consolidations import Scope, Standing
+from projections.views.consolidations import Scope, Sourced
 
 PURPOSE = "consolidation"
 CONSOLIDATOR = "consolidate/1"  # its name, and that of its prompt
@@ -52,7 +52,7 @@ class Batch(Struct):
 
     sources: list[Piece]
     new: int
-    standing: list[Standing]
+    observations: list[Sourced]
     stale: int = 0
     of_stale: dict[int, list[int]] = field(default_factory=dict)  # number of the observation -> numbers of its sources
 
@@ -83,12 +83,12 @@ def request(batch: Batch) -> ModelRequest:
 
 
 def _content(batch: Batch) -> str:
-    shown = [_shown(number, each, batch) for number, each in enumerate(batch.standing, 1)]
+    shown = [_shown(number, each, batch) for number, each in enumerate(batch.observations, 1)]
     notes = [f"{number}. [{each.at[:10]}] {_harmless(each.text)}" for number, each in enumerate(batch.sources, 1)]
     return "\n".join(["<observations>", *(shown or ["none"]), "</observations>", "<notes>", *notes, "</notes>"])
 
 
-def _shown(number: int, each: Standing, batch: Batch) -> str:
+def _shown(number: int, each: Sourced, batch: Batch) -> str:
     if number <= batch.stale:  # its wording may tell of what is gone, so it is not shown
         named = ", ".join(map(str, batch.of_stale.get(number, ())))
         return f"{number}. stale: word it anew from the notes {named}"
@@ -175,7 +175,7 @@ def erased_meanwhile(work: Work, batch: Batch) -> bool:
         if gone:
             return True
     return any(
-        (state := work.at_row(each.state.row, "o")) is not None and state.text is None for each in batch.standing
+        (state := work.at_row(each.state.row, "o")) is not None and state.text is None for each in batch.observations
     )
 
 
@@ -201,7 +201,7 @@ def without_findings(work: Work, taken: Sequence[Taken]) -> list[Taken]:
 
 
 def _sources_of(batch: Batch) -> set[str]:
-    written = {source for each in batch.standing for source in each.state.written_from}
+    written = {source for each in batch.observations for source in each.state.written_from}
     return written | {each.id for each in batch.sources}
 
 
@@ -229,7 +229,7 @@ class _Taking:
 
     def _why_not(self, what: str, value: Any, text: str, number: int | None) -> str:
         """Why an action is not even looked at."""
-        if number is not None and not 1 <= number <= len(self._batch.standing):
+        if number is not None and not 1 <= number <= len(self._batch.observations):
             return "unknown_observation"
         if number in self._touched:
             return "repeated"
@@ -248,7 +248,7 @@ class _Taking:
         return "" if any(each <= len(self._batch.sources) for each in value.sources) else "no_sources"
 
     def _drop(self, what: str, why: str, text: str, number: int | None = None) -> None:
-        shown = self._batch.standing
+        shown = self._batch.observations
         target = shown[number - 1].state.id if number is not None and 1 <= number <= len(shown) else None
         self._answered.taken.append(Taken(what, why, target=target, text=text))
 
@@ -298,7 +298,7 @@ class _Taking:
             self._drop("create", "duplicate", text)
 
     def _update(self, value: Any, text: str, named: Sequence[Piece]) -> None:
-        each = self._batch.standing[value.observation - 1]
+        each = self._batch.observations[value.observation - 1]
         alive = [piece for piece in named if piece.id in self._live]
         current = self._as_seen(each)
         if not alive or current is None:
@@ -323,7 +323,7 @@ class _Taking:
             self._drop("update", "no_change", text, value.observation)
 
     def _delete(self, value: Any, text: str, named: Sequence[Piece]) -> None:
-        current = self._as_seen(self._batch.standing[value.observation - 1])
+        current = self._as_seen(self._batch.observations[value.observation - 1])
         if named and not any(each.id in self._live for each in named):
             self._drop("delete", "source_gone", "", value.observation)
             return
@@ -341,7 +341,7 @@ class _Taking:
         self._answered.clamped += within != given
         return rules.millionths("confidence", within)
 
-    def _as_seen(self, each: Standing) -> Observation | None:
+    def _as_seen(self, each: Sourced) -> Observation | None:
         """The observation, if nothing has happened to it since the model was asked."""
         current: Observation | None = self._work.at_row(each.state.row, "o")
         if current is None or current.position != each.state.position:

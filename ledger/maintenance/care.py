@@ -46,7 +46,7 @@ def stats(engine: Engine, user: str) -> answers.Stats:
             "SELECT p.name, p.version, coalesce(p.suspended_at - 1, c.position), p.suspended_at, p.error"
             " FROM projections p, checkpoint c ORDER BY p.name"
         )
-        standing = [answers.ProjectionStatus(**dict(zip(columns, row, strict=True))) for row in connection.execute(sql)]
+        statuses = [answers.ProjectionStatus(**dict(zip(columns, row, strict=True))) for row in connection.execute(sql)]
         counts, turns = memories.counts(connection, user), interactions.count(connection, user)
         known, papers = len(projects.listing(connection, user)), documents.counts(connection, user)
         made = vectors.counts(connection)
@@ -66,7 +66,7 @@ def stats(engine: Engine, user: str) -> answers.Stats:
         messages=in_sessions[1],
         summaries=in_sessions[2],
         pending=pending,
-        projections=tuple(standing),
+        projections=tuple(statuses),
         size_bytes=_size(engine.store.path),
         wal_bytes=_size(engine.store.path + "-wal"),
         sqlite_version=sqlite3.sqlite_version,

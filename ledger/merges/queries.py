@@ -106,7 +106,7 @@ def get_conflict(engine: Engine, user: str, id: str) -> merge_answers.Conflict |
 
 
 def conflict_answer(connection: Any, state: Conflict) -> merge_answers.Conflict:
-    status, members = conflicts.standing(connection, state, conflicts.naming(connection, state.members))
+    status, members = conflicts.status_of(connection, state, conflicts.naming(connection, state.members))
     return answer_of(
         merge_answers.Conflict,
         state,

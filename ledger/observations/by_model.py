@@ -31,7 +31,7 @@ from ledger.observations.rounds import cursor as cursor_of
 from ledger.policies.consolidation import USER, Piece
 from ledger.store.recorders import read_tip
 from projections.views import consolidations
-from projections.views.consolidations import Standing
+from projections.views.consolidations import Sourced
 
 NEW, CHARS = 20, 12_000  # new sources of one call, and characters of them
 NEAREST = 15  # observations that are looked for (astrocyte)
@@ -48,10 +48,10 @@ def consolidator_of(engine: Engine, using: str | None) -> str:
 
 
 def by_model(engine: Engine, run: Run) -> None:
-    while (news := _for_model(engine, run)).pieces or news.standing:
+    while (news := _for_model(engine, run)).pieces or news.observations:
         if not _one_call(engine, run, news) or run.full:
             break
-    if not news.pieces and not news.standing:
+    if not news.pieces and not news.observations:
         rounds.append(engine, run, news, [], [], news.head, 0)
     _reword_by_rules(engine, run)
 
@@ -66,7 +66,7 @@ def _for_model(engine: Engine, run: Run) -> News:
         aside = consolidations.put_aside(connection, run.scope)
         done = run.again  # of sources that were asked for: those that were in a call
         pieces = [each for each in pieces if each.id not in aside and each.id not in done]
-        stale = [each for each in news.standing if each.state.id not in run.worded]
+        stale = [each for each in news.observations if each.state.id not in run.worded]
     return News(head, after, pieces, stale)
 
 
@@ -118,7 +118,7 @@ def _one_call(engine: Engine, run: Run, news: News) -> bool:
     run.skipped.update(_skipped(answer, parsed.left_over))
     run.sources += batch.new
     run.again.update(each.id for each in batch.sources[: batch.new])
-    run.worded.update(each.state.id for each in batch.standing[: batch.stale])
+    run.worded.update(each.state.id for each in batch.observations[: batch.stale])
     run.left = len(news.pieces) - batch.new
     if run.progress is not None:
         run.progress(run.sources, run.sources + run.left)
@@ -130,7 +130,7 @@ def _batch(engine: Engine, run: Run, news: News) -> tuple[Batch, int, list[tuple
     new = _first(news.pieces, run)
     end = len(new) == len(news.pieces)
     upto = news.head if end else max(news.after, news.pieces[len(new)].position - 1)
-    stale = news.standing[:STALE_SHOWN]
+    stale = news.observations[:STALE_SHOWN]
     with engine.reading(*NEEDED) as connection:
         near = _nearest(engine, connection, run, new)
         held = withheld(connection, [each.state for each in near])
@@ -139,12 +139,12 @@ def _batch(engine: Engine, run: Run, news: News) -> tuple[Batch, int, list[tuple
         batch = Batch(list(new), len(new), [*stale, *fresh], len(stale))
         for number, each in enumerate(stale, 1):
             batch.of_stale[number] = _with_sources_of(connection, run, batch, each)
-        streams = [each.id for each in batch.sources] + [each.state.id for each in batch.standing]
+        streams = [each.id for each in batch.sources] + [each.state.id for each in batch.observations]
         ranges = joined(consolidations.positions(connection, streams))
     return batch, upto, list(ranges)
 
 
-def _with_sources_of(connection: Any, run: Run, batch: Batch, stale: Standing) -> list[int]:
+def _with_sources_of(connection: Any, run: Run, batch: Batch, stale: Sourced) -> list[int]:
     """The numbers of some live sources of a stale observation, the newest first; they are shown too."""
     known = {each.id: number for number, each in enumerate(batch.sources, 1)}
     numbers: list[int] = []
@@ -168,7 +168,7 @@ def _piece_of(connection: Any, run: Run, id: str) -> Piece | None:
     return Piece(id, state.row, state.position, state.time, _spoken_in(connection, state), (), USER)
 
 
-def _nearest(engine: Engine, connection: Any, run: Run, new: Sequence[Piece]) -> list[Standing]:
+def _nearest(engine: Engine, connection: Any, run: Run, new: Sequence[Piece]) -> list[Sourced]:
     """The observations of the scope that are nearest to any of these sources by words, best first."""
     scores: Counter[int] = Counter()
     for each in new:
@@ -178,8 +178,8 @@ def _nearest(engine: Engine, connection: Any, run: Run, new: Sequence[Piece]) ->
             scores.update({row: 1_000_000 // (60 + rank) for rank, row in enumerate(found, 1)})
     rows = [row for row, _ in sorted(scores.items(), key=lambda each: (-each[1], each[0]))]
     place = {row: number for number, row in enumerate(rows)}
-    standing = consolidations.standing(connection, run.scope, rows)
-    return sorted(standing, key=lambda each: place[each.state.row])[:NEAREST]
+    near = consolidations.sourced(connection, run.scope, rows)
+    return sorted(near, key=lambda each: place[each.state.row])[:NEAREST]
 
 
 # --- recording -----------------------------------------------------------------------------------------------
@@ -200,7 +200,7 @@ def _record_answer(
     def body(work: Work) -> str:
         work.need(*NEEDED)
         work.project = run.scope.project
-        shown = [each.id for each in batch.sources] + [each.state.id for each in batch.standing]
+        shown = [each.id for each in batch.sources] + [each.state.id for each in batch.observations]
         if rounds.overtaken(work, run, after):
             taken = [Taken(each.what, "overtaken") for each in parsed.actions]
         elif consolidator.erased_meanwhile(work, batch):
@@ -244,9 +244,9 @@ def _reword_by_rules(engine: Engine, run: Run) -> None:
     """What the model was asked to word anew and did not, says what one of its live sources says."""
     with engine.reading(*NEEDED) as connection:
         rows = [find_row(connection, id, "o", run.scope.user) or 0 for id in sorted(run.worded)]
-        standing = consolidations.standing(connection, run.scope, rows) if rows else []
+        found = consolidations.sourced(connection, run.scope, rows) if rows else []
         changed = {each.id for each in run.actions} if run.dry_run else set()  # what it worded is in no table then
-        left = [each for each in standing if each.stale and each.live and each.state.id not in changed]
+        left = [each for each in found if each.stale and each.live and each.state.id not in changed]
     if not left:
         return
     resolving = replace(

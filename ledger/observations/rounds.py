@@ -26,7 +26,7 @@ from ledger.store.recorders import read_tip
 from projections.search import memory_hits as search
 from projections.search.text_hits import matching
 from projections.views import consolidations, observations
-from projections.views.consolidations import Scope, Standing
+from projections.views.consolidations import Scope, Sourced
 
 Progress = Callable[[int, int], None]
 
@@ -99,7 +99,7 @@ class News(Struct):
     head: int
     after: int
     pieces: list[Piece]
-    standing: list[Standing]  # observations that have to be looked at again
+    observations: list[Sourced]  # observations that have to be looked at again
 
 
 # --- what is asked -----------------------------------------------------------------------------------------------
@@ -121,7 +121,7 @@ def _round(engine: Engine, run: Run) -> bool:
     with engine.reading(*NEEDED) as connection:
         news = news_of(connection, run, again)
         run.position = news.head
-        if not news.pieces and not news.standing:
+        if not news.pieces and not news.observations:
             append(engine, run, news, [], [], news.head, 0)
             return False
         material = _material(engine, connection, run, news)
@@ -203,8 +203,8 @@ def _regroup(engine: Engine, run: Run, steps: Sequence[Step], came: Sequence[tup
 def news_of(connection: Any, run: Run, again: set[str]) -> News:
     head, after = read_tip(connection.cursor())[0], cursor(connection, run)
     if run.only is not None:
-        standing = consolidations.standing(connection, run.scope, sorted(run.only))
-        return News(after, after, [], [each for each in standing if each.stale and each.live])
+        known = consolidations.sourced(connection, run.scope, sorted(run.only))
+        return News(after, after, [], [each for each in known if each.stale and each.live])
     if run.over == INTERACTIONS:
         new = _pieces_of_turns(connection, consolidations.turns(connection, run.scope, after=after))
     elif run.over == ASKED:
@@ -216,8 +216,8 @@ def news_of(connection: Any, run: Run, again: set[str]) -> News:
         new = _with_those_again(connection, run, new, again)
     rows = {*consolidations.marked(connection, run.scope)}
     rows |= consolidations.worded_of_the_dead(connection, run.scope)
-    standing = consolidations.standing(connection, run.scope, sorted(rows)) if rows else []
-    again_due = [each for each in standing if each.stale and each.live and each.state.consolidator != BY_HAND]
+    known = consolidations.sourced(connection, run.scope, sorted(rows)) if rows else []
+    again_due = [each for each in known if each.stale and each.live and each.state.consolidator != BY_HAND]
     return News(head, after, new, again_due)
 
 
@@ -268,7 +268,7 @@ def _material(engine: Engine, connection: Any, run: Run, news: News) -> Material
     """What the new sources are compared with: all of a small scope, of a large one what has their words."""
     scope, aside = run.scope, consolidations.put_aside(connection, run.scope)
     if run.only is not None:
-        return _of_standing(connection, run, news, aside)
+        return _of_observations(connection, run, news, aside)
     if run.over == INTERACTIONS or any(each.id.startswith("i_") for each in news.pieces):
         before = consolidations.turns(connection, scope, limit=TURNS + len({each.id for each in news.pieces}))
         known = _pieces_of_turns(connection, before)
@@ -276,21 +276,21 @@ def _material(engine: Engine, connection: Any, run: Run, news: News) -> Material
         known = list(map(_piece, consolidations.live_memories(connection, scope)))
     else:
         return _found_by_words(engine, connection, run, news, aside)
-    return Material(consolidations.standing(connection, scope), _by_source(known, news.pieces), aside)
+    return Material(consolidations.sourced(connection, scope), _by_source(known, news.pieces), aside)
 
 
-def _of_standing(connection: Any, run: Run, news: News, aside: set[str]) -> Material:
+def _of_observations(connection: Any, run: Run, news: News, aside: set[str]) -> Material:
     """Nothing but observations to be looked at again, with what they rest on."""
-    sources = sorted({proof.source for each in news.standing for proof in each.live})
+    sources = sorted({proof.source for each in news.observations for proof in each.live})
     rows = [find_row(connection, id, "m", run.scope.user) or 0 for id in sources if id.startswith("m_")]
     known = list(map(_piece, consolidations.memories_of(connection, run.scope, rows)))
     turns = [load(connection, id, "i", run.scope.user) for id in sources if id.startswith("i_")]
     known += _pieces_of_turns(connection, [each for each in turns if each is not None])
-    return Material(news.standing, _by_source(known, []), aside)
+    return Material(news.observations, _by_source(known, []), aside)
 
 
 def _found_by_words(engine: Engine, connection: Any, run: Run, news: News, aside: set[str]) -> Material:
-    scope, rows, worded = run.scope, set[int](), {each.state.row for each in news.standing}
+    scope, rows, worded = run.scope, set[int](), {each.state.row for each in news.observations}
     wanted = search.Wanted(scope.user, None, [scope.project])
     for piece in news.pieces:
         asked = question.read(piece.text)
@@ -300,11 +300,11 @@ def _found_by_words(engine: Engine, connection: Any, run: Run, news: News, aside
     found = consolidations.memories_of(connection, scope, sorted(rows))
     worded |= consolidations.citing(connection, [each.id for each in found])
     worded |= consolidations.citing(connection, [each.id for each in news.pieces])
-    standing = consolidations.standing(connection, scope, sorted(worded))
-    sources = {proof.source for each in standing for proof in each.proofs} - {each.id for each in found}
+    sourced = consolidations.sourced(connection, scope, sorted(worded))
+    sources = {proof.source for each in sourced for proof in each.proofs} - {each.id for each in found}
     more = [find_row(connection, id, "m", scope.user) or 0 for id in sorted(sources) if id.startswith("m_")]
     known = {each.id: each for each in (*found, *consolidations.memories_of(connection, scope, more))}
-    return Material(standing, _by_source(map(_piece, known.values()), news.pieces), aside)
+    return Material(sourced, _by_source(map(_piece, known.values()), news.pieces), aside)
 
 
 def _rows_with_words(engine: Engine, connection: Any, asked: question.Question, wanted: search.Wanted) -> set[int]:

@@ -18,7 +18,7 @@ from ledger.domain.observation import Observation
 from ledger.engine.work import Work
 from ledger.policies.evidence import BY_HAND, duplicate
 from projections.views import consolidations, observations
-from projections.views.consolidations import Scope, Standing
+from projections.views.consolidations import Scope, Sourced
 
 ACTOR = "policy:consolidation"
 RULE = "proof/1"
@@ -89,7 +89,7 @@ class Group:
 class Material(Struct):
     """What planning reads of a scope: its observations, every piece by its source, and which sources form nothing."""
 
-    standing: list[Standing]
+    observations: list[Sourced]
     pieces: dict[str, list[Piece]]
     aside: set[str]
 
@@ -102,11 +102,11 @@ class Planner:
         self._statements: dict[int, Compared] = {}
         pieces = [each for some in material.pieces.values() for each in some]
         self._groups: Groups[Group] = Groups(rarest_first([self._read(each).words for each in pieces]))
-        self._cited: dict[str, list[Standing]] = {}
-        for standing in material.standing:
-            for proof in standing.proofs:
+        self._cited: dict[str, list[Sourced]] = {}
+        for sourced in material.observations:
+            for proof in sourced.proofs:
                 if not proof.withdrawn:
-                    self._cited.setdefault(proof.source, []).append(standing)
+                    self._cited.setdefault(proof.source, []).append(sourced)
         self._touched: list[Group] = []
         self.stale = self._look_at_observations()
         for each in sorted(pieces, key=lambda piece: piece.order):
@@ -137,8 +137,8 @@ class Planner:
     def _look_at_observations(self) -> list[Step]:
         """Takes in those whose words stand; what is to be done about the others."""
         steps: list[Step] = []
-        waiting: list[Standing] = []
-        for each in self._material.standing:
+        waiting: list[Sourced] = []
+        for each in self._material.observations:
             if each.stale or self._is_reworded(each):
                 waiting.append(each)
             else:
@@ -147,33 +147,33 @@ class Planner:
             steps += self._again(each)
         return steps
 
-    def _is_reworded(self, standing: Standing) -> bool:
+    def _is_reworded(self, sourced: Sourced) -> bool:
         """Whether a source that rules took its words from says them no longer: it was revised."""
-        state = standing.state
+        state = sourced.state
         if state.consolidator != GROUPING:
             return False
         pieces = [piece for source in state.written_from for piece in self._material.pieces.get(source, ())]
         return bool(pieces) and all(piece.words != state.text for piece in pieces)
 
-    def _words_of(self, standing: Standing) -> Compared:
+    def _words_of(self, sourced: Sourced) -> Compared:
         """The whole text that a wording was taken from; where that cannot be told, the wording."""
-        state = standing.state
+        state = sourced.state
         for source in state.written_from if state.consolidator == GROUPING else ():
             for piece in self._material.pieces.get(source, ()):
                 if piece.words == state.text:
                     return self._read(piece)
         return read(state.text or "")
 
-    def _add_observation(self, state: Observation, compared: Compared, standing: Standing) -> None:
-        first = min((piece.order for piece in self._pieces_of(standing)), default=state.row << 8)
-        group = Group(first, state, None, (each.source for each in standing.proofs if not each.withdrawn))
+    def _add_observation(self, state: Observation, compared: Compared, sourced: Sourced) -> None:
+        first = min((piece.order for piece in self._pieces_of(sourced)), default=state.row << 8)
+        group = Group(first, state, None, (each.source for each in sourced.proofs if not each.withdrawn))
         self._groups.add(group, compared, first)
 
-    def _pieces_of(self, standing: Standing) -> list[Piece]:
+    def _pieces_of(self, sourced: Sourced) -> list[Piece]:
         """What its live sources say that is like it, each source once."""
         found: list[Piece] = []
-        compared = read(standing.state.text or "")
-        for proof in standing.live:
+        compared = read(sourced.state.text or "")
+        for proof in sourced.live:
             pieces = self._material.pieces.get(proof.source, ())
             if len(pieces) > 1:  # of a turn, the sentence that is most like the wording
                 pieces = sorted(pieces, key=lambda piece: -likeness(self._read(piece), compared))[:1]
@@ -181,52 +181,52 @@ class Planner:
             found += pieces
         return found
 
-    def _again(self, standing: Standing) -> list[Step]:
+    def _again(self, sourced: Sourced) -> list[Step]:
         """What to do about an observation that has to be looked at again; nothing where rules can do nothing."""
-        state = standing.state
+        state = sourced.state
         if state.consolidator == BY_HAND:
             return []
-        if not [each for each in standing.proofs if not each.withdrawn]:
+        if not [each for each in sourced.proofs if not each.withdrawn]:
             return [Step("retracted", state, commands=(domain.Retire("no_evidence"),))]
-        if not standing.worded_of_the_dead and not self._is_reworded(standing):
-            self._add_observation(state, self._words_of(standing), standing)
+        if not sourced.worded_of_the_dead and not self._is_reworded(sourced):
+            self._add_observation(state, self._words_of(sourced), sourced)
             return [Step("refreshed", state, commands=(domain.Refresh("resolve", GROUPING),))]
-        pieces = self._pieces_of(standing)
+        pieces = self._pieces_of(sourced)
         old = read(state.text or "")
         gone = [each for each in pieces if id(each) in self._fresh and not likeness(self._read(each), old)]
         for piece in gone:  # it was revised, and says something else now
-            self._forget(piece, standing)
+            self._forget(piece, sourced)
         kept = [each for each in pieces if each not in gone]
         if not kept:
-            return self._without(standing, gone)
+            return self._without(sourced, gone)
         chosen = kept[central([self._read(each) for each in kept])]
         other = self._groups.nearest(self._read(chosen))
         if other is not None and other.seen is not None:
-            return self._merged(standing, gone, other, other.seen)
-        self._add_observation(state, self._read(chosen), standing)
+            return self._merged(sourced, gone, other, other.seen)
+        self._add_observation(state, self._read(chosen), sourced)
         return [Step("revised", state, pieces=(chosen,), commands=(*_withdrawn(gone), _revision(chosen)))]
 
     @staticmethod
-    def _without(standing: Standing, gone: Sequence[Piece]) -> list[Step]:
+    def _without(sourced: Sourced, gone: Sequence[Piece]) -> list[Step]:
         """None of its sources has words for it any more."""
         if not gone:
             return []  # unsupported: it comes back with its sources
-        left = {each.source for each in standing.live} - {each.id for each in gone}
+        left = {each.source for each in sourced.live} - {each.id for each in gone}
         retire = () if left else (domain.Retire("no_evidence"),)
-        return [Step("revised" if left else "retracted", standing.state, commands=(*_withdrawn(gone), *retire))]
+        return [Step("revised" if left else "retracted", sourced.state, commands=(*_withdrawn(gone), *retire))]
 
-    def _merged(self, standing: Standing, gone: Sequence[Piece], other: Group, into: Observation) -> list[Step]:
+    def _merged(self, sourced: Sourced, gone: Sequence[Piece], other: Group, into: Observation) -> list[Step]:
         """Two observations that came to say the same are one: the sources go to the other, and this one points to it."""
         known = other.known | {each.id for each in gone}
-        added = tuple(Evidence(each.source, each.at) for each in standing.live if each.source not in known)
+        added = tuple(Evidence(each.source, each.at) for each in sourced.live if each.source not in known)
         other.known.update(each.source for each in added)
         moved = Step("revised", into, commands=(domain.Add(added, GROUPING),)) if added else None
-        retracted = Step("retracted", standing.state, commands=(domain.Retire("merged", by=into.id),), after=moved)
+        retracted = Step("retracted", sourced.state, commands=(domain.Retire("merged", by=into.id),), after=moved)
         return [moved, retracted] if moved is not None else [retracted]
 
-    def _forget(self, piece: Piece, standing: Standing) -> None:
+    def _forget(self, piece: Piece, sourced: Sourced) -> None:
         """It is evidence of this observation no longer, and of none, perhaps."""
-        left = [each for each in self._cited[piece.id] if each is not standing]
+        left = [each for each in self._cited[piece.id] if each is not sourced]
         if left:
             self._cited[piece.id] = left
         else:
@@ -269,15 +269,15 @@ class Planner:
         steps: list[Step] = []
         if not piece.id.startswith("m_"):
             return steps  # what was said in a turn stays said
-        for standing in list(self._cited[piece.id]):
-            if piece.id in standing.state.written_from or likeness(self._read(piece), self._words_of(standing)):
+        for sourced in list(self._cited[piece.id]):
+            if piece.id in sourced.state.written_from or likeness(self._read(piece), self._words_of(sourced)):
                 continue
-            others = [each for each in standing.live if each.source != piece.id]
+            others = [each for each in sourced.live if each.source != piece.id]
             commands: tuple[domain.Command, ...] = _withdrawn([piece])
             if not others:
                 commands += (domain.Retire("no_evidence"),)
-            self._forget(piece, standing)
-            steps.append(Step("revised" if others else "retracted", standing.state, commands=commands))
+            self._forget(piece, sourced)
+            steps.append(Step("revised" if others else "retracted", sourced.state, commands=commands))
         return steps
 
 

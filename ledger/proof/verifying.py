@@ -367,8 +367,8 @@ class _Look:
         """The live tables against a fold of the log beside them, row by row; the text index word by word."""
         if self._created is None:
             return
-        standing = self._connection.execute("SELECT ledger, position, head FROM main.checkpoint").fetchall()
-        if [tuple(row) for row in standing] != [(self._created.ledger_id, self._last, self._head)]:
+        checkpoint = self._connection.execute("SELECT ledger, position, head FROM main.checkpoint").fetchall()
+        if [tuple(row) for row in checkpoint] != [(self._created.ledger_id, self._last, self._head)]:
             self.problem("the projections: they do not stand at the last event of this log")
         if self._folded:
             self._compare_with_fold(bytes.fromhex(self._created.secret), self._created.ledger_id)
@@ -376,12 +376,12 @@ class _Look:
     def _compare_with_fold(self, secret: bytes, ledger_id: str) -> None:
         walked, report = self._last - self._since, self._progress
         progress = (lambda done, of: report(walked + done, walked + of)) if report is not None else None
-        log, standing = Reading(lambda: self._connection), self._standing()
+        log, versions = Reading(lambda: self._connection), self._versions()
         with shadow.scratch(os.path.dirname(self._path)) as copy:
             fold = shadow.fold_into(copy, log, secret, ledger_id, self._last, self._head, progress=progress)
             stuck = {name: at for name, at, _ in fold.poisoned}
             for each in fold.all:
-                version, suspended_at = standing.get(each.name, (None, None))
+                version, suspended_at = versions.get(each.name, (None, None))
                 if version != each.version:
                     self._of_another_version(each, version)
                 elif suspended_at is not None:
@@ -417,7 +417,7 @@ class _Look:
         sql = "SELECT 1 FROM main.sqlite_master WHERE type = 'table' AND name = ?"
         return any(self._connection.execute(sql, (table.name,)).fetchone() for table in projection.tables)
 
-    def _standing(self) -> dict[str, tuple[int, int | None]]:
+    def _versions(self) -> dict[str, tuple[int, int | None]]:
         """Version of each projection, and where it is suspended; what only says that it is suspended hides something."""
         found = self._connection.execute("SELECT name, version, suspended_at FROM main.projections").fetchall()
         suspended = {name for name, _, at in found if at is not None}

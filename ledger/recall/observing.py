@@ -49,7 +49,7 @@ class Supported(Struct, frozen=True):
     signals: dict[str, float] = {}
 
 
-def standing(connection: Any, ids: Sequence[str], as_of: str) -> dict[str, Supported]:
+def current(connection: Any, ids: Sequence[str], as_of: str) -> dict[str, Supported]:
     """These observations as they stand on a snapshot, whether or not a recall may show them."""
     rows = [row for each in ids if (row := first_position(connection, each)) is not None]
     states = [state for row in rows if (state := observations.get(connection, row)) is not None]

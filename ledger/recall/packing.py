@@ -39,11 +39,11 @@ def packed(asked: Asked, items: Sequence[Item], searched: int, warnings: tuple[s
 
 
 def shared(
-    asked: Asked, standing: Sequence[Item], items: Sequence[Item], unasked: Sequence[Item], searched: int,
+    asked: Asked, trusted: Sequence[Item], items: Sequence[Item], unasked: Sequence[Item], searched: int,
     warnings: tuple[str, ...],
 ) -> Pack:  # fmt: skip
     """The same by shares: trusted state, then what answers, then what is worth knowing whether or not it does."""
-    together = [_short(item) for item in (*standing, *items[: asked.k], *unasked)]
+    together = [_short(item) for item in (*trusted, *items[: asked.k], *unasked)]
     bands = [band(item, in_project=asked.project is not None) for item in together]
     order = context.in_order(bands)
     shown = [replace(together[at], rank=rank) for rank, at in enumerate(order, 1)]

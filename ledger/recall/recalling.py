@@ -124,15 +124,15 @@ def _packed(engine: Engine, asked: Asked) -> tuple[Pack, str | None]:
         searched = _searched(engine, connection, finder, asked, seen)
         warnings = (*snapshot.warnings, *_nowhere(about, asked.project), *finder.warnings)
         if asked.packing == "shares":
-            standing = _standing(connection, asked.user, asked.project)
-            if len(standing) > STATE_ITEMS:
+            trusted = _trusted_state(connection, asked.user, asked.project)
+            if len(trusted) > STATE_ITEMS:
                 warnings = (
                     *warnings,
-                    f"of {len(standing):,} entries of the project's state {STATE_ITEMS} are looked at",
+                    f"of {len(trusted):,} entries of the project's state {STATE_ITEMS} are looked at",
                 )
-            standing = standing[:STATE_ITEMS]
+            trusted = trusted[:STATE_ITEMS]
             unasked = _unasked(snapshot, asked, scope, items)
-            pack = packing.shared(asked, standing, items, unasked, searched, warnings)
+            pack = packing.shared(asked, trusted, items, unasked, searched, warnings)
         else:
             pack = packing.packed(asked, items, searched, warnings)
         pack = _with_observations(asked, Observing(engine, snapshot, asked, scope, asking), pack)
@@ -202,7 +202,7 @@ def _items(connection: Any, found: Sequence[Found]) -> list[Item]:
     return items
 
 
-def _standing(connection: Any, owner: str, project: str | None) -> list[Item]:
+def _trusted_state(connection: Any, owner: str, project: str | None) -> list[Item]:
     """The trusted state of a project."""
     state = find_project(connection, owner, project) if project is not None else None
     if state is None:
@@ -278,7 +278,7 @@ def _newest(
     with engine.reading("memories", "projects", "quarantine") as connection:
         about = named(connection, owner, "p", project)
         scope = [about] if project is not None else None
-        standing = _standing(connection, owner, project)
+        trusted = _trusted_state(connection, owner, project)
         found = memories.listing(
             connection,
             user=owner,
@@ -289,7 +289,7 @@ def _newest(
             valid=engine.valid or now,
         )
         items = _items(connection, [of_memory(each, now) for each in found])
-    together = [replace(item, rank=rank) for rank, item in enumerate((*standing, *items), 1)]
+    together = [replace(item, rank=rank) for rank, item in enumerate((*trusted, *items), 1)]
     reasons = context.prefix([UNITS[unit](item.content or "") for item in together], budget)
     return packing.finished(together, reasons, len(together), budget, unit, _nowhere(about, project))
 

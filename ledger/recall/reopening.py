@@ -31,7 +31,7 @@ from ledger.engine.snapshot import text_of
 from ledger.engine.work import Who, Work
 from ledger.memories.queries import memories_shown
 from ledger.recall.asked import Asked
-from ledger.recall.observing import observed, standing
+from ledger.recall.observing import current, observed
 from ledger.recall.packing import finished, of_state
 from ledger.recall.packs import Item, Pack, Passage
 from projections.search import context, passages
@@ -127,7 +127,7 @@ def _observations_given(engine: Engine, data: RecallDelivered) -> list[Item]:
     if not given or not isinstance(as_of, str):
         return []
     with _then(engine, data.seen).reading() as connection:
-        found = standing(connection, [each.subject for each in given], as_of)
+        found = current(connection, [each.subject for each in given], as_of)
     return [
         _as_given(each, observed(observation, rank) if (observation := found.get(each.subject)) else None, rank)
         for rank, each in enumerate(given, 1)
@@ -232,13 +232,11 @@ def _changed(connection: Any, item: Item, seen: int) -> str | None:
 def _state_changed(connection: Any, project: str, before: answers.StateEntry) -> str | None:
     row = first_position(connection, project)
     entries = projects.state_history(connection, row, before.category, before.name) if row is not None else []
-    standing = [entry for entry in entries if entry[-1] is None]
-    if not standing:
+    latest = [entry for entry in entries if entry[-1] is None]
+    if not latest:
         return f"{project}: {before.category}: {before.name} holds no more"
     return (
-        f"{project}: {before.category}: {before.name} was set again"
-        if standing[0][-2] != before.from_position
-        else None
+        f"{project}: {before.category}: {before.name} was set again" if latest[0][-2] != before.from_position else None
     )
 
 
@@ -255,7 +253,7 @@ def _observation_changed(connection: Any, item: Item) -> str | None:
     """What became of an observation since."""
     if item.content is None or item.observation is None:
         return f"{item.id}: erased"
-    now = standing(connection, [item.id], item.observation.as_of).get(item.id)
+    now = current(connection, [item.id], item.observation.as_of).get(item.id)
     if now is None:
         return f"{item.id}: gone, what made it was undone"
     before, after = item.observation, now.answer

@@ -35,7 +35,7 @@ from ledger.sessions.summarizing import (
     as_summarizer,
     emit_attempts,
 )
-from ledger.sessions.summary_writes import Sources, Written, check_standing, of_messages, of_summaries, record
+from ledger.sessions.summary_writes import Sources, Written, check_in_use, of_messages, of_summaries, record
 from ledger.sessions.window import OpenWindow
 from ledger.sessions.writing import invalidate
 from ledger.store.lease import Lease, leased
@@ -153,7 +153,7 @@ def rebuild_summary(
         nonlocal made
         state = writing.known(conversation, work)
         now = reading.summary_row(work.connection(), state, row.id)
-        check_standing(now, "rewritten")
+        check_in_use(now, "rewritten")
         if erasures.last(work.connection()) != seen:
             raise ConflictError("something was erased while the summary was written, which may repeat it; ask again")
         everything = summaries.of_session(work.connection(), state.row)
@@ -174,7 +174,7 @@ def _to_rebuild(conversation: Conversation, id: str) -> tuple[Summary, Sources, 
     """A summary that stands, what it is of and their texts, the last erasure until here, and the tokens of it all."""
     with conversation.reading() as (connection, state):
         row = reading.summary_row(connection, conversation.needed(state), id)
-        check_standing(row, "rewritten")
+        check_in_use(row, "rewritten")
         known = {each.id: each for each in summaries.of_session(connection, row.session)}
         underlying = tuple(known[each] for each in row.summaries if each in known)
         sources = Sources(row.ranges, row.messages, row.source_tokens, row.earliest, row.latest, underlying)
@@ -234,7 +234,7 @@ def _compacting(
         conversation.needed(state)
     work = f"compact {state.id}"  # type: ignore[union-attr]
     with leased(conversation.engine.store, work, timeout + 30) as lease:
-        before = _standing(conversation)
+        before = _window_size(conversation)
         if lease is None:
             skipped = [answers.CompactionSkip(why="under_way", kind="")]
             return _report(conversation, [], skipped, before, bound, 0)
@@ -256,7 +256,7 @@ def _writer_of(conversation: Conversation, given: Any) -> NamedSummarizer | None
     return as_summarizer(given) if given is not None else conversation.engine.summarizer
 
 
-def _standing(conversation: Conversation) -> tuple[int, int]:
+def _window_size(conversation: Conversation) -> tuple[int, int]:
     """Tokens and items of the window."""
     with conversation.reading() as (connection, state):
         window = OpenWindow(connection, conversation.needed(state))
@@ -379,7 +379,7 @@ class Compactor:
 
     def tokens(self) -> int:
         """What the window takes."""
-        return _standing(self.session)[0]
+        return _window_size(self.session)[0]
 
     def step(self, *, leaf_only: bool = False) -> bool:
         """Makes one summary, if any can be made; whether the window changed."""
@@ -536,10 +536,10 @@ def sources_of(window: OpenWindow, run: Run) -> Sources | None:
         found = of_messages(window, run.items[0].place, run.items[-1].place)
         whole = found is not None and (found.messages, found.tokens) == (len(run.items), run.tokens)
         return found if whole else None
-    standing = {each.id: each for each in window.summaries}
-    if len(run.summaries) != len(run.items) or not all(each in standing for each in run.summaries):
+    in_window = {each.id: each for each in window.summaries}
+    if len(run.summaries) != len(run.items) or not all(each in in_window for each in run.summaries):
         return None
-    return of_summaries(window.connection, window.state.row, [standing[each] for each in run.summaries])
+    return of_summaries(window.connection, window.state.row, [in_window[each] for each in run.summaries])
 
 
 def _beginning(texts: Iterator[str]) -> Iterator[str]:

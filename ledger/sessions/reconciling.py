@@ -78,10 +78,10 @@ def _would_be(conversation: Conversation, given: Iterable[Mapping[str, Any]]) ->
     plan = planned.plan
     with conversation.reading() as (connection, state):
         known = summaries.of_session(connection, state.row) if state is not None and plan.hidden else []
-    standing = {each.id: each for each in known if each.status in (summaries.WINDOW, summaries.UNDER)}
+    in_use = {each.id: each for each in known if each.status in (summaries.WINDOW, summaries.UNDER)}
     span = [(plan.hidden[0], 2**62)] if plan.hidden else []
-    touched = {each.id for each in standing.values() if summaries.touches(each.ranges, span)}
-    gone = with_those_above(standing, touched)
+    touched = {each.id for each in in_use.values() if summaries.touches(each.ranges, span)}
+    gone = with_those_above(in_use, touched)
     change = "repaired" if plan.kind == transcript.UNCHANGED and plan.repairs else _CHANGES.get(plan.kind, "none")
     return replace(
         none,
@@ -90,7 +90,7 @@ def _would_be(conversation: Conversation, given: Iterable[Mapping[str, Any]]) ->
         appended=plan.appended,
         repaired=len(plan.repairs),
         hidden=len(plan.hidden),
-        invalidated=tuple(id for id in standing if id in gone),
+        invalidated=tuple(id for id in in_use if id in gone),
         position=planned.seen,
     )
 

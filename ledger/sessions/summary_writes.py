@@ -10,7 +10,7 @@ from msgspec import Struct
 from ledger.domain.errors import RejectedError
 from ledger.domain.events import ContextReplaced, Ranges, SummaryCreated, SummaryRestored
 from ledger.domain.session import Session as State
-from ledger.domain.standing import meant
+from ledger.domain.statuses import meant
 from ledger.domain.window import CONDENSED
 from ledger.engine.work import Who, Work
 from ledger.memories.given import check_reason
@@ -133,7 +133,7 @@ def invalidate_summary(
         row = reading.summary_row(work.connection(), state, id)
         if row.status == summaries.INVALID:
             return
-        check_standing(row, "invalidated")
+        check_in_use(row, "invalidated")
         fallen, by_id = {row.id}, {each.id: each for each in known}
         waiting = list(row.summaries) if subtree else []
         while waiting:
@@ -172,7 +172,7 @@ def summary_now_of(conversation: Conversation, id: str) -> answers.Summary:
         )
 
 
-def check_standing(row: Summary, what: str) -> None:
+def check_in_use(row: Summary, what: str) -> None:
     """``RejectedError`` for a summary that stands neither in the window nor under another."""
     if row.status not in (summaries.WINDOW, summaries.UNDER):
         raise RejectedError(
@@ -190,8 +190,8 @@ def _check_restorable(connection: Any, window: OpenWindow, row: Summary) -> None
             subject=row.id,
         )
     known = {each.id: (each.status, each.summaries) for each in summaries.of_session(connection, row.session)}
-    underlying, standing = list(meant(row.summaries, known.get)), {each.id for each in window.summaries}
-    if missing := [each for each in underlying if each not in standing]:
+    underlying, in_window = list(meant(row.summaries, known.get)), {each.id for each in window.summaries}
+    if missing := [each for each in underlying if each not in in_window]:
         raise RejectedError(
             f"the summary {row.id} was written from {missing[0]}, which is not in the window; restore that first",
             rule="transition",

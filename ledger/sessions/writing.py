@@ -327,20 +327,20 @@ def invalidate(
     work: Work, state: State, known: Sequence[Summary], fallen: set[str], why: str, reason: str = ""
 ) -> tuple[str, ...]:
     """Takes summaries out of use, with all that was written from them; what these were written from is in the window again."""
-    standing = {each.id: each for each in known if each.status in (summaries.WINDOW, summaries.UNDER)}
-    gone = with_those_above(standing, fallen)
-    returned = [id for each in gone for id in standing[each].summaries if id in standing and id not in gone]
-    order = [each for each in standing if each in gone]
+    in_use = {each.id: each for each in known if each.status in (summaries.WINDOW, summaries.UNDER)}
+    gone = with_those_above(in_use, fallen)
+    returned = [id for each in gone for id in in_use[each].summaries if id in in_use and id not in gone]
+    order = [each for each in in_use if each in gone]
     for start in range(0, max(len(order), len(returned)), LISTED):
         lists = (tuple(order[start : start + LISTED]), tuple(sorted(returned)[start : start + LISTED]))
         work.emit(state.id, SummaryInvalidated(lists[0], why, lists[1], reason), first=state.row)
     return tuple(order)
 
 
-def with_those_above(standing: Mapping[str, Summary], fallen: set[str]) -> set[str]:
+def with_those_above(in_use: Mapping[str, Summary], fallen: set[str]) -> set[str]:
     """Summaries that fall, with all that were written from them."""
-    gone = {id for id in fallen if id in standing}
-    for each in standing.values():  # in the order of writing: what was written from another comes after it
+    gone = {id for id in fallen if id in in_use}
+    for each in in_use.values():  # in the order of writing: what was written from another comes after it
         if not gone.isdisjoint(each.summaries):
             gone.add(each.id)
     return gone

@@ -13,7 +13,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 
 from projections.core.projector import projections
-from projections.core.rows import Standing, Table, TextIndex
+from projections.core.rows import AsOf, Table, TextIndex
 from projections.views.control import VOIDED, WERE_VOIDED
 
 MOMENT = "(SELECT position FROM temp.moment)"
@@ -22,7 +22,7 @@ BLOCK = 4_096  # positions of the log whose latest time is kept
 
 _LOG = "SELECT position, stream, version, type, state, digest, head, key, erased_by FROM main.events"
 _NOWHERE = "SELECT * FROM temp.what_keeps_no_past"  # there is no such table
-_STANDING = {  # what is not a projection's own
+_VIEWS = {  # what is not a projection's own
     "events": f"{_LOG} WHERE position <= {MOMENT}",
     "checkpoint": f"SELECT id, ledger, generation, min(position, {MOMENT}) AS position,"
     f" (SELECT e.head FROM main.events e WHERE e.position = min(c.position, {MOMENT})) AS head FROM main.checkpoint c",
@@ -35,7 +35,7 @@ def shadow(connection: sqlite3.Connection) -> None:
     """Puts the views before the tables of the file, once a connection; ``stand`` then says of which position they are."""
     shadow_the_log(connection)
     for name in ("checkpoint", "projections"):
-        connection.execute(f"CREATE TEMP VIEW {name} AS {_STANDING[name]}")
+        connection.execute(f"CREATE TEMP VIEW {name} AS {_VIEWS[name]}")
     for table in tables():
         connection.execute(f"CREATE TEMP VIEW {table.name} AS {view(table)}")
 
@@ -45,10 +45,10 @@ def shadow_the_log(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA temp_store = MEMORY")  # no text on another disk
     connection.execute("CREATE TEMP TABLE moment (position INTEGER NOT NULL)")
     connection.execute("INSERT INTO moment VALUES (0)")
-    connection.execute(f"CREATE TEMP VIEW events AS {_STANDING['events']}")
+    connection.execute(f"CREATE TEMP VIEW events AS {_VIEWS['events']}")
 
 
-def standing(connection: sqlite3.Connection) -> int:
+def position_of(connection: sqlite3.Connection) -> int:
     """The position that the views are of."""
     return int(connection.execute("SELECT position FROM temp.moment").fetchone()[0])
 
@@ -74,14 +74,14 @@ def view(table: Table | TextIndex) -> str:
     if isinstance(table, TextIndex) or then is None or not then.since:
         return _NOWHERE
     columns = [_column(name, then) for name in table.names]
-    standing = f"SELECT {', '.join(columns)} FROM main.{table.name} t WHERE t.{then.since} <= {MOMENT}"
+    current = f"SELECT {', '.join(columns)} FROM main.{table.name} t WHERE t.{then.since} <= {MOMENT}"
     if not then.closed:
-        return standing
+        return current
     not_yet = f"t.{then.since} <= {MOMENT} AND t.to_position > {MOMENT}"
-    return f"{standing} UNION ALL SELECT {', '.join(columns)} FROM main.{then.closed} t WHERE {not_yet}"
+    return f"{current} UNION ALL SELECT {', '.join(columns)} FROM main.{then.closed} t WHERE {not_yet}"
 
 
-def _column(name: str, then: Standing) -> str:
+def _column(name: str, then: AsOf) -> str:
     if name == then.ends:
         return f"CASE WHEN t.{name} <= {MOMENT} THEN t.{name} END AS {name}"
     if name == then.undone:

@@ -209,8 +209,8 @@ class Projector:
     def _route(self, event: AnyEvent) -> tuple[Projection, ...]:
         """The projections that a type of event concerns on such a stream: by what they say of themselves; none that is parked."""
         kind = event.stream[0] if event.stream[1:2] == "_" else "ledger"
-        standing = (each for each in self.all if each.name not in self._suspended)
-        concerned = (each for each in standing if each.follows is EVERYTHING or {kind, event.type} & each.follows)
+        folding = (each for each in self.all if each.name not in self._suspended)
+        concerned = (each for each in folding if each.follows is EVERYTHING or {kind, event.type} & each.follows)
         route = self._routes[(event.stream[:2], event.type)] = tuple(concerned)
         return route
 

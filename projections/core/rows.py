@@ -15,12 +15,12 @@ Key = tuple[Any, ...]
 Values = tuple[Any, ...]
 
 
-class Standing(Struct, frozen=True):
+class AsOf(Struct, frozen=True):
     """How a table is read as it was at a position: its rows stand from the position in the column ``since`` on.
 
     Rows that were replaced or removed lie in the table ``closed``, with the ``to_position`` that ended them; where they
     stay in their own, ``ends`` is that column. ``undone`` is the column that says since when the event at ``since`` is out
-    of force. A table of closed rows stands as each of them was closed: ``Standing("to_position")``.
+    of force. A table of closed rows stands as each of them was closed: ``AsOf("to_position")``.
     """
 
     since: str
@@ -29,7 +29,7 @@ class Standing(Struct, frozen=True):
     undone: str = ""
 
 
-CURRENT = Standing("")  # keeps no past, so nothing may ask it what was known earlier
+CURRENT = AsOf("")  # keeps no past, so nothing may ask it what was known earlier
 
 
 class Table(Struct, frozen=True, eq=False):
@@ -49,7 +49,7 @@ class Table(Struct, frozen=True, eq=False):
     derived: bool = False
     grouped: int = 0  # find() by so many leading key columns sees rows that are kept, without writing them first
     late: bool = False  # no fold looks anything up by its indexes: a rebuild makes them when all rows are there
-    then: Standing | None = None
+    then: AsOf | None = None
 
     among: tuple[tuple[str, tuple[str, ...]], ...] = ()  # (column, all that it may hold)
 

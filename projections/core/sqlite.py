@@ -87,9 +87,9 @@ class SQLiteRows:
         if not keys:
             return found
         kept, width = self._put[table], len(table.key)
-        standing = {row[:width]: row for row in found if row[:width] not in kept}
-        standing |= {each: row for each in keys if (row := kept.get(each)) is not None}
-        return [standing[each] for each in sorted(standing)]
+        current = {row[:width]: row for row in found if row[:width] not in kept}
+        current |= {each: row for each in keys if (row := kept.get(each)) is not None}
+        return [current[each] for each in sorted(current)]
 
     def within(self, table: Table, column: str, ranges: Sequence[tuple[int, int]]) -> list[Values]:
         sql, place = (
@@ -110,9 +110,9 @@ class SQLiteRows:
         if not kept:
             return found
         width = len(table.key)
-        standing = {row[:width]: row for row in found if row[:width] not in kept}
-        standing |= {key: row for key, row in kept.items() if row is not None and fits(row)}
-        return [standing[key] for key in sorted(standing, key=_null_first)]
+        current = {row[:width]: row for row in found if row[:width] not in kept}
+        current |= {key: row for key, row in kept.items() if row is not None and fits(row)}
+        return [current[key] for key in sorted(current, key=_null_first)]
 
     def flush(self) -> None:
         for table in (*self._put, *(each for each in self._appended if each not in self._put)):

@@ -11,7 +11,7 @@ from msgspec import Struct
 from ledger.domain.events import AnyEvent
 from projections.core.codec import S, codec
 from projections.core.codec import columns as columns_of
-from projections.core.rows import Rows, Standing, Table, TextIndex, Values
+from projections.core.rows import AsOf, Rows, Table, TextIndex, Values
 
 
 class Change(Struct, frozen=True):
@@ -77,7 +77,7 @@ def family(
         *columns_of(state, always)[:-1],
         "from_position INTEGER NOT NULL",
     )  # as which the position of a state is kept
-    then, was = Standing("from_position", closed=names[1]), Standing("to_position")
+    then, was = AsOf("from_position", closed=names[1]), AsOf("to_position")
     live = Table(names[0], columns, ("row",), indexes, late=True, then=then, among=among)
     ended = (columns[0].replace(" PRIMARY KEY", " NOT NULL"), *columns[1:], "to_position INTEGER NOT NULL")
     key, by_row = ("row", "from_position"), (("row, to_position, from_position", ""),)
@@ -94,7 +94,7 @@ def ended(live: Table, name: str) -> Table:
         (*live.key, *(("from_position",) if "from_position" not in live.key else ())),
         ((", ".join(live.key), ""),),
         appended=True,
-        then=Standing("to_position"),
+        then=AsOf("to_position"),
     )
 
 

@@ -185,7 +185,7 @@ class Index:
         looked, count = 0, 2 * limit
         while True:
             ranked = first(count)
-            hits += self._standing(connection, ranked[looked:], user, keep)
+            hits += self._current(connection, ranked[looked:], user, keep)
             if len(hits) >= limit or len(ranked) < count:
                 return hits[:limit]
             looked, count = count, count * WIDENING
@@ -198,9 +198,9 @@ class Index:
             return {}
         with self._lock:
             found = self._matrix.of(query, [(corpus, row) for row in rows])
-        return {row: cosine for _, row, cosine in self._standing(connection, found, user, None)}
+        return {row: cosine for _, row, cosine in self._current(connection, found, user, None)}
 
-    def _standing(
+    def _current(
         self, connection: sqlite3.Connection, ranked: Sequence[Ranked], user: str, keep: Keep | None
     ) -> list[Hit]:
         """Those whose text is believed, this user's, and the one that the vector was made of."""

@@ -32,7 +32,7 @@ from ledger.domain.question import Question, folded, indexed
 from ledger.domain.session import Session
 from ledger.domain.times import moment
 from projections.core.codec import columns
-from projections.core.rows import CURRENT, Rows, Standing, Table, TextIndex, Values
+from projections.core.rows import CURRENT, AsOf, Rows, Table, TextIndex, Values
 from projections.core.subjects import Change, end, ended
 from projections.search import text_hits
 from projections.search.text_hits import Source, aside, of_rows
@@ -94,7 +94,7 @@ PASSAGES = Table(
         ("user, corpus, project", ""),
         ("user, speaker", "speaker IS NOT NULL"),
     ),
-    then=Standing("from_position", closed="passages_were"),
+    then=AsOf("from_position", closed="passages_were"),
 )
 PASSAGES_WERE = ended(PASSAGES, "passages_were")
 WAITING = Table(
@@ -139,11 +139,11 @@ class Passages:
                 _stand(row, rows)
             return
         wanted = {row[0] for row in rows.find(CHUNKS, ("document",), (change.first,))} if active else set[int]()
-        standing = rows.find(PASSAGES, ("subject",), (change.first,))
-        for row in standing:
+        current = rows.find(PASSAGES, ("subject",), (change.first,))
+        for row in current:
             if _position(row[0]) not in wanted:
                 _end(row, rows, event.position)
-        missing = wanted - {_position(row[0]) for row in standing}
+        missing = wanted - {_position(row[0]) for row in current}
         if missing and active is not None and self._log is not None:
             for each in self._log.stream(active.id, event.position):
                 if each.position in missing:

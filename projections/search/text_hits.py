@@ -112,9 +112,11 @@ def matching_then(
     found = [*connection.execute(indexed, (expression, position, *values))]
     found += connection.execute(before, (position, position, expression, *values))
     late = f"SELECT {names} FROM {table} m WHERE m.row IN (SELECT row FROM main.{source.index.waiting.name}) AND {condition}"
-    standing = f"SELECT rowid FROM main.{versions} WHERE to_position > ? AND from_position <= ?"  # by an index alone
+    versions_then = (
+        f"SELECT rowid FROM main.{versions} WHERE to_position > ? AND from_position <= ?"  # by an index alone
+    )
     changed = (
-        f"SELECT {names} FROM main.{versions} m WHERE m.rowid IN ({standing}) AND {condition}"
+        f"SELECT {names} FROM main.{versions} m WHERE m.rowid IN ({versions_then}) AND {condition}"
         f" AND NOT EXISTS (SELECT 1 FROM main.{table} n WHERE n.row = m.row AND {same})"
     )
     others = {row[0]: tuple(row) for row in connection.execute(late, values)}

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from ledger.domain.events import AnyEvent
 from projections.core.codec import columns
-from projections.core.rows import Rows, Standing, Table
+from projections.core.rows import AsOf, Rows, Table
 from projections.core.subjects import EVERYTHING, Change
 
 
@@ -43,7 +43,7 @@ AUDIT = Table(
         ("correlation_id", "correlation_id IS NOT NULL"),
         ("type", "type = 'LedgerUpgraded'"),  # looked for at every open, and as good as never there
     ),
-    then=Standing("position"),
+    then=AsOf("position"),
 )
 
 

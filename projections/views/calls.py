@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from ledger.domain.events import WAYS_BACK, AnyEvent, ModelCalled, ModelCallFailed
 from projections.core.codec import columns
-from projections.core.rows import Rows, Standing, Table
+from projections.core.rows import AsOf, Rows, Table
 from projections.core.subjects import Change
 from projections.views.control import since
 
@@ -42,7 +42,7 @@ CALLS = Table(
     columns(Call),
     ("position",),
     (("user, position", ""),),
-    then=Standing("position", undone="undone_at"),
+    then=AsOf("position", undone="undone_at"),
 )
 
 

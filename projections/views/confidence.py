@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from ledger.domain.events import WAYS_BACK, AnyEvent, ConfidenceAdjusted, MemoryReinforced
 from projections.core.codec import columns
-from projections.core.rows import Rows, Standing, Table
+from projections.core.rows import AsOf, Rows, Table
 from projections.core.subjects import Change
 
 _GIVEN = "interaction IS NOT NULL AND matcher IS NULL"  # by somebody, with a turn as evidence
@@ -40,7 +40,7 @@ STEPS = Table(
     ("memory", "position"),
     (("interaction", _GIVEN),),
     rowid=False,
-    then=Standing("position", undone="undone_at"),
+    then=AsOf("position", undone="undone_at"),
 )
 _UNDONE = len(STEPS.columns) - 1
 _FOLDED_AGAIN = frozenset(kind.__name__ for kind in WAYS_BACK)  # steps of the ledger's own, never out of force

@@ -13,7 +13,7 @@ from ledger.domain.conflict import ACCEPT, LAPSED, OPEN, RESOLVED, Conflict
 from ledger.domain.events import AnyEvent
 from ledger.domain.memory import Memory
 from ledger.domain.slots import Filled, Statement
-from projections.core.rows import Rows, Standing, Table
+from projections.core.rows import AsOf, Rows, Table
 from projections.core.subjects import Change, ended, family, keep
 from projections.views import memories
 from projections.views.merges import renew
@@ -35,7 +35,7 @@ MEMBERS = Table(
     ("memory", "conflict"),
     rowid=False,
     grouped=1,
-    then=Standing("from_position", closed="conflict_members_before"),
+    then=AsOf("from_position", closed="conflict_members_before"),
 )
 MEMBERS_BEFORE = replace(ended(MEMBERS, "conflict_members_before"), indexes=(("memory, conflict", ""),))
 
@@ -78,7 +78,7 @@ def clashes(one: Statement, other: Statement, slot: str | None) -> bool:
     return any(clash((one, own), (other, their)) for own, their in shared)
 
 
-def standing(
+def status_of(
     connection: sqlite3.Connection, found: Conflict, resolved: Sequence[Conflict] = ()
 ) -> tuple[str, list[Memory]]:
     """(status, members) of a conflict now: "open" while two active members clash, and nobody said that both can be so.
@@ -111,7 +111,7 @@ def open_among(connection: sqlite3.Connection, ids: Iterable[str]) -> dict[str, 
     if not wanted or connection.execute("SELECT 1 FROM conflicts LIMIT 1").fetchone() is None:
         return {}
     for each in naming(connection, wanted):
-        status, members = standing(connection, each, naming(connection, each.members))
+        status, members = status_of(connection, each, naming(connection, each.members))
         if status == OPEN:
             for state in members:
                 if state.status == "active":

@@ -25,7 +25,7 @@ class Scope(Struct, frozen=True):
     tags: tuple[str, ...] = ()
 
 
-class Standing(Struct, frozen=True):
+class Sourced(Struct, frozen=True):
     """An observation with its sources as they are."""
 
     state: Observation
@@ -121,7 +121,7 @@ def turns(connection: sqlite3.Connection, scope: Scope, *, after: int = 0, limit
     return [state for state in states if state.id in alive]
 
 
-def standing(connection: sqlite3.Connection, scope: Scope, rows: Sequence[int] | None = None) -> list[Standing]:
+def sourced(connection: sqlite3.Connection, scope: Scope, rows: Sequence[int] | None = None) -> list[Sourced]:
     """The active observations of a scope, all or those of these rows, oldest first."""
     sql = "SELECT * FROM observations WHERE user = ? AND project IS ? AND status = 'active' ORDER BY row"
     values: tuple[Any, ...] = (scope.user, scope.project)
@@ -136,7 +136,7 @@ def standing(connection: sqlite3.Connection, scope: Scope, rows: Sequence[int] |
         observations.live(connection, written | {each.source for proofs_of in proofs.values() for each in proofs_of})
     )
     return [
-        Standing(
+        Sourced(
             state,
             tuple(proofs[state.row]),
             alive.intersection({*state.written_from, *(each.source for each in proofs[state.row])}),

@@ -23,7 +23,7 @@ from ledger.domain.events import (
 )
 from ledger.domain.policy import Policy
 from projections.core.codec import columns
-from projections.core.rows import CURRENT, Rows, Standing, Table
+from projections.core.rows import CURRENT, AsOf, Rows, Table
 from projections.core.subjects import EVERYTHING, Change, end, ended
 
 KEYS = Table(
@@ -65,7 +65,7 @@ REFUSALS = Table(
     columns(Refusal),
     ("position",),
     (),
-    then=Standing("position"),
+    then=AsOf("position"),
 )
 # An event is out of force as long as it has a row here; an undo and a distrust of the same event are two.
 VOIDED = Table(
@@ -74,7 +74,7 @@ VOIDED = Table(
     ("position", "from_position"),
     (("act", ""),),
     rowid=False,
-    then=Standing("from_position", closed="were_voided"),
+    then=AsOf("from_position", closed="were_voided"),
 )
 WERE_VOIDED = ended(VOIDED, "were_voided")
 
@@ -98,7 +98,7 @@ DISTRUSTED = Table(
     columns(Distrusted, rowid=False),
     ("act",),
     rowid=False,
-    then=Standing("from_position", closed="no_longer_distrusted"),
+    then=AsOf("from_position", closed="no_longer_distrusted"),
 )
 NO_LONGER_DISTRUSTED = ended(DISTRUSTED, "no_longer_distrusted")
 POLICIES = Table(
@@ -106,7 +106,7 @@ POLICIES = Table(
     ("user TEXT NOT NULL", "from_position INTEGER NOT NULL", "parameters TEXT NOT NULL", "undone_at INTEGER"),
     ("user", "from_position"),
     rowid=False,
-    then=Standing("from_position", undone="undone_at"),
+    then=AsOf("from_position", undone="undone_at"),
 )
 DEPENDENTS = Table(
     "dependents",
@@ -114,7 +114,7 @@ DEPENDENTS = Table(
     ("source", "memory"),
     (("memory", ""),),
     rowid=False,
-    then=Standing("from_position", closed="were_dependents"),
+    then=AsOf("from_position", closed="were_dependents"),
 )
 WAS_DEPENDENT = ended(DEPENDENTS, "were_dependents")
 

@@ -12,7 +12,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 
 from ledger.domain.events import AnyEvent, RecallDelivered, WindowAssembled
-from projections.core.rows import Rows, Standing, Table
+from projections.core.rows import AsOf, Rows, Table
 from projections.core.subjects import Change
 
 WHOLE = 0  # no event is at this position
@@ -26,7 +26,7 @@ DELIVERED = Table(
     ("subject", "first", "position"),
     (("position", ""),),
     rowid=False,
-    then=Standing("position"),
+    then=AsOf("position"),
 )
 
 

@@ -20,7 +20,7 @@ from ledger.domain.events import AnyEvent, ChunkAdded, DocumentReplaced
 from ledger.domain.ids import LENGTH, is_prefix
 from ledger.domain.text import fingerprint
 from projections.core.codec import codec, columns
-from projections.core.rows import Rows, Standing, Table, Values
+from projections.core.rows import AsOf, Rows, Table, Values
 from projections.core.subjects import Change, end, ended, family, keep, of_projects
 from projections.views import control
 
@@ -61,7 +61,7 @@ CHUNKS = Table(
     columns(Chunk)[:-1],  # the last is of chunks_were
     ("row",),
     (("document, chunk_index", ""), ("id", "")),
-    then=Standing("from_position", closed="chunks_were"),
+    then=AsOf("from_position", closed="chunks_were"),
 )
 _CLOSED = ended(CHUNKS, "chunks_were")
 CHUNKS_WERE = replace(_CLOSED, indexes=(*_CLOSED.indexes, ("document", ""), ("id", "")))
@@ -92,9 +92,9 @@ class Documents:
                 rows.put(CHUNKS, (event.position,), self._added(event, event.data, event.position))
             elif change.new is not None and isinstance(event.data, DocumentReplaced):
                 goes_on = moved(event.data.kept)
-                standing = rows.find(CHUNKS, ("document",), (change.first,))
+                current = rows.find(CHUNKS, ("document",), (change.first,))
                 _place(rows, change, {row[0]: (*row[:_INDEX], goes_on[row[_INDEX]], *row[_INDEX + 1 :])
-                                      for row in standing if row[_INDEX] in goes_on})  # fmt: skip
+                                      for row in current if row[_INDEX] in goes_on})  # fmt: skip
 
     def _added(self, event: AnyEvent, data: ChunkAdded, since: int) -> Values:
         user, words, above = event.envelope.user, data.content, data.heading_path

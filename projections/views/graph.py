@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from ledger.domain.entities import RUN_WORDS, found, name_form
 from ledger.domain.events import AnyEvent
 from ledger.domain.memory import CO_OCCURS, Memory
-from projections.core.rows import Rows, Standing, Table, Values
+from projections.core.rows import AsOf, Rows, Table, Values
 from projections.core.subjects import Change, end, ended
 
 MENTIONS = Table(
@@ -29,7 +29,7 @@ MENTIONS = Table(
     ("memory", "name_norm"),
     (("user, name_norm, memory", ""),),
     rowid=False,
-    then=Standing("from_position", closed="mentions_before"),
+    then=AsOf("from_position", closed="mentions_before"),
 )
 MENTIONS_BEFORE = replace(
     ended(MENTIONS, "mentions_before"), indexes=(("memory, name_norm", ""), ("user, name_norm, memory", ""))
@@ -44,7 +44,7 @@ EDGES = Table(
     ("memory", "source_norm", "relation", "target_norm"),
     (("user, source_norm, target_norm", ""), ("user, target_norm", "")),
     rowid=False,
-    then=Standing("from_position", closed="edges_before"),
+    then=AsOf("from_position", closed="edges_before"),
 )
 EDGES_BEFORE = replace(
     ended(EDGES, "edges_before"),

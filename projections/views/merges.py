@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from ledger.domain import merge
 from ledger.domain.events import AnyEvent
 from ledger.domain.merge import Merge
-from projections.core.rows import Rows, Standing, Table
+from projections.core.rows import AsOf, Rows, Table
 from projections.core.subjects import Change, end, ended, family, keep, newest
 
 FAMILY = family(
@@ -31,7 +31,7 @@ MEMBERS = Table(
     ("memory", "merge"),
     rowid=False,
     grouped=1,
-    then=Standing("from_position", closed="merge_members_before"),
+    then=AsOf("from_position", closed="merge_members_before"),
 )
 MEMBERS_BEFORE = replace(ended(MEMBERS, "merge_members_before"), indexes=(("memory, merge", ""),))
 

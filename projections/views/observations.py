@@ -23,7 +23,7 @@ from ledger.domain.events import (
 from ledger.domain.observation import NO_EVIDENCE, Observation, Support
 from ledger.domain.question import indexed
 from ledger.domain.text import fingerprint, normalise
-from projections.core.rows import CURRENT, Rows, Standing, Table, TextIndex, Values
+from projections.core.rows import CURRENT, AsOf, Rows, Table, TextIndex, Values
 from projections.core.subjects import Change, end, ended, family, keep
 from projections.search.text_hits import Source
 from projections.views import control, documents
@@ -55,7 +55,7 @@ EVIDENCE = Table(
     (("source", ""),),
     rowid=False,
     grouped=1,
-    then=Standing("from_position", closed="evidence_was"),
+    then=AsOf("from_position", closed="evidence_was"),
 )
 EVIDENCE_WAS = ended(EVIDENCE, "evidence_was")
 # Which active observations say the same in the same scope, by keyed fingerprint.
@@ -86,7 +86,7 @@ CONSOLIDATIONS = Table(
     ),
     ("position",),
     (("user, project, over, consolidator, position", ""),),
-    then=Standing("position", undone="undone_at"),
+    then=AsOf("position", undone="undone_at"),
 )
 
 
@@ -133,11 +133,11 @@ class Observations:
     @staticmethod
     def _again(change: Change, rows: Rows) -> None:
         known = {row[1]: row for row in rows.find(EVIDENCE, ("observation",), (change.first,))}
-        standing = observation.supports(change.in_effect) if change.new is not None else {}
+        supports_now = observation.supports(change.in_effect) if change.new is not None else {}
         for source, row in known.items():
-            if source not in standing:
+            if source not in supports_now:
                 end(rows, EVIDENCE, EVIDENCE_WAS, row, change.event.position)
-        for source, (each, _) in standing.items():
+        for source, (each, _) in supports_now.items():
             _put(rows, change, known.get(source), each, change.event.position)
 
 

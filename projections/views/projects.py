@@ -9,7 +9,7 @@ from ledger.domain import project
 from ledger.domain.events import AnyEvent, MessageAppended
 from ledger.domain.project import Entry, Project, name_form
 from ledger.domain.session import Session
-from projections.core.rows import Rows, Standing, Table, Values
+from projections.core.rows import AsOf, Rows, Table, Values
 from projections.core.subjects import Change, end, ended, family, keep
 
 FAMILY = family(
@@ -32,7 +32,7 @@ NAMES = Table(
     ),
     ("user", "kind", "name"),
     rowid=False,
-    then=Standing("from_position", closed="names_before"),
+    then=AsOf("from_position", closed="names_before"),
 )
 NAMES_BEFORE = ended(NAMES, "names_before")
 STATE = Table(
@@ -50,7 +50,7 @@ STATE = Table(
         "since_position INTEGER NOT NULL",
     ),
     ("project", "category", "key", "from_position"),
-    then=Standing("from_position", ends="to_position"),
+    then=AsOf("from_position", ends="to_position"),
 )
 
 
@@ -102,8 +102,8 @@ def _restate(change: Change, rows: Rows) -> None:
     before, after, now = _entries(change.old), _entries(change.new), change.event.position
     for (category, key), entry in before.items():
         if after.get((category, key)) != entry:
-            standing = (change.first, category, key or "", None)
-            for row in rows.find(STATE, ("project", "category", "key", "to_position"), standing):
+            current = (change.first, category, key or "", None)
+            for row in rows.find(STATE, ("project", "category", "key", "to_position"), current):
                 rows.put(STATE, row[:4], (*row[:4], now, *row[5:]))
     for (category, key), entry in after.items():
         if before.get((category, key)) != entry:

@@ -10,7 +10,7 @@ from msgspec import Struct
 from ledger.domain.events import WAYS_BACK, AnyEvent, MemoryQuarantined, TextQuarantined, TextReleased
 from ledger.domain.memory import ERASED
 from projections.core.codec import columns
-from projections.core.rows import CURRENT, Rows, Standing, Table
+from projections.core.rows import CURRENT, AsOf, Rows, Table
 from projections.core.subjects import Change, end, ended
 from projections.views.control import since
 
@@ -35,7 +35,7 @@ QUARANTINE = Table(
     columns(Held),
     ("at",),
     (("user, from_position", ""),),
-    then=Standing("from_position", closed="was_in_quarantine"),
+    then=AsOf("from_position", closed="was_in_quarantine"),
 )
 WAS_IN_QUARANTINE = ended(QUARANTINE, "was_in_quarantine")
 # Everything that was said about the quarantine of a text, in force or not: what stands is what was said last in force.
@@ -101,11 +101,11 @@ class Quarantine:
 
 
 def _replace(at: int, wanted: tuple[object, ...] | None, position: int, rows: Rows) -> None:
-    standing = rows.get(QUARANTINE, (at,))
-    if standing is not None and (wanted is None or standing[2:] != wanted[2:]):
-        end(rows, QUARANTINE, WAS_IN_QUARANTINE, standing, position)
-        standing = None
-    if wanted is not None and standing is None:
+    current = rows.get(QUARANTINE, (at,))
+    if current is not None and (wanted is None or current[2:] != wanted[2:]):
+        end(rows, QUARANTINE, WAS_IN_QUARANTINE, current, position)
+        current = None
+    if wanted is not None and current is None:
         rows.put(QUARANTINE, (at,), (at, position, *wanted[2:]))
 
 

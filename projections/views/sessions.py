@@ -17,10 +17,10 @@ from ledger.domain import message as messages
 from ledger.domain import session
 from ledger.domain.events import AnyEvent, ExtractionCursorMoved, MessageAppended, MessageRepaired, MessagesHidden
 from ledger.domain.session import Session
-from ledger.domain.standing import Visible
+from ledger.domain.statuses import Visible
 from ledger.domain.times import moment
 from projections.core.codec import codec, columns
-from projections.core.rows import CURRENT, Rows, Standing, Table, Values
+from projections.core.rows import CURRENT, AsOf, Rows, Table, Values
 from projections.core.subjects import Change, end, ended, family, keep
 
 FAMILY = family(
@@ -71,7 +71,7 @@ MESSAGES = Table(
     columns(Message),
     ("row",),
     (("session, row", ""), ("interaction", "interaction IS NOT NULL")),
-    then=Standing("from_position", closed="messages_were"),
+    then=AsOf("from_position", closed="messages_were"),
 )
 MESSAGES_WERE = ended(MESSAGES, "messages_were")
 # One row for each range that an act hid; what all of them hid is counted in the first (``part`` 0).
@@ -84,7 +84,7 @@ HIDDEN = Table(
     ),
     ("act", "part"),
     (("session, first", ""),),
-    then=Standing("from_position", closed="hidden_messages_were"),
+    then=AsOf("from_position", closed="hidden_messages_were"),
 )
 HIDDEN_WERE = ended(HIDDEN, "hidden_messages_were")
 
@@ -160,7 +160,7 @@ def _hidden(event: AnyEvent, data: MessagesHidden, counted: tuple[int, int], sin
 
 def _again(change: Change, rows: Rows) -> None:
     """What the events in force say stands from here; what they no longer say ends here."""
-    at, standing, hidden, visible = (
+    at, appended, hidden, visible = (
         change.event.position,
         dict[int, Values](),
         dict[tuple[int, int], Values](),
@@ -170,14 +170,14 @@ def _again(change: Change, rows: Rows) -> None:
         data = event.data
         if isinstance(data, MessageAppended):
             visible.append(event.position)
-            standing[event.position] = (*_appended(event, data)[:_FROM], at)
-        elif isinstance(data, MessageRepaired) and data.message in standing:
-            standing[data.message] = _repaired(standing[data.message], event)
+            appended[event.position] = (*_appended(event, data)[:_FROM], at)
+        elif isinstance(data, MessageRepaired) and data.message in appended:
+            appended[data.message] = _repaired(appended[data.message], event)
         elif isinstance(data, MessagesHidden):
             found = visible.hide(data.ranges)
-            counted = (len(found), sum(standing[each][_TOKENS] for each in found))
+            counted = (len(found), sum(appended[each][_TOKENS] for each in found))
             hidden |= {row[:2]: row for row in _hidden(event, data, counted, at)}
-    _place(rows, MESSAGES, MESSAGES_WERE, standing, rows.find(MESSAGES, ("session",), (change.first,)), at)
+    _place(rows, MESSAGES, MESSAGES_WERE, appended, rows.find(MESSAGES, ("session",), (change.first,)), at)
     _place(rows, HIDDEN, HIDDEN_WERE, hidden, rows.find(HIDDEN, ("session",), (change.first,)), at)
 
 

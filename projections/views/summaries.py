@@ -9,14 +9,14 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ledger.domain import standing
+from ledger.domain import statuses
 from ledger.domain.events import AnyEvent, SummaryCreated
-from ledger.domain.standing import MOVING, Known, WindowFold, first_status, moved
+from ledger.domain.statuses import MOVING, Known, WindowFold, first_status, moved
 from projections.core.codec import codec, columns
-from projections.core.rows import Rows, Standing, Table, Values
+from projections.core.rows import AsOf, Rows, Table, Values
 from projections.core.subjects import Change, end, ended, newest
 
-WINDOW, UNDER, INVALID = standing.WINDOW, standing.UNDER, standing.INVALID
+WINDOW, UNDER, INVALID = statuses.WINDOW, statuses.UNDER, statuses.INVALID
 
 
 class Summary(Struct, frozen=True):
@@ -54,7 +54,7 @@ SUMMARIES = Table(
     columns(Summary, always=("ranges", "summaries")),
     ("row",),
     (("session, status", ""), ("id", "")),
-    then=Standing("from_position", closed="summaries_were"),
+    then=AsOf("from_position", closed="summaries_were"),
 )
 _CLOSED = ended(SUMMARIES, "summaries_were")
 SUMMARIES_WERE = replace(_CLOSED, indexes=(*_CLOSED.indexes, ("id", "")))

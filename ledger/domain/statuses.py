@@ -174,9 +174,9 @@ class WindowFold:
         under = self._under(id for id, status in found.items() if status == WINDOW)
         return {id: REPLACED if status == UNDER and id not in under else status for id, status in found.items()}
 
-    def _under(self, standing: Iterable[str]) -> set[str]:
+    def _under(self, summaries: Iterable[str]) -> set[str]:
         """All that these were written from, one beneath the other."""
-        found, waiting = set[str](), list(standing)
+        found, waiting = set[str](), list(summaries)
         while waiting:
             underlying = [each for each in self._made[waiting.pop()].summaries if each in self._made]
             waiting += [each for each in underlying if each not in found]

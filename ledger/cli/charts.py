@@ -40,7 +40,7 @@ class StepChart:
         yield Text(" " * LABEL_CELLS + self._dates(width), style="dim")
 
     def _columns(self, width: int) -> list[float]:
-        """The value in force at each column; the last point has a column of its own."""
+        """The value in effect at each column; the last point has a column of its own."""
         start, end = self._span()
         columns, at = [], 0
         for column in range(width):

@@ -1,4 +1,4 @@
-"""The commands about settings and the language model: what is in force and where it comes from, and which calls there were."""
+"""The commands about settings and the language model: what is in effect and where it comes from, and which calls there were."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands on observations: look at them, write one by hand, and withdraw what bears them out."""
+"""The commands on observations: look at them, write one by hand, and withdraw what supports them."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def chunks(text: str, kind: str = "markdown") -> list[Piece]:
     too_many = len(sections) > MAX_CHUNKS or len(text) > TARGET_CHARS * MAX_CHUNKS
     spans = _cut(plain, sections, TARGET_CHARS) if not too_many else []
     if not spans or len(spans) > MAX_CHUNKS:
-        least = 2 * len(text) // (MAX_CHUNKS - 1) + 1  # of two neighbours that are not joined
+        least = 2 * len(text) // (MAX_CHUNKS - 1) + 1  # of two neighbors that are not joined
         spans = _joined(_cut(plain, sections, max(TARGET_CHARS, least)), least)
     return [Piece(text[first:last], path, plain.count("\n", first, last)) for first, last, path in spans]
 
@@ -224,7 +224,7 @@ def _whole_letter(text: str, place: int) -> int:
 
 
 def _joined(spans: Iterable[_Span], target: int) -> list[_Span]:
-    """Neighbours that fit together as one, under the headings that they share."""
+    """Neighbors that fit together as one, under the headings that they share."""
     found: list[_Span] = []
     for first, last, path in spans:
         if found and last - found[-1][0] <= target:

@@ -1,9 +1,9 @@
-"""Which part of a session's window is summarised next, how short the summary has to be, and what stands in without a model.
+"""Which part of a session's window is summarized next, how short the summary has to be, and what stands in without a model.
 
 A leaf stands for messages, a condensed summary for summaries of one depth. The rules and numbers are seahorse's; otherwise
-than there, nothing is reordered (only neighbours are condensed), a condensed summary has a greatest size as well, a fallback
+than there, nothing is reordered (only neighbors are condensed), a condensed summary has a greatest size as well, a fallback
 is never condensed, and nothing is replaced by what is not smaller. The models are called by the caller, outside of any lock:
-what is here only says whom to summarise and judges the answer.
+what is here only says whom to summarize and judges the answer.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ class Run(Struct, frozen=True):
     """Items that one new summary of ``kind`` and ``depth`` is to stand for, oldest first, with nothing between them.
 
     ``tokens`` is what they take in the window. ``context``, for a leaf, are up to two summaries before them, to be told to the
-    summariser and not summarised. A leaf over fallbacks is written from the messages in ``ranges``, not from their texts;
-    where these are more than a summariser takes (``readable`` false) it is not asked, and the new leaf is a fallback too.
+    summarizer and not summarized. A leaf over fallbacks is written from the messages in ``ranges``, not from their texts;
+    where these are more than a summarizer takes (``readable`` false) it is not asked, and the new leaf is a fallback too.
     """
 
     kind: str
@@ -100,7 +100,7 @@ class Run(Struct, frozen=True):
 
     @property
     def source_tokens(self) -> int:
-        """Tokens of the messages beneath."""
+        """Tokens of the underlying messages."""
         return sum(item.source_tokens if item.is_summary else item.tokens for item in self.items)
 
     @property
@@ -232,7 +232,7 @@ def _chunks(
     """A stretch of messages cut into what one leaf each is written from, as half-open ranges of indexes.
 
     A chunk ends before the message that would take it over 20,000 tokens; but a few short ones before a long message are
-    taken along with it, for between two leaves they would never be summarised.
+    taken along with it, for between two leaves they would never be summarized.
     """
     begun, tokens, at = start, 0, start
     while at < end:
@@ -275,7 +275,7 @@ def condensed_run(items: Sequence[WindowItem], *, protect: int = FRESH_TAIL, har
     """The summaries of one depth that are condensed next, or why there are none.
 
     First those that begin the window, if they have 2,000 tokens together (and up to 20,000); else the oldest four
-    neighbours of the shallowest depth that has as many outside the tail, with ``hard`` two to four. Never a fallback, never
+    neighbors of the shallowest depth that has as many outside the tail, with ``hard`` two to four. Never a fallback, never
     one alone, and never two with anything between them.
     """
     found = next(condensed_runs(items, protect=protect, hard=hard), None)
@@ -350,11 +350,11 @@ def _within(items: Sequence[WindowItem], first: int, end: int) -> int:
 def widened_runs(items: Sequence[WindowItem], *, protect: int = FRESH_TAIL, again: bool = False) -> Iterator[Run]:
     """Fallback leaves side by side that one new leaf over all their messages can stand for, in the order to try them.
 
-    This keeps a window bounded where there is no model. It is for when no messages are left to summarise and nothing can be
+    This keeps a window bounded where there is no model. It is for when no messages are left to summarize and nothing can be
     condensed, because what is read again from the messages is the beginning only, once more, unless a model reads it.
 
-    First neighbours whose messages a summariser can read at once, oldest first. With ``again`` also each fallback by
-    itself, for a model that failed on it before. Then, whatever they stand for, up to eight neighbours that stand for the
+    First neighbors whose messages a summarizer can read at once, oldest first. With ``again`` also each fallback by
+    itself, for a model that failed on it before. Then, whatever they stand for, up to eight neighbors that stand for the
     fewest messages together: so that old fallbacks are not widened over and over, and n of them take about n / 7 runs.
     """
     stretches = list(_fallbacks(items, protect))
@@ -387,7 +387,7 @@ def _fallbacks(items: Sequence[WindowItem], protect: int) -> Iterator[tuple[int,
 
 
 def _readable(items: Sequence[WindowItem], first: int, end: int) -> int:
-    """How far the messages beneath the fallbacks from ``first`` on fit what one summary is written from."""
+    """How far the messages under the fallbacks from ``first`` on fit what one summary is written from."""
     tokens, stop = 0, first
     while stop < end and tokens + items[stop].source_tokens <= LEAF_CHUNK_TOKENS:
         tokens += items[stop].source_tokens
@@ -414,7 +414,7 @@ class Attempt(Struct, frozen=True):
 def attempts(kind: str, input_tokens: int, *, below: int | None = None) -> tuple[Attempt, ...]:
     """The calls of a model in their order; ``following`` says which of them is next.
 
-    35 % of what is summarised and at most 1,200 tokens (condensed: 2,000), then 20 % and 640 (1,000); each once more at
+    35 % of what is summarized and at most 1,200 tokens (condensed: 2,000), then 20 % and 640 (1,000); each once more at
     temperature 0 if the answer was empty. ``below`` is what the summary replaces, which it has to be shorter than. When none
     is accepted, a leaf becomes a ``fallback`` and a condensed run is skipped ("refused"): a fallback is no summary.
     """

@@ -79,7 +79,7 @@ def effective(confidence: int, *, active: bool, reference_count: int, active_at:
 
 
 def proven(rule: str, given: int, proof: int) -> int:
-    """The confidence of an observation that ``proof`` live sources bear out. ``proof/1``: 0.7 for the first, and 0.05 for each
+    """The confidence of an observation that ``proof`` live sources support. ``proof/1``: 0.7 for the first, and 0.05 for each
     other one, up to 0.95; ``given/1``: as it was given. Without any source it is 0."""
     if proof <= 0:
         return 0

@@ -125,5 +125,5 @@ def _changes(data: ConflictEvent) -> dict[str, Any]:
 
 
 def admits(conflict: Conflict | None, data: Event) -> bool:
-    """Whether an event recorded earlier still makes sense on this state, once others before it are out of force."""
+    """Whether an event recorded earlier still makes sense on this state, once others before it are void."""
     return conflict is not None or isinstance(data, ConflictFound)

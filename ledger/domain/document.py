@@ -5,7 +5,7 @@ none ──ingest──► active ──remove──► removed       restore, o
                  └────┘ ingest of another text: replaced
 
 An erasure ends both: what lost its title is erased, and nothing is decided about it any more. The state holds no list of
-chunks, for it is written anew with each of them; which chunks there are is told by ``projections.views.documents``.
+chunks, for it is written again with each of them; which chunks there are is told by ``projections.views.documents``.
 """
 
 from __future__ import annotations
@@ -223,7 +223,7 @@ def moved(kept: Iterable[Moved]) -> dict[int, int]:
 
 
 def text_of(events: Iterable[AnyEvent]) -> dict[int, tuple[AnyEvent, int]]:
-    """The chunks that a document has after all of these events in force, by the position of what added each: that event, and
+    """The chunks that a document has after all of these events in effect, by the position of what added each: that event, and
     its index in the text as it is now."""
     found = dict[int, tuple[AnyEvent, int]]()
     for event in events:
@@ -246,11 +246,11 @@ DocumentEvent = DocumentAdded | ChunkAdded | DocumentReplaced | DocumentRemoved 
 
 
 def evolve(document: Document | None, event: AnyEvent) -> Document | None:
-    """The document after an event in force. Without its ingestion there is nothing that an event could change."""
+    """The document after an event in effect. Without its ingestion there is nothing that an event could change."""
     data: DocumentEvent = event.data
     if document is None:
         return _gone(_begun(event, data)) if isinstance(data, DocumentAdded) else None
-    if document.status == ERASED:  # folds on beneath, for a later title may not have been erased
+    if document.status == ERASED:  # folds on the underlying status, for a later title may not have been erased
         document = replace(document, status=document.underlying or "active", underlying=None)
     return _gone(replace(document, version=event.version, position=event.position, **_changes(document, event, data)))
 
@@ -316,7 +316,7 @@ def _newer(document: Document, event: AnyEvent, data: DocumentReplaced) -> dict[
 
 
 def admits(document: Document | None, data: Event) -> bool:
-    """Whether an event recorded earlier still makes sense on this state, once others before it are out of force."""
+    """Whether an event recorded earlier still makes sense on this state, once others before it are void."""
     if document is None:
         return isinstance(data, DocumentAdded)
     match data:

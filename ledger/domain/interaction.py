@@ -187,7 +187,7 @@ def _united(known: tuple[str, ...], more: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def admits(interaction: Interaction | None, data: Event) -> bool:
-    """Whether an event still makes sense once others before it are out of force."""
+    """Whether an event still makes sense once others before it are void."""
     return interaction is not None or isinstance(data, InteractionCaptured)
 
 

@@ -377,11 +377,11 @@ MemoryEvent = (
 
 
 def evolve(memory: Memory | None, event: AnyEvent) -> Memory | None:
-    """The memory after an event in force. Without a capture in force there is nothing that an event could change."""
+    """The memory after an event in effect. Without a capture in effect there is nothing that an event could change."""
     data: MemoryEvent = event.data
     if memory is None:
         return _gone(_captured(event, data)) if isinstance(data, (MemoryCaptured, DuplicateAbsorbed)) else None
-    if memory.status == ERASED:  # folds on beneath, for a later wording may not have been erased
+    if memory.status == ERASED:  # folds on the underlying status, for a later wording may not have been erased
         memory = replace(memory, status=memory.underlying or "active", underlying=None)
     return _gone(replace(memory, version=event.version, position=event.position, **_changes(memory, event, data)))
 
@@ -510,7 +510,7 @@ _NEEDS: dict[type[Event], tuple[str, ...]] = {
 
 
 def admits(memory: Memory | None, data: Event) -> bool:
-    """Whether an event recorded earlier still makes sense on this state, once others before it are out of force."""
+    """Whether an event recorded earlier still makes sense on this state, once others before it are void."""
     if memory is None:
         return isinstance(data, MemoryCaptured | DuplicateAbsorbed)
     if isinstance(data, ValidityChanged) and data.valid_to is not None:

@@ -152,7 +152,7 @@ def _changes(event: AnyEvent, data: MergeEvent) -> dict[str, Any]:
 
 
 def admits(merge: Merge | None, data: Event) -> bool:
-    """Whether an event recorded earlier still makes sense on this state, once others before it are out of force."""
+    """Whether an event recorded earlier still makes sense on this state, once others before it are void."""
     if merge is None:
         return isinstance(data, MergeProposed | MemoriesMerged)
     return merge.status == PROPOSED or isinstance(data, MergeProposed)

@@ -245,7 +245,7 @@ class Cluster(Struct, Generic[K], frozen=True):
 
 
 class Clusters(Struct, Generic[K], frozen=True):
-    """``cut_short`` counts the items whose neighbours were not all looked for (see PATIENCE)."""
+    """``cut_short`` counts the items whose neighbors were not all looked for (see PATIENCE)."""
 
     found: tuple[Cluster[K], ...]
     cut_short: int = 0
@@ -286,7 +286,7 @@ def clusters(
 ) -> Clusters[K]:
     """Groups of two to ``most`` items in which each is near each (complete linkage), every item in one at the most.
 
-    From the smallest set to the largest, an item joins the cluster of its nearest neighbour that it is near all of, or begins
+    From the smallest set to the largest, an item joins the cluster of its nearest neighbor that it is near all of, or begins
     one of its own. So what is like a member, but not like all, stays apart: a chain of small differences joins nothing.
     ``together`` may refuse two items that would come to stand in one. The same items give the same clusters.
     """

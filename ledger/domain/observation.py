@@ -1,4 +1,4 @@
-"""An observation: formed of what several sources say, then borne out by more, worded anew, gone stale, retracted and restored.
+"""An observation: formed of what several sources say, then supported by more, worded again, gone stale, retracted and restored.
 
 none ──form──► active ──retire──► retracted ──restore──► active
 
@@ -69,7 +69,7 @@ class Observation(Struct, frozen=True):
 
 
 class Support(Struct, frozen=True):
-    """A source as the observation has it; one that was ``withdrawn`` (why: "asked", "contradicted") bears out nothing until it
+    """A source as the observation has it; one that was ``withdrawn`` (why: "asked", "contradicted") supports nothing until it
     is put back."""
 
     source: str
@@ -207,12 +207,12 @@ ObservationEvent = (
 
 
 def evolve(observation: Observation | None, event: AnyEvent) -> Observation | None:
-    """The observation after an event in force. Unless it was formed there is nothing that an event could change."""
+    """The observation after an event in effect. Unless it was formed there is nothing that an event could change."""
     data: ObservationEvent = event.data
     if observation is None:
         return _gone(_formed(event, data)) if isinstance(data, ObservationFormed) else None
     # Another ObservationFormed is an equal attempt, which adds its evidence, and stands in for the first should that fall.
-    if observation.status == ERASED:  # folds on beneath, for a later wording may not have been erased
+    if observation.status == ERASED:  # folds on the underlying status, for a later wording may not have been erased
         observation = replace(observation, status=observation.underlying or "active", underlying=None)
     return _gone(replace(observation, version=event.version, position=event.position, **_changes(event, data)))
 
@@ -279,7 +279,7 @@ BEARING = (ObservationFormed, EvidenceAdded, EvidenceWithdrawn)  # what changes 
 
 
 def supports(events: Sequence[AnyEvent]) -> dict[str, tuple[Support, int]]:
-    """The sources after all of these events in force, each with the position that it stands from as it is."""
+    """The sources after all of these events in effect, each with the position that it stands from as it is."""
     found: dict[str, tuple[Support, int]] = {}
     for event in events:
         for support in changed_evidence(event.data, {source: each for source, (each, _) in found.items()}):
@@ -300,7 +300,7 @@ def changed_evidence(data: ObservationEvent, known: dict[str, Support]) -> list[
 
 
 def admits(observation: Observation | None, data: Event) -> bool:
-    """Whether an event recorded earlier still makes sense on this state, once others before it are out of force."""
+    """Whether an event recorded earlier still makes sense on this state, once others before it are void."""
     if observation is None:
         return isinstance(data, ObservationFormed)
     status = observation.underlying or observation.status

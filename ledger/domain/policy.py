@@ -1,4 +1,4 @@
-"""The policy in force for a user: how much an interaction reinforces, by which matcher, and what runs by itself."""
+"""The policy in effect for a user: how much an interaction reinforces, by which matcher, and what runs by itself."""
 
 from __future__ import annotations
 

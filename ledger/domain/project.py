@@ -149,5 +149,5 @@ def _without(project: Project, category: str, key: str | None) -> tuple[Entry, .
 
 
 def admits(project: Project | None, data: Event) -> bool:
-    """Whether an event still makes sense once others before it are out of force."""
+    """Whether an event still makes sense once others before it are void."""
     return project is not None or isinstance(data, ProjectRegistered)

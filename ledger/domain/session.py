@@ -1,6 +1,6 @@
 """A session: the names it goes by, and how much was said in it. Its messages and summaries are told by the projections.
 
-What a session's window holds is no part of this state, for the state is written anew with every message.
+What a session's window holds is no part of this state, for the state is written again with every message.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ EXTRACTED_ROLES = ("user", "assistant")  # of whose messages something is extrac
 
 
 class Session(Struct, frozen=True):
-    """The columns of its row, in order. ``messages`` and ``tokens`` are all that were ever appended and are in force;
+    """The columns of its row, in order. ``messages`` and ``tokens`` are all that were ever appended and are in effect;
     ``moved_to`` is the session that took its name. ``extractable_at`` is the position of the last message that something can be
     extracted from, ``cursor`` that of the last one that was looked at for that, and ``failures`` counts the attempts to look
     further that failed one after the other since something was said."""
@@ -143,5 +143,5 @@ def _opened(event: AnyEvent, data: SessionOpened) -> Session:
 
 
 def admits(session: Session | None, data: Event) -> bool:
-    """Whether an event still makes sense once others before it are out of force."""
+    """Whether an event still makes sense once others before it are void."""
     return session is not None or isinstance(data, SessionOpened)

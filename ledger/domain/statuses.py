@@ -1,7 +1,7 @@
 """Which of a session's summaries stand in its window: what each event says, and what holds of it after an undo.
 
 A summary whose text was erased stands for nothing, at no moment: whatever an event says of it is said of those that it was
-written from. Where events are out of force, those left may say what cannot be: then a summary stands only for exactly the
+written from. Where events are void, those left may say what cannot be: then a summary stands only for exactly the
 messages that it was made of, and of two that share some the one that was put there last.
 """
 
@@ -64,7 +64,7 @@ def _put(data: Any, summary: str, summaries: Sequence[str], find: Find) -> dict[
 
 
 def meant(ids: Iterable[str], find: Find) -> Iterator[str]:
-    """These summaries, and for an erased one those beneath it."""
+    """These summaries, and for an erased one those under it."""
     for id in ids:
         known = find(id)
         if known is not None and known[0] == ERASED:
@@ -117,7 +117,7 @@ class Made(Struct, frozen=True):
 
 
 class WindowFold:
-    """The fold of the events of one session that are in force, all of them in order."""
+    """The fold of the events of one session that are in effect, all of them in order."""
 
     def __init__(self) -> None:
         self.visible = Visible()
@@ -143,7 +143,7 @@ class WindowFold:
 
     def _cascade(self, gone: set[str], position: int) -> None:
         """What was written from these goes with them, and the rest of what it was written from is in the window again: the event
-        does not name what was out of use then by an act that is out of force."""
+        does not name what was out of use then by an act that is void."""
         for id, made in self._made.items():  # in the order of writing
             if self.status[id] in (WINDOW, UNDER) and not gone.isdisjoint(made.summaries):
                 gone.add(id)
@@ -175,7 +175,7 @@ class WindowFold:
         return {id: REPLACED if status == UNDER and id not in under else status for id, status in found.items()}
 
     def _under(self, summaries: Iterable[str]) -> set[str]:
-        """All that these were written from, one beneath the other."""
+        """All that these were written from, one under the other."""
         found, waiting = set[str](), list(summaries)
         while waiting:
             underlying = [each for each in self._made[waiting.pop()].summaries if each in self._made]

@@ -49,7 +49,7 @@ class Citations:
         return found
 
     def ever_behind(self, memory: str) -> frozenset[int]:
-        """The messages that any attempt at a memory may have come from, in force or not."""
+        """The messages that any attempt at a memory may have come from, in effect or not."""
         return NOWHERE.union(*(self.behind(event) for event in attempts(self._connection, memory)))
 
     # --- what the log says -------------------------------------------------------------------------------------------
@@ -93,6 +93,6 @@ class Citations:
 
 
 def attempts(connection: Any, memory: str) -> list[AnyEvent]:
-    """Every time that a memory was captured, in force or not."""
+    """Every time that a memory was captured, in effect or not."""
     events = read_stream(connection, memory, 2**62)
     return [event for event in events if isinstance(event.data, ATTEMPTS)]

@@ -26,7 +26,7 @@ _AMONG = "SELECT 1 FROM audit WHERE type = ? AND user = ? AND position BETWEEN ?
 def check(work: Work) -> None:
     """Refuse what a command is about to record where somebody else came first.
 
-    That is a later event of a subject that it changes, or a later act that took events of it out of force, put them back or
+    That is a later event of a subject that it changes, or a later act that made events of it void, put them back or
     erased them; on the ledger's own stream, which all share, the same of events of that type for this user. An act changes
     whatever the events that it names belong to.
     """

@@ -42,7 +42,7 @@ class Kept:
                 self.forget()
 
     def policy(self, user: str) -> Policy:
-        """The policy in force for a user."""
+        """The policy in effect for a user."""
         if user not in self._policies:
             self._tables.rows.flush()  # in a batch one may have been adopted just now
             self._policies[user] = control.policy(self._tables.connection(), user)

@@ -218,7 +218,7 @@ class Writer:
         return keyed_digest(self.secret, b"%b\0%d\0%b%b" % (purpose.encode(), len(owner), owner, text))
 
     def policy(self, user: str) -> Policy:
-        """The policy in force for a user, under the lock."""
+        """The policy in effect for a user, under the lock."""
         return self.tables.kept.policy(user)
 
     def named(self, user: str, kind: str, name: str) -> str | None:

@@ -65,7 +65,7 @@ class Settings(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str] | None = None, **arguments: Any) -> Settings:
-        """What is in force for a ledger: an argument that is not None, or else ``LEDGER_*`` of the environment, or else the
+        """What is in effect for a ledger: an argument that is not None, or else ``LEDGER_*`` of the environment, or else the
         ``ledger.toml``, or else the default.
 
         ``RejectedError``, with the origin, for a value that is none, for a name that there is not, and for a file that others may

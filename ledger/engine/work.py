@@ -170,7 +170,7 @@ class Work:
         return first if first is not None and self.policy().threats != "off" else None
 
     def policy(self) -> Policy:
-        """The policy in force for the user."""
+        """The policy in effect for the user."""
         return self._tables.kept.policy(self.who.user)
 
     def connection(self) -> Any:

@@ -52,7 +52,7 @@ def summed_of(state: str) -> Summed:
 
 
 def tied_to(connection: Any, interactions: Collection[str]) -> list[Tied]:
-    """The messages whose text lies with these, in force or not."""
+    """The messages whose text lies with these, in effect or not."""
     found: dict[int, Tied] = {}
     sql = (
         "SELECT m.row, e.stream, m.interaction, m.field FROM {} m CROSS JOIN events e ON e.position = m.row WHERE m.{}"
@@ -80,7 +80,7 @@ def repairs(connection: Any, messages: Mapping[str, Collection[int]]) -> Iterato
 
 
 def written_from(connection: Any, session: str, messages: Iterable[int], summaries: Iterable[str] = ()) -> list[Raws]:
-    """The summaries, in force or not, that were written from any of these messages or summaries, one above the other.
+    """The summaries, in effect or not, that were written from any of these messages or summaries, one above the other.
 
     What was set as the summary of the whole session may have been written from all before it; nobody said from what.
     """
@@ -117,7 +117,7 @@ def _any_within(positions: list[int], span: tuple[int, int]) -> bool:
 
 
 def place_of(connection: Any, summary: str) -> int | None:
-    """The position of the event that has the text of a summary, by its whole id; in force or not."""
+    """The position of the event that has the text of a summary, by its whole id; in effect or not."""
     for table in ("summaries", "summaries_were"):
         row = connection.execute(f"SELECT row FROM {table} WHERE id = ? LIMIT 1", (summary,)).fetchone()
         if row is not None:

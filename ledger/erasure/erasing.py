@@ -480,7 +480,7 @@ def _redact_row(transaction: Transaction, position: int, at: int, target: Redact
 
 
 def _concerned(connection: Any, positions: Iterable[int]) -> list[AnyEvent]:
-    """Whatever the rows of these events follow from: their streams, and the acts that took any of it out of force and back."""
+    """Whatever the rows of these events follow from: their streams, and the acts that made any of it void and back."""
     found: dict[int, AnyEvent] = {}
     for position in positions:
         if position not in found:

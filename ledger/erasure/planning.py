@@ -370,7 +370,7 @@ class Planner:
         return list(found)
 
     def _found_in(self, own: Iterable[Row]) -> list[str]:
-        """The memories that rest on these messages, in force or not, and those that cite such memories."""
+        """The memories that rest on these messages, in effect or not, and those that cite such memories."""
         by_stream: dict[str, set[int]] = {}
         for row in own:
             if row.type == MESSAGE:

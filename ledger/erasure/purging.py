@@ -2,7 +2,7 @@
 
 SQLite overwrites what it deletes (``secure_delete``), but a full-text index keeps deleted words until its segments are
 merged, the -wal keeps old pages until it is truncated, and a page that was divided may keep a copy in its free part. So
-the files are searched, in a process of its own (``ledger.erasure.scanning``), and written anew if anything is found.
+the files are searched, in a process of its own (``ledger.erasure.scanning``), and written again if anything is found.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Purging:
         self.store, self.writer, self._ledger_id = store, writer, ledger_id
 
     def run(self, texts: Iterable[str] | None, raw: Sequence[bytes] = (), *, indexed: bool = True) -> Purge:
-        """Purges and searches. Without texts, for nobody knows them any more, the whole file is written anew instead.
+        """Purges and searches. Without texts, for nobody knows them any more, the whole file is written again instead.
 
         ``raw`` are bytes that tell of the texts: the vectors that were made of them.
         """

@@ -29,7 +29,7 @@ def neighbors(
     A step is what a memory says of two names (``relate``), or "co_occurs": both stand in one memory. Names are what
     memories were given as ``entities`` or in edges, and what looks like a name in their text (``supplied_only`` leaves
     that out). ``relation`` asks for one relation; ``project`` for what its memories and the global ones say. At most
-    ``limit`` neighbours, said relations first, each by the number of memories behind it, then the newest. A name in more
+    ``limit`` neighbors, said relations first, each by the number of memories behind it, then the newest. A name in more
     than 2,000 memories is judged by its newest 2,000.
     """
     check_text("name_or_text", name_or_text, max_bytes=QUERY_BYTES, blank_allowed=True)

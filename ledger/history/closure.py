@@ -2,7 +2,7 @@
 
 An event falls if the act names it, if what it came from falls (its cause, its command, what it cites, joins or copies), or if
 it does not fit its subject as the earlier events left it that stay. What falls because something else is gone is closed over
-first; what does not fit is then derived anew for each subject from its first event, given the rest, and where an event fits
+first; what does not fit is then derived again for each subject from its first event, given the rest, and where an event fits
 after all, all begins again from the events named. So the result depends on the log and the act, and never on the order of work.
 
 A plan is made on one snapshot and changes nothing.
@@ -247,7 +247,7 @@ class Closure:
             self._hold(stream)
 
     def _hold(self, stream: str) -> None:
-        """What is out of force already, and would fall as well were it in force: a redo does not bring it back then."""
+        """What is void already, and would fall as well were it in effect: a redo does not bring it back then."""
         family, state, held = FAMILIES[stream[0]], None, list[int]()
         in_effect = {event.position for event in self._now.counting(stream)}
         for event in self._ever.counting(stream):

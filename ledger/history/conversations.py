@@ -70,7 +70,7 @@ def _makes_sense(event: AnyEvent, fold: WindowFold, missing: _Missing, is_gone: 
 
 
 class _Missing:
-    """The messages of a session that are not there, each with when it was in force all the same."""
+    """The messages of a session that are not there, each with when it was in effect all the same."""
 
     def __init__(self, reader: Reader, stream: str, there: Collection[int]) -> None:
         self._out = reader.was_out(stream)

@@ -1,4 +1,4 @@
-"""Distrust and trust: a source and all it caused out of force, and back."""
+"""Distrust and trust: a source and all it caused void, and back."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def distrust(
     exclusive: bool = False,
     dry_run: bool = False,
 ) -> answers.DistrustReport:
-    """Takes what a source recorded from ``since`` on, and all it caused, out of force; later writes by it are refused.
+    """Makes what a source recorded from ``since`` on, and all it caused, void; later writes by it are refused.
 
     With ``until`` only what it recorded before that falls, and its later writes are accepted.
 
@@ -131,9 +131,9 @@ def trust(
     exclusive: bool = False,
     dry_run: bool = False,
 ) -> answers.DistrustReport:
-    """Puts back what a distrust took out of force: by the source, or by the distrust's command id.
+    """Puts back what a distrust made void: by the source, or by the distrust's command id.
 
-    Its undos are in force again too: ``ConflictError`` when something was built meanwhile on what they hide,
+    Its undos are in effect again too: ``ConflictError`` when something was built meanwhile on what they hide,
     unless ``cascade`` takes that along. ``dry_run`` only lists, that too; ``exclusive`` as in ``distrust``.
     """
     reason = check_reason("reason", reason)
@@ -169,7 +169,7 @@ def trust(
 
 
 def distrusted(engine: Engine, user: str, *, before: int | None = None, limit: int = -1) -> list[answers.Distrusted]:
-    """The sources out of force, newest first; so many of them before a position."""
+    """The distrusted sources, newest first; so many of them before a position."""
     with engine.reading("in_effect") as connection:
         found = control.distrusted_of(connection, user, before, limit)
     return [
@@ -244,7 +244,7 @@ def _identified(connection: Any, user: str, source: str, kind: str) -> str:
     found = named(connection, user, "s", source) if letter == "s" else None
     if letter in "id":
         row = find_row(connection, source, letter, user) or first_position(connection, source)
-        event = read_event(connection, row) if row is not None else None  # out of force it has no row any more
+        event = read_event(connection, row) if row is not None else None  # a void one has no row any more
         is_one = event is not None and event.envelope.user == user and event.stream[0] == letter
         found = event.stream if event is not None and is_one else None
     if found is None or found == NOWHERE:
@@ -295,7 +295,7 @@ def source_plan(connection: Any, user: str, source: Source, reader: Reader | Non
 
 
 def _covering(connection: Any, user: str, source: Source) -> Source | None:
-    """A distrust in force that covers this one."""
+    """A distrust in effect that covers this one."""
     known = (_as_source(each) for each in control.distrusted(connection) if each.user == user)
     return next((each for each in known if each.covers(source)), None)
 

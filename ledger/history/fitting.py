@@ -28,7 +28,7 @@ from projections.views import documents, projects
 
 
 class Cascaded(Struct, frozen=True):
-    """What was built on that which an act puts out of force although it gives back other things: it falls with it."""
+    """What was built on that which an act makes void although it gives back other things: it falls with it."""
 
     commands: tuple[str, ...] = ()
     positions: tuple[int, ...] = ()
@@ -36,7 +36,7 @@ class Cascaded(Struct, frozen=True):
 
 
 def built_later(dependents: Sequence[answers.Dependent], on: str) -> DependentsError:
-    """What keeps an act from being done without a cascade: the commands that were built on what it puts out of force."""
+    """What keeps an act from being done without a cascade: the commands that were built on what it makes void."""
     first, many = "; ".join(map(str, dependents[:5])), "s" * (len(dependents) != 1)
     more = f"; and {len(dependents) - 5:,} more" if len(dependents) > 5 else ""
     return DependentsError(
@@ -93,7 +93,7 @@ def _check_support(reader: Reader, again: set[int], but: Collection[int]) -> Non
 
 
 def built_on(connection: Any, again: set[int], but: Collection[int], cascade: bool) -> Cascaded:
-    """What was built on that which goes out of force again, for a distrust had taken the undo of it back.
+    """What was built on that which becomes void again, for a distrust had taken the undo of it back.
 
     ``ConflictError`` that names it, unless it may fall too.
     """

@@ -1,4 +1,4 @@
-"""The log as a plan reads it: what is in force, what it would come to without some events or with others put back, and what
+"""The log as a plan reads it: what is in effect, what it would come to without some events or with others put back, and what
 rests on what."""
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ _RESTING = type_names(of(falls_with_cause=False))
 
 
 class Reader:
-    """The log and what is in force, through one connection; what was read once is kept.
+    """The log and what is in effect, through one connection; what was read once is kept.
 
-    What is in ``back`` counts as in force, whatever keeps it out.
+    What is in ``back`` counts as in effect, whatever keeps it out.
     """
 
     def __init__(self, connection: Any, back: Collection[int] = ()) -> None:
@@ -73,7 +73,7 @@ class Reader:
         return self._commands[command_id]
 
     def stream(self, stream: str) -> list[tuple[AnyEvent, bool]]:
-        """The events of a subject, each with whether it is in force; nothing is decided about what cannot be read."""
+        """The events of a subject, each with whether it is in effect; nothing is decided about what cannot be read."""
         if stream not in self._streams:
             sql = "SELECT o.position FROM events e CROSS JOIN voided o ON o.position = e.position WHERE e.stream = ?"
             out = {position for (position,) in self.connection.execute(sql, (stream,))} - self._back
@@ -84,7 +84,7 @@ class Reader:
         return self._streams[stream]
 
     def was_out(self, stream: str) -> dict[int, list[tuple[int, int]]]:
-        """The positions of a stream that were ever out of force, each with from where to where in the log."""
+        """The positions of a stream that were ever void, each with from where to where in the log."""
         if stream not in self._were_out:
             found: dict[int, list[tuple[int, int]]] = {}
             for table, until in (("voided", 2**62), ("were_voided", "o.to_position")):
@@ -126,7 +126,7 @@ class Reader:
     ) -> bool:
         """Whether a subject that is cited is there, and rests in the end on something else than itself.
 
-        A memory rests on what any attempt at it cites, an observation on what bears it out. What goes round in a circle of
+        A memory rests on what any attempt at it cites, an observation on what supports it. What goes round in a circle of
         these stands on nothing, although each of them is cited by another.
         """
         seen, waiting = set[str](), [subject]
@@ -185,7 +185,7 @@ class Reader:
         return [self.event(row).stream for row in documents.dependents(self.connection, subject)]
 
     def resting_on(self, subject: str) -> list[str]:
-        """The memories that cite a subject, a chunk of it, or an observation that one of these bears out."""
+        """The memories that cite a subject, a chunk of it, or an observation that one of these supports."""
         found = dict.fromkeys(self.citing(subject))
         chunks = documents.chunk_ids(self.connection, subject) if subject.startswith("d_") else ()
         for source in (subject, *chunks):
@@ -202,14 +202,14 @@ class Reader:
     def caused_by(self, event: AnyEvent) -> list[audit.Entry]:
         """What reacted to an event, within the memory of the same user.
 
-        An observation that was formed or borne out is not among it: that rests on its sources, and one that is no longer
-        live bears it out no longer, without any event.
+        An observation that was formed or supported is not among it: that rests on its sources, and one that is no longer
+        live supports it no longer, without any event.
         """
         found = audit.caused_by(self.connection, event.envelope.event_id)
         return [entry for entry in found if entry.user == event.envelope.user and entry.type not in _RESTING]
 
     def reinforced_by(self, interaction: str) -> list[int]:
-        """The reinforcements that people gave with an interaction as evidence, in force or not: they fall with it."""
+        """The reinforcements that people gave with an interaction as evidence, in effect or not: they fall with it."""
         return confidence.given_for(self.connection, interaction)
 
     def restated_by(self, interaction: str) -> list[str]:
@@ -240,7 +240,7 @@ class Reader:
 
 
 def is_unsaid(reader: Reader, event: AnyEvent, is_out: Callable[[int], bool], is_gone: Callable[[str], bool]) -> bool:
-    """Whether a memory rests on a message that is out of force, and no captured turn has its text still."""
+    """Whether a memory rests on a message that is void, and no captured turn has its text still."""
     for position in reader.citations.behind(event):
         if is_out(position):
             turn = getattr(reader.event(position).data, "interaction", None)

@@ -18,7 +18,7 @@ class SourcePlan(Closure):
     """``base`` is what the source recorded, ``acts`` are the undos of the source that are taken back.
 
     Of others ``senseless`` are the events that do not fit what their subject would be, and ``groundless`` those on a subject
-    that would not be there: they would change nothing, and are out of force so that nobody takes them for what was built on it.
+    that would not be there: they would change nothing, and are void so that nobody takes them for what was built on it.
     """
 
     @property

@@ -1,6 +1,6 @@
 """Decisions that might have come out differently without a source: listed, never invented.
 
-Taking events out of force tells what follows from the rest of the log. It cannot tell what would have been recorded had
+Making events void tells what follows from the rest of the log. It cannot tell what would have been recorded had
 they never been there: a refusal that would not have been one, a match that was never tried, a text that would have been a
 memory of its own. Whatever can be named of that is named here, with the reason.
 """
@@ -383,7 +383,7 @@ def receipts(
     """Where something of a source was shown: interactions (``memories_used``, ``chunks_used``), then the receipts of the
     recalls and assemblies that gave it.
 
-    A memory of these ``streams`` counts as a whole, and so does an observation that one of them bears out. Of documents,
+    A memory of these ``streams`` counts as a whole, and so does an observation that one of them supports. Of documents,
     sessions and turns only the words of events that fell count, or all where the subject itself is ``gone``.
     """
     connection, wanted = reader.connection, _reached(reader, streams, fallen, gone)

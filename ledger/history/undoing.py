@@ -1,4 +1,4 @@
-"""Undo and redo: taking the events of commands out of force, with everything that was built on them, and putting them back."""
+"""Undo and redo: making the events of commands void, with everything that was built on them, and putting them back."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Plan(Struct, frozen=True):
 
     @property
     def events(self) -> int:
-        """How many events it takes out of force or gives back."""
+        """How many events it makes void or gives back."""
         return len(self.positions) + sum(len(each) for _, _, each in self.acts) + len(self.cascaded.positions)
 
 
@@ -75,7 +75,7 @@ def undo(
     exclusive: bool = False,
     dry_run: bool = False,
 ) -> answers.UndoReport:
-    """Takes commands out of force: one, by its id or the id or position of one of its events; or a group.
+    """Makes commands void: one, by its id or the id or position of one of its events; or a group.
 
     A group is a correlation id (an import, a run), or a ``session`` or a verb (``command``) or both: all that was
     extracted in a session is ``undo(session="s1", command="extract")``. What later commands built on it is listed in
@@ -286,7 +286,7 @@ def _grouped(
 
 
 def back(engine: Engine, connection: Any, head: int, acts: Iterable[str], cascade: bool = False) -> Plan:
-    """What the acts keep out of force, if all of it still fits without what they put back; ``ConflictError`` where not."""
+    """What the acts keep void, if all of it still fits without what they put back; ``ConflictError`` where not."""
     reader, distrusts = Reader(connection), {each.act for each in control.distrusted(connection)}
     held = [(act, control.voided_by(connection, act)) for act in acts]
     held = [(act, kept) for act, kept in held if kept or act in distrusts]
@@ -326,7 +326,7 @@ def redone_by(connection: Any, act: str) -> list[CommandRedone]:
 
 
 def voided_again(connection: Any, acts: Iterable[str]) -> set[int]:
-    """What goes out of force when these acts end: a distrust had put it back."""
+    """What becomes void when these acts end: a distrust had put it back."""
     redone = (each for act in acts for each in redone_by(connection, act))
     return {position for each in redone for position in control.positions(each.ranges)}
 

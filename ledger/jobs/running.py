@@ -47,7 +47,7 @@ Progress = Callable[[int, int], None]
 SPAN = 1_024  # positions of the log: the interactions in them are one piece of work
 CALLS_A_RUN = 200  # of a model in one run, for what was said in sessions and captured turns
 LOOK_SECONDS = 1.0  # how often a worker that follows looks for more
-EXPIRY_SECONDS = 3_600.0  # ... and how often it judges anew what has faded, where nothing else happens
+EXPIRY_SECONDS = 3_600.0  # ... and how often it judges again what has faded, where nothing else happens
 LONGEST_PAUSE = 60.0  # after failures
 
 

@@ -1,7 +1,7 @@
 """Language models behind HTTP, by the package pydantic-ai-slim: OpenAI and what speaks like it, Anthropic, servers of one's own.
 
 Nothing of it is loaded before the first question. Each call is one HTTP request, but the first of which a server refuses the
-schema: the retries of the package and of the clients beneath it are off, for ``asking`` has its own. Redirects are not
+schema: the retries of the package and of the clients under it are off, for ``asking`` has its own. Redirects are not
 followed, for they could lead a memory elsewhere.
 """
 

@@ -291,7 +291,7 @@ class _Taking:
         self._keep("create", "formed", id, text, alive)
 
     def _add_to_same(self, known: Observation, text: str, alive: Sequence[Piece]) -> None:
-        """What was to be created is there in these very words: its sources bear that one out."""
+        """What was to be created is there in these very words: its sources support that one."""
         if applied(self._work, known, [domain.Add(evidence_of(alive), CONSOLIDATOR)]):
             self._keep("create", "revised", known.id, "", alive)
         else:

@@ -38,7 +38,7 @@ OF_PAGES = re.compile(r"the file: (?!its )").match
 
 
 def damages(error: BaseException | None) -> bool:
-    """Whether an error comes from a damaged page or row; whatever SQLite said lies beneath what is raised."""
+    """Whether an error comes from a damaged page or row; whatever SQLite said lies under what is raised."""
     while error is not None:
         if isinstance(error, DamagedError) or _code(error) == sqlite3.SQLITE_CORRUPT:
             return True
@@ -61,7 +61,7 @@ def rebuild(
 
     ``progress`` is called with (events folded, events in the log). ``ConflictError`` while another rebuild runs. What was
     suspended and folds now is resumed; what does not fold is suspended. Where damaged pages are in the way or left, the whole
-    file is made anew from its log, if that is sound; ``StorageError`` if it is not.
+    file is made again from its log, if that is sound; ``StorageError`` if it is not.
     """
     started, recorded = time.monotonic(), asker is None
     try:
@@ -118,7 +118,7 @@ def check_whole_log(engine: Engine) -> None:
 
 
 def _replace(engine: Engine) -> None:
-    """Every page of this file anew, from its own log; who has it open stays where he is."""
+    """Every page of this file again, from its own log; who has it open stays where he is."""
     with in_the_making(engine.store.path, "a repaired copy", put=False) as part:
         for _ in range(ROUNDS):
             with closing(EventStore.open(part)) as fresh, engine.store.snapshot() as connection:

@@ -22,7 +22,7 @@ def with_sources(work: Work, attempt: MemoryCaptured) -> MemoryCaptured:
 
 def own(work: Work, source: str) -> str:
     """The full id of what may be cited, which is one rule for every command that takes sources: a subject or a chunk of
-    this user that is in force, whatever its status. ``NotFoundError`` for one that was undone or distrusted,
+    this user that is in effect, whatever its status. ``NotFoundError`` for one that was undone or distrusted,
     ``RejectedError`` for an observation all of whose sources were."""
     if source[0] == "c":
         return _own_chunk(work, source)
@@ -41,7 +41,7 @@ def own(work: Work, source: str) -> str:
 
 
 def _has_support(work: Work, observation: int) -> bool:
-    """Whether a source of an observation is in force, whatever its status: one that was not withdrawn, if there is one."""
+    """Whether a source of an observation is in effect, whatever its status: one that was not withdrawn, if there is one."""
     supports = observations.support_of(work.rows, observation)
     for each in [each for each in supports if not each.withdrawn] or supports:
         if each.source[0] != "c" and work.find(each.source, each.source[0]) is not None:
@@ -64,7 +64,7 @@ def _own_chunk(work: Work, source: str) -> str:
 
 
 def _is_void(work: Work, chunk: documents.Chunk) -> bool:
-    """Whether nobody added a chunk, or the document that it was added to, as far as the events in force say."""
+    """Whether nobody added a chunk, or the document that it was added to, as far as the events in effect say."""
     return work.at_row(chunk.document, "d") is None or bool(control.voided_at(work.connection(), chunk.row))
 
 

@@ -241,7 +241,7 @@ def _record_model_failure(
 
 
 def _reword_by_rules(engine: Engine, run: Run) -> None:
-    """What the model was asked to word anew and did not, says what one of its live sources says."""
+    """What the model was asked to word again and did not, says what one of its live sources says."""
     with engine.reading(*NEEDED) as connection:
         rows = [find_row(connection, id, "o", run.scope.user) or 0 for id in sorted(run.worded)]
         found = consolidations.sourced(connection, run.scope, rows) if rows else []

@@ -1,4 +1,4 @@
-"""The commands on observations: write one by hand, word it anew, retire and restore it, and withdraw what bears them out."""
+"""The commands on observations: write one by hand, word it again, retire and restore it, and withdraw what supports them."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def withdraw_source(
     exclusive: bool = False,
     dry_run: bool = False,
 ) -> observation_answers.WithdrawalReport:
-    """These memories, interactions, chunks or documents bear out no observation any more, however many those are.
+    """These memories, interactions, chunks or documents support no observation any more, however many those are.
 
     An observation with another live source goes stale until its wording has been looked at again; one without is retracted.
     What is withdrawn already stays so, and nothing is appended. The sources themselves stay as they are; ``restore(id)``
@@ -302,7 +302,7 @@ def _source_id(work: Work, given: str, project: str | None) -> str:
 
 
 def _absorb(work: Work, known: Observation, formed: ObservationFormed) -> None:
-    """The sources bear out what is there already; if that was stale, it is worded from them now.
+    """The sources support what is there already; if that was stale, it is worded from them now.
 
     The attempt is recorded whole, once an actor unless it adds evidence: should the first forming fall, it stands in for it.
     """
@@ -328,7 +328,7 @@ def _absorb(work: Work, known: Observation, formed: ObservationFormed) -> None:
 
 
 def _formed_by(work: Work, known: Observation) -> set[str | None]:
-    """Whose forming of it is in force."""
+    """Whose forming of it is in effect."""
     connection = work.connection()
     events = read_stream(connection, known.id, 2**62)
     out = control.voided(connection, events[0].position, events[-1].position)

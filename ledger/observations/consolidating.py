@@ -45,7 +45,7 @@ def consolidate(
 
     ``over`` is "memories" or "interactions" (new since the last completed run of this scope), or the ids of those to look
     at. The scope is a user's memories in one ``project``, or in none, that have all of the ``tags``; observations of another
-    scope are neither seen nor changed. ``using`` is "grouping" (rules: what says nearly the same; nothing is worded anew)
+    scope are neither seen nor changed. ``using`` is "grouping" (rules: what says nearly the same; nothing is worded again)
     or "model"; by default the model that the ledger was opened with, if there is one. At most ``limit`` sources are
     looked at. Appends 200 sources at a time, and nothing where nothing is new. ``dry_run`` appends nothing, not
     even that a model was asked. ``progress`` is called with (sources done, sources).
@@ -105,7 +105,7 @@ def _record_failed_run(engine: Engine, run: Run, error: str) -> None:
         emit_failed_run(work, run, max(run.position, 1), error)
         return LEDGER_STREAM
 
-    with suppress(LedgerError):  # what is distrusted or parked leaves nothing
+    with suppress(LedgerError):  # what is distrusted or suspended leaves nothing
         engine.writer.run("consolidate", run.asker, body)
 
 

@@ -150,7 +150,7 @@ def _words_of(connection: Any, source: str, owner: str) -> tuple[str | None, str
 
 
 def wordings(connection: Any, stream: str) -> tuple[answers.Wording, ...]:
-    """Every wording that it had, oldest first, also those out of force."""
+    """Every wording that it had, oldest first, also void ones."""
     events = stream_of(connection, stream)
     out = control.voided(connection, events[0].position, events[-1].position)
     rule, confidence, found = "", 0, []

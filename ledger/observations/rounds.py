@@ -60,7 +60,7 @@ class Run(Struct):
     calls: int = 0
     again: set[str] = field(default_factory=set)  # sources of steps that could not be taken as planned
     worded: set[str] = field(default_factory=set)  # stale observations that a model was asked about
-    only: frozenset[int] | None = None  # nothing but these observations is to be worded anew
+    only: frozenset[int] | None = None  # nothing but these observations is to be worded again
     position: int = 0
     looks: bool = False  # it is recorded how far it looked, also where nothing was new
 
@@ -184,7 +184,7 @@ def overtaken(work: Work, run: Run, after: int) -> bool:
 
 
 def _regroup(engine: Engine, run: Run, steps: Sequence[Step], came: Sequence[tuple[str, str]]) -> None:
-    """What was formed is there to be borne out by the next page; what could not be done is tried again."""
+    """What was formed is there to be supported by the next page; what could not be done is tried again."""
     formed = {subject for what, subject in came if what == "formed"}
     with engine.reading("observations") as connection:
         rows = {id: find_row(connection, id, "o", run.scope.user) for id in formed}

@@ -1,4 +1,4 @@
-"""Whenever sources are new, those that say nearly the same form observations, or bear out the ones that there are: by rules.
+"""Whenever sources are new, those that say nearly the same form observations, or support the ones that there are: by rules.
 
 Planned on a snapshot, outside of the lock, page after page; under the lock a page looks again at nothing but what it found.
 """

@@ -1,6 +1,6 @@
 """The rules of evidence: what may bear an observation out, who says the same already, and how a source is withdrawn and put back.
 
-Withdrawing a source, or putting it back, concerns every observation that it bears out, in one append.
+Withdrawing a source, or putting it back, concerns every observation that it supports, in one append.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ KINDS = ("m", "i", "c")  # memories, interactions and chunks can bear something 
 _UNDO = "undo the withdrawal of the source with exclusive=True"  # a restore is an everyday act, and takes no such word
 
 
-# --- what may bear it out --------------------------------------------------------------------------------------------
+# --- what may support it --------------------------------------------------------------------------------------------
 
 
 def live(work: Work, sources: Iterable[str]) -> set[str]:

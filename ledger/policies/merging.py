@@ -58,7 +58,7 @@ class Found(Struct, frozen=True):
 
 
 class Searched(Struct, frozen=True):
-    """``cut_short`` counts the memories whose neighbours were not all looked for (see ``near.PATIENCE``)."""
+    """``cut_short`` counts the memories whose neighbors were not all looked for (see ``near.PATIENCE``)."""
 
     found: tuple[Found, ...] = ()
     looked_at: int = 0

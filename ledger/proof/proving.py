@@ -41,7 +41,7 @@ def verify_ledger(
     were walked when it was sealed and are skipped, states and all, unless something is wrong; ``full`` walks them anyway.
     A projection that is not what the log gives is mended by ``rebuild()``, but only when the log is sound.
 
-    What an attacker computed anew from the first change on is sound in itself. ``against`` a checkpoint kept elsewhere
+    What an attacker computed again from the first change on is sound in itself. ``against`` a checkpoint kept elsewhere
     (its path, text or object) it is found: every row is walked, and size, head and root must be those. With
     ``public_key`` (the path of a PEM or OpenSSH file, or a key of the package cryptography) its signature too.
     ``progress`` is called with (steps done, steps). ``RejectedError`` for what is no checkpoint, or another ledger's.

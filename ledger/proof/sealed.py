@@ -128,7 +128,7 @@ class Tip(Struct, frozen=True):
 
     @classmethod
     def of(cls, seal: Seal, connection: sqlite3.Connection) -> Self | None:
-        """A sealed checkpoint as a place to go on from; None where the log does not bear it out."""
+        """A sealed checkpoint as a place to go on from; None where the log does not support it."""
         tree = seal.tree()
         fits = tree is not None and head_at(connection, seal.size) == seal.head
         return cls(seal.size, seal.head, tree) if fits and tree is not None else None

@@ -259,7 +259,7 @@ class _Look:
             self.problem("the checkpoint kept elsewhere: it has no good signature of this key")
 
     def _start(self, full: bool) -> tuple[Tip, list[Seal]]:
-        """Where to begin: behind the last sealed checkpoint that the log bears out; and the seals to look at on the way."""
+        """Where to begin: behind the last sealed checkpoint that the log supports; and the seals to look at on the way."""
         unsound: list[Seal] = []
         for seal in seals(self._connection) if not full else ():
             if (tip := Tip.of(seal, self._connection)) is not None:

@@ -1,4 +1,4 @@
-"""The candidates of one recall on one snapshot: found by words and by vectors, with their neighbours, in ranked order."""
+"""The candidates of one recall on one snapshot: found by words and by vectors, with their neighbors, in ranked order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The observations that one recall may show, on one snapshot: found by words, borne out by live sources, in ranked order."""
+"""The observations that one recall may show, on one snapshot: found by words, supported by live sources, in ranked order."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ledger.engine.snapshot import Snapshot
 
 POOL = 60  # observations that have words of the question, the best of which are looked at
-DEEPER = 20_000  # ... where of those too few are borne out
+DEEPER = 20_000  # ... where of those too few are supported
 TOGETHER = 10  # whose sources are looked up at a time
 LISTED = 200  # with ``explain``; a receipt holds no more than 2,000 entries
 FEWEST, SHARE = 3, (3, 10)  # of the question's telling words so many are enough, or so large a share (ours, measured)
@@ -116,7 +116,7 @@ class Observing:
         return sorted(scored, key=lambda each: (-each[0], each[1].row)), len(hits) < limit
 
     def _best(self, found: Sequence[Scored], known: Collection[str]) -> list[Supported]:
-        """Of these the ones that live sources bear out, best first; no others are looked at than may be among the best."""
+        """Of these the ones that live sources support, best first; no others are looked at than may be among the best."""
         kept, best, enough = list[Supported](), 0.0, self._asked.observations
         for some in _together(found):
             new = _scores_left(kept, known)

@@ -110,7 +110,7 @@ class Pack(Answer, frozen=True, kw_only=True):
 
 
 def observed(item: Item) -> str:
-    """An observation as it is shown: its text, how many sources bear it out, and how they come in."""
+    """An observation as it is shown: its text, how many sources support it, and how they come in."""
     observation, text = item.observation, "(erased)" if item.content is None else item.content
     if observation is None:
         return text

@@ -111,7 +111,7 @@ class HistoryChange(Answer, frozen=True, kw_only=True):
 class CompactionSkip(Answer, frozen=True, kw_only=True):
     """Something that was not compacted, and why: a code of ``ledger.domain.compaction.SKIPS``, or "ignored", "stateless",
     "under_way" (another compaction of the session is), "failed" (the summarizer; ``error`` says how) or "moved" (the window
-    was no longer what was summarised)."""
+    was no longer what was summarized)."""
 
     why: str
     kind: str

@@ -1,7 +1,7 @@
 """Compaction: older items of a session's window give way to a summary, which is written outside of any lock.
 
-What is to be summarised is chosen on a snapshot, the summariser is asked, and under the lock the window is looked at again:
-if anything that was summarised is no longer there as it was, the summary is dropped, and the log says so.
+What is to be summarized is chosen on a snapshot, the summarizer is asked, and under the lock the window is looked at again:
+if anything that was summarized is no longer there as it was, the summary is dropped, and the log says so.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ def compact(
     """One leaf over the oldest messages outside the newest 32 items, where there are 8 of them or 20,000 tokens; then,
     while the window takes more than three quarters of ``budget`` (or once, with ``force``), whatever shortens it more.
 
-    Meant for every turn. ``summariser`` stands in for the ledger's; without any a leaf is the cut beginning of its
-    messages, marked "fallback". The summariser is asked outside of any lock, for at most ``timeout`` seconds a time;
+    Meant for every turn. ``summarizer`` stands in for the ledger's; without any a leaf is the cut beginning of its
+    messages, marked "fallback". The summarizer is asked outside of any lock, for at most ``timeout`` seconds a time;
     where it raises nothing is replaced. One compaction of a session runs at a time, in all processes. The report says
     what was made, and why nothing more was. ``RejectedError`` inside a batch, and for a budget below 1.
     """
@@ -109,10 +109,10 @@ def compact_until_under(
 def rebuild_summary(
     conversation: Conversation, asker: Who, id: str, *, summarizer: Any = None, timeout: float = TIMEOUT_SECONDS
 ) -> answers.Summary:
-    """Writes a summary anew from the same sources, by another summariser perhaps, and puts it in the place of the old
+    """Writes a summary again from the same sources, by another summarizer perhaps, and puts it in the place of the old
     one, which stays in the log. What was written from the old one stands for nothing any more.
 
-    ``RejectedError`` without a summariser, for a summary that does not stand, where no answer was short enough, and with a
+    ``RejectedError`` without a summarizer, for a summary that does not stand, where no answer was short enough, and with a
     key, for asked again there is nothing to rebuild; ``ModelError`` where it failed. Nothing is changed then.
     """
     if asker.key is not None:
@@ -375,7 +375,7 @@ class Compactor:
         self._attempts: list[ModelAttempt] = []  # of the summary under way
         self._read: Ranges = ()
         self._passed: set[Run] = set()  # what came to nothing is not tried again
-        self._ended = False  # the summariser failed, or somebody else changed the window
+        self._ended = False  # the summarizer failed, or somebody else changed the window
 
     def tokens(self) -> int:
         """What the window takes."""

@@ -1,4 +1,4 @@
-"""The picture of a session: its window from the oldest to the newest, with the graph of summaries beneath, drawn as text."""
+"""The picture of a session: its window from the oldest to the newest, with the graph of the summaries under it, drawn as text."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def diagram(
     about: SessionInfo, known: Sequence[Summary], window: Iterable[WindowItem], *, everything: bool = False
 ) -> SummaryGraph:
     """The picture of a window (oldest first), of the summaries that there are of its session; with ``everything`` also of
-    those that stand neither in it nor beneath one that does."""
+    those that stand neither in it nor under one that does."""
     rows = {each.id: each for each in known}
     drawn: set[str] = set()
     nodes: list[Node] = []
@@ -120,7 +120,7 @@ def _run(items: Sequence[WindowItem]) -> Node:
 
 
 def _node(id: str, rows: Mapping[str, Summary], drawn: set[str]) -> Node:
-    """A summary with all that is beneath it, which is drawn once."""
+    """A summary with all that is under it, which is drawn once."""
     row, again = rows[id], id in drawn
     drawn.add(id)
     underlying = () if again else tuple(_node(each, rows, drawn) for each in row.summaries if each in rows)
@@ -144,7 +144,7 @@ def _node(id: str, rows: Mapping[str, Summary], drawn: set[str]) -> Node:
 
 
 def _roots(known: Sequence[Summary], drawn: set[str]) -> list[str]:
-    """Those not drawn yet that are beneath none of the others, in the order in which they were written."""
+    """Those not drawn yet that are under none of the others, in the order in which they were written."""
     left = [each for each in known if each.id not in drawn]
     underlying = {id for each in left for id in each.summaries}
     return [each.id for each in left if each.id not in underlying]
@@ -234,7 +234,7 @@ def _edges(found: SummaryGraph) -> Iterator[tuple[str, str, bool]]:
 
 
 def dag(conversation: Conversation, *, everything: bool = False) -> SummaryGraph | None:
-    """The picture of its window and of the summaries beneath, to be looked at or drawn (``draw("mermaid")``).
+    """The picture of its window and of the summaries under it, to be looked at or drawn (``draw("mermaid")``).
 
     With ``everything`` also of the summaries that stand for nothing any more. None while nothing was said in it, and
     where it is ignored.

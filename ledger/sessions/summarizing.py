@@ -94,7 +94,7 @@ class ModelAttempt(Struct, frozen=True):
 
 
 def by_model(model: Model, as_set: Callable[[ModelRequest], ModelRequest]) -> NamedSummarizer:
-    """A language model as the summariser; ``as_set`` puts into a request what settings say."""
+    """A language model as the summarizer; ``as_set`` puts into a request what settings say."""
 
     def request(asked: SummaryRequest) -> ModelRequest:
         return as_set(

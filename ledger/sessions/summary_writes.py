@@ -124,7 +124,7 @@ def invalidate_summary(
     conversation: Conversation, asker: Who, id: str, reason: str = "", *, subtree: bool = False
 ) -> answers.HistoryChange:
     """Takes a summary out of use, with every one that was written from it: what it was written from is in the window
-    again. With ``subtree`` also all summaries beneath it, so that the messages themselves are."""
+    again. With ``subtree`` also all summaries under it, so that the messages themselves are."""
     check_reason("reason", reason)
 
     def body(work: Work) -> None:

@@ -184,7 +184,7 @@ def truncate(conversation: Conversation, asker: Who, keep_last: int) -> answers.
 
 
 def clear(conversation: Conversation, asker: Who) -> answers.HistoryChange:
-    """Begins the session anew: every message is hidden, every summary stands for nothing, and the set one is blank."""
+    """Begins the session again: every message is hidden, every summary stands for nothing, and the set one is blank."""
 
     def body(work: Work) -> None:
         state = known(conversation, work)

@@ -136,7 +136,7 @@ def text_indexes() -> list[tuple[str, TextIndex]]:
 
 
 class Projector:
-    """The fold of one set of tables. ``parked`` projections are left as they are; ``poisoned`` collects new failures."""
+    """The fold of one set of tables. ``suspended`` projections are left as they are; ``poisoned`` collects new failures."""
 
     def __init__(self, secret: bytes, log: Log, suspended: Iterable[str] = ()) -> None:
         self.all = projections(secret, log)
@@ -198,7 +198,7 @@ class Projector:
                 self._poison(projection.name, event.position, error)
 
     def flush(self, rows: Rows) -> None:
-        """Writes what the folds kept; a projection whose rows the database does not take is parked like one that failed."""
+        """Writes what the folds kept; a projection whose rows the database does not take is suspended like one that failed."""
         rows.flush()
         self._unwritten = 0
 
@@ -207,7 +207,7 @@ class Projector:
         self._poison(self._owners[table], self._unwritten, error)
 
     def _route(self, event: AnyEvent) -> tuple[Projection, ...]:
-        """The projections that a type of event concerns on such a stream: by what they say of themselves; none that is parked."""
+        """The projections that a type of event concerns on such a stream, by what they say of themselves: no suspended one."""
         kind = event.stream[0] if event.stream[1:2] == "_" else "ledger"
         folding = (each for each in self.all if each.name not in self._suspended)
         concerned = (each for each in folding if each.follows is EVERYTHING or {kind, event.type} & each.follows)
@@ -234,7 +234,7 @@ class Projector:
         new = self.states[event.stream] = family.evolve(old, event)
         return [Change(family.kind, event.first, old, new, event)]
 
-    # --- out of force and back -------------------------------------------------------------------------------------------
+    # --- void and back -------------------------------------------------------------------------------------------
 
     def _refold(self, event: AnyEvent, rows: Rows) -> None:
         for stream, first in self._log.streams_within(event.data.ranges):
@@ -259,7 +259,7 @@ class Projector:
         return Change(family.kind, first, old, new, event, refold=True, in_effect=in_effect)
 
     def _refolded(self, stream: str, first: int, rows: Rows, up_to: int) -> tuple[Any, Sequence[AnyEvent]]:
-        """A subject folded again from its stream, without the events that are out of force."""
+        """A subject folded again from its stream, without the events that are void."""
         family = FAMILIES[stream[0]]
         in_effect, state = self.in_effect(stream, rows, up_to), None
         for event in in_effect:
@@ -270,7 +270,7 @@ class Projector:
         return [event for event, counts in self.stream(stream, rows, up_to) if counts]
 
     def stream(self, stream: str, rows: Rows, up_to: int = 2**62) -> list[tuple[AnyEvent, bool]]:
-        """The events of a stream that this version knows, each with whether it is in force."""
+        """The events of a stream that this version knows, each with whether it is in effect."""
         everything = self._log.stream(stream, up_to)
         events = [event for event in everything if not isinstance(event.data, Unknown)]
         self._last_version = len(everything)
@@ -280,7 +280,7 @@ class Projector:
 
 # --- the checkpoint tables -------------------------------------------------------------------------------------------
 
-# Every projection that is not parked stands at the one position in "checkpoint"; a parked one stands before "parked_at".
+# Every projection that is not suspended stands at the one position in "checkpoint"; a suspended one stands before "suspended_at".
 CHECKPOINTS = (
     "CREATE TABLE IF NOT EXISTS projections (name TEXT PRIMARY KEY, version INTEGER NOT NULL, suspended_at INTEGER,"
     " error TEXT) WITHOUT ROWID",
@@ -290,7 +290,7 @@ CHECKPOINTS = (
 
 
 def checkpoint(connection: sqlite3.Connection, position: int, head: bytes) -> None:
-    """Everything that is not parked has folded the log up to here."""
+    """Everything that is not suspended has folded the log up to here."""
     connection.execute("UPDATE checkpoint SET position = ?, head = ? WHERE id = 1", (position, head))
 
 

@@ -1,6 +1,6 @@
 """Rebuilds every projection from the log beside the live tables, in short transactions, and switches at the end.
 
-A log that is no longer than the tail is folded in that last transaction alone, into tables that are made anew in their
+A log that is no longer than the tail is folded in that last transaction alone, into tables that are made again in their
 place: to rename a table SQLite reads the whole schema again, which takes longer than such a fold.
 All projections are folded together, for each takes over the states of subjects that others hold. Where only some are asked
 for, only their tables change places at the end.
@@ -243,7 +243,7 @@ def _head(connection: Any) -> int:
 
 
 def _swap(connection: sqlite3.Connection, table: Table | TextIndex) -> None:
-    """The fresh table in the place of the live one. An empty one is made anew: after each renaming SQLite reads the schema."""
+    """The fresh table in the place of the live one. An empty one is made again: after each renaming SQLite reads the schema."""
     name, fresh = table.name, FRESH + table.name
     if sqlite.exists(connection, name):
         if sqlite.is_empty(connection, table, name):

@@ -1,7 +1,7 @@
-"""What the projections say of some events, said anew after these events lost their texts.
+"""What the projections say of some events, said again after these events lost their texts.
 
 The subjects concerned are folded twice, beside everything else, in memory: as they were and as they are now, each with the
-acts that took events of theirs out of force and back, in the order of the log. What the two folds have different is changed in
+acts that made events of theirs void and back, in the order of the log. What the two folds have different is changed in
 the tables, and so they are what a rebuild would make of the log. It is the projector's own fold, so no projection has code
 for this; each row must be of one subject, or of one event, for another's is not looked at.
 """
@@ -132,7 +132,7 @@ def _append_again(
 
 
 def empty(connection: sqlite3.Connection, secret: bytes, suspended: Iterable[str]) -> None:
-    """A parked projection stands where it was, with texts that nobody may read any more: nothing of it is kept."""
+    """A suspended projection stands where it was, with texts that nobody may read any more: nothing of it is kept."""
     for projection in projections(secret):
         if projection.name in suspended:
             for table in projection.tables:
@@ -144,7 +144,7 @@ def empty(connection: sqlite3.Connection, secret: bytes, suspended: Iterable[str
 
 
 def acts_on(connection: sqlite3.Connection, positions: Iterable[int]) -> set[int]:
-    """The positions that took any of these events out of force or put it back."""
+    """The positions that made any of these events void or put it back."""
     found: set[int] = set()
     out = "SELECT from_position, from_position FROM voided WHERE position = ?"
     was = "SELECT from_position, to_position FROM were_voided WHERE position = ?"

@@ -51,7 +51,7 @@ def fold_into(
     temporary: bool = False,
     progress: Progress | None = None,
 ) -> Projector:
-    """Folds the log from its first event to ``position`` into fresh tables; what could not be folded is in ``parked``.
+    """Folds the log from its first event to ``position`` into fresh tables; what could not be folded is in ``suspended``.
 
     ``temporary`` tables stand before those of the file, for one connection.
     """

@@ -34,7 +34,7 @@ class Wanted(Struct, frozen=True):
 
 
 def suspended(connection: sqlite3.Connection) -> tuple[str, ...]:
-    """What a search reads and cannot, because it is parked."""
+    """What a search reads and cannot, because it is suspended."""
     sql = "SELECT name FROM projections WHERE suspended_at IS NOT NULL"
     found = {name for (name,) in connection.execute(sql)}
     return tuple(name for name in READS if name in found)

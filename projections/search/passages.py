@@ -1,7 +1,7 @@
 """The passages of what was captured, said and ingested, cut at a readable size, and the text index over them.
 
 A passage is the unit that a search scores; the best one stands for its turn. It holds its own text and nobody else's, so
-that an erased turn leaves nothing in its neighbours: what those lend it in a search is their score, when it is asked.
+that an erased turn leaves nothing in its neighbors: what those lend it in a search is their score, when it is asked.
 
 A message keeps its passages while it is hidden: a search leaves them out. One whose text lies with a captured turn has none
 of its own. Its time is the one that it was appended with; a time that a repair brings is told by ``messages`` alone.
@@ -151,7 +151,7 @@ class Passages:
                         _stand(row, rows)
 
     def _again(self, change: Change, rows: Rows) -> None:
-        """What the events in force say stands from here; what they no longer say ends here."""
+        """What the events in effect say stands from here; what they no longer say ends here."""
         at = change.event.position
         events = change.in_effect if change.new is not None else ()
         wanted = {row[0]: row for each in events for row in self._of_event(change.new, each, at)}
@@ -349,9 +349,9 @@ def of_keys(connection: sqlite3.Connection, rows: Iterable[int], wanted: Wanted)
 def turns_around(
     connection: sqlite3.Connection, session: str, turns: Sequence[int], without: Sequence[tuple[int, int]] = ()
 ) -> list[int]:
-    """The turns of a session in their order, around some of them, the best first: each with the neighbours it can have.
+    """The turns of a session in their order, around some of them, the best first: each with the neighbors it can have.
 
-    What else lies in these ranges of positions (``without``) is hidden, and no neighbour.
+    What else lies in these ranges of positions (``without``) is hidden, and no neighbor.
     """
     rows = connection.execute("SELECT row FROM passages WHERE session = ? LIMIT ?", (session, WHOLE_SESSION + 1))
     whole, given = [row for (row,) in rows], set(turns)

@@ -1,4 +1,4 @@
-"""How candidates are ranked: what of the question their words match, what their neighbours and session add, how vectors and
+"""How candidates are ranked: what of the question their words match, what their neighbors and session add, how vectors and
 confidence weigh in. Pure: scores in, scores out, each with the signals that it was made of.
 
 The default, ``score/1``, for a text x of a session S, in the order of the steps:
@@ -170,7 +170,7 @@ def _places(plain: str, terms: Terms, stem: Callable[[str], str]) -> tuple[dict[
 
 
 def with_context(candidates: Sequence[Candidate], around: Mapping[str, Sequence[int]]) -> None:
-    """Adds to each short turn what its neighbours have; ``beside`` has the keys of every session's turns in their order."""
+    """Adds to each short turn what its neighbors have; ``around`` has the keys of every session's turns in their order."""
     own = {(each.group, each.key): each for each in candidates if each.group is not None}
     gained: list[tuple[Candidate, float]] = []
     for group, keys in around.items():

@@ -33,7 +33,7 @@ ROUGHLY = 1e-3  # how far from one the square of a vector's length may be
 Key = tuple[str, int]  # (corpus, row)
 
 
-POSITION_BITS = 16  # of a passage's row, beneath the position of its event
+POSITION_BITS = 16  # of a passage's row, under the position of its event
 
 
 class Corpus(Struct, frozen=True):
@@ -277,7 +277,7 @@ def purge(
 ) -> list[bytes]:
     """Deletes the vectors, of every model, of texts that an erasure changed, and says what they were.
 
-    ``before`` and ``after`` are the rows of the tables as the erasure folds them. Of a parked projection nothing is kept.
+    ``before`` and ``after`` are the rows of the tables as the erasure folds them. Of a suspended projection nothing is kept.
     """
     if not connection.execute("SELECT 1 FROM main.sqlite_master WHERE name = ?", (NAME,)).fetchone():
         return []

@@ -1,4 +1,4 @@
-"""The confidence timeline: every step of every memory, with its cause; the steps in force add up to the number."""
+"""The confidence timeline: every step of every memory, with its cause; the steps in effect add up to the number."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _GIVEN = "interaction IS NOT NULL AND matcher IS NULL"  # by somebody, with a tu
 
 
 class Step(Struct, frozen=True):
-    """One row of the timeline; ``undone_at`` is the position that took it out of force."""
+    """One row of the timeline; ``undone_at`` is the position that made it void."""
 
     memory: int
     position: int
@@ -43,7 +43,7 @@ STEPS = Table(
     then=AsOf("position", undone="undone_at"),
 )
 _UNDONE = len(STEPS.columns) - 1
-_FOLDED_AGAIN = frozenset(kind.__name__ for kind in WAYS_BACK)  # steps of the ledger's own, never out of force
+_FOLDED_AGAIN = frozenset(kind.__name__ for kind in WAYS_BACK)  # steps of the ledger's own, never void
 
 
 class Confidence:
@@ -105,12 +105,12 @@ def step(connection: sqlite3.Connection, memory: int, position: int) -> Step | N
 
 
 def counted(rows: Rows, memory: int, interaction: str) -> bool:
-    """Whether this interaction has reinforced this memory already, in force."""
+    """Whether this interaction has reinforced this memory already, in effect."""
     wanted = ("memory", "interaction", "undone_at")
     return bool(rows.find(STEPS, wanted, (memory, interaction, None)))
 
 
 def given_for(connection: sqlite3.Connection, interaction: str) -> list[int]:
-    """The positions of the reinforcements that people gave with an interaction as evidence, in force or not."""
+    """The positions of the reinforcements that people gave with an interaction as evidence, in effect or not."""
     sql = f"SELECT position FROM confidence_steps WHERE interaction = ? AND {_GIVEN} ORDER BY position"
     return [position for (position,) in connection.execute(sql, (interaction,))]

@@ -139,7 +139,7 @@ def naming(connection: sqlite3.Connection, memories: Iterable[str]) -> list[Conf
 
 
 def ever_about(connection: sqlite3.Connection, memory: str) -> list[int]:
-    """The rows of the conflicts that a memory is or was a member of, those out of force too."""
+    """The rows of the conflicts that a memory is or was a member of, void ones too."""
     sql = (
         "SELECT conflict FROM conflict_members WHERE memory = ?"
         " UNION SELECT conflict FROM conflict_members_before WHERE memory = ? ORDER BY 1"

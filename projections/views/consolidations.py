@@ -155,7 +155,7 @@ def put_aside(connection: sqlite3.Connection, scope: Scope) -> set[str]:
 
 
 def cited(connection: sqlite3.Connection, scope: Scope, sources: Sequence[str], consolidator: str = "") -> set[str]:
-    """Those of these sources that bear out an active observation of a scope, or one that a consolidator worded."""
+    """Those of these sources that support an active observation of a scope, or one that a consolidator worded."""
     found: set[str] = set()
     for start in range(0, len(sources), 500):
         some = sources[start : start + 500]

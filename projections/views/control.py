@@ -1,4 +1,4 @@
-"""What governs the ledger itself: keys and their answers, refusals, commands out of force, policies adopted, dependents."""
+"""What governs the ledger itself: keys and their answers, refusals, void commands, policies adopted, dependents."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ REFUSALS = Table(
     (),
     then=AsOf("position"),
 )
-# An event is out of force as long as it has a row here; an undo and a distrust of the same event are two.
+# An event is void as long as it has a row here; an undo and a distrust of the same event are two.
 VOIDED = Table(
     "voided",
     ("position INTEGER NOT NULL", "from_position INTEGER NOT NULL", "act TEXT NOT NULL", "type TEXT NOT NULL"),
@@ -80,7 +80,7 @@ WERE_VOIDED = ended(VOIDED, "were_voided")
 
 
 class Distrusted(Struct, frozen=True):
-    """A source out of force: by which command, from which position on, and before which one."""
+    """A distrusted source: by which command, from which position on, and before which one."""
 
     act: str
     from_position: int
@@ -178,7 +178,7 @@ class Refusals:
 
 
 class InEffect:
-    """Which events are out of force and by which act, and the policies people adopted."""
+    """Which events are void and by which act, and the policies people adopted."""
 
     name, version = "in_effect", 7
     follows = frozenset(each.__name__ for each in (*WAYS_BACK, PolicyAdopted))
@@ -214,7 +214,7 @@ class InEffect:
 
 
 def since(rows: Rows, position: int) -> int | None:
-    """Since when an event is out of force; None when it is in force."""
+    """Since when an event is void; None when it is in effect."""
     out = rows.find(VOIDED, ("position",), (position,))
     return min((row[1] for row in out), default=None)
 
@@ -254,12 +254,12 @@ class Sources:
 
 
 def answer(rows: Rows, key: bytes) -> Answer | None:
-    """The command in force that used a key."""
+    """The command in effect that used a key."""
     return next((Answer(*row) for row in rows.find(KEYS, ("key",), (key,)) if row[-1] is None), None)
 
 
 def has_answered(connection: sqlite3.Connection, key: bytes) -> bool:
-    """Whether a command in force used a key."""
+    """Whether a command in effect used a key."""
     sql = "SELECT 1 FROM keys WHERE key = ? AND released_at IS NULL"
     return connection.execute(sql, (key,)).fetchone() is not None
 
@@ -271,25 +271,25 @@ def refusals(connection: sqlite3.Connection, user: str, limit: int, after: int =
 
 
 def voided(connection: sqlite3.Connection, first: int, last: int) -> dict[int, str]:
-    """Positions out of force between two positions, and the act that first took each out."""
+    """Void positions between two positions, and the act that first took each out."""
     sql = "SELECT position, act FROM voided WHERE position BETWEEN ? AND ? ORDER BY from_position DESC"
     return dict(connection.execute(sql, (first, last)).fetchall())
 
 
 def voided_by(connection: sqlite3.Connection, act: str) -> list[int]:
-    """The positions that an undo or a distrust keeps out of force."""
+    """The positions that an undo or a distrust keeps void."""
     sql = "SELECT DISTINCT position FROM voided WHERE act = ? ORDER BY position"
     return [position for (position,) in connection.execute(sql, (act,))]
 
 
 def acts(connection: sqlite3.Connection, position: int) -> dict[str, str]:
-    """The undos and distrusts that keep an event out of force: their commands, and the type of their events."""
+    """The undos and distrusts that keep an event void: their commands, and the type of their events."""
     sql = "SELECT act, type FROM voided WHERE position = ? ORDER BY from_position"
     return dict(connection.execute(sql, (position,)).fetchall())
 
 
 def distrusted(connection: sqlite3.Connection) -> list[Distrusted]:
-    """Every source that is out of force, of every user."""
+    """Every distrusted source, of every user."""
     return [Distrusted(*row) for row in connection.execute("SELECT * FROM distrusted ORDER BY from_position")]
 
 
@@ -308,7 +308,7 @@ def refused(connection: sqlite3.Connection) -> list[Distrusted]:
 
 
 def policy(connection: sqlite3.Connection, user: str) -> Policy:
-    """The policy in force for a user: of each parameter what was adopted last, or the default."""
+    """The policy in effect for a user: of each parameter what was adopted last, or the default."""
     sql = "SELECT parameters FROM policies WHERE user = ? AND undone_at IS NULL ORDER BY from_position"
     found = dict[str, Any]()
     for (parameters,) in connection.execute(sql, (user,)):
@@ -317,12 +317,12 @@ def policy(connection: sqlite3.Connection, user: str) -> Policy:
 
 
 def wants(connection: sqlite3.Connection, user: str, what: str) -> bool:
-    """Whether the policy in force switches something on."""
+    """Whether the policy in effect switches something on."""
     return bool(getattr(policy(connection, user), what))
 
 
 def voided_at(connection: sqlite3.Connection, position: int) -> list[int]:
-    """Where the acts stand that keep an event out of force."""
+    """Where the acts stand that keep an event void."""
     sql = "SELECT DISTINCT from_position FROM voided WHERE position = ? ORDER BY from_position"
     return [at for (at,) in connection.execute(sql, (position,))]
 

@@ -106,7 +106,7 @@ class Documents:
         return (event.position, data.chunk, event.first, data.index, path, *numbers)
 
     def _in_effect(self, change: Change) -> dict[int, Values]:
-        """The chunks that the events in force come to, each by its row."""
+        """The chunks that the events in effect come to, each by its row."""
         found, at = dict[int, Values](), change.event.position
         for row, (event, index) in document.text_of(change.in_effect if change.new is not None else ()).items():
             values = self._added(event, event.data, at)

@@ -1,4 +1,4 @@
-"""Legal holds in force, and erasures with whether their remains were purged; the texts of neither."""
+"""Legal holds in effect, and erasures with whether their remains were purged; the texts of neither."""
 
 from __future__ import annotations
 

@@ -155,7 +155,7 @@ SEEDS = 8  # names of a query that lead anywhere (SEEDS 2b)
 QUERY_WORDS = 256  # of a query; a longer one is a text, and its beginning tells what it is about
 NEWEST = 2_000  # memories of one seed that ``around`` looks at
 OLDEST = 64  # ... and that are looked through for how it was first written
-SCAN = 6  # times the limit: rows that ``neighbourhood`` looks at (SEEDS 2b)
+SCAN = 6  # times the limit: rows that ``neighborhood`` looks at (SEEDS 2b)
 NEIGHBORS = 16  # names that it goes on to
 _LOT = 500  # values bound in one statement
 
@@ -191,7 +191,7 @@ class Named(Struct, frozen=True):
 
 
 class Joined(Struct, frozen=True):
-    """One neighbour of a seed; ``memories`` newest first."""
+    """One neighbor of a seed; ``memories`` newest first."""
 
     seed: int
     name: str
@@ -214,7 +214,7 @@ def _known(connection: sqlite3.Connection, user: str, text: str, condition: str)
 
 
 def windows(text: str) -> list[str]:
-    """The normalised names that 1 to 6 neighbouring words of a text could be, the longest first, then as they stand there.
+    """The normalised names that 1 to 6 neighboring words of a text could be, the longest first, then as they stand there.
 
     Words are what white space divides ("AC/DC", "C++"), and also what everything but letters and digits does; the ending
     of who owns something goes.

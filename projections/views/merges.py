@@ -96,7 +96,7 @@ def naming(connection: sqlite3.Connection, memories: Iterable[str]) -> list[Merg
 
 
 def ever_about(connection: sqlite3.Connection, memory: str) -> list[int]:
-    """The rows of the merges that a memory is or was a member of, those out of force too."""
+    """The rows of the merges that a memory is or was a member of, void ones too."""
     sql = (
         "SELECT merge FROM merge_members WHERE memory = ?"
         " UNION SELECT merge FROM merge_members_before WHERE memory = ? ORDER BY 1"

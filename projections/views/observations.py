@@ -326,7 +326,7 @@ def project_of(connection: sqlite3.Connection, source: str) -> str | None:
 
 
 def supported_by(connection: sqlite3.Connection, sources: Iterable[str]) -> list[int]:
-    """The rows of the observations that any of these bears out, and that are not erased."""
+    """The rows of the observations that any of these supports, and that are not erased."""
     found: set[int] = set()
     for some in _hundreds(sorted(sources)):
         sql = (
@@ -395,7 +395,7 @@ def counts(connection: sqlite3.Connection, user: str) -> dict[str, int]:
 
 
 def ever_supported_by(connection: sqlite3.Connection, source: str) -> list[int]:
-    """The rows of the observations that a source bears out, or ever did, also of those that were undone."""
+    """The rows of the observations that a source supports, or ever did, also of those that were undone."""
     tables = ("evidence", "evidence_was")
     sql = " UNION ".join(f"SELECT observation FROM {table} WHERE source = ?" for table in tables)
     return [row for (row,) in connection.execute(f"{sql} ORDER BY 1", (source, source))]

@@ -38,7 +38,7 @@ QUARANTINE = Table(
     then=AsOf("from_position", closed="was_in_quarantine"),
 )
 WAS_IN_QUARANTINE = ended(QUARANTINE, "was_in_quarantine")
-# Everything that was said about the quarantine of a text, in force or not: what stands is what was said last in force.
+# Everything that was said about the quarantine of a text, in effect or not: what stands is what was said last in effect.
 DECISIONS = Table(
     "quarantine_decisions",
     (
@@ -52,7 +52,7 @@ DECISIONS = Table(
 )
 
 
-_ON_TEXTS = (TextQuarantined, TextReleased)  # a tuple: a union is made anew for each event
+_ON_TEXTS = (TextQuarantined, TextReleased)  # a tuple: a union is made again for each event
 
 
 class Quarantine:
@@ -76,7 +76,7 @@ class Quarantine:
 
     @staticmethod
     def _stand(at: int, position: int, rows: Rows) -> None:
-        """The last word in force on one text."""
+        """The last word in effect on one text."""
         decisions = [row for row in rows.find(DECISIONS, ("at",), (at,)) if since(rows, row[1]) is None]
         last = max(decisions, key=lambda row: int(row[1]), default=None)
         wanted = (at, last[1], last[3], "", *last[4:]) if last is not None and last[2] else None
@@ -142,7 +142,7 @@ def among(connection: sqlite3.Connection, positions: Iterable[int]) -> dict[int,
 def listing(connection: sqlite3.Connection, user: str, limit: int, after: tuple[int, int] | None = None) -> list[Held]:
     """What of a user's is in quarantine, the newest first, behind ``after`` (from_position, at).
 
-    What is out of force is not there to be recalled anyway.
+    What is void is not there to be recalled anyway.
     """
     sql = (
         "SELECT q.* FROM quarantine q WHERE q.user = ? AND (q.from_position, q.at) < (?, ?)"
@@ -153,6 +153,6 @@ def listing(connection: sqlite3.Connection, user: str, limit: int, after: tuple[
 
 
 def decisions_on(connection: sqlite3.Connection, at: int) -> list[tuple[int, bool]]:
-    """(where it was said, whether to hold it) of all that was said of the text of an event, in force or not; the last first."""
+    """(where it was said, whether to hold it) of all that was said of the text of an event, in effect or not; the last first."""
     sql = "SELECT position, held FROM quarantine_decisions WHERE at = ? ORDER BY position DESC"
     return [(position, bool(held)) for position, held in connection.execute(sql, (at,))]

@@ -1,6 +1,6 @@
 """Sessions, their messages, and which of these were hidden. Texts stay in the log, at the position that a row is named by.
 
-A message has its row as long as its append is in force; that it is hidden, or that a summary stands for it, is told by
+A message has its row as long as its append is in effect; that it is hidden, or that a summary stands for it, is told by
 ranges of positions, so that an act over many messages writes few rows.
 """
 
@@ -33,7 +33,7 @@ FAMILY = family(
 )
 SESSIONS, SESSION_VERSIONS = FAMILY.live, FAMILY.closed
 from_row = FAMILY.from_row
-# Up to where a session was ever looked at for what to remember, whether or not that is in force: what somebody undid is not
+# Up to where a session was ever looked at for what to remember, whether or not that is in effect: what somebody undid is not
 # done again by itself.
 LOOKED = Table(
     "sessions_checked",
@@ -159,7 +159,7 @@ def _hidden(event: AnyEvent, data: MessagesHidden, counted: tuple[int, int], sin
 
 
 def _again(change: Change, rows: Rows) -> None:
-    """What the events in force say stands from here; what they no longer say ends here."""
+    """What the events in effect say stands from here; what they no longer say ends here."""
     at, appended, hidden, visible = (
         change.event.position,
         dict[int, Values](),
@@ -232,7 +232,7 @@ def unmined(connection: sqlite3.Connection, *, after: int) -> list[Session]:
 
 
 def looked_upto(connection: sqlite3.Connection, row: int) -> int:
-    """Up to where a session was ever looked at for what to remember, in force or not."""
+    """Up to where a session was ever looked at for what to remember, in effect or not."""
     found = connection.execute("SELECT upto FROM sessions_checked WHERE session = ?", (row,)).fetchone()
     return int(found[0]) if found else 0
 

@@ -106,7 +106,7 @@ def _move(event: AnyEvent, rows: Rows) -> None:
 
 
 def _again(change: Change, rows: Rows) -> None:
-    """What the events in force say stands from here."""
+    """What the events in effect say stands from here."""
     at, found, fold = change.event.position, dict[str, Values](), WindowFold()
     for event in change.in_effect if change.new is not None else ():
         fold.take(event)

@@ -6,7 +6,7 @@ import ast
 import functools
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ import typer
 import ledger
 from ledger import answers, types
 from ledger.cli.app import app
+from projections.core.projector import projections
 from tools import reference
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -131,6 +132,74 @@ def test_pages_have_the_words_of_the_field(page: Path) -> None:
     for allowed in ALLOWED.get(page.stem, ()):
         text = text.replace(allowed, "")
     assert banned({page.stem: text}) == {}
+
+
+# --- names inside -----------------------------------------------------------------------------------------------------
+
+WORDS_OF_NAMES = {  # a part of a name -> what to say instead
+    "told|retold|heard|said|unsaid|saying|sayings": "what it is: given, options, shown, text, stated",
+    "telling": "significant",
+    "standing": "status, current, what is in use",
+    "borne|bears|witness|evident": "supports, source, evidence",
+    "beneath": "underlying",
+    "beside": "what it is next to something",
+    "parked|park|parks": "suspended, suspend",
+    "served": "delivered",
+    "moot|settled|unsettled|settle": "obsolete, resolved, lapsed",
+    "undetermined": "uncertain",
+    "otherwise": "differs, changed, alternative",
+    "twin|twins": "duplicate",
+    "mine|mined|mining|miner": "extract, own",
+    "traveller|travellers|travelling": "past views",
+    "anew": "again",
+    "along": "cascaded",
+    "surest|picture": "most confident, diagram",
+    r"summaris\w+": "summarize, summarizer",
+    r"neighbour\w*": "neighbor",
+    "force": "void, in effect",
+    r"ingest\w*": "add, import",
+}
+PART = re.compile("|".join(rf"(?:{each})" for each in WORDS_OF_NAMES))
+AS_THEY_ARE = {  # names that are somebody else's, or were promised
+    "force": "an option of compact()",
+    "ingest": "a command of the command line",
+    "IngestReport": "an answer of documents.add()",
+    "said_by": "a field of what a model answers",
+}
+
+
+def named(path: Path) -> Iterator[str]:
+    """What a file gives a name to: modules, classes, functions, parameters, variables and attributes."""
+    yield path.stem
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.arg):
+            yield node.arg
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.attr
+        elif isinstance(node, ast.alias) and node.asname:
+            yield node.asname
+
+
+def misnamed(names: Iterable[str]) -> list[str]:
+    parts = {
+        name: re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower().split("_") for name in {*names} - AS_THEY_ARE.keys()
+    }
+    return sorted(name for name, each in parts.items() if any(PART.fullmatch(part) for part in each))
+
+
+@pytest.mark.parametrize("path", PRODUCT, ids=lambda path: str(path.relative_to(ROOT)))
+def test_names_inside_have_the_words_of_the_field(path: Path) -> None:
+    assert misnamed(named(path)) == []
+
+
+def test_tables_and_columns_have_the_words_of_the_field() -> None:
+    tables = [(each.name, table) for each in projections(b"") for table in each.tables]
+    columns = {column.split()[0] for _, table in tables for column in table.columns}
+    assert misnamed({*columns, *(name for name, _ in tables), *(table.name for _, table in tables)}) == []
 
 
 # --- what is named exists ---------------------------------------------------------------------------------------------

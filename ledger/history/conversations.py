@@ -19,7 +19,7 @@ from ledger.domain.statuses import INVALID, WindowFold
 if TYPE_CHECKING:
     from ledger.history.in_effect import Reader
 
-UNSAID = (SummaryInvalidated, SummaryRestored)  # acts on summaries, which have nothing left to act on
+ON_SUMMARIES = (SummaryInvalidated, SummaryRestored)  # acts on summaries, which have nothing left to act on
 
 
 def senseless(

@@ -160,7 +160,7 @@ class Reader:
         for event in self.counting(subject, but, also):
             if isinstance(event.data, ATTEMPTS):
                 sources: Sequence[str] = event.data.sources
-                if is_unsaid(self, event, is_out, lambda source: True):  # what it was found in is not there
+                if has_lost_its_message(self, event, is_out, lambda source: True):  # what it was found in is not there
                     sources = [source for source in sources if not source.startswith("s_")]
                     if not sources:
                         continue
@@ -178,7 +178,7 @@ class Reader:
             return not self.stands(subject, but, also, gone)
 
         sources = attempt.data.sources
-        return (bool(sources) and all(map(is_gone, sources))) or is_unsaid(self, attempt, is_out, is_gone)
+        return (bool(sources) and all(map(is_gone, sources))) or has_lost_its_message(self, attempt, is_out, is_gone)
 
     def citing(self, subject: str) -> list[str]:
         """The memories that cite a subject, or a chunk of it, as a source, or did when they were not undone."""
@@ -239,7 +239,9 @@ class Reader:
         return position not in self._back and bool(control.voided(self.connection, position, position))
 
 
-def is_unsaid(reader: Reader, event: AnyEvent, is_out: Callable[[int], bool], is_gone: Callable[[str], bool]) -> bool:
+def has_lost_its_message(
+    reader: Reader, event: AnyEvent, is_out: Callable[[int], bool], is_gone: Callable[[str], bool]
+) -> bool:
     """Whether a memory rests on a message that is void, and no captured turn has its text still."""
     for position in reader.citations.behind(event):
         if is_out(position):

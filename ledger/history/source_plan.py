@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from ledger.domain.events import PUT_BACK, AnyEvent, CommandUndone, OriginDistrusted, of, type_names
 from ledger.history.closure import Closure
-from ledger.history.conversations import UNSAID
+from ledger.history.conversations import ON_SUMMARIES
 from ledger.history.in_effect import follows
 from projections.views import control
 
@@ -24,7 +24,7 @@ class SourcePlan(Closure):
     @property
     def senseless(self) -> list[AnyEvent]:
         found = (event for event, state in self.unfit.values() if state is not None and not follows(event))
-        return [event for event in found if event.stream[0] != "s" or isinstance(event.data, UNSAID)]
+        return [event for event in found if event.stream[0] != "s" or isinstance(event.data, ON_SUMMARIES)]
 
     @property
     def groundless(self) -> dict[int, AnyEvent]:

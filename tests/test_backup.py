@@ -24,7 +24,7 @@ from typer.testing import CliRunner
 
 from ledger import ConflictError, LedgerError, NotFoundError, RejectedError, StorageError
 from ledger.cli.app import app
-from ledger.store.sqlite_files import lock_of
+from ledger.store.file_lock import lock_of
 
 PAGE = 4096
 

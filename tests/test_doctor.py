@@ -24,7 +24,8 @@ from test_rebuild import TABLES, life, raw
 from ledger import NotFoundError, StorageError
 from ledger.domain.errors import ConflictError, DamagedError
 from ledger.maintenance import doctor, rebuilding
-from ledger.store.sqlite_files import SCHEMA, lock_of
+from ledger.store.file_lock import lock_of
+from ledger.store.sqlite_files import SCHEMA
 from projections.search import memory_hits as search
 
 PAGE = 4096

@@ -878,7 +878,7 @@ def test_a_grown_wal_is_checkpointed_after_a_commit_but_not_beside_another_check
     holder = python(
         """
         import sys
-        from ledger.store.sqlite_files import lock_of
+        from ledger.store.file_lock import lock_of
         lock_of(sys.argv[1]).acquire(9)
         print("held", flush=True)
         sys.stdin.readline()
@@ -1010,7 +1010,7 @@ def test_a_private_connection_is_closed_with_the_store(store, tmp_path):
 def test_the_file_lock_excludes_other_processes(store):
     code = """
         import sys
-        from ledger.store.sqlite_files import lock_of
+        from ledger.store.file_lock import lock_of
         print(lock_of(sys.argv[1]).acquire(0.05))
     """
     with store._file.hold():

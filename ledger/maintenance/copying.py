@@ -15,9 +15,10 @@ from ledger.engine.log_reading import WRITER, blobs_named, least
 from ledger.proof.sealed import erasures
 from ledger.store import mapper
 from ledger.store.event_store import EventStore, LogRow
+from ledger.store.file_lock import lock_of
 from ledger.store.integrity import GENESIS, check_chain
 from ledger.store.recorders import COLUMNS
-from ledger.store.sqlite_files import StrPath, checked_path, lock_of, put_in_place, typed
+from ledger.store.sqlite_files import StrPath, checked_path, put_in_place, typed
 
 CHUNK = 500  # rows proven together
 COMMIT_ROWS = 20_000  # copied in one transaction

@@ -21,6 +21,7 @@ from ledger.engine.log_reading import READER, WRITER, last_upgrade, least, read_
 from ledger.engine.work import now
 from ledger.maintenance.rebuilding import OF_PAGES, OF_PROJECTIONS
 from ledger.proof.verifying import verify
+from ledger.store.file_lock import lock_of
 from ledger.store.lease import is_alive
 from ledger.store.sqlite_files import (
     APPLICATION_ID,
@@ -30,7 +31,6 @@ from ledger.store.sqlite_files import (
     StrPath,
     checked_path,
     examining,
-    lock_of,
     no_ledger,
     path_name,
     typed,

@@ -20,8 +20,9 @@ from eventsourcing.persistence import Notification, StoredEvent
 from eventsourcing.utils import Environment, EnvType
 
 from ledger.domain.errors import RejectedError
+from ledger.store.file_lock import forget_parent
 from ledger.store.integrity import GENESIS, digest, link
-from ledger.store.sqlite_files import LedgerFile, forget_parent
+from ledger.store.sqlite_files import LedgerFile
 
 CONNECTIONS = 15  # of one store at the same time; none is closed before the store is
 

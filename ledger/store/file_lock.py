@@ -1,0 +1,132 @@
+"""The lock beside a ledger file: one holder over all processes, for what SQLite must not do twice at the same time."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from weakref import WeakValueDictionary
+
+from ledger.domain.errors import ConflictError, StorageError
+
+
+class FileLock:
+    """One lock file, held by one thread of one process at a time; that thread may take it again."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._thread, self._depth, self._descriptor = threading.RLock(), 0, -1
+
+    @contextmanager
+    def hold(self, timeout_seconds: float, *, create: bool = True) -> Iterator[None]:
+        try:
+            taken = self.acquire(timeout_seconds, create=create)
+        except OSError as error:
+            raise StorageError(f"{self.path} cannot be locked: {error.strerror}") from error
+        if not taken:
+            raise ConflictError(f"another process kept {self.path} locked for longer than {timeout_seconds:g} seconds")
+        try:
+            yield
+        finally:
+            self.release()
+
+    def acquire(self, timeout_seconds: float, *, create: bool = True) -> bool:
+        deadline = time.monotonic() + timeout_seconds
+        if not self._thread.acquire(timeout=timeout_seconds):
+            return False
+        try:
+            taken = self._depth > 0 or self._lock(deadline, create)
+        except BaseException:
+            self._thread.release()
+            raise
+        if not taken:
+            self._thread.release()
+            return False
+        self._depth += 1
+        return True
+
+    def release(self) -> None:
+        self._depth -= 1
+        if not self._depth and self._descriptor >= 0:
+            descriptor, self._descriptor = self._descriptor, -1
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
+            os.close(descriptor)
+        self._thread.release()
+
+    def abandon(self) -> None:
+        """In a forked child: let go without unlocking, for the lock is still the parent's."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def _lock(self, deadline: float, create: bool) -> bool:
+        descriptor = self._open(create)
+        if descriptor < 0:
+            return True
+        pause = 0.001
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() >= deadline:
+                    os.close(descriptor)
+                    return False
+                time.sleep(pause)
+                pause = min(pause * 2, 0.02)
+            except BaseException:
+                os.close(descriptor)
+                raise
+            else:
+                self._descriptor = descriptor
+                return True
+
+    def _open(self, create: bool) -> int:
+        """A descriptor of the lock file.
+
+        -1 for a reader where there is none, for who cannot write does not checkpoint, and where the directory is gone.
+        """
+        flags = os.O_CLOEXEC | os.O_NOFOLLOW
+        try:
+            if not create:
+                return os.open(self.path, os.O_RDONLY | flags)
+            with suppress(FileExistsError):
+                descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | flags, 0o600)
+                os.fchmod(descriptor, 0o600)
+                return descriptor
+            return os.open(self.path, os.O_RDWR | flags)
+        except (FileNotFoundError, PermissionError) as error:
+            if create and isinstance(error, PermissionError):
+                raise
+            return -1
+
+
+_locks: WeakValueDictionary[str, FileLock] = WeakValueDictionary()
+_locks_guard = threading.Lock()
+_inherited: set[str] = set()  # files that the process was forked with
+
+
+def lock_of(path: str) -> FileLock:
+    """The lock of a ledger file; one object a process, so that a thread may hold it through two stores."""
+    with _locks_guard:
+        lock = _locks.get(path)
+        if lock is None:
+            lock = _locks[path] = FileLock(path + ".lock")
+        return lock
+
+
+def forget_parent(open_files: set[str]) -> None:
+    """In a forked child: its locks are its own from here, and what the parent has open stays closed to it."""
+    global _locks_guard
+    for lock in list(_locks.values()):
+        lock.abandon()
+    _locks.clear()
+    _locks_guard = threading.Lock()
+    _inherited.update(open_files)
+
+
+def is_inherited(path: str) -> bool:
+    """Whether the process was forked with this file open."""
+    return path in _inherited

@@ -611,7 +611,7 @@ def _decide(ledger: Ledger) -> None:
 def mishap(path: str) -> None:
     """A third life: what failed, was passed over, mended, taken back or replaced, and an upgrade that asks for nothing new."""
     from ledger.engine.work import Who
-    from ledger.observations import consolidating
+    from ledger.observations import rounds
     from ledger.policies import reinforcement
 
     def broken(*_: object) -> Any:
@@ -636,7 +636,7 @@ def mishap(path: str) -> None:
         for often in ("", " often"):
             ledger.remember(f"The user{often} takes the early ferry to the island.")
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(consolidating, "Planner", broken)
+            patch.setattr(rounds, "Planner", broken)
             ledger.run_policies()
         chat = ledger.session("deck")
         told = [{"role": "assistant", "content": f"Wave number {number} came over the deck."} for number in range(60)]

@@ -109,7 +109,7 @@ TYPES: dict[str, Change] = {
     "SummarySet": Change("AbstractSet", fields={"summary": "content"}),
     "TextQuarantined": Change(fields={"at": "position"}),
     "TextReleased": Change(fields={"at": "position"}),
-    "WriteRefused": Change(gone=("digest",), values={"rule": words(edge="relation", why_obsolete="obsolete")}),
+    "WriteRefused": Change(gone=("digest",), values={"rule": words(edge="relation", moot="obsolete")}),
 }
 
 COMMANDS = {

@@ -195,13 +195,13 @@ def reinforce(
 def try_reinforcement(
     engine: Engine, subject: Interaction, correlation: str | None = None
 ) -> answers.Reinforcement | None:
-    found = policy_who(engine, subject, reinforcement.ACTOR, correlation)
+    asker = policy_who(engine, subject, reinforcement.ACTOR, correlation)
     try:
-        return _reinforce_by(engine, subject, found)
+        return _reinforce_by(engine, subject, asker)
     except Exception as error:
         if has_to_wait(error):
             return None
-        record_failure(engine, subject, found, domain.RecordFailure("reinforcement", type(error).__name__))
+        record_failure(engine, subject, asker, domain.RecordFailure("reinforcement", type(error).__name__))
         return None
 
 

@@ -178,18 +178,18 @@ def _extract_piece(engine: Engine, piece: int | str, run: Run) -> None:
 
 
 def _run_extraction(engine: Engine, subject: Interaction, run: Run) -> None:
-    found, model = policy_who(engine, subject, extraction.ACTOR), meant_model(engine, None, None)
+    asker, model = policy_who(engine, subject, extraction.ACTOR), meant_model(engine, None, None)
     if model is not None and run.counts.get("calls", 0) >= CALLS_A_RUN:
         run.add(waiting=1)
         return
     try:
         if model is not None:
             done, outcome = extract_turn(
-                engine, subject, found, extraction_commands.model_asker(engine, model, subject, cancelled=run.stop)
+                engine, subject, asker, extraction_commands.model_asker(engine, model, subject, cancelled=run.stop)
             )
             run.add(calls=done.calls)
         else:
-            outcome = extraction_commands.extract_by_rules(engine, subject, found)
+            outcome = extraction_commands.extract_by_rules(engine, subject, asker)
         kept = sum(isinstance(event.data, MemoryCaptured) for event in outcome.events)
         run.add(extracted_interactions=1, candidates=kept)
     except Exception as error:
@@ -197,7 +197,7 @@ def _run_extraction(engine: Engine, subject: Interaction, run: Run) -> None:
         run.add(failures=int(not called_off), calls=int(isinstance(error, ModelError)))
         if not has_to_wait(error) and not isinstance(error, ModelError):  # that is recorded
             failure = domain.RecordFailure("extraction", type(error).__name__, EXTRACTOR)
-            interaction_commands.record_failure(engine, subject, found, failure)
+            interaction_commands.record_failure(engine, subject, asker, failure)
 
 
 def _extract_session(engine: Engine, id: str, run: Run) -> None:
@@ -209,14 +209,14 @@ def _extract_session(engine: Engine, id: str, run: Run) -> None:
             return
         if not control.wants(connection, state.user, "extract") or engine.keeps_out(*state.names):
             return
-    model, given = meant_model(engine, None, None), Who(user=state.user, actor=extraction.ACTOR)
+    model, asker = meant_model(engine, None, None), Who(user=state.user, actor=extraction.ACTOR)
     left = CALLS_A_RUN - run.counts.get("calls", 0) if model is not None else PIECES
     if left <= 0:
         run.add(waiting=1)
         return
     try:
-        session = Conversation(engine, given, id)
-        found = extracting.run_extraction(session, given, model, cancelled=run.stop, by_itself=True, pieces=left)
+        session = Conversation(engine, asker, id)
+        found = extracting.run_extraction(session, asker, model, cancelled=run.stop, by_itself=True, pieces=left)
     except LedgerError:
         run.add(failures=1)
         return

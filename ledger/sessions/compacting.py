@@ -121,7 +121,7 @@ def rebuild_summary(
         )
     _check_patience(conversation, timeout)
     writing.check_kept_in(conversation)
-    writer, found = _writer_of(conversation, summarizer), asker
+    writer = _writer_of(conversation, summarizer)
     if writer is None:
         raise RejectedError(
             "summaries.rewrite() needs a summarizer: give one, or open the ledger with one", rule="model"
@@ -135,7 +135,7 @@ def rebuild_summary(
         calls = tuple(model_attempts)
         model_attempts.clear()
         if calls:
-            _record_calls(conversation, found, writer, calls, sources.ranges, why)
+            _record_calls(conversation, asker, writer, calls, sources.ranges, why)
 
     try:
         written = _ask(conversation, writer, row.kind, tries, texts, [], timeout, None, model_attempts)
@@ -163,7 +163,7 @@ def rebuild_summary(
         return state.id
 
     try:
-        conversation.writer.run("session.summaries.rewrite", found, body, (conversation.name, id, writer.name))
+        conversation.writer.run("session.summaries.rewrite", asker, body, (conversation.name, id, writer.name))
     except (RejectedError, ConflictError, NotFoundError):
         kept("moved")
         raise
@@ -225,8 +225,8 @@ def _compacting(
     force: bool,
 ) -> answers.CompactionReport:
     _check_patience(conversation, timeout)
-    writer, found = _writer_of(conversation, given), asker
-    if found.key is not None:
+    writer = _writer_of(conversation, given)
+    if asker.key is not None:
         raise RejectedError("a compaction has no idempotency_key: called again it goes on from where the window is")
     if conversation.kept_out:
         return _report(conversation, [], [answers.CompactionSkip(why=conversation.kept_out, kind="")], None, bound, 0)
@@ -238,7 +238,7 @@ def _compacting(
         if lease is None:
             skipped = [answers.CompactionSkip(why="under_way", kind="")]
             return _report(conversation, [], skipped, before, bound, 0)
-        compactor = Compactor(conversation, lease, writer, found, timeout, force=force)
+        compactor = Compactor(conversation, lease, writer, asker, timeout, force=force)
         steps(compactor)
         return _report(conversation, compactor.made, compactor.skipped, before, bound, compactor.calls)
 

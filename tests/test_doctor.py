@@ -168,7 +168,7 @@ def test_what_was_left_beside_the_file_is_told(path, monkeypatch):
     for name in ("memory.db.new", "memory.db.part", "memory.db.part-wal", ".shadow-1-ab"):
         path.with_name(name).touch()
     report = Ledger.examine(path)
-    assert sorted(told(report, "files beside it").split("; ")) == [
+    assert sorted(told(report, "files next to it").split("; ")) == [
         ".shadow-1-ab is left of a check that was killed",
         "memory.db.new was being made, or is",
         "memory.db.part was being made, or is",

@@ -1,6 +1,6 @@
 """The command line ``memory-ledger``: the library's verbs, spelled the same; it only translates.
 
-The modules beside it hold the commands, each those of some panels of the help, ``frame`` what they share, and ``showing``
+The modules next to it hold the commands, each those of some panels of the help, ``frame`` what they share, and ``showing``
 how answers look. Data goes to stdout, messages to stderr. Exit codes: 0 done, 1 a check failed, 2 wrong usage,
 3 not found, 4 conflict or rejected.
 """

@@ -184,7 +184,7 @@ def _at(ledger: Ledger, context: dict[str, Any]) -> Any:
 
 
 def with_settings(context: dict[str, Any]) -> dict[str, Any]:
-    """The shared options, with what settings say where nobody said anything, and these settings beside them."""
+    """The shared options, with what settings say where nobody said anything, and these settings next to them."""
     from ledger.engine.settings import Settings
 
     given = {name: context.get("db" if name == "path" else name) for name in _SET}

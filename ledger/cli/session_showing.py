@@ -31,8 +31,8 @@ SKIPPED: Mapping[str, str] = {
     "stateless": "a pattern keeps what is said in this session out",
     "transient": "nothing but an assistant's reasoning, which is not stored",
     "under_way": "another compaction of this session is under way",
-    "failed": "the summariser failed",
-    "moved": "the window was no longer what was summarised",
+    "failed": "the summarizer failed",
+    "moved": "the window was no longer what was summarized",
 }
 NO_MODEL = "written without a model: each is the cut beginning of its messages, marked as a fallback, and no summary"
 

@@ -147,7 +147,7 @@ def _candidate_row(candidate: answers.Candidate) -> list[RenderableType]:
 
 
 def _says_more(quote: str, content: str) -> bool:
-    """Whether a quote is worth showing beside what was made of it: not when it only adds a heading like "Decision:"."""
+    """Whether a quote is worth showing next to what was made of it: not when it only adds a heading like "Decision:"."""
     quoted, made = one_line(quote).casefold(), one_line(content).casefold()
     return made not in quoted or len(quoted) > len(made) + 24
 
@@ -760,7 +760,7 @@ def _unseen(found: answers.VerifyReport) -> list[str]:
         )
     if found.against is None:
         notes.append(
-            "whoever can write the file can compute all of this anew: only a checkpoint kept elsewhere tells (--against)"
+            "whoever can write the file can compute all of this again: only a checkpoint kept elsewhere tells (--against)"
         )
     return notes
 
@@ -798,7 +798,7 @@ def _erasure_state(found: answers.ErasureReport) -> Text:
         return Text(f"erasing {what} would change these events; nothing was written")
     if found.state == "pending":
         return Text(f"{what} is erased from the log; pending: {one_line(found.why)}", style="yellow")
-    files = f"no plaintext found in {', '.join(found.files)}" if found.files else "the files were written anew"
+    files = f"no plaintext found in {', '.join(found.files)}" if found.files else "the files were written again"
     kept = f"; {counted(found.hits, 'place')} where other events say the same" if found.hits else ""
     before = f", and {counted(len(found.earlier), 'erasure')} before it" if found.earlier else ""
     return Text(f"{what} is erased by {found.command_id}{before}: {files}{kept}")

@@ -112,7 +112,7 @@ def _trail(ledger: Ledger, memory: str) -> list[RenderableType]:
 
 
 def _decay(ledger: Ledger, strongest: answers.Memory) -> list[RenderableType]:
-    """The last memory that nobody ever restated, beside the one restated most often."""
+    """The last memory that nobody ever restated, next to the one restated most often."""
     last = datetime.fromisoformat(ledger.history.audit(limit=1)[0].recorded_at).astimezone(UTC)
     every = ledger.memories.list().all()
     idle = max((each for each in every if not each.reference_count), key=lambda each: each.active_at)

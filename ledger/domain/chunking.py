@@ -24,11 +24,11 @@ from msgspec import Struct
 
 TARGET_CHARS = 1_200
 """A chunk has at most this many characters, in a text that fits into ``MAX_CHUNKS`` of them. Ours: some 250 words, of which
-a dozen fit beside a question; ATOCore's number is not known."""
+a dozen fit next to a question; ATOCore's number is not known."""
 
 MAX_CHUNKS = 9_000
 """A text has at most this many chunks, so that taking it in is one append (DESIGN 1, invariant 2). In one that would have
-more, small neighbours are joined under the headings that they share, as few as will do, and the target grows with the text."""
+more, small neighbors are joined under the headings that they share, as few as will do, and the target grows with the text."""
 
 HEADING_CHARS = 200  # of a heading in a path; the chunk has all of it
 LINES_LOOKED_AT = 250_000

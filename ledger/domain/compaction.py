@@ -40,7 +40,7 @@ LEAF_TARGET, LEAF_TARGET_AGGRESSIVE = 1_200, 640
 CONDENSED_TARGET, CONDENSED_TARGET_AGGRESSIVE = 2_000, 1_000
 NORMAL_PERCENT, AGGRESSIVE_PERCENT = 35, 20
 TEMPERATURE = 0.3
-"""The targets in tokens, and as a percentage of what is summarised, the smaller counts; the temperature to ask with."""
+"""The targets in tokens, and as a percentage of what is summarized, the smaller counts; the temperature to ask with."""
 
 FALLBACK_BYTES = 2_048
 WIDENED_FANOUT = 8
@@ -57,7 +57,7 @@ SKIPS: Mapping[str, str] = MappingProxyType(
         "held": "the only messages outside of it belong to tool calls whose results lie inside",
         "too_few": "nowhere are enough messages, or summaries of one depth",
         "too_small": "the summaries that begin the window are too few for their depth and too short without it",
-        "too_large": "no two neighbours fit what one summary is written from",
+        "too_large": "no two neighbors fit what one summary is written from",
         "apart": "enough summaries of a depth, but messages or other summaries lie between them",
         "fallback_only": "the only summaries outside the tail are fallbacks, which are never condensed",
         "no_model": "a condensed summary needs a model, and there is none",
@@ -193,7 +193,7 @@ def leaf_runs(items: Sequence[WindowItem], *, protect: int = FRESH_TAIL, force: 
 
 
 def _leaf(items: Sequence[WindowItem], first: int, stop: int, written: Sequence[int], *, readable: bool = True) -> Run:
-    """``told`` are the indexes of the summaries that can be context; a fallback would tell half a sentence."""
+    """``written`` are the indexes of the summaries that can be context; a fallback would tell half a sentence."""
     chosen, end = tuple(items[first:stop]), bisect_left(written, first)
     context = tuple(items[at] for at in written[max(0, end - PRECEDING) : end])
     return Run(LEAF, 0, chosen, _tokens(chosen), context, readable)

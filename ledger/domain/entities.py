@@ -102,7 +102,7 @@ def found(text: str) -> tuple[str, ...]:
 
     Words with an underscore or hyphen (``billing-service``), with capitals inside (PostgreSQL), of capitals alone (AWS), and
     capitalised ones of three letters or more; several of these in a row are one name (New York, Ana de Souza). A word that
-    only begins a sentence is none, unless what follows is done by somebody ("Ana works …"), another name is beside it ("Ana
+    only begins a sentence is none, unless what follows is done by somebody ("Ana works …"), another name is next to it ("Ana
     and Bob"), or it owns something ("Ana's").
     """
     text = text[:SEARCHED_CHARS]

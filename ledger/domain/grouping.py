@@ -137,7 +137,7 @@ class Compared(Struct, frozen=True):
 
 
 def read(text: str, given: Iterable[str] = (), speaker: str = "") -> Compared:
-    """``given`` are names that it is known to have, beside those that it seems to have."""
+    """``given`` are names that it is known to have, besides those that it seems to have."""
     text = text[:READ_CHARS]
     all_words = words(text)
     order = tuple(each for each in map(_significant, all_words) if each)

@@ -46,7 +46,7 @@ from ledger.domain.text import normalise
 
 KINDS = (
     *("identity", "preference", "project", "episodic", "knowledge", "adaptation"),  # ATOCore's types
-    *("user_profile", "fact", "env"),  # rubino's, beside preference and project
+    *("user_profile", "fact", "env"),  # rubino's, besides preference and project
 )
 ERASED = "erased"
 STATUSES = ("candidate", "active", "superseded", "invalid", "retracted", ERASED)

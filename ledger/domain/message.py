@@ -36,7 +36,7 @@ _FIELDS = {
 
 
 class Draft(Struct, frozen=True):
-    """A message as it will be stored, without its tokens; ``parts`` are those beside ``content`` and ``reasoning``."""
+    """A message as it will be stored, without its tokens; ``parts`` are those besides ``content`` and ``reasoning``."""
 
     role: str
     content: str
@@ -192,7 +192,7 @@ def texts_of(part: Part) -> list[str]:
 
 
 def part_texts(parts: Raw | bytes | None) -> str:
-    """What stored parts say beside the content, as one text to search: which tools were called with what, what they gave,
+    """What stored parts say next to the content, as one text to search: which tools were called with what, what they gave,
     what media there are. White space follows each sign of the arguments, for a long text is cut there."""
     texts: list[str] = []
     for part in whole_parts(parts, None, -1):

@@ -33,7 +33,7 @@ PATIENCE = 256
 nearly all of their words no filter helps, and without this the time would grow with the square of their number."""
 
 NEIGHBORS = 32
-"""``clusters`` looks for no more neighbours of a text than this (ours): a cluster is found by each of its members."""
+"""``clusters`` looks for no more neighbors of a text than this (ours): a cluster is found by each of its members."""
 
 FEW = 16  # sets with a word that are looked at by their sizes alone
 

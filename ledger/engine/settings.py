@@ -1,6 +1,6 @@
 """Settings: what an argument, the environment and a ``ledger.toml`` say, in this order, each value with where it comes from.
 
-A ``ledger.toml`` is looked for beside the ledger that somebody named, or where LEDGER_CONFIG says; never in the working
+A ``ledger.toml`` is looked for next to the ledger that somebody named, or where LEDGER_CONFIG says; never in the working
 directory just so. Whoever steps into a foreign folder would otherwise run with the settings of whoever made it, and these can
 name a server that memories are sent to, and a variable whose value goes there as the key.
 """

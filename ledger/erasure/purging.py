@@ -1,4 +1,4 @@
-"""After an erasure: nothing of the texts is left in the pages, the text index, the -wal and what lies beside the file.
+"""After an erasure: nothing of the texts is left in the pages, the text index, the -wal and what lies next to the file.
 
 SQLite overwrites what it deletes (``secure_delete``), but a full-text index keeps deleted words until its segments are
 merged, the -wal keeps old pages until it is truncated, and a page that was divided may keep a copy in its free part. So

@@ -1,4 +1,4 @@
-"""The files of patterns beside this one, and what a text must have for a pattern of them to be tried.
+"""The files of patterns next to this one, and what a text must have for a pattern of them to be tried.
 
 A file is made of blocks with an empty line between them. A line of a block is ``name: value``; the indented lines after it
 belong to its value. A line that begins with ``#`` is a comment. A block is a pattern or a part of patterns:

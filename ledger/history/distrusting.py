@@ -56,7 +56,7 @@ class Source(Struct, frozen=True):
 
 
 class Details(Struct, frozen=True):
-    """What a distrust is found to reach, beside the events themselves."""
+    """What a distrust is found to reach, besides the events themselves."""
 
     source: Source
     memories: tuple[str, ...] = ()

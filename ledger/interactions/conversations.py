@@ -10,7 +10,7 @@ from typing import Any
 from ledger.domain import times
 
 CLIENT = "conversation"  # of turns that name none, where none is bound
-_FORMS = ("%I:%M %p on %d %B, %Y", "%B-%d-%Y", "%d %B, %Y")  # beside ISO 8601
+_FORMS = ("%I:%M %p on %d %B, %Y", "%B-%d-%Y", "%d %B, %Y")  # besides ISO 8601
 
 
 def turns_of(conversations: Any) -> Iterator[dict[str, Any]]:

@@ -302,7 +302,7 @@ def work(
     stop: threading.Event | None = None,
     progress: Progress | None = None,
 ) -> Iterator[answers.JobReport]:
-    """Does what is pending beside other workers, each piece under a lease, and tells what each pass came to.
+    """Does what is pending next to other workers, each piece under a lease, and tells what each pass came to.
 
     With ``follow`` it then waits for more until ``stop`` is set: it looks every second, judges once an hour what has
     faded, and waits up to a minute after failures. A worker that is killed leaves nothing half done, and its lease is

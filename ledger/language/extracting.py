@@ -97,7 +97,7 @@ def _is_name(text: str) -> bool:
 
 @cache
 def kinds() -> dict[str, type[Any]]:
-    """The pydantic model of each kind of action. What is beside the fact itself is taken as far as it can be understood."""
+    """The pydantic model of each kind of action. What comes with the fact is taken as far as it can be understood."""
     from pydantic import BaseModel, BeforeValidator, Field, create_model
 
     confidence: Any = (Annotated[float | None, BeforeValidator(_confidence)], Field(None, description="from 0 to 1"))

@@ -235,7 +235,7 @@ def _of_field(name: str, items: Any, kinds: Mapping[str, type[Any]]) -> list[tup
     if name in _LISTS and name not in kinds:
         return [(_tag(item), item) for item in listed]
     if name not in kinds and not isinstance(items, list):
-        return []  # what a model says beside its actions ("reasoning")
+        return []  # what a model says besides its actions ("reasoning")
     return [(name, item) for item in listed]
 
 

@@ -77,7 +77,7 @@ def stats(engine: Engine, user: str) -> answers.Stats:
 def fold_again(
     engine: Engine, name: str | None = None, *, progress: Progress | None = None, asker: Who | None = None
 ) -> answers.RebuildReport:
-    """Folds every projection again from the log, beside the live tables, and switches; others go on meanwhile.
+    """Folds every projection again from the log, next to the live tables, and switches; others go on meanwhile.
 
     With ``name`` only that projection and those that read its rows are switched.
 

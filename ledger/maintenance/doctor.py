@@ -101,7 +101,7 @@ class _Visit:
             return
         for what, look in {
             "permissions": self.permissions,
-            "files beside it": self.leftovers,
+            "files next to it": self.leftovers,
             "lock": self.lock,
             "disk space": self.disk,
             "settings": self.settings,
@@ -158,10 +158,10 @@ class _Visit:
         for each in sorted(os.listdir(directory)):
             made = each.startswith((name + ".new", name + ".part")) and not each.endswith(".lock")
             if made and not each.endswith(("-wal", "-shm", "-journal")):
-                self.tell("note", "files beside it", f"{each} was being made, or is",
+                self.tell("note", "files next to it", f"{each} was being made, or is",
                           "when no backup, recovery or repair is running, remove it; it may hold texts")  # fmt: skip
             elif each.startswith(".shadow-"):
-                self.tell("note", "files beside it", f"{each} is left of a check that was killed", "remove it")
+                self.tell("note", "files next to it", f"{each} is left of a check that was killed", "remove it")
         size = _bytes_of(self.path + "-wal")
         if size > WAL_BYTES:
             self.tell("warning", "-wal", f"it has {_mebibytes(size)}, and should stay near 4 MiB",

@@ -57,7 +57,7 @@ def _code(error: BaseException) -> int:
 def rebuild(
     engine: Engine, name: str | None = None, *, progress: Progress | None = None, asker: Who | None = None
 ) -> answers.RebuildReport:
-    """Folds every projection again from the log, beside the live tables, and switches; others go on meanwhile.
+    """Folds every projection again from the log, next to the live tables, and switches; others go on meanwhile.
 
     ``progress`` is called with (events folded, events in the log). ``ConflictError`` while another rebuild runs. What was
     suspended and folds now is resumed; what does not fold is suspended. Where damaged pages are in the way or left, the whole

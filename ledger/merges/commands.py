@@ -186,7 +186,7 @@ def _record_conflicts(engine: Engine, asker: Who, found: Sequence[conflict_rules
 def resolve(
     engine: Engine, asker: Who, id: str, keep: str | None = None, *, both: bool = False, reason: str = ""
 ) -> merge_answers.Conflict:
-    """Ends a conflict: the memory ``keep`` supersedes what cannot be so beside it, in one append; or ``both`` can be so,
+    """Ends a conflict: the memory ``keep`` supersedes what cannot be so together with it, in one append; or ``both`` can be so,
     and it is not raised again while they say what they say."""
     reason = check_reason("reason", reason)
     if (keep is None) == (both is False):

@@ -160,7 +160,7 @@ def _about(work: Work, ids: Sequence[str]) -> list[Conflict]:
 
 
 def keep(work: Work, conflict: Conflict, winner: Memory, reason: str) -> None:
-    """The winner supersedes what cannot be so beside it; a member that can stays."""
+    """The winner supersedes what cannot be so together with it; a member that can stays."""
     states = [state for id in conflict.members if (state := work.find(id, "m")) is not None]
     active = [each for each in states if each.status == "active" and not each.quarantined]
     losers = [each for each in active if each.row != winner.row and conflicts.clashes(winner, each, conflict.slot)]

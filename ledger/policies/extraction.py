@@ -92,7 +92,7 @@ def _attempt(found: Extracted, subject: Interaction) -> MemoryCaptured:
 def judged(
     work: Work, attempt: MemoryCaptured, earlier: set[tuple[str, str]], echoes: Sequence[Memory]
 ) -> tuple[str | None, Memory | None]:
-    """The same as ``known``, within one pass: ``said`` is what it came upon so far."""
+    """The same as ``known``, within one pass: ``earlier`` is what it came upon so far."""
     value = (attempt.kind, normalise(attempt.content or ""))
     if value in earlier:
         return "repeated", None

@@ -29,7 +29,7 @@ _LOST = (
 
 
 def difference(live: sqlite3.Connection, fresh: sqlite3.Connection, index: TextIndex) -> str | None:
-    """What is wrong with the index, or with the texts that wait for it. ``beside`` holds a fold of the log, which is used up."""
+    """What is wrong with the index, or with the texts that wait for it. ``fresh`` holds a fold of the log, which is used up."""
     sqlite.fill_index(fresh, index)
     remove = sqlite._unindex(index, "")
     for row, *kept in live.execute(f"SELECT * FROM main.{index.waiting.name}"):

@@ -61,7 +61,7 @@ def _split(size: int) -> int:
 
 
 def inclusion_ranges(index: int, size: int) -> list[Range]:
-    """The subtrees beside the way from a leaf to the root, from below: the nodes of an inclusion proof."""
+    """The subtrees next to the way from a leaf to the root, from below: the nodes of an inclusion proof."""
     start, found = 0, list[Range]()
     while size > 1:
         middle = _split(size)

@@ -36,7 +36,7 @@ def verify_ledger(
     """Checks everything there is to check, and never raises for a damaged ledger: what is wrong is in the report.
 
     The file (SQLite's integrity check), the schema, the chain with the digest of every state, erasures, texts outside
-    the log, stream versions, sealed checkpoints, and every projection against a fold of the log beside it
+    the log, stream versions, sealed checkpoints, and every projection against a fold of the log next to it
     (``projections=False`` leaves out that fold, which takes longest). Rows that a checkpoint sealed in the log covers
     were walked when it was sealed and are skipped, states and all, unless something is wrong; ``full`` walks them anyway.
     A projection that is not what the log gives is mended by ``rebuild()``, but only when the log is sound.

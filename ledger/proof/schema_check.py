@@ -86,7 +86,7 @@ def _of_vectors() -> Counter[_Object]:
 
 
 def _is_of_a_rebuild(each: _Object, own: set[str]) -> bool:
-    """One that is under way, or was killed, has tables of its own beside the live ones; old ones may be of any version."""
+    """One that is under way, or was killed, has tables of its own next to the live ones; old ones may be of any version."""
     kind, name, _ = each
     if kind not in ("table", "index of"):
         return False

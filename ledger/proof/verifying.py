@@ -364,7 +364,7 @@ class _Look:
     # --- projections ---------------------------------------------------------------------------------------------
 
     def projections(self) -> None:
-        """The live tables against a fold of the log beside them, row by row; the text index word by word."""
+        """The live tables against a fold of the log next to them, row by row; the text index word by word."""
         if self._created is None:
             return
         checkpoint = self._connection.execute("SELECT ledger, position, head FROM main.checkpoint").fetchall()

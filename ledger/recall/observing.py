@@ -81,7 +81,7 @@ class Observing:
         self.warnings: tuple[str, ...] = ()
 
     def ranked(self, known: Collection[str] = ()) -> list[Supported]:
-        """Those that may be shown, best first: as many as are asked for, beside those whose words are ``said`` already."""
+        """Those that may be shown, best first: as many as are asked for, besides those whose words are ``known`` already."""
         if not self._asked.observations or not self._question.concepts:
             return []
         stopped = observation_hits.suspended(self._connection)

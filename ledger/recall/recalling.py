@@ -39,7 +39,7 @@ CONTEXT_KINDS, CONTEXT_ITEMS = ("project", "env"), 10  # rubino's project contex
 _VISIBLE = re.compile(r"[^\s\x00-\x1f\x7f]")  # a model finds something near to nothing, too
 SHARED_ITEMS = 50  # of what a pack by shares holds whether or not it answers the question
 STATE_ITEMS = 500  # of a project's trusted state in a pack by shares
-OBSERVATIONS = 3  # beside the items of a pack, unless told otherwise
+OBSERVATIONS = 3  # besides the items of a pack, unless told otherwise
 RANKED = 1_000  # candidates that are listed at the most: with the others no more than a receipt can hold (2,000)
 
 
@@ -73,7 +73,7 @@ def recall(
     "rubino/1". ``explain`` lists the candidates that were ranked (up to 1,000), with their signals. Nothing is written
     but, where it is asked for, a ``receipt``: what was given, for ``reopen()``.
 
-    At most so many ``observations`` (up to 50, 0 for none) stand beside the items in a list of their own: fresh ones,
+    At most so many ``observations`` (up to 50, 0 for none) stand next to the items in a list of their own: fresh ones,
     worded from live sources only, of the same user and project, by words x confidence + 0.025 for each source beyond the
     first (at most 0.1). They take what the items leave of the budget, at most a fifth of it, and what repeats an item is
     left out. With ``kinds``, or a ``status`` that is not active, there are none.
@@ -140,7 +140,7 @@ def _packed(engine: Engine, asked: Asked) -> tuple[Pack, str | None]:
 
 
 def _with_observations(asked: Asked, observing: Observing, pack: Pack) -> Pack:
-    """The pack with the observations that stand beside its items."""
+    """The pack with the observations that stand next to its items."""
     found = observing.ranked(packing.contents_of(pack))
     pack = replace(pack, warnings=(*pack.warnings, *observing.warnings))
     if not found:

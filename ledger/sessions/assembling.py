@@ -197,7 +197,7 @@ def _entry(conversation: Conversation, connection: Any, item: WindowItem) -> Ent
 
 
 def _frame(conversation: Conversation, entries: Sequence[Entry], pack: Pack | None, unit: str) -> int:
-    """What the message before the conversation takes beside the summaries and memories in it: notes, tags and a fence."""
+    """What the message before the conversation takes besides the summaries and memories in it: notes, tags and a fence."""
     found = [each for each in entries if each.item.is_summary]
     known = rendering.context_text([each.as_content for each in found], texts_of(pack))
     if not known:

@@ -154,8 +154,8 @@ def ask(summarizer: NamedSummarizer, asked: SummaryRequest, timeout: float) -> s
 def answer_of(
     summarizer: NamedSummarizer, asked: SummaryRequest, timeout: float, model_attempts: list[ModelAttempt]
 ) -> str:
-    """What ``ask`` gives; of a language model with its retries, all within ``timeout`` seconds, and into ``heard`` goes each
-    call of one."""
+    """What ``ask`` gives; of a language model with its retries, all within ``timeout`` seconds, and each call of one goes into
+    ``model_attempts``."""
     if summarizer.model is None or summarizer.request is None:
         return ask(summarizer, asked, timeout)
     request = summarizer.request(asked)

@@ -58,7 +58,7 @@ class EventStore:
         create: bool = True,
         tables: Tables = no_tables,
     ) -> EventStore:
-        """Opens the log, and makes it where there is none, with ``tables`` beside it.
+        """Opens the log, and makes it where there is none, with ``tables`` next to it.
 
         ``NotFoundError`` where there is none and none may be made; ``RejectedError`` where no ledger may lie or the file is none;
         ``StorageError`` when it cannot be read.

@@ -1,4 +1,4 @@
-"""The lock beside a ledger file: one holder over all processes, for what SQLite must not do twice at the same time."""
+"""The lock next to a ledger file: one holder over all processes, for what SQLite must not do twice at the same time."""
 
 from __future__ import annotations
 

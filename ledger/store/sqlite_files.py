@@ -36,7 +36,7 @@ LATE_CHECKPOINT_BYTES = 48 * 1024 * 1024  # the same where many large commits fo
 CHECKPOINT_BYTES = 4 * 1024 * 1024  # a -wal above this is checkpointed after a commit
 CHECKPOINT_STEP_BYTES = 1024 * 1024  # while a reader keeps it from being reused: tried again after so much more
 LOOK_BYTES = 512 * 1024  # how much may be committed between two looks at the size of the -wal
-COMMIT_BYTES = 48 * 1024  # what one commit writes beside the states of its events, in pages
+COMMIT_BYTES = 48 * 1024  # what one commit writes besides the states of its events, in pages
 
 SCHEMA = f"""
 BEGIN;

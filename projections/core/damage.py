@@ -16,7 +16,7 @@ from projections.views import documents, sessions, summaries
 
 _UNFIT = (TypeError, AttributeError, ValueError, LookupError, MsgspecError)
 _UNREADABLE = (sqlite3.Error, UnicodeDecodeError)  # the second by the driver, of a message that quotes damaged bytes
-_TIMES = ("at", "time", "valid_from", "valid_to", "earliest", "latest")  # columns, beside those that end in "_at"
+_TIMES = ("at", "time", "valid_from", "valid_to", "earliest", "latest")  # columns, besides those that end in "_at"
 _BEHIND = (  # the tables behind a text index that a read decodes by itself, as FTS5 makes them
     ("data", ("id INTEGER PRIMARY KEY", "block BLOB NOT NULL")),
     ("docsize", ("id INTEGER PRIMARY KEY", "sz BLOB NOT NULL")),

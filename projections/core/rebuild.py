@@ -1,4 +1,4 @@
-"""Rebuilds every projection from the log beside the live tables, in short transactions, and switches at the end.
+"""Rebuilds every projection from the log next to the live tables, in short transactions, and switches at the end.
 
 A log that is no longer than the tail is folded in that last transaction alone, into tables that are made again in their
 place: to rename a table SQLite reads the whole schema again, which takes longer than such a fold.
@@ -82,7 +82,7 @@ class Rebuild:
         self._reading = reading(lambda: self._connection)
         self._projector = Projector(secret, self._reading)
         self._late: list[Table] = []  # tables whose indexes are made when their rows are there
-        self._apart = True  # fresh tables stand beside the live ones, and will change places with them
+        self._apart = True  # fresh tables stand next to the live ones, and will change places with them
 
     def run(self, switched: Callable[[Any, Projector], None]) -> tuple[int, str]:
         """``switched`` is called in the last transaction, with the projector, after the tables have changed places."""
@@ -128,7 +128,7 @@ class Rebuild:
                 raise RebuildUnderWay("another rebuild took over from this one, which was too slow to renew its lease")
             yield transaction
 
-    # --- folding beside the live tables --------------------------------------------------------------------------
+    # --- folding next to the live tables --------------------------------------------------------------------------
 
     def _start(self) -> None:
         """Drops what a killed rebuild left, and makes the fresh tables, if there will be anything in them."""

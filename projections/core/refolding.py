@@ -1,6 +1,6 @@
 """What the projections say of some events, said again after these events lost their texts.
 
-The subjects concerned are folded twice, beside everything else, in memory: as they were and as they are now, each with the
+The subjects concerned are folded twice, apart from everything else, in memory: as they were and as they are now, each with the
 acts that made events of theirs void and back, in the order of the log. What the two folds have different is changed in
 the tables, and so they are what a rebuild would make of the log. It is the projector's own fold, so no projection has code
 for this; each row must be of one subject, or of one event, for another's is not looked at.

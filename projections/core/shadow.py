@@ -1,4 +1,4 @@
-"""The projections folded a second time, beside the ledger and for nobody else's eyes: to compare, or to try something."""
+"""The projections folded a second time, apart from the ledger and for nobody else's eyes: to compare, or to try something."""
 
 from __future__ import annotations
 

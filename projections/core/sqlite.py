@@ -31,7 +31,7 @@ def asked_wrong(error: Exception) -> bool:
 class SQLiteRows:
     """Rows of one set of tables (``prefix`` tells live ones from those of a rebuild), buffered until ``flush``.
 
-    With ``beside`` nothing is written before ``flush``, so that rows can be folded on a snapshot and written elsewhere.
+    With ``apart`` nothing is written before ``flush``, so that rows can be folded on a snapshot and written elsewhere.
     ``refused`` is told which table did not take its rows, and why; without one the error is raised.
     """
 
@@ -244,7 +244,7 @@ def _take(connection: sqlite3.Connection, index: TextIndex, prefix: str, rows: S
 
 
 def create(connection: sqlite3.Connection, table: Table | TextIndex, prefix: str = "", *, indexes: bool = True) -> None:
-    """Makes one empty table. Index names carry a number so that the tables of a rebuild can stand beside the live ones."""
+    """Makes one empty table. Index names carry a number so that the tables of a rebuild can stand next to the live ones."""
     if isinstance(table, TextIndex):
         columns = ", ".join(table.columns)
         connection.execute(
@@ -272,7 +272,7 @@ def create_indexes(connection: sqlite3.Connection, table: Table, prefix: str = "
 
 
 def _index_names(table: Table, number: int) -> Iterator[str]:
-    """The tables of a rebuild stand beside the live ones, so their indexes need names of their own."""
+    """The tables of a rebuild stand next to the live ones, so their indexes need names of their own."""
     return (f"{table.name}_{number}_{turn}" for turn in count(1))
 
 

@@ -15,7 +15,7 @@ from projections.core.rows import AsOf, Rows, Table, TextIndex, Values
 
 
 class Change(Struct, frozen=True):
-    """``old`` became ``new`` by ``event``. In a refold (undo, redo) ``in_force`` has the events of the stream that count."""
+    """``old`` became ``new`` by ``event``. In a refold (undo, redo) ``in_effect`` has the events of the stream that count."""
 
     kind: str
     first: int

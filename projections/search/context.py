@@ -46,7 +46,7 @@ def by_shares(bands: Sequence[str], sizes: Sequence[int], budget: int) -> list[s
 
 
 def room_for_observations(budget: int | None, used: int) -> int | None:
-    """What of a budget observations may take beside items that use so much of it; None where there is no bound."""
+    """What of a budget observations may take besides items that use so much of it; None where there is no bound."""
     return None if budget is None else max(0, min(budget * OBSERVATIONS_PERCENT // 100, budget - used))
 
 

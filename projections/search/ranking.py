@@ -12,7 +12,7 @@ The default, ``score/1``, for a text x of a session S, in the order of the steps
     fused       0.6 x that / the best of all + 0.4 x the cosine, min-max over all candidates; with words alone the first
     x boosts    each bounded: who is named, I and my, a date near, a time told, a bare question, confidence, kind
 
-What context, session and factors add to turns is taken off all of them alike before they stand beside memories and chunks.
+What context, session and factors add to turns is taken off all of them alike before they stand next to memories and chunks.
 """
 
 from __future__ import annotations
@@ -224,7 +224,7 @@ def fuse(candidates: Sequence[Candidate]) -> None:
 
 
 def boost(each: Candidate, question: Question) -> None:
-    """Multiplies the score by what speaks for and against the text beside its words; every factor is a signal."""
+    """Multiplies the score by what speaks for and against the text besides its words; every factor is a signal."""
     factors: dict[str, float] = {}
     if each.corpus == "turn":
         factors = _turn_factors(each, question)

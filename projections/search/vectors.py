@@ -1,4 +1,4 @@
-"""The table of vectors: one of each text and model, a cache beside the projections, made outside of every command.
+"""The table of vectors: one of each text and model, a cache next to the projections, made outside of every command.
 
 It is no fold of the log: ``digest()`` leaves it out, a rebuild leaves it alone, and it may vanish at any time. A vector
 counts only while its keyed digest is that of the text as it stands, so that one of an old wording is never used. Vectors
@@ -115,7 +115,7 @@ def mark(secret: bytes, text: str) -> bytes:
 
 
 def owner_of(secret: bytes, user: str) -> int:
-    """A number for the user, so that no name stands beside the vectors."""
+    """A number for the user, so that no name stands next to the vectors."""
     return fingerprint(secret, "vectors", user)
 
 

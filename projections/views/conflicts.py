@@ -83,7 +83,7 @@ def status_of(
 ) -> tuple[str, list[Memory]]:
     """(status, members) of a conflict now: "open" while two active members clash, and nobody said that both can be so.
 
-    Otherwise "resolved" where somebody decided, and "lapsed" where it ended by itself. ``settled`` are other
+    Otherwise "resolved" where somebody decided, and "lapsed" where it ended by itself. ``resolved`` are other
     conflicts of theirs of which that was said.
     """
     members = [state for id in found.members if (state := member(connection, id)) is not None]

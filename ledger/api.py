@@ -17,7 +17,7 @@ from ledger.engine.scope import Area, Scope, callback
 from ledger.engine.work import Who
 from ledger.erasure import erasing
 from ledger.extraction import commands as extraction_commands
-from ledger.history import trail, undoing
+from ledger.history import audit, undoing
 from ledger.interactions import commands as interaction_commands
 from ledger.maintenance import backing_up, doctor, opening
 from ledger.maintenance.opening import open_engine
@@ -159,7 +159,7 @@ class LedgerRead(Area):
         Args:
             id: A memory's or an observation's id.
         """
-        return found("memory or observation", id, trail.why(self._engine, self._scope.user, id))
+        return found("memory or observation", id, audit.why(self._engine, self._scope.user, id))
 
     def review(
         self, *, project: str | None = None, limit: int = LIMIT, after: str | None = None

@@ -10,7 +10,7 @@ from ledger.domain import times
 from ledger.domain.errors import RejectedError
 from ledger.engine.paging import LIMIT, found, one_of, page, texts
 from ledger.engine.scope import Area
-from ledger.history import distrusting, moments, supposing, trail, undoing
+from ledger.history import audit, diff, distrusting, supposing, undoing
 from ledger.language import door
 from ledger.language.door import ModelCall
 from ledger.types import GroupOptions, Moment, OriginKind, Page, Purpose, Since, WriteOptions
@@ -62,7 +62,7 @@ class HistoryRead(Area):
 
         def fetch(count: int, start: int | None) -> Sequence[answers.AuditEntry]:
             asked: dict[str, Any] = {**filters, **bounds, "session_id": session}
-            return trail.audit_page(self._engine, self._scope.user, before=start, limit=count, **asked)
+            return audit.audit_page(self._engine, self._scope.user, before=start, limit=count, **asked)
 
         marks = {**filters, "session": session, "since": since, "until": until, "user": self._scope.user}
         return page("audit", marks, limit, after, fetch, lambda entry: entry.position)
@@ -78,7 +78,7 @@ class HistoryRead(Area):
         """
 
         def fetch(count: int, start: int | None) -> Sequence[answers.Step]:
-            steps = trail.history(self._engine, self._scope.user, subject, after=start or 0, limit=count)
+            steps = audit.history(self._engine, self._scope.user, subject, after=start or 0, limit=count)
             return found("subject", subject, steps)
 
         return page("events", {"user": self._scope.user, "subject": subject}, limit, after, fetch, _position)
@@ -122,7 +122,7 @@ class History(HistoryRead):
         Raises:
             RejectedError: The end comes before the start, or is no moment of this ledger.
         """
-        return moments.diff(self._engine, self._scope.user, start, end, project=project)
+        return diff.diff(self._engine, self._scope.user, start, end, project=project)
 
     def what_if(
         self,

@@ -9,7 +9,7 @@ from ledger import answers
 from ledger.domain import confidence as rules
 from ledger.engine.paging import LIMIT, found, page, plural
 from ledger.engine.scope import Area
-from ledger.memories import commands, queries, timeline
+from ledger.memories import commands, confidence, queries
 from ledger.types import MemoryStatus, Page, Time, WriteOptions
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class MemoriesRead(Area):
             NotFoundError: This user has no such memory.
             RejectedError: It is an observation, whose confidence goes by its live sources.
         """
-        steps = timeline.confidence_history(self._engine, self._scope.user, id)
+        steps = confidence.confidence_history(self._engine, self._scope.user, id)
         if not steps:
             self.get(id)
         return tuple(steps)

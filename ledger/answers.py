@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ledger.domain.window import WindowItem as WindowItem
     from ledger.guards.answers import Quarantined as Quarantined
     from ledger.guards.answers import ScanReport as ScanReport
-    from ledger.language.door import ModelCall as ModelCall
+    from ledger.language.models import ModelCall as ModelCall
     from ledger.merges.answers import Conflict as Conflict
     from ledger.merges.answers import ConflictReport as ConflictReport
     from ledger.merges.answers import Merge as Merge
@@ -902,7 +902,7 @@ _HOMES = {
     "Merge": "ledger.merges.answers",
     "MergeReport": "ledger.merges.answers",
     "Message": "ledger.sessions.answers",
-    "ModelCall": "ledger.language.door",
+    "ModelCall": "ledger.language.models",
     "Pack": "ledger.recall.packs",
     "Quarantined": "ledger.guards.answers",
     "ScanReport": "ledger.guards.answers",

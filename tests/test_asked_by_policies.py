@@ -13,8 +13,8 @@ from old_names import Ledger
 from turns import NOTHING, Scripted, add, adds, contents, say
 
 from ledger import ConflictError, LedgerError, ModelError, RejectedError, Settings
+from ledger.extraction import asking as asker
 from ledger.language.naming import as_model
-from ledger.sessions import asker
 from ledger.store.lease import Lease
 
 TEA = "The user prefers green tea over coffee."

@@ -14,8 +14,8 @@ from turns import Scripted, adds
 
 from ledger import NotFoundError, RejectedError
 from ledger.erasure import erasing
+from ledger.extraction import asking as asker
 from ledger.recall import reopening
-from ledger.sessions import asker
 
 CALL = {
     "type": "tool_use",

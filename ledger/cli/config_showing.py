@@ -11,7 +11,7 @@ from rich.text import Text
 from ledger.cli.pieces import detailed, listing, moment
 from ledger.domain.harmless import one_line
 from ledger.engine.settings import Setting
-from ledger.language.door import ModelCall
+from ledger.language.models import ModelCall
 
 
 def ids(answer: Any) -> list[str] | None:

@@ -40,7 +40,7 @@ class Scope(Struct, frozen=True):
         return replace(self, **changed)
 
     def by(self, options: WriteOptions) -> dict[str, Any]:
-        """What a command of the core is told about who acts, with the options of one call."""
+        """What a command is given about who acts, with the options of one call."""
         bound: dict[str, Any] = {
             "user": self.user,
             "actor": self.actor,

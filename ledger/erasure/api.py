@@ -75,7 +75,7 @@ class Holds(Area):
 
 
 def as_asked(subject: Subject) -> dict[str, Any]:
-    """A subject as the keywords by which the core erases and holds it; without any it is the whole user."""
+    """The keywords by which an erasure or a hold names a subject; without any it is the whole user."""
     match subject:
         case Project(name):
             return {"project": name}

@@ -14,16 +14,16 @@ from ledger.domain.interaction import ERASED, Interaction
 from ledger.engine.engine import Engine
 from ledger.engine.snapshot import load, stream_of
 from ledger.engine.work import Outcome, Who, Work
+from ledger.extraction import sessions as session_extraction
+from ledger.extraction.asking import Asker, ExtractionRun, check_call, meant_model
+from ledger.extraction.turns import extract_turn, preview_turn
 from ledger.interactions.commands import reacting
 from ledger.interactions.queries import answer_texts
 from ledger.language.asking import check_outside
 from ledger.memories.queries import memories_shown
 from ledger.policies import extraction
 from ledger.policies.turns import MODEL_EXTRACTOR
-from ledger.sessions import extracting
-from ledger.sessions.asker import Asker, ExtractionRun, check_call, meant_model
 from ledger.sessions.conversation import Conversation
-from ledger.sessions.turn_extracting import extract_turn, preview_turn
 from ledger.types import Cancel
 from projections.views import quarantine
 
@@ -55,7 +55,7 @@ def extract(
         conversation = Conversation(engine, asker, id)
         if conversation.id is None:
             raise NotFoundError(f"no session of this user has the id {id!r:.40}")
-        return extracting.extract(
+        return session_extraction.extract(
             conversation, asker, using=using, model=model, since=since, timeout=timeout, cancelled=cancelled
         )
     if since is not None:

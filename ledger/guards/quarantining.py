@@ -1,4 +1,4 @@
-"""Quarantine at the library door: what is in it, who puts it there and lets it out, and the scan of everything stored."""
+"""Quarantine: what is in it, who puts it there and lets it out, and the scan of everything stored."""
 
 from __future__ import annotations
 

@@ -11,8 +11,8 @@ from ledger.domain.errors import RejectedError
 from ledger.engine.paging import LIMIT, found, one_of, page, texts
 from ledger.engine.scope import Area
 from ledger.history import audit, diff, distrusting, supposing, undoing
-from ledger.language import door
-from ledger.language.door import ModelCall
+from ledger.language import models
+from ledger.language.models import ModelCall
 from ledger.types import GroupOptions, Moment, OriginKind, Page, Purpose, Since, WriteOptions
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class HistoryRead(Area):
             one_of("purpose", purpose, get_args(Purpose))
 
         def fetch(count: int, start: int | None) -> Sequence[ModelCall]:
-            return door.model_calls(self._engine, self._scope.user, purpose=purpose, limit=count, before=start)
+            return models.model_calls(self._engine, self._scope.user, purpose=purpose, limit=count, before=start)
 
         filters = {"user": self._scope.user, "purpose": purpose}
         return page("model_calls", filters, limit, after, fetch, _position)

@@ -11,8 +11,7 @@ from ledger.domain.errors import RejectedError
 from ledger.engine.paging import LIMIT, found, page, plural, texts
 from ledger.engine.scope import Area, Scope, callback
 from ledger.interactions import commands as interaction_commands
-from ledger.interactions import queries
-from ledger.maintenance import transfer
+from ledger.interactions import importing, queries
 from ledger.types import Page, Since, Time, WriteOptions
 
 if TYPE_CHECKING:
@@ -138,7 +137,7 @@ class Interactions(InteractionsRead):
             NotFoundError: There is no such file.
             RejectedError: The file is not of these formats, or a line is bad and ``strict`` is set.
         """
-        return transfer.import_file(
+        return importing.import_file(
             self._engine,
             self._scope.user,
             path,

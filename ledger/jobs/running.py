@@ -28,17 +28,17 @@ from ledger.engine.engine import Engine
 from ledger.engine.log_reading import first_position
 from ledger.engine.work import Who
 from ledger.extraction import commands as extraction_commands
+from ledger.extraction import sessions as session_extraction
+from ledger.extraction.asking import LEASE_SECONDS, meant_model
+from ledger.extraction.sessions import FAILURES, PIECES, is_left_to_session
+from ledger.extraction.turns import extract_turn
 from ledger.interactions import commands as interaction_commands
 from ledger.interactions.commands import has_to_wait, policy_who
 from ledger.language.asking import check_outside
 from ledger.merges import commands as merge_commands
 from ledger.observations import consolidating
 from ledger.policies import expiry, extraction
-from ledger.sessions import extracting
-from ledger.sessions.asker import LEASE_SECONDS, meant_model
 from ledger.sessions.conversation import Conversation
-from ledger.sessions.extracting import FAILURES, PIECES, is_left_to_session
-from ledger.sessions.turn_extracting import extract_turn
 from ledger.store.lease import leased
 from projections.views import control, interactions, sessions
 from projections.views.consolidations import Scope
@@ -216,7 +216,9 @@ def _extract_session(engine: Engine, id: str, run: Run) -> None:
         return
     try:
         session = Conversation(engine, asker, id)
-        found = extracting.run_extraction(session, asker, model, cancelled=run.stop, by_itself=True, pieces=left)
+        found = session_extraction.run_extraction(
+            session, asker, model, cancelled=run.stop, by_itself=True, pieces=left
+        )
     except LedgerError:
         run.add(failures=1)
         return

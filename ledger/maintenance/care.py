@@ -1,4 +1,4 @@
-"""The care of the library door: rebuild the projections, look at the numbers, read where nothing can be written."""
+"""Care of a file: rebuild the projections, look at the numbers, read where nothing can be written."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from ledger.engine.work import Clock, Random, Who, Work, now, system_random
 from ledger.erasure import erasing
 from ledger.guards.guarding import Guard, Scanner, as_scanners
 from ledger.jobs import running
-from ledger.language.door import chosen
+from ledger.language.models import chosen
 from ledger.maintenance import care, rebuilding, transfer
 from ledger.maintenance.transfer import Progress
 from ledger.sessions.counting import as_counter

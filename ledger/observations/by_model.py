@@ -18,7 +18,7 @@ from ledger.engine.log_reading import find_row
 from ledger.engine.snapshot import event_data, load, text_of
 from ledger.engine.work import Work
 from ledger.interactions.queries import answer_texts
-from ledger.language import consolidator, door
+from ledger.language import consolidator, models
 from ledger.language.asking import Asked, ask, check_outside, check_trusted
 from ledger.language.calls import KEPT, Taken, dropped, emit_call, emit_failure, joined
 from ledger.language.consolidator import CLAMPED, CONSOLIDATOR, OF_EACH, SHOWN, STALE_SHOWN, Answered, Batch
@@ -100,7 +100,7 @@ def _one_call(engine: Engine, run: Run, news: News) -> bool:
     check_trusted(engine, run.asker, None)
     check_outside(engine.writer)
     batch, upto, ranges = _batch(engine, run, news)
-    request = door.with_settings(engine, consolidator.request(batch))
+    request = models.with_settings(engine, consolidator.request(batch))
     try:
         asked = ask(_asked_model(engine), request)
         parsed = answered(asked, consolidator.kinds())

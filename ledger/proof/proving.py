@@ -1,4 +1,4 @@
-"""The proofs of the library door: the whole ledger verified, checkpoints to keep elsewhere, and proofs of single events."""
+"""Proofs: the whole ledger verified, checkpoints to keep elsewhere, and proofs of single events."""
 
 from __future__ import annotations
 

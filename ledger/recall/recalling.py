@@ -1,4 +1,4 @@
-"""Recall at the library door: the memories, chunks and turns that answer a question, packed within a budget."""
+"""Recall: the memories, chunks and turns that answer a question, packed within a budget."""
 
 from __future__ import annotations
 

@@ -13,12 +13,12 @@ from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.window import WindowItem
 from ledger.engine.paging import LIMIT, page, plural, texts
 from ledger.engine.scope import Area, Scope
+from ledger.extraction import sessions as session_extraction
 from ledger.sessions import (
     answers,
     assembling,
     compacting,
     diagram,
-    extracting,
     reading,
     reconciling,
     searching,
@@ -345,8 +345,8 @@ class Session(SessionRead):
         if dry_run:
             if since is not None:
                 raise RejectedError("a dry run shows what is found behind the cursor, which since would move")
-            return extracting.preview(self._inner, using=method, model=model, timeout=timeout, cancelled=cancel)
-        return extracting.extract(
+            return session_extraction.preview(self._inner, using=method, model=model, timeout=timeout, cancelled=cancel)
+        return session_extraction.extract(
             self._inner,
             self._scope.asker(options),
             using=method,
@@ -365,7 +365,7 @@ class Session(SessionRead):
             parent: The session it branched off: what both begin with is passed over.
             until: Pass over up to the message at this position; with both whichever comes first.
         """
-        return extracting.seed_extraction(self._inner, self._scope.asker(options), parent, until)
+        return session_extraction.seed_extraction(self._inner, self._scope.asker(options), parent, until)
 
     def reconcile(
         self, transcript: Iterable[Mapping[str, Any]], *, dry_run: bool = False, **options: Unpack[WriteOptions]

@@ -1,4 +1,4 @@
-"""Vectors at the library door: making them outside of every lock, and searching by them without ever failing a recall."""
+"""Vectors: making them outside of every lock, and searching by them without ever failing a recall."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The language model as a part of the library door: asking it, and which calls there were."""
+"""The language model that was given, and which calls of one there were."""
 
 from __future__ import annotations
 

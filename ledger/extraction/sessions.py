@@ -33,16 +33,7 @@ from ledger.domain.turns import ASKED, EXTRACTED, NOT_SALIENT, PIECE_LINES, PIEC
 from ledger.engine.log_reading import read_messages, read_stream
 from ledger.engine.snapshot import load
 from ledger.engine.work import Who, Work
-from ledger.interactions.queries import answer_texts
-from ledger.language.asking import check_outside, check_trusted
-from ledger.language.port import Model
-from ledger.memories.queries import memories_shown
-from ledger.policies import turns as found_in
-from ledger.policies.extraction import finding
-from ledger.policies.turns import MODEL_EXTRACTOR, Batch
-from ledger.sessions import reading, writing
-from ledger.sessions.answers import SessionInfo
-from ledger.sessions.asker import (
+from ledger.extraction.asking import (
     LEASE_SECONDS,
     NEEDS,
     Answered,
@@ -58,6 +49,15 @@ from ledger.sessions.asker import (
     record_call,
     record_unread,
 )
+from ledger.interactions.queries import answer_texts
+from ledger.language.asking import check_outside, check_trusted
+from ledger.language.port import Model
+from ledger.memories.queries import memories_shown
+from ledger.policies import turns as found_in
+from ledger.policies.extraction import finding
+from ledger.policies.turns import MODEL_EXTRACTOR, Batch
+from ledger.sessions import reading, writing
+from ledger.sessions.answers import SessionInfo
 from ledger.sessions.conversation import Conversation
 from ledger.sessions.reading import MessageTexts
 from ledger.store.lease import Lease, leased

@@ -15,7 +15,7 @@ from ledger.domain.turns import Line
 from ledger.engine.engine import Engine
 from ledger.engine.log_reading import read_event
 from ledger.engine.work import Work
-from ledger.language import calls, door
+from ledger.language import calls, models
 from ledger.language.asking import DEADLINE_SECONDS, Asked, ask, check_outside, check_seconds
 from ledger.language.port import Model, ModelRequest
 from ledger.language.reading import Parsed, answered
@@ -69,7 +69,7 @@ class Asker(Struct, frozen=True):
             shown = memories.listing(
                 connection, user=self.user, statuses=("active",), projects=scope, limit=SHOWN, valid=now
             )
-        asked_for = door.with_settings(self.engine, extracting.request(lines, shown, TIMEOUT_SECONDS))
+        asked_for = models.with_settings(self.engine, extracting.request(lines, shown, TIMEOUT_SECONDS))
         if self.timeout is not None:
             asked_for = replace(asked_for, timeout=self.timeout)
         try:
@@ -152,7 +152,7 @@ def meant_model(engine: Engine, using: str | None, given: Any) -> Model | None:
         raise RejectedError(f"extraction uses 'model' or 'rules', and {using!r:.40} is neither")
     if using == "rules":
         return None
-    found: Model | None = door.meant_model(engine, given)
+    found: Model | None = models.meant_model(engine, given)
     if using == "model" and found is None:
         raise RejectedError("this asks a model: open the ledger with one, or give one here", rule="model")
     return found

@@ -18,11 +18,7 @@ from ledger.engine.engine import Engine
 from ledger.engine.log_reading import read_event
 from ledger.engine.snapshot import event_data, text_of
 from ledger.engine.work import Who, Work
-from ledger.interactions.queries import answer_texts
-from ledger.language.asking import check_trusted
-from ledger.language.port import Model
-from ledger.policies.turns import MODEL_EXTRACTOR, Batch
-from ledger.sessions.asker import (
+from ledger.extraction.asking import (
     NEEDS,
     Answered,
     Asker,
@@ -35,6 +31,10 @@ from ledger.sessions.asker import (
     record_call,
     record_unread,
 )
+from ledger.interactions.queries import answer_texts
+from ledger.language.asking import check_trusted
+from ledger.language.port import Model
+from ledger.policies.turns import MODEL_EXTRACTOR, Batch
 from projections.views import erasures
 
 

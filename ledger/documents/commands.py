@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -22,6 +21,7 @@ from ledger.engine.log_reading import read_event
 from ledger.engine.work import Outcome, Who, Work
 from ledger.guards.guarding import Taken
 from ledger.memories.given import check_reason, tag_list
+from projections.core.rows import Connection
 from projections.views import control, documents
 
 
@@ -171,7 +171,7 @@ def _add_text(work: Work, given: _Text, command: domain.TextAdded, project: str 
 
 
 def _with_pieces(
-    work: Work, connection: Any, command: domain.TextAdded, given: _Text, state: Document | None
+    work: Work, connection: Connection, command: domain.TextAdded, given: _Text, state: Document | None
 ) -> domain.TextAdded:
     cut = given.pieces if given.kind == command.doc_type else None
     pieces = cut if cut is not None else tuple(chunking.chunks(given.text, command.doc_type))
@@ -195,7 +195,7 @@ def _called(given: _Text, kind: str) -> str:
     return found.encode()[: domain.TITLE_BYTES].decode("utf-8", "ignore")
 
 
-def _refuse_distrusted(work: Work, connection: Any, given: _Text) -> None:
+def _refuse_distrusted(work: Work, connection: Connection, given: _Text) -> None:
     """A document that is distrusted does not come back as a new one."""
     for each in control.refused(connection):
         if (each.user, each.kind) != (work.who.user, "document"):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ledger.documents import answers
 from ledger.domain.document import Document
 from ledger.engine.log_reading import first_position, read_event
 from ledger.engine.snapshot import NOWHERE, Snapshot, load, named
+from projections.core.rows import Connection
 from projections.views import documents, projects
 from projections.views.documents import Chunk as ChunkRow
 
@@ -56,7 +56,7 @@ def get_chunk(snapshot: Snapshot, user: str, id: str) -> answers.Chunk | None:
     return chunk_shown(snapshot.connection, found) if found is not None else None
 
 
-def shown(connection: Any, state: Document, *, text: bool) -> answers.Document:
+def shown(connection: Connection, state: Document, *, text: bool) -> answers.Document:
     found, line = list[answers.Chunk](), 1
     for chunk in documents.chunks(connection, state.row):
         found.append(_chunk(connection, chunk, state, text=text, line=line))
@@ -65,14 +65,16 @@ def shown(connection: Any, state: Document, *, text: bool) -> answers.Document:
     return answers.document(state, names, tuple(found))
 
 
-def chunk_shown(connection: Any, found: ChunkRow) -> answers.Chunk:
+def chunk_shown(connection: Connection, found: ChunkRow) -> answers.Chunk:
     state = documents.get(connection, found.document)
     stands = found.to_position is None and found.size is not None
     line = 1 + documents.lines_before(connection, found) if stands else None
     return _chunk(connection, found, state, text=True, line=line)
 
 
-def _chunk(connection: Any, found: ChunkRow, state: Document | None, *, text: bool, line: int | None) -> answers.Chunk:
+def _chunk(
+    connection: Connection, found: ChunkRow, state: Document | None, *, text: bool, line: int | None
+) -> answers.Chunk:
     event = read_event(connection, found.row)
     assert event is not None
     words = event.data.content

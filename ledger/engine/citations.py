@@ -6,11 +6,11 @@ The calls of earlier versions do not say what was cited: whatever such a call re
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from ledger.domain.events import AnyEvent, MessageAppended, ModelCalled, of
 from ledger.engine.log_reading import read_event, read_stream
 from ledger.policies.turns import CITES, MODEL_EXTRACTOR
+from projections.core.rows import Connection
 from projections.views import audit, control
 
 NOWHERE: frozenset[int] = frozenset()
@@ -20,7 +20,7 @@ ATTEMPTS = of(begins="memory")  # each is enough for a memory to be there
 class Citations:
     """The messages behind memories, by their positions; what was read once is kept."""
 
-    def __init__(self, connection: Any) -> None:
+    def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._calls: dict[str, ModelCalled | None] = {}
         self._stated: dict[int, bool] = {}
@@ -92,7 +92,7 @@ class Citations:
         return self._stated[position]
 
 
-def attempts(connection: Any, memory: str) -> list[AnyEvent]:
+def attempts(connection: Connection, memory: str) -> list[AnyEvent]:
     """Every time that a memory was captured, in effect or not."""
     events = read_stream(connection, memory, 2**62)
     return [event for event in events if isinstance(event.data, ATTEMPTS)]

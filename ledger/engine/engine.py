@@ -15,6 +15,7 @@ from ledger.engine.snapshot import LiveSnapshot, Snapshot
 from ledger.engine.work import Clock, Random, Who
 from ledger.store.event_store import EventStore
 from projections.core.as_of import Times
+from projections.core.rows import Connection
 from projections.search.text_hits import Rarity
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ class Engine:
         with self.reading(*needs) as connection:
             yield self.seen(connection)
 
-    def seen(self, connection: Any) -> Snapshot:
+    def seen(self, connection: Connection) -> Snapshot:
         return LiveSnapshot(connection, self.writer.secret, self.valid, self.writer.now, self.schema)
 
     @property

@@ -12,6 +12,7 @@ from ledger.domain.errors import AmbiguousIdError, ConflictError, NewerFormatErr
 from ledger.domain.events import TYPES, AnyEvent, Blob, LedgerCreated, LedgerUpgraded, Unknown
 from ledger.store import mapper
 from projections.core.projector import FAMILIES, projections
+from projections.core.rows import Connection
 from projections.views import sessions
 
 READER = WRITER = 1  # the format that this product reads and writes
@@ -20,12 +21,14 @@ CANDIDATES = 5  # of an ambiguous id
 READ_ROWS = 64  # of the log taken at a time: few enough to be in the processor's cache still when they are decoded
 
 
-def first_position(connection: Any, stream: str) -> int | None:
+def first_position(connection: Connection, stream: str) -> int | None:
     found = connection.execute("SELECT position FROM events WHERE stream = ? AND version = 1", (stream,)).fetchone()
     return found[0] if found else None
 
 
-def read_stream(connection: Any, stream: str, up_to: int = 2**62, *, after: int = 0, limit: int = -1) -> list[AnyEvent]:
+def read_stream(
+    connection: Connection, stream: str, up_to: int = 2**62, *, after: int = 0, limit: int = -1
+) -> list[AnyEvent]:
     """The events of one subject, in order; so many of them after a position."""
     sql = (
         "SELECT position, version, type, state, key FROM events WHERE stream = ? AND position > ? AND position <= ?"
@@ -36,7 +39,7 @@ def read_stream(connection: Any, stream: str, up_to: int = 2**62, *, after: int 
     return [mapper.decode(row[0], first, stream, row[1], row[2], row[3], row[4]) for row in rows]
 
 
-def read_event(connection: Any, position: int) -> AnyEvent | None:
+def read_event(connection: Connection, position: int) -> AnyEvent | None:
     sql = "SELECT stream, version, type, state, key FROM events WHERE position = ?"
     row = connection.execute(sql, (position,)).fetchone()
     if row is None:
@@ -45,7 +48,7 @@ def read_event(connection: Any, position: int) -> AnyEvent | None:
     return mapper.decode(position, first, *row)
 
 
-def read_known(connection: Any, position: int, first: int) -> AnyEvent:
+def read_known(connection: Connection, position: int, first: int) -> AnyEvent:
     """The event at a position that a row of the projections names, of a stream that begins at ``first``."""
     sql = "SELECT stream, version, type, state, key FROM events WHERE position = ?"
     row = connection.execute(sql, (position,)).fetchone()
@@ -61,7 +64,7 @@ def read_known(connection: Any, position: int, first: int) -> AnyEvent:
 
 
 def read_messages(
-    connection: Any, session: int, ranges: Sequence[tuple[int, int]]
+    connection: Connection, session: int, ranges: Sequence[tuple[int, int]]
 ) -> Iterator[tuple[sessions.Message, AnyEvent]]:
     """The messages of a session in these ranges with their events, oldest first."""
     sql = (
@@ -77,7 +80,7 @@ def read_messages(
             yield sessions.message_of(found[:width]), event
 
 
-def find_row(connection: Any, given: object, kind: str, user: str) -> int | None:
+def find_row(connection: Connection, given: object, kind: str, user: str) -> int | None:
     """The row of a subject of one user by id or unambiguous prefix; a blank or foreign one finds nothing.
 
     ``AmbiguousIdError`` for the beginning of several ids, with the first of them.
@@ -99,7 +102,7 @@ def find_row(connection: Any, given: object, kind: str, user: str) -> int | None
     return matches[0][0] if matches else None
 
 
-def _ambiguous(connection: Any, given: str, kind: str, rows: list[int]) -> AmbiguousIdError:
+def _ambiguous(connection: Connection, given: str, kind: str, rows: list[int]) -> AmbiguousIdError:
     table, words = FAMILIES[kind].live, {"m": "content", "o": "text", "d": "title", "p": "name"}.get(kind, "''")
     sql = f"SELECT id, {words} FROM {table.name} WHERE row = ?"
     found = [connection.execute(sql, (row,)).fetchone() for row in rows[:CANDIDATES]]
@@ -111,7 +114,7 @@ def _ambiguous(connection: Any, given: str, kind: str, rows: list[int]) -> Ambig
     )
 
 
-def check_tables(connection: Any, secret: bytes) -> tuple[int, set[str]]:
+def check_tables(connection: Connection, secret: bytes) -> tuple[int, set[str]]:
     """The generation of the tables and what is suspended; ``ConflictError`` when their version is not this product's."""
     found = connection.execute("SELECT name, version, suspended_at FROM projections").fetchall()
     wanted = {each.name: each.version for each in projections(secret)}
@@ -123,7 +126,7 @@ def check_tables(connection: Any, secret: bytes) -> tuple[int, set[str]]:
     return folded[0], {name for name, _, suspended_at in found if suspended_at is not None}
 
 
-def decode_range(connection: Any, first: int, last: int) -> Iterator[AnyEvent]:
+def decode_range(connection: Connection, first: int, last: int) -> Iterator[AnyEvent]:
     """The events between two positions, each with the first position of its stream."""
     sql = (
         "SELECT e.position, CASE e.version WHEN 1 THEN e.position ELSE"
@@ -144,13 +147,13 @@ def blobs_named(position: int, stream: str, version: int, type_: str, state: str
                 yield blob
 
 
-def read_blob(connection: Any, blob: str) -> str | None:
+def read_blob(connection: Connection, blob: str) -> str | None:
     """A text that lies in the blobs table, as it is there; None where it was erased."""
     row = connection.execute("SELECT data FROM blobs WHERE id = ?", (blob,)).fetchone()
     return str(row[0][SALT_BYTES:], "utf-8", "replace") if row is not None and row[0] is not None else None
 
 
-def decode_known(connection: Any, first: int, last: int) -> Iterator[AnyEvent]:
+def decode_known(connection: Connection, first: int, last: int) -> Iterator[AnyEvent]:
     """The same, for a fold that decisions will rest on; ``UnknownEventError`` at the first that this product does not know.
 
     A newer version first appends LedgerUpgraded, after which this one writes no more: so such a row is damage.
@@ -194,14 +197,14 @@ class Reading:
 # --- the format that the log asks for --------------------------------------------------------------------------------
 
 
-def last_upgrade(connection: Any, after: int = 0) -> int | None:
+def last_upgrade(connection: Connection, after: int = 0) -> int | None:
     """The position of the last LedgerUpgraded behind a position."""
     sql = "SELECT max(position) FROM main.events WHERE position > ? AND type = ?"
     found: int | None = connection.execute(sql, (after, LedgerUpgraded.__name__)).fetchone()[0]
     return found
 
 
-def check_log_since(connection: Any, after: int) -> None:
+def check_log_since(connection: Connection, after: int) -> None:
     """What others wrote behind a position: ``NewerFormatError`` where this product may not write any more,
     ``UnknownEventError`` for what it does not know although it may."""
     check_upgrade(connection, last_upgrade(connection, after))
@@ -209,7 +212,7 @@ def check_log_since(connection: Any, after: int) -> None:
         raise _unexplained(*found)
 
 
-def check_upgrade(connection: Any, position: int | None, *, readonly: bool = False) -> None:
+def check_upgrade(connection: Connection, position: int | None, *, readonly: bool = False) -> None:
     event = read_event(connection, position) if position is not None else None
     if event is not None:
         check_format(*least(event), readonly=readonly)
@@ -231,7 +234,7 @@ def _unexplained(position: int, type_: str) -> UnknownEventError:
     )
 
 
-def first_unknown(connection: Any, after: int = 0) -> tuple[int, str] | None:
+def first_unknown(connection: Connection, after: int = 0) -> tuple[int, str] | None:
     """The first row behind a position that is of a type which this product does not know."""
     known = ", ".join("?" * len(TYPES))
     sql = (

@@ -48,7 +48,7 @@ class PastEngine(Engine):
     def position(self) -> int:
         return self.moment
 
-    def seen(self, connection: Any) -> Snapshot:
+    def seen(self, connection: sqlite3.Connection) -> Snapshot:
         secret, now = self.writer.secret, self.writer.now
         if cast("_Past", self.store).apart:
             return FoldedSnapshot(connection, secret, self.valid, now, "temp")
@@ -81,7 +81,7 @@ def committed(engine: Engine) -> Iterator[Any]:
         yield connection
 
 
-def position_of(engine: Engine, connection: Any, moment: Instant) -> int:
+def position_of(engine: Engine, connection: sqlite3.Connection, moment: Instant) -> int:
     head, _ = read_tip(connection.cursor())
     if isinstance(moment, str) and _EVENT_ID.fullmatch(moment):
         entry = audit.by_event(connection, moment.strip().lower())
@@ -104,7 +104,7 @@ def position_of(engine: Engine, connection: Any, moment: Instant) -> int:
     return _position_at(engine, connection, times.moment("the moment", _time("the moment", moment)), head)
 
 
-def _position_at(engine: Engine, connection: Any, time: str, head: int) -> int:
+def _position_at(engine: Engine, connection: sqlite3.Connection, time: str, head: int) -> int:
     if time > max(engine.writer.now(), known := engine.times.at(connection, head)):
         raise RejectedError(f"{time} lies in the future; the last event, at position {head}, is of {known}")
     position = engine.times.last(connection, time, head)

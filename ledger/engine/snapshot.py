@@ -13,7 +13,7 @@ from ledger.domain.memory import Memory
 from ledger.domain.text import check_text
 from ledger.engine.log_reading import find_row, first_position, read_event, read_stream
 from projections.core.projector import FAMILIES
-from projections.core.rows import Values
+from projections.core.rows import Connection, Values
 from projections.search import memory_hits, observation_hits, passages
 from projections.views import memories, projects
 from projections.views.duplicates import content_fingerprint
@@ -35,7 +35,7 @@ class Snapshot:
     __slots__ = ("connection", "now", "schema", "secret", "valid")
 
     def __init__(
-        self, connection: Any, secret: bytes, valid: str | None, now: Callable[[], str], schema: str = "main"
+        self, connection: Connection, secret: bytes, valid: str | None, now: Callable[[], str], schema: str = "main"
     ) -> None:
         self.connection, self.secret, self.valid, self.now = connection, secret, valid, now
         self.schema = (
@@ -117,7 +117,7 @@ class AsOfSnapshot(FoldedSnapshot):
     __slots__ = ("position",)
 
     def __init__(
-        self, connection: Any, secret: bytes, valid: str | None, now: Callable[[], str], position: int
+        self, connection: Connection, secret: bytes, valid: str | None, now: Callable[[], str], position: int
     ) -> None:
         super().__init__(connection, secret, valid, now)
         self.position = position
@@ -144,7 +144,7 @@ class AsOfSnapshot(FoldedSnapshot):
 # --- from rows to states and texts ------------------------------------------------------------------------------------
 
 
-def load(connection: Any, given: str, kind: str, user: str) -> Any:
+def load(connection: Connection, given: str, kind: str, user: str) -> Any:
     """The state of one subject of this user, by id or unambiguous prefix."""
     row = find_row(connection, given, kind, user)
     if row is None:
@@ -153,7 +153,7 @@ def load(connection: Any, given: str, kind: str, user: str) -> Any:
     return family.from_row(connection.execute(f"SELECT * FROM {family.live.name} WHERE row = ?", (row,)).fetchone())
 
 
-def owned_stream(connection: Any, id: str, kind: str, owner: str) -> str | None:
+def owned_stream(connection: Connection, id: str, kind: str, owner: str) -> str | None:
     """The stream of a subject of this user, also of one that was undone and has no row any more."""
     state = load(connection, id, kind, owner)
     if state is not None:
@@ -163,18 +163,18 @@ def owned_stream(connection: Any, id: str, kind: str, owner: str) -> str | None:
     return event.stream if event is not None and event.envelope.user == owner and event.stream[0] == kind else None
 
 
-def stream_of(connection: Any, stream: str) -> list[AnyEvent]:
+def stream_of(connection: Connection, stream: str) -> list[AnyEvent]:
     return read_stream(connection, stream, 2**62)
 
 
-def event_data(connection: Any, position: int) -> Any:
+def event_data(connection: Connection, position: int) -> Any:
     event = read_event(connection, position)
     if event is None or isinstance(event.data, Unknown):
         raise UnknownEventError(f"the event at position {position} is of a newer version than this product")
     return event.data
 
 
-def text_of(connection: Any, body: str | Blob | None) -> str | None:
+def text_of(connection: Connection, body: str | Blob | None) -> str | None:
     """A text of an event, wherever it lies; None for one that was erased."""
     if not isinstance(body, Blob):
         return body
@@ -200,7 +200,7 @@ def believed(valid: str | None, statuses: tuple[str, ...]) -> tuple[str, ...]:
     return statuses
 
 
-def named(connection: Any, owner: str, kind: str, name: str | None) -> str | None:
+def named(connection: Connection, owner: str, kind: str, name: str | None) -> str | None:
     """The id that a filter's project or session name stands for; "" and None are no filter."""
     if name is None or not check_text("a name", name, max_bytes=1024, blank_allowed=True).strip():
         return None

@@ -33,6 +33,7 @@ from ledger.domain.events import (
     TextReleased,
 )
 from ledger.engine.log_reading import read_event, read_stream
+from projections.core.rows import Connection
 from projections.views import audit, conflicts, merges
 
 REASON = ("data.reason",)
@@ -55,7 +56,7 @@ _tags = msgspec.json.Decoder(tuple[str, ...])
 Position = tuple[int, tuple[str, ...]]  # a position, and the fields of its event
 
 
-def about(connection: Any, user: str, subjects: Collection[str], positions: Iterable[int]) -> Iterator[Position]:
+def about(connection: Connection, user: str, subjects: Collection[str], positions: Iterable[int]) -> Iterator[Position]:
     """What the ledger's own events say of these subjects, and of the events at these positions.
 
     A long act is several events of one command, each with the reason, and only some of them may name what is meant.
@@ -71,7 +72,7 @@ def about(connection: Any, user: str, subjects: Collection[str], positions: Iter
     yield from ((position, REASON) for position, command in found if command in acts)
 
 
-def _own_events(connection: Any, user: str) -> Iterator[AnyEvent]:
+def _own_events(connection: Connection, user: str) -> Iterator[AnyEvent]:
     names = tuple(kind.__name__ for kind in _OF_LEDGER)
     sql = f"SELECT position FROM events WHERE stream = ? AND type IN ({', '.join('?' * len(names))}) ORDER BY version"
     for (position,) in connection.execute(sql, (LEDGER_STREAM, *names)).fetchall():
@@ -109,7 +110,7 @@ def _any_within(positions: Sequence[int], span: tuple[int, int]) -> bool:
 # --- of memories -----------------------------------------------------------------------------------------------------
 
 
-def joining(connection: Any, memory: str, whole: bool) -> Iterator[Position]:
+def joining(connection: Connection, memory: str, whole: bool) -> Iterator[Position]:
     """What conflicts say that a memory said; of one that goes whole, also why it was merged or decided about, and why that
     superseded the others in the same command."""
     rows = {*merges.ever_about(connection, memory), *conflicts.ever_about(connection, memory)}
@@ -127,7 +128,7 @@ def joining(connection: Any, memory: str, whole: bool) -> Iterator[Position]:
 
 
 def scopes(
-    connection: Any, user: str, tags: Mapping[str, Collection[str]], gone: Collection[str]
+    connection: Connection, user: str, tags: Mapping[str, Collection[str]], gone: Collection[str]
 ) -> Iterator[Position]:
     """The consolidations whose tags bound them to what goes, and to nothing that stays: memory -> the tags that it had."""
     staying: list[set[str]] | None = None
@@ -139,7 +140,7 @@ def scopes(
                 yield event.position, ("data.tags",)
 
 
-def _tags_but(connection: Any, user: str, gone: Collection[str]) -> list[set[str]]:
+def _tags_but(connection: Connection, user: str, gone: Collection[str]) -> list[set[str]]:
     """The tags of each memory and observation of a user but for these."""
     found = []
     for table in ("memories", "observations"):

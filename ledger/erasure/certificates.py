@@ -12,6 +12,7 @@ from msgspec import Struct
 from ledger.domain.errors import DamagedError, LedgerError, RejectedError
 from ledger.domain.events import AnyEvent, ContentErased, ErasureCompleted
 from ledger.store import mapper
+from projections.core.rows import Connection
 from projections.views import audit, erasures
 
 FORMAT = "memory-ledger/certificate/1"
@@ -27,20 +28,20 @@ class Certificate(Struct, frozen=True):
     events: tuple[AnyEvent, ...]
 
 
-def issue(connection: Any, ledger_id: str, mac: Mac, act: str) -> str:
+def issue(connection: Connection, ledger_id: str, mac: Mac, act: str) -> str:
     """The certificate of an erasure: the rows that recorded it, as they lie in the log; no text that it took."""
     rows = [_row(connection, position) for position in _positions(connection, act)]
     body = {"format": FORMAT, "ledger": ledger_id, "erasure": act, "events": rows}
     return _json(body | {"mac": mac("certificate", "", _json(body).encode()).hex()})
 
 
-def _positions(connection: Any, act: str) -> list[int]:
+def _positions(connection: Connection, act: str) -> list[int]:
     found = {each.position for each in audit.of_command(connection, act) if each.type == ContentErased.__name__}
     erasure = erasures.of(connection, act)
     return sorted(found | ({erasure.completed_at} if erasure is not None and erasure.completed_at else set()))
 
 
-def _row(connection: Any, position: int) -> dict[str, Any]:
+def _row(connection: Connection, position: int) -> dict[str, Any]:
     sql = "SELECT stream, version, type, state, hex(digest), hex(head) FROM events WHERE position = ?"
     row = connection.execute(sql, (position,)).fetchone()
     if row is None or row[2] not in _EVENTS:
@@ -78,7 +79,7 @@ def _json(value: Any) -> str:
 # --- applying them to a log that went another way from an older backup ---------------------------------------------------
 
 
-def outstanding(connection: Any, certificates: Sequence[Certificate]) -> list[tuple[AnyEvent, ContentErased]]:
+def outstanding(connection: Connection, certificates: Sequence[Certificate]) -> list[tuple[AnyEvent, ContentErased]]:
     """The erasures of these certificates that this log has not had, each as it was and with the rows that it still concerns.
 
     What was recorded after the backup was made is not in the log, and needs no erasing. ``RejectedError`` when a row is neither
@@ -117,10 +118,10 @@ def _afters(events: Iterable[ContentErased]) -> dict[int, set[str]]:
     return found
 
 
-def _digest(connection: Any, position: int) -> str | None:
+def _digest(connection: Connection, position: int) -> str | None:
     row = connection.execute("SELECT state FROM events WHERE position = ?", (position,)).fetchone()
     return sha256(row[0].encode()).hexdigest() if row is not None else None
 
 
-def _has_blob(connection: Any, blob: str) -> bool:
+def _has_blob(connection: Connection, blob: str) -> bool:
     return connection.execute("SELECT 1 FROM blobs WHERE id = ? AND data IS NOT NULL", (blob,)).fetchone() is not None

@@ -11,6 +11,7 @@ from msgspec import Raw, Struct
 
 from ledger.domain.erasure import Part
 from ledger.domain.message import whole_parts
+from projections.core.rows import Connection
 
 MESSAGE, REPAIR, SUMMARY, SET = "MessageAppended", "MessageRepaired", "SummaryCreated", "AbstractSet"
 FROM_MESSAGES = (REPAIR, SUMMARY, SET)  # what may say again what a message said
@@ -51,7 +52,7 @@ def summed_of(state: str) -> Summed:
     return _decoder.decode(state).data or Summed()
 
 
-def tied_to(connection: Any, interactions: Collection[str]) -> list[Tied]:
+def tied_to(connection: Connection, interactions: Collection[str]) -> list[Tied]:
     """The messages whose text lies with these, in effect or not."""
     found: dict[int, Tied] = {}
     sql = (
@@ -71,7 +72,7 @@ def tied_to(connection: Any, interactions: Collection[str]) -> list[Tied]:
     return [found[position] for position in sorted(found)]
 
 
-def repairs(connection: Any, messages: Mapping[str, Collection[int]]) -> Iterator[Raws]:
+def repairs(connection: Connection, messages: Mapping[str, Collection[int]]) -> Iterator[Raws]:
     """What was added later to these messages of each session."""
     for session, positions in messages.items():
         for row in _events(connection, session, (REPAIR,)):
@@ -79,7 +80,9 @@ def repairs(connection: Any, messages: Mapping[str, Collection[int]]) -> Iterato
                 yield row
 
 
-def written_from(connection: Any, session: str, messages: Iterable[int], summaries: Iterable[str] = ()) -> list[Raws]:
+def written_from(
+    connection: Connection, session: str, messages: Iterable[int], summaries: Iterable[str] = ()
+) -> list[Raws]:
     """The summaries, in effect or not, that were written from any of these messages or summaries, one above the other.
 
     What was set as the summary of the whole session may have been written from all before it; nobody said from what.
@@ -105,7 +108,7 @@ def texts_in(content: str, parts: Raw | None, content_of: int) -> Iterator[tuple
     return ((number, text) for number, text in numbered if text.strip() or not found)
 
 
-def _events(connection: Any, session: str, types: tuple[str, ...]) -> Iterator[Raws]:
+def _events(connection: Connection, session: str, types: tuple[str, ...]) -> Iterator[Raws]:
     marks = ", ".join("?" * len(types))
     sql = f"SELECT position, stream, type, state FROM events WHERE stream = ? AND type IN ({marks}) ORDER BY version"
     yield from connection.execute(sql, (session, *types)).fetchall()
@@ -116,7 +119,7 @@ def _any_within(positions: list[int], span: tuple[int, int]) -> bool:
     return at < len(positions) and positions[at] <= span[1]
 
 
-def place_of(connection: Any, summary: str) -> int | None:
+def place_of(connection: Connection, summary: str) -> int | None:
     """The position of the event that has the text of a summary, by its whole id; in effect or not."""
     for table in ("summaries", "summaries_were"):
         row = connection.execute(f"SELECT row FROM {table} WHERE id = ? LIMIT 1", (summary,)).fetchone()

@@ -47,6 +47,7 @@ from ledger.store import lease
 from ledger.store.event_store import Transaction
 from projections.core import refolding
 from projections.core.projector import ESSENTIAL, FAMILIES
+from projections.core.rows import Connection
 from projections.search import vectors
 from projections.views import audit, erasures
 
@@ -210,7 +211,7 @@ def _plan(
 
 
 def _asked(
-    connection: Any,
+    connection: Connection,
     subject: Any,
     given: Mapping[str, str | None],
     fields: tuple[str, ...],
@@ -391,7 +392,7 @@ def purge_what_a_crash_left(engine: Engine) -> None:
             _complete(engine, each.act, Purge(""))
 
 
-def _remembered(engine: Engine, connection: Any, act: str) -> answers.ErasureReport:
+def _remembered(engine: Engine, connection: Connection, act: str) -> answers.ErasureReport:
     """What the log says of an erasure."""
     issued = certificates.issue(connection, engine.created.ledger_id, engine.writer.mac, act)
     certificate = certificates.read(issued, engine.created.ledger_id, engine.writer.mac)
@@ -479,7 +480,7 @@ def _redact_row(transaction: Transaction, position: int, at: int, target: Redact
     transaction.redact(position, after, at)
 
 
-def _concerned(connection: Any, positions: Iterable[int]) -> list[AnyEvent]:
+def _concerned(connection: Connection, positions: Iterable[int]) -> list[AnyEvent]:
     """Whatever the rows of these events follow from: their streams, and the acts that made any of it void and back."""
     found: dict[int, AnyEvent] = {}
     for position in positions:
@@ -499,14 +500,14 @@ def _concerned(connection: Any, positions: Iterable[int]) -> list[AnyEvent]:
     return list(found.values())
 
 
-def _is_suspended(connection: Any) -> bool:
+def _is_suspended(connection: Connection) -> bool:
     """Whether a projection is suspended by which it is decided what is left to do."""
     needed = (*ESSENTIAL, "erasures")
     found = connection.execute("SELECT name FROM projections WHERE suspended_at IS NOT NULL").fetchall()
     return any(name in needed for (name,) in found)
 
 
-def _under_way(connection: Any) -> bool:
+def _under_way(connection: Connection) -> bool:
     """Whether the process that erased is still at it."""
     holder = lease.holder_of(connection, "erase")
     return holder is not None and not holder.startswith(f"{os.getpid()}-")
@@ -551,7 +552,7 @@ def _kept(given: Iterable[str | int]) -> frozenset[str | int]:
     return frozenset(kept)
 
 
-def _kept_whole(connection: Any, owner: str, given: str | int) -> str | int:
+def _kept_whole(connection: Connection, owner: str, given: str | int) -> str | int:
     """What ``keep`` names, an id by an unambiguous prefix as a whole one: what is not found must not be erased for it."""
     if isinstance(given, int):
         return given
@@ -564,7 +565,7 @@ def _kept_whole(connection: Any, owner: str, given: str | int) -> str | int:
     return event.stream
 
 
-def _summary_at(connection: Any, owner: str, given: Any) -> tuple[str, int] | None:
+def _summary_at(connection: Connection, owner: str, given: Any) -> tuple[str, int] | None:
     """(session, position) of the event that has the text of a summary, by its id."""
     if not isinstance(given, str) or not is_prefix(given, "y"):
         return None
@@ -638,7 +639,7 @@ def _shown(listed: Listed, state: str) -> answers.Erased:
     )
 
 
-def _erased(connection: Any, target: Redaction) -> answers.Erased:
+def _erased(connection: Connection, target: Redaction) -> answers.Erased:
     entry = audit.at(connection, target.position)
     fields = tuple(dict.fromkeys((*target.fields, *(field for field, _, _ in target.spans))))
     return answers.Erased(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ledger import answers
 from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.events import LEDGER_STREAM, LegalHoldPlaced, LegalHoldReleased
@@ -14,6 +12,7 @@ from ledger.engine.snapshot import NOWHERE, named
 from ledger.engine.work import Outcome, Who, Work
 from ledger.erasure.planning import Asked, asked_for
 from ledger.memories.given import check_reason
+from projections.core.rows import Connection
 from projections.views import audit, documents, erasures
 from projections.views.erasures import Held
 
@@ -41,7 +40,7 @@ def hold(
     given = {"session": session, "project": project, "document": document}
     called = next(((kind, name) for kind, name in given.items() if name is not None), None)
 
-    def held_stream(connection: Any) -> str | None:
+    def held_stream(connection: Connection) -> str | None:
         if called is not None:
             return by_name(connection, asker.user, *called).subject
         return _subject(connection, subject, asker.user) if subject is not None else None
@@ -110,7 +109,7 @@ def holds(engine: Engine, user: str, *, before: int | None = None, limit: int = 
         return [_shown(connection, held, None) for held in erasures.newest_holds(connection, user, before, limit)]
 
 
-def by_name(connection: Any, owner: str, kind: str, name: str) -> Asked:
+def by_name(connection: Connection, owner: str, kind: str, name: str) -> Asked:
     """A session or a project by its name, a document by its path; each by its id too."""
     if kind == "document":
         known = documents.known_as(connection, owner, check_text("document", name, max_bytes=4096), "")
@@ -121,7 +120,7 @@ def by_name(connection: Any, owner: str, kind: str, name: str) -> Asked:
     return Asked(kind, found)
 
 
-def _subject(connection: Any, given: str, user: str) -> str:
+def _subject(connection: Connection, given: str, user: str) -> str:
     """The id of what is to be held."""
     for kind in ("s", "p"):
         found = named(connection, user, kind, given)
@@ -132,7 +131,7 @@ def _subject(connection: Any, given: str, user: str) -> str:
     return stream
 
 
-def _shown(connection: Any, held: Held, outcome: Outcome | None) -> answers.Hold:
+def _shown(connection: Connection, held: Held, outcome: Outcome | None) -> answers.Hold:
     event = read_event(connection, held.position)
     assert event is not None
     return answers.Hold(
@@ -147,7 +146,7 @@ def _shown(connection: Any, held: Held, outcome: Outcome | None) -> answers.Hold
     )
 
 
-def refuse_held(connection: Any, user: str, places: Places) -> None:
+def refuse_held(connection: Connection, user: str, places: Places) -> None:
     """``RejectedError`` when anything that is to be erased is on hold, by itself or with its project, session or user."""
     by_subject = {each.subject: each for each in erasures.holds(connection, user)}
     if not by_subject:

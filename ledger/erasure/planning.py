@@ -9,7 +9,6 @@ import re
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -46,6 +45,7 @@ from ledger.engine.log_reading import find_row, first_position, read_event, read
 from ledger.erasure import acts, conversations
 from ledger.erasure.conversations import FROM_MESSAGES, MESSAGE, REPAIR, SUMMARY
 from projections.core.projector import FAMILIES
+from projections.core.rows import Connection
 from projections.views import audit, calls, documents, merges, observations
 
 LISTS = ("derived", "sources", "quotes")
@@ -161,7 +161,7 @@ class Planner:
     """Makes the plan; ``choices`` says of each list "erase", "cut" or "keep", ``keep`` names what stays whatever they say."""
 
     def __init__(
-        self, connection: Any, owner: str, choices: Mapping[str, str | None], keep: Collection[str | int]
+        self, connection: Connection, owner: str, choices: Mapping[str, str | None], keep: Collection[str | int]
     ) -> None:
         self.connection, self.owner, self.choices, self.keep = connection, owner, choices, keep
         self.citations = Citations(connection)
@@ -749,7 +749,7 @@ def _excerpt(parts: Iterable[erasure.Part]) -> str:
 
 
 def asked_for(
-    connection: Any, given: str, owner: str, *, only: str = "", part: str = "goes by the position of its event"
+    connection: Connection, given: str, owner: str, *, only: str = "", part: str = "goes by the position of its event"
 ) -> Asked:
     """The subject with this id, or an unambiguous beginning of it; ``NotFoundError`` when it is none of this user's.
 

@@ -15,7 +15,6 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import Any
 
 from msgspec import Struct
 
@@ -151,7 +150,7 @@ class Purging:
         return found
 
 
-def _chunks(connection: Any) -> Iterator[bytes]:
+def _chunks(connection: sqlite3.Connection) -> Iterator[bytes]:
     """All texts of the log, and what was made of them, some megabytes at a time."""
     kept: list[bytes] = []
     size = 0

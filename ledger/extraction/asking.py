@@ -22,6 +22,7 @@ from ledger.language.reading import Parsed, answered
 from ledger.policies import turns as found_in
 from ledger.policies.turns import SHOWN, Batch, Relation, Seen
 from ledger.types import Cancel
+from projections.core.rows import Connection
 from projections.views import memories, quarantine
 
 TIMEOUT_SECONDS = 60.0
@@ -218,6 +219,6 @@ def _not_understood(found: Answered) -> list[dict[str, Any]]:
     return entries
 
 
-def is_quarantined(connection: Any, positions: Sequence[int]) -> bool:
+def is_quarantined(connection: Connection, positions: Sequence[int]) -> bool:
     """Whether the text at one of these positions lies in quarantine."""
     return bool(quarantine.among(connection, positions))

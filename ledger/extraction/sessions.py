@@ -62,6 +62,7 @@ from ledger.sessions.conversation import Conversation
 from ledger.sessions.reading import MessageTexts
 from ledger.store.lease import Lease, leased
 from ledger.types import Cancel
+from projections.core.rows import Connection
 from projections.views import erasures, sessions
 
 PIECES = 10_000  # of one call that was asked for
@@ -265,14 +266,14 @@ def seed_extraction(
     return found
 
 
-def _own_message(connection: Any, state: State, position: object) -> int:
+def _own_message(connection: Connection, state: State, position: object) -> int:
     row = sessions.at_position(connection, position) if type(position) is int else None
     if row is None or row.session != state.row:
         raise RejectedError(f"until is the position of a message of this session, and {position!r:.40} is none")
     return row.row
 
 
-def _parent(conversation: Conversation, connection: Any, given: str, own: State) -> State:
+def _parent(conversation: Conversation, connection: Connection, given: str, own: State) -> State:
     if not isinstance(given, str):
         raise RejectedError(f"a parent is the name or the id of a session, and {given!r:.40} is neither")
     other = Conversation(conversation.engine, conversation.who, given)
@@ -284,7 +285,7 @@ def _parent(conversation: Conversation, connection: Any, given: str, own: State)
     return found
 
 
-def _in_common(conversation: Conversation, connection: Any, own: State, parent: State) -> int:
+def _in_common(conversation: Conversation, connection: Connection, own: State, parent: State) -> int:
     """The position of the last of the messages that both begin with; 0 without any."""
     to = 0
     pairs = zip(_spoken(conversation, connection, own), _spoken(conversation, connection, parent), strict=False)
@@ -295,7 +296,7 @@ def _in_common(conversation: Conversation, connection: Any, own: State, parent: 
     return to
 
 
-def _spoken(conversation: Conversation, connection: Any, state: State) -> Iterator[tuple[int, str, str | None]]:
+def _spoken(conversation: Conversation, connection: Connection, state: State) -> Iterator[tuple[int, str, str | None]]:
     gone = [(each.first, each.last) for each in sessions.hidden(connection, state.row)]
     for row, texts in reading.all_texts(conversation, connection, state.row, tuple(sorted(sessions.besides(gone)))):
         yield row.row, row.role, texts.content
@@ -331,7 +332,7 @@ def _read_piece(conversation: Conversation, *, gate: bool, by_itself: bool, star
 
 
 def _lines(
-    conversation: Conversation, connection: Any, row: sessions.Message, texts: MessageTexts, *, gate: bool
+    conversation: Conversation, connection: Connection, row: sessions.Message, texts: MessageTexts, *, gate: bool
 ) -> Iterator[Line]:
     """What a message says, unless it lies in quarantine or its captured turn was looked at already."""
     text = turns.own_texts(texts.content, texts.parts, texts.event.data.content_of)
@@ -367,13 +368,13 @@ def _extractor(model: Model | None) -> str:
     return EXTRACTOR if model is None else MODEL_EXTRACTOR
 
 
-def visible(connection: Any, session: int, after: int, upto: int) -> list[tuple[int, int]]:
+def visible(connection: Connection, session: int, after: int, upto: int) -> list[tuple[int, int]]:
     """The ranges of a session's positions after one, up to another, in which nothing is hidden."""
     gone = [(each.first, each.last) for each in sessions.hidden(connection, session)]
     return sorted(sessions.besides(gone, (after + 1, upto)))
 
 
-def _is_open(connection: Any, turn: Interaction, field: str) -> bool:
+def _is_open(connection: Connection, turn: Interaction, field: str) -> bool:
     """Whether a message of a captured turn is still to be looked at. The rules look at answers only; a model reads both."""
     if turn.extraction == ERASED:
         return False
@@ -384,7 +385,7 @@ def _is_open(connection: Any, turn: Interaction, field: str) -> bool:
     return field == "prompt" and bool(by) and by[-1] == EXTRACTOR
 
 
-def is_left_to_session(connection: Any, turn: Interaction) -> bool:
+def is_left_to_session(connection: Connection, turn: Interaction) -> bool:
     """Whether the answer of a captured turn is a message of a session that is still to be looked at there."""
     sql = "SELECT session, row FROM messages WHERE interaction = ? AND field = 'response'"
     for session, row in connection.execute(sql, (turn.id,)).fetchall():

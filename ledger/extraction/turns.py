@@ -35,6 +35,7 @@ from ledger.interactions.queries import answer_texts
 from ledger.language.asking import check_trusted
 from ledger.language.port import Model
 from ledger.policies.turns import MODEL_EXTRACTOR, Batch
+from projections.core.rows import Connection
 from projections.views import erasures
 
 
@@ -91,7 +92,7 @@ def preview_turn(engine: Engine, subject: Interaction, asker: Asker) -> Extracti
     return done
 
 
-def turn_lines(connection: Any, subject: Interaction) -> list[Line]:
+def turn_lines(connection: Connection, subject: Interaction) -> list[Line]:
     prompt = text_of(connection, event_data(connection, subject.prompt_at).prompt)
     texts = {"prompt": prompt} | answer_texts(connection, subject)
     if texts["response"]:

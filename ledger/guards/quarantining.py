@@ -23,6 +23,7 @@ from ledger.guards.guarding import BELIEFS, MATERIAL, PLANS, Found, Guard
 from ledger.memories import commands as of_memories
 from ledger.memories.given import check_reason
 from ledger.store.recorders import read_tip
+from projections.core.rows import Connection
 from projections.views import control, documents, memories, quarantine
 
 ACTOR = "policy:guards"
@@ -103,7 +104,7 @@ def _memory_at(given: str | int, user: str) -> str:
     raise NotFoundError(f"no memory or text of this user is at position {given}")
 
 
-def _positions_of(connection: Any, given: Any, user: str) -> list[int] | None:
+def _positions_of(connection: Connection, given: Any, user: str) -> list[int] | None:
     """The positions of the events whose text is meant; None where a memory is."""
     if isinstance(given, bool) or not isinstance(given, str | int):
         raise RejectedError(f"what is quarantined is named by an id or a position, and {given!r:.40} is neither")
@@ -133,7 +134,7 @@ def _positions_of(connection: Any, given: Any, user: str) -> list[int] | None:
     return None
 
 
-def _text_at(connection: Any, position: int, user: str) -> list[int]:
+def _text_at(connection: Connection, position: int, user: str) -> list[int]:
     event = read_event(connection, position) if 0 < position < 2**62 else None
     if event is None or event.envelope.user != user or type(event.data) not in TEXTS:
         raise NotFoundError(f"no text of this user is at position {position}: a memory is named by its id")
@@ -145,12 +146,12 @@ def _text_at(connection: Any, position: int, user: str) -> list[int]:
     return [position]
 
 
-def _chunk_at(connection: Any, given: str, user: str) -> int | None:
+def _chunk_at(connection: Connection, given: str, user: str) -> int | None:
     found = documents.find_chunk(connection, given, user)
     return found.row if found is not None else None
 
 
-def _summary_at(connection: Any, given: str, user: str) -> int | None:
+def _summary_at(connection: Connection, given: str, user: str) -> int | None:
     sql = (
         "SELECT s.row FROM summaries s CROSS JOIN sessions t ON t.row = s.session"
         " WHERE s.id >= ? AND s.id < ? AND t.user = ? LIMIT 2"
@@ -179,7 +180,7 @@ def rescan(
     return scan.report()
 
 
-def _shown(connection: Any, held: quarantine.Held) -> Quarantined:
+def _shown(connection: Connection, held: quarantine.Held) -> Quarantined:
     event = read_event(connection, held.at) if not held.subject else None
     data = event.data if event is not None else None
     stream = event.stream if event is not None else held.subject
@@ -232,7 +233,7 @@ class _Rescan:
 
     # --- outside of the lock -------------------------------------------------------------------------------------
 
-    def _looked_at(self, connection: Any, first: int, last: int) -> Iterator[tuple[str, int, str, Found | None]]:
+    def _looked_at(self, connection: Connection, first: int, last: int) -> Iterator[tuple[str, int, str, Found | None]]:
         """(user, position, memory or "", finding) of what stands otherwise than it should."""
         out = control.voided(connection, first, last)
         held = quarantine.among(connection, range(first, last + 1))
@@ -260,7 +261,7 @@ class _Rescan:
             if self._differs(held.get(position), found):
                 yield user, position, memory, found
 
-    def _texts(self, connection: Any, data: Any) -> Iterator[str | None]:
+    def _texts(self, connection: Connection, data: Any) -> Iterator[str | None]:
         for field in (*MATERIAL.get(type(data), ()), *BELIEFS.get(type(data), ())):
             value = getattr(data, field)
             if isinstance(value, msgspec.Raw):
@@ -355,7 +356,7 @@ def _texts_of(memory: Memory) -> Iterator[str | None]:
         yield from (each.source, each.relation, each.target)
 
 
-def _let_out(connection: Any, memory: Memory) -> bool:
+def _let_out(connection: Connection, memory: Memory) -> bool:
     """Whether somebody let this memory out of quarantine as it reads now: nobody's word is overruled."""
     for event in reversed(read_stream(connection, memory.id, memory.position)):
         if isinstance(event.data, e.MemoryRevised):

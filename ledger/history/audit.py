@@ -36,6 +36,7 @@ from ledger.memories.queries import memories_shown, provenance
 from ledger.observations import queries as observation_queries
 from ledger.observations.queries import NEEDED, observation_answers
 from projections.core.projector import FAMILIES, OWNERS
+from projections.core.rows import Connection
 from projections.views import audit, confidence, conflicts, control, documents, projects, summaries
 from projections.views.audit import Entry
 
@@ -126,7 +127,7 @@ def _history_of_summary(engine: Engine, id: str, owner: str, after: int, limit: 
         return list(islice(steps, limit if limit >= 0 else None))
 
 
-def _steps(connection: Any, stream: str, after: int = 0, limit: int = -1) -> Iterator[answers.Step]:
+def _steps(connection: Connection, stream: str, after: int = 0, limit: int = -1) -> Iterator[answers.Step]:
     """So many steps behind a position; what a memory and an observation were then follows from all that was before."""
     follows, first = stream[0] in "mo", first_position(connection, stream)
     if first is None:
@@ -178,7 +179,7 @@ def _shown(event: AnyEvent) -> Any:
     return {name: value for name, value in data.items() if name != "secret"}
 
 
-def _cited(connection: Any, stream: str, steps: Sequence[answers.Step]) -> list[str]:
+def _cited(connection: Connection, stream: str, steps: Sequence[answers.Step]) -> list[str]:
     """The interactions, chunks and documents that a memory came from or was reinforced by."""
     found: dict[str, None] = {}
     for step in steps:
@@ -188,13 +189,13 @@ def _cited(connection: Any, stream: str, steps: Sequence[answers.Step]) -> list[
     return list(found)
 
 
-def _cited_chunks(connection: Any, cited: Sequence[str], owner: str) -> Iterator[document_answers.Chunk]:
+def _cited_chunks(connection: Connection, cited: Sequence[str], owner: str) -> Iterator[document_answers.Chunk]:
     for source in cited:
         if (found := documents.find_chunk(connection, source, owner)) is not None:
             yield chunk_shown(connection, found)
 
 
-def _chain(connection: Any, state: Memory | None, link: str, owner: str) -> tuple[answers.Memory, ...]:
+def _chain(connection: Connection, state: Memory | None, link: str, owner: str) -> tuple[answers.Memory, ...]:
     """The memories before or after this one in its supersession chain, the nearest first."""
     found: list[Memory] = []
     seen = {state.id} if state is not None else set()
@@ -266,7 +267,7 @@ def audit_page(
         return [_entry(connection, entry, names) for entry in entries]
 
 
-def _entry(connection: Any, entry: Entry, names: dict[str, str]) -> answers.AuditEntry:
+def _entry(connection: Connection, entry: Entry, names: dict[str, str]) -> answers.AuditEntry:
     event = read_event(connection, entry.position)
     out = control.voided(connection, entry.position, entry.position)
     data = _shown(event) if event is not None else None

@@ -33,6 +33,7 @@ from ledger.history.undoing import Done, Plan, voided_again
 from ledger.memories.given import check_reason
 from ledger.observations.queries import UNSUPPORTED
 from ledger.policies import bulk
+from projections.core.rows import Connection
 from projections.views import control
 
 NAMED = ("actor", "client", "agent")  # sources that go by a name
@@ -96,7 +97,7 @@ def distrust(
     check_text("source", source, max_bytes=1024)
     given = (source, kind, str(since), reason, *([str(until)] if until is not None else []))
 
-    def make(connection: Any, head: int) -> Plan:
+    def make(connection: Connection, head: int) -> Plan:
         found = find_source(engine, connection, asker.user, source, kind, since, until)
         if (known := _covering(connection, asker.user, found)) is not None:
             return Plan(head, details=Details(known))
@@ -139,7 +140,7 @@ def trust(
     reason = check_reason("reason", reason)
     check_text("source", source, max_bytes=1024)
 
-    def make(connection: Any, head: int) -> Plan:
+    def make(connection: Connection, head: int) -> Plan:
         in_effect = [each for each in control.distrusted(connection) if each.user == asker.user]
         found = [each for each in in_effect if each.act == source]
         if not found:
@@ -217,7 +218,7 @@ def _details_of(engine: Engine, plan: Plan, user: str) -> Details:
 
 def find_source(
     engine: Engine,
-    connection: Any,
+    connection: Connection,
     user: str,
     source: str,
     kind: str | None,
@@ -239,7 +240,7 @@ def find_source(
     return Source(kind, name, start, end)
 
 
-def _identified(connection: Any, user: str, source: str, kind: str) -> str:
+def _identified(connection: Connection, user: str, source: str, kind: str) -> str:
     letter = next(each for each, word in IDENTIFIED.items() if word == kind)
     found = named(connection, user, "s", source) if letter == "s" else None
     if letter in "id":
@@ -264,7 +265,7 @@ def _observations_moved(
     return tuple(changed), tuple(left)
 
 
-def _plan_of(engine: Engine, connection: Any, head: int, plan: SourcePlan, found: Source, user: str) -> Plan:
+def _plan_of(engine: Engine, connection: Connection, head: int, plan: SourcePlan, found: Source, user: str) -> Plan:
     changed = plan.changed()
     memories = tuple(sorted(each for each in changed if each[0] == "m"))
     gone = tuple(sorted(each for each in plan.gone if each in changed))
@@ -282,7 +283,7 @@ def _plan_of(engine: Engine, connection: Any, head: int, plan: SourcePlan, found
     return Plan(head, tuple(sorted(plan.out)), (), tuple(sorted(plan.streams)), acts=acts, details=details)
 
 
-def source_plan(connection: Any, user: str, source: Source, reader: Reader | None = None) -> SourcePlan:
+def source_plan(connection: Connection, user: str, source: Source, reader: Reader | None = None) -> SourcePlan:
     reader = reader or Reader(connection)
     if source.kind in ("interaction", "document"):
         base = [event.position for event, _ in reader.stream(source.name)]
@@ -294,7 +295,7 @@ def source_plan(connection: Any, user: str, source: Source, reader: Reader | Non
     return SourcePlan(reader, base, {each.name for each in known if each.covers(Source("session", each.name))})
 
 
-def _covering(connection: Any, user: str, source: Source) -> Source | None:
+def _covering(connection: Connection, user: str, source: Source) -> Source | None:
     """A distrust in effect that covers this one."""
     known = (_as_source(each) for each in control.distrusted(connection) if each.user == user)
     return next((each for each in known if each.covers(source)), None)
@@ -315,7 +316,7 @@ def _is_distrusted(work: Work, source: Source) -> bool:
     return _covering(work.connection(), work.who.user, source) is not None
 
 
-def _position(name: str, connection: Any, given: Position | Time, now: str) -> int:
+def _position(name: str, connection: Connection, given: Position | Time, now: str) -> int:
     """The position meant: itself, or that of the first event recorded at or after a time."""
     if isinstance(given, bool) or (isinstance(given, int) and given < 1):
         raise RejectedError(f"{name} is a position from 1, or a time, and {given!r:.40} is neither")

@@ -24,6 +24,7 @@ from ledger.history.conversations import senseless
 from ledger.history.in_effect import INERT, Reader
 from ledger.history.undo_plan import UndoPlan
 from projections.core.projector import FAMILIES
+from projections.core.rows import Connection
 from projections.views import documents, projects
 
 
@@ -92,7 +93,7 @@ def _check_support(reader: Reader, again: set[int], but: Collection[int]) -> Non
             raise _cannot(event, f"rests on {cited}, which is not there any more", "put that back first")
 
 
-def built_on(connection: Any, again: set[int], but: Collection[int], cascade: bool) -> Cascaded:
+def built_on(connection: Connection, again: set[int], but: Collection[int], cascade: bool) -> Cascaded:
     """What was built on that which becomes void again, for a distrust had taken the undo of it back.
 
     ``ConflictError`` that names it, unless it may fall too.

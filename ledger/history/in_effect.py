@@ -22,6 +22,7 @@ from ledger.domain.observation import NO_EVIDENCE, supports
 from ledger.engine.citations import ATTEMPTS, Citations
 from ledger.engine.log_reading import read_event, read_stream
 from projections.core.projector import FAMILIES
+from projections.core.rows import Connection
 from projections.views import audit, confidence, conflicts, control, documents, merges, observations
 
 ASKED = (  # the projections that a plan is made by
@@ -50,7 +51,7 @@ class Reader:
     What is in ``back`` counts as in effect, whatever keeps it out.
     """
 
-    def __init__(self, connection: Any, back: Collection[int] = ()) -> None:
+    def __init__(self, connection: Connection, back: Collection[int] = ()) -> None:
         self.connection, self._back = connection, frozenset(back)
         self.citations = Citations(connection)
         self._events: dict[int, AnyEvent] = {}

@@ -23,6 +23,7 @@ from ledger.history.uncertain import uncertain_decisions
 from ledger.history.undo_plan import UndoPlan
 from ledger.history.undoing import target_of
 from ledger.memories.queries import memories_shown
+from projections.core.rows import Connection
 
 
 def what_if(
@@ -71,7 +72,9 @@ def _left_out(
     return found.out, found.again, found.streams, uncertain_decisions(found, engine.writer.secret, owner)
 
 
-def _source_of(engine: Engine, connection: Any, owner: str, without: Any, since: Any, until: Any) -> Source | None:
+def _source_of(
+    engine: Engine, connection: Connection, owner: str, without: Any, since: Any, until: Any
+) -> Source | None:
     if isinstance(without, Mapping):
         if len(without) != 1:
             raise RejectedError(
@@ -90,7 +93,7 @@ def _source_of(engine: Engine, connection: Any, owner: str, without: Any, since:
 
 def _difference(
     engine: Engine,
-    connection: Any,
+    connection: Connection,
     owner: str,
     head: int,
     other: Alternative,
@@ -142,7 +145,7 @@ def _other_policy(given: Mapping[str, Any] | None) -> dict[str, int] | None:
     return checked(dict(given))
 
 
-def _reinforced(connection: Any, owner: str) -> list[str]:
+def _reinforced(connection: Connection, owner: str) -> list[str]:
     """The memories of a user that a matcher reinforced."""
     sql = (
         "SELECT m.id FROM memories m WHERE m.user = ? AND EXISTS"

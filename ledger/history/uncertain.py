@@ -10,7 +10,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
-from typing import Any
 
 from ledger import answers
 from ledger.domain import confidence as rules
@@ -48,6 +47,7 @@ from ledger.history.source_plan import SourcePlan
 from ledger.history.under_policy import Policies
 from ledger.policies import expiry
 from projections.core.projector import FAMILIES
+from projections.core.rows import Connection
 from projections.search import observation_hits
 from projections.views import audit, control, delivered, memories, merges
 
@@ -422,7 +422,7 @@ def _reached(
     return found | {each: [] for each in observation_hits.citing(reader.connection, {*touched, *found})}
 
 
-def _receipts_at(connection: Any, positions: Iterable[int]) -> dict[int, str]:
+def _receipts_at(connection: Connection, positions: Iterable[int]) -> dict[int, str]:
     """The receipts of recalls and assemblies, by position: the id of the event, or of the first of several."""
     found: dict[int, str] = {}
     for position in positions:

@@ -31,6 +31,7 @@ from ledger.history.in_effect import ASKED, LASTING, Reader, follows, is_subject
 from ledger.history.undo_plan import UndoPlan
 from ledger.memories.given import check_reason
 from ledger.policies import bulk
+from projections.core.rows import Connection
 from projections.views import audit, control
 
 T = TypeVar("T")
@@ -91,7 +92,7 @@ def undo(
             "an undo names a command, or else a group by session= and command=, and not both or neither"
         )
 
-    def make(connection: Any, head: int) -> Plan:
+    def make(connection: Connection, head: int) -> Plan:
         entries = commands_named(connection, asker.user, given, session, command, bounds)
         if acts := sorted({entry.command_id for entry in entries if entry.type in _VOIDING}):
             return back(engine, connection, head, acts, cascade or dry_run)
@@ -130,7 +131,7 @@ def redo(
     """Puts back what an undo took out, named by the undo or by a command that it undid; ``exclusive`` as in ``undo``."""
     reason = check_reason("reason", reason)
 
-    def make(connection: Any, head: int) -> Plan:
+    def make(connection: Connection, head: int) -> Plan:
         entries = commands_named(connection, asker.user, target_of(target), None, None)
         acts = {entry.command_id for entry in entries if entry.type == CommandUndone.__name__}
         if not acts:
@@ -248,7 +249,7 @@ def _done_before(engine: Engine, position: int) -> Plan:
 
 
 def commands_named(
-    connection: Any,
+    connection: Connection,
     user: str,
     target: str | int | None,
     session: str | None,
@@ -272,7 +273,7 @@ def commands_named(
 
 
 def _grouped(
-    connection: Any, user: str, session: str | None, command: str | None, bounds: Mapping[str, str]
+    connection: Connection, user: str, session: str | None, command: str | None, bounds: Mapping[str, str]
 ) -> list[audit.Entry]:
     where = named(connection, user, "s", session) if session is not None else None
     if where == NOWHERE or (session is not None and where is None):
@@ -285,7 +286,7 @@ def _grouped(
 # --- putting back --------------------------------------------------------------------------------------------
 
 
-def back(engine: Engine, connection: Any, head: int, acts: Iterable[str], cascade: bool = False) -> Plan:
+def back(engine: Engine, connection: Connection, head: int, acts: Iterable[str], cascade: bool = False) -> Plan:
     """What the acts keep void, if all of it still fits without what they put back; ``ConflictError`` where not."""
     reader, distrusts = Reader(connection), {each.act for each in control.distrusted(connection)}
     held = [(act, control.voided_by(connection, act)) for act in acts]
@@ -317,7 +318,7 @@ def emit_back(work: Work, plan: Plan, reason: str) -> None:
         _emit_undone(work, plan.cascaded.commands, plan.cascaded.positions, reason)
 
 
-def redone_by(connection: Any, act: str) -> list[CommandRedone]:
+def redone_by(connection: Connection, act: str) -> list[CommandRedone]:
     """The undos of a source that its distrust took back."""
     if all(each.act != act for each in control.distrusted(connection)):
         return []
@@ -325,7 +326,7 @@ def redone_by(connection: Any, act: str) -> list[CommandRedone]:
     return [event.data for event in events if event is not None and isinstance(event.data, CommandRedone)]
 
 
-def voided_again(connection: Any, acts: Iterable[str]) -> set[int]:
+def voided_again(connection: Connection, acts: Iterable[str]) -> set[int]:
     """What becomes void when these acts end: a distrust had put it back."""
     redone = (each for act in acts for each in redone_by(connection, act))
     return {position for each in redone for position in control.positions(each.ranges)}
@@ -353,7 +354,7 @@ class Done(Struct, frozen=True):
     dry_run: bool
 
 
-def _one(connection: Any, target: str | int) -> list[audit.Entry]:
+def _one(connection: Connection, target: str | int) -> list[audit.Entry]:
     first = audit.at(connection, target) if isinstance(target, int) else audit.by_event(connection, target)
     if first is not None:
         return audit.of_command(connection, first.command_id)
@@ -368,7 +369,7 @@ _INSTEAD = {
 }
 
 
-def _instead(connection: Any, entry: audit.Entry) -> str:
+def _instead(connection: Connection, entry: audit.Entry) -> str:
     """What can be done about an act that nothing takes back; a redo and a trust by their opposites, named in full."""
     event = read_event(connection, entry.position)
     data = event.data if event is not None else None
@@ -384,7 +385,7 @@ def _instead(connection: Any, entry: audit.Entry) -> str:
     return _INSTEAD.get(entry.type, "it is for good")
 
 
-def _distrust_in(connection: Any, command: str) -> OriginDistrusted | None:
+def _distrust_in(connection: Connection, command: str) -> OriginDistrusted | None:
     """The distrust that a command is."""
     for entry in audit.of_command(connection, command):
         if entry.type == OriginDistrusted.__name__ and (event := read_event(connection, entry.position)) is not None:

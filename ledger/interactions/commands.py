@@ -33,6 +33,7 @@ from ledger.memories.given import text_list
 from ledger.memories.sources import check_chunks
 from ledger.policies import reinforcement
 from ledger.sessions.tying import Turn, is_tied
+from projections.core.rows import Connection
 from projections.views import audit, confidence, control, quarantine
 
 Progress = Callable[[int, int], None]
@@ -248,7 +249,7 @@ def _reinforce_by(engine: Engine, subject: Interaction, asker: Who) -> answers.R
     )
 
 
-def _events_of_command(connection: Any, outcome: Outcome) -> list[AnyEvent]:
+def _events_of_command(connection: Connection, outcome: Outcome) -> list[AnyEvent]:
     """What a repeated command appended the first time."""
     entry = audit.at(connection, outcome.position) if outcome.replayed else None
     entries = audit.of_command(connection, entry.command_id) if entry is not None else []
@@ -271,7 +272,7 @@ def record_failure(engine: Engine, subject: Interaction, asker: Who, command: do
 # --- policies ------------------------------------------------------------------------------------------------
 
 
-def _is_quarantined(connection: Any, subject: Interaction) -> bool:
+def _is_quarantined(connection: Connection, subject: Interaction) -> bool:
     """Whether something of a turn is kept out of recall: then it is no evidence for anything either."""
     positions = [at for at in (subject.prompt_at, subject.response_at) if at is not None]
     return bool(quarantine.among(connection, positions))

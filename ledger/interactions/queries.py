@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 
@@ -11,6 +10,7 @@ from ledger import answers
 from ledger.domain.interaction import Interaction
 from ledger.engine.log_reading import first_position
 from ledger.engine.snapshot import NOWHERE, Snapshot, event_data, load, named, text_of
+from projections.core.rows import Connection
 from projections.views import interactions, projects, quarantine
 
 NEEDS = ("interactions", "projects")
@@ -53,12 +53,12 @@ def listing(
     return interactions_shown(connection, found)
 
 
-def interactions_shown(connection: Any, states: Sequence[Interaction]) -> list[answers.Interaction]:
+def interactions_shown(connection: Connection, states: Sequence[Interaction]) -> list[answers.Interaction]:
     names = projects.names(connection, (each for state in states for each in (state.project, state.session)))
     return [_with_texts(connection, state, names) for state in states]
 
 
-def _with_texts(connection: Any, state: Interaction, names: dict[str, str]) -> answers.Interaction:
+def _with_texts(connection: Connection, state: Interaction, names: dict[str, str]) -> answers.Interaction:
     captured = event_data(connection, state.prompt_at)
     prompt, context = text_of(connection, captured.prompt), msgspec.json.decode(captured.context)
     shown = answers.interaction(state, names, prompt, answer_texts(connection, state), context)
@@ -66,7 +66,7 @@ def _with_texts(connection: Any, state: Interaction, names: dict[str, str]) -> a
     return msgspec.structs.replace(shown, quarantined=bool(quarantine.among(connection, positions)))
 
 
-def answer_texts(connection: Any, state: Interaction) -> dict[str, str | None]:
+def answer_texts(connection: Connection, state: Interaction) -> dict[str, str | None]:
     """Response and summary of an interaction; blank until there are any."""
     data = event_data(connection, state.response_at) if state.response_at is not None else None
     names = ("response", "summary")

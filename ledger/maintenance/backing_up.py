@@ -224,7 +224,7 @@ def _tidy(part: str) -> tuple[int, bytes]:
 # --- the backup's own projections ------------------------------------------------------------------------------------
 
 
-def _check_length(connection: Any, given: str) -> None:
+def _check_length(connection: sqlite3.Connection, given: str) -> None:
     """A file that ends before its last page was cut short, also where what it lost is no part of the log."""
     (wanted,) = connection.execute("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size").fetchone()
     if not os.path.exists(f"{given}-wal") and (there := os.path.getsize(given)) < wanted:

@@ -10,7 +10,6 @@ import re
 import sqlite3
 import time
 from contextlib import closing, suppress
-from typing import Any
 
 from ledger import answers
 from ledger.domain.errors import ConflictError, DamagedError, LedgerError, StorageError
@@ -167,7 +166,7 @@ class _WentOn(Exception):
 # --- whether the tables fit ------------------------------------------------------------------------------------------
 
 
-def tables_fit(connection: Any, secret: bytes, ledger_id: str) -> set[str] | None:
+def tables_fit(connection: sqlite3.Connection, secret: bytes, ledger_id: str) -> set[str] | None:
     """What is suspended, when every table is there, as this product makes it, and folded up to the last event of this log.
 
     None otherwise, also when SQLite cannot read what it takes to know.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 
@@ -15,6 +14,7 @@ from ledger.domain.memory import Memory
 from ledger.engine.log_reading import first_position
 from ledger.engine.snapshot import NOWHERE, Snapshot, believed, event_data, load, named, text_of
 from ledger.interactions.queries import answer_texts
+from projections.core.rows import Connection
 from projections.views import memories, projects, sessions
 
 NEEDS = ("memories", "projects")
@@ -62,7 +62,7 @@ def listing(
     return memories_shown(connection, found)
 
 
-def memories_shown(connection: Any, states: Sequence[Memory]) -> list[answers.Memory]:
+def memories_shown(connection: Connection, states: Sequence[Memory]) -> list[answers.Memory]:
     names = projects.names(connection, {state.project for state in states})
     return [answers.memory(state, names) for state in states]
 
@@ -90,7 +90,7 @@ def review(
     ]
 
 
-def provenance(connection: Any, state: Memory) -> answers.Provenance | None:
+def provenance(connection: Connection, state: Memory) -> answers.Provenance | None:
     """Where a memory was found, with the words it was found in; None for one that somebody gave."""
     origin = state.origin
     if origin is None:
@@ -110,20 +110,20 @@ def provenance(connection: Any, state: Memory) -> answers.Provenance | None:
     )
 
 
-def _field_text(connection: Any, subject: Interaction, field: str) -> str | None:
+def _field_text(connection: Connection, subject: Interaction, field: str) -> str | None:
     if field == "prompt":
         return text_of(connection, event_data(connection, subject.prompt_at).prompt)
     return answer_texts(connection, subject).get(field)
 
 
-def _message_row(connection: Any, position: int, session: str, user: str | None) -> sessions.Message | None:
+def _message_row(connection: Connection, position: int, session: str, user: str | None) -> sessions.Message | None:
     """The message at a position, if it is one of this session of a user; hidden or not."""
     state = load(connection, session, "s", user or "")
     row = sessions.at_position(connection, position) if state is not None and position else None
     return row if row is not None and state is not None and row.session == state.row else None
 
 
-def _message_text(connection: Any, row: sessions.Message) -> str | None:
+def _message_text(connection: Connection, row: sessions.Message) -> str | None:
     data = event_data(connection, row.row)
     content = text_of(connection, data.content)
     return turns.own_texts(content, messages.whole_parts(data.parts, content, data.content_of), data.content_of) or None

@@ -26,6 +26,7 @@ from ledger.merges import queries as merge_queries
 from ledger.policies import conflicts as conflict_rules
 from ledger.policies import merging
 from ledger.store.recorders import read_tip
+from projections.core.rows import Connection
 from projections.search import vectors
 from projections.views import control, memories
 
@@ -66,7 +67,7 @@ def _known_vectors(engine: Engine) -> merging.Vectors | None:
         return None
     model, secret = engine.vectors.embedder.name, engine.writer.secret
 
-    def known(connection: Any, seen: merging.Seen) -> tuple[float, ...]:
+    def known(connection: Connection, seen: merging.Seen) -> tuple[float, ...]:
         if not vectors.is_there(connection):
             return ()
         sql = "SELECT text, vector FROM vectors WHERE model = ? AND corpus = 'm' AND row = ?"
@@ -214,7 +215,7 @@ def resolve(
 def look_for_conflicts(engine: Engine) -> int:
     """For every user whose policy says so; how many conflicts were recorded."""
 
-    def look(connection: Any, user: str, after: int | None) -> Sequence[conflict_rules.Found]:
+    def look(connection: Connection, user: str, after: int | None) -> Sequence[conflict_rules.Found]:
         return conflict_rules.search(connection, user, after=after)
 
     return _for_each_user(engine, "conflicts", conflict_rules.ACTOR, look, partial(_record_conflicts, engine))
@@ -223,7 +224,7 @@ def look_for_conflicts(engine: Engine) -> int:
 def look_for_merges(engine: Engine) -> int:
     """For every user whose policy says so; how many merges were proposed."""
 
-    def look(connection: Any, user: str, after: int | None) -> Sequence[merging.Found]:
+    def look(connection: Connection, user: str, after: int | None) -> Sequence[merging.Found]:
         return merging.search(connection, user, near.THRESHOLD, after=after, vectors=_known_vectors(engine)).found
 
     return _for_each_user(engine, "merge", merging.ACTOR, look, partial(_propose_merges, engine))
@@ -256,7 +257,7 @@ def _for_each_user(
     return recorded
 
 
-def _scope(connection: Any, user: str, project: str | None) -> merging.Scope:
+def _scope(connection: Connection, user: str, project: str | None) -> merging.Scope:
     if project is None:
         return None
     found = named(connection, user, "p", project)

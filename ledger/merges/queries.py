@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from ledger.domain import conflict as conflict_domain
 from ledger.domain import merge as domain
@@ -18,6 +18,7 @@ from ledger.engine.snapshot import NOWHERE, PAGE_CAP, listed, load, named
 from ledger.memories.queries import memories_shown
 from ledger.merges import answers as merge_answers
 from ledger.policies import merging
+from projections.core.rows import Connection
 from projections.views import conflicts, merges, projects
 
 S = TypeVar("S", Conflict, Merge)
@@ -55,7 +56,7 @@ def get_merge(engine: Engine, user: str, id: str) -> merge_answers.Merge | None:
         return merge_answer(connection, state) if state is not None else None
 
 
-def merge_answer(connection: Any, state: Merge) -> merge_answers.Merge:
+def merge_answer(connection: Connection, state: Merge) -> merge_answers.Merge:
     members = [found for id in state.memories if (found := conflicts.member(connection, id)) is not None]
     why = merging.why_obsolete(connection, state) if state.status == domain.PROPOSED else ""
     content = state.content
@@ -105,7 +106,7 @@ def get_conflict(engine: Engine, user: str, id: str) -> merge_answers.Conflict |
         return conflict_answer(connection, state) if state is not None else None
 
 
-def conflict_answer(connection: Any, state: Conflict) -> merge_answers.Conflict:
+def conflict_answer(connection: Connection, state: Conflict) -> merge_answers.Conflict:
     status, members = conflicts.status_of(connection, state, conflicts.naming(connection, state.members))
     return answer_of(
         merge_answers.Conflict,
@@ -118,7 +119,9 @@ def conflict_answer(connection: Any, state: Conflict) -> merge_answers.Conflict:
     )
 
 
-def _behind(connection: Any, listing: Callable[[int | None], Sequence[S]], size: int, after: str | None) -> Iterator[S]:
+def _behind(
+    connection: Connection, listing: Callable[[int | None], Sequence[S]], size: int, after: str | None
+) -> Iterator[S]:
     """What comes after the subject of this id in a listing, newest first, read ``size`` rows at a time."""
     place = first_position(connection, after) if after is not None else None
     while some := listing(place):
@@ -128,7 +131,7 @@ def _behind(connection: Any, listing: Callable[[int | None], Sequence[S]], size:
         place = some[-1].row
 
 
-def _name(connection: Any, project: str | None) -> str | None:
+def _name(connection: Connection, project: str | None) -> str | None:
     return projects.names(connection, {project}).get(project, project) if project is not None else None
 
 

@@ -30,6 +30,7 @@ from ledger.observations.rounds import INTERACTIONS, NEEDED, News, Run, complete
 from ledger.observations.rounds import cursor as cursor_of
 from ledger.policies.consolidation import USER, Piece
 from ledger.store.recorders import read_tip
+from projections.core.rows import Connection
 from projections.views import consolidations
 from projections.views.consolidations import Sourced
 
@@ -70,7 +71,7 @@ def _for_model(engine: Engine, run: Run) -> News:
     return News(head, after, pieces, stale)
 
 
-def _whole_turns(connection: Any, pieces: Sequence[Piece], user: str) -> list[Piece]:
+def _whole_turns(connection: Connection, pieces: Sequence[Piece], user: str) -> list[Piece]:
     """A turn as it was, instead of its sentences."""
     found: dict[str, Piece] = {}
     for each in pieces:
@@ -81,7 +82,7 @@ def _whole_turns(connection: Any, pieces: Sequence[Piece], user: str) -> list[Pi
     return [each for each in found.values() if each.text]
 
 
-def _spoken_in(connection: Any, state: Any) -> str:
+def _spoken_in(connection: Connection, state: Any) -> str:
     prompt = text_of(connection, event_data(connection, state.prompt_at).prompt)
     answer = answer_texts(connection, state)["response"]
     return " ".join(f"{who}: {text}" for who, text in (("user", prompt), ("assistant", answer)) if text)
@@ -144,7 +145,7 @@ def _batch(engine: Engine, run: Run, news: News) -> tuple[Batch, int, list[tuple
     return batch, upto, list(ranges)
 
 
-def _with_sources_of(connection: Any, run: Run, batch: Batch, stale: Sourced) -> list[int]:
+def _with_sources_of(connection: Connection, run: Run, batch: Batch, stale: Sourced) -> list[int]:
     """The numbers of some live sources of a stale observation, the newest first; they are shown too."""
     known = {each.id: number for number, each in enumerate(batch.sources, 1)}
     numbers: list[int] = []
@@ -159,7 +160,7 @@ def _with_sources_of(connection: Any, run: Run, batch: Batch, stale: Sourced) ->
     return numbers
 
 
-def _piece_of(connection: Any, run: Run, id: str) -> Piece | None:
+def _piece_of(connection: Connection, run: Run, id: str) -> Piece | None:
     state = load(connection, id, id[0], run.scope.user) if id[0] in "mi" else None
     if state is None:
         return None
@@ -168,7 +169,7 @@ def _piece_of(connection: Any, run: Run, id: str) -> Piece | None:
     return Piece(id, state.row, state.position, state.time, _spoken_in(connection, state), (), USER)
 
 
-def _nearest(engine: Engine, connection: Any, run: Run, new: Sequence[Piece]) -> list[Sourced]:
+def _nearest(engine: Engine, connection: Connection, run: Run, new: Sequence[Piece]) -> list[Sourced]:
     """The observations of the scope that are nearest to any of these sources by words, best first."""
     scores: Counter[int] = Counter()
     for each in new:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -35,6 +34,7 @@ from ledger.observations.queries import NEEDED
 from ledger.policies import evidence as rules_of_evidence
 from ledger.policies.evidence import BY_HAND
 from ledger.store.recorders import read_tip
+from projections.core.rows import Connection
 from projections.views import audit, control, observations
 
 GIVEN = "given/1"  # the confidence is as somebody gave it
@@ -336,7 +336,7 @@ def _formed_by(work: Work, known: Observation) -> set[str | None]:
     return {event.envelope.actor for event in formed}
 
 
-def _events_of(connection: Any, outcome: Outcome) -> list[AnyEvent]:
+def _events_of(connection: Connection, outcome: Outcome) -> list[AnyEvent]:
     """Everything that a command recorded."""
     if not outcome.events and not outcome.replayed:
         return []

@@ -20,6 +20,7 @@ from ledger.observations import by_model, rounds
 from ledger.observations.answers import ConsolidationReport
 from ledger.observations.rounds import ASKED, INTERACTIONS, MEMORIES, NEEDED, Run, emit_failed_run
 from ledger.policies import consolidation
+from projections.core.rows import Connection
 from projections.views import consolidations, control, observations
 from projections.views.consolidations import Scope
 
@@ -79,7 +80,7 @@ def pending_scopes(engine: Engine) -> list[Scope]:
     return found
 
 
-def _worth_trying(connection: Any, scope: Scope, consolidator: str, newest: int) -> bool:
+def _worth_trying(connection: Connection, scope: Scope, consolidator: str, newest: int) -> bool:
     """After three failures it waits for new sources, or for somebody to ask."""
     failed = consolidations.failures(connection, scope, MEMORIES, consolidator)
     return len(failed) < ATTEMPTS or newest > failed[-1]
@@ -154,7 +155,7 @@ def _named_sources(given: Any) -> tuple[str, ...]:
 
 
 def _found(
-    connection: Any, asked: Sequence[str], user: str, project: str | None, place: str | None
+    connection: Connection, asked: Sequence[str], user: str, project: str | None, place: str | None
 ) -> tuple[tuple[str, ...], str | None]:
     """The full ids of the sources, and the project that they are in: one for all of them."""
     full: list[str] = []

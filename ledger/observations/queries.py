@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
 from ledger.domain import confidence as rules
 from ledger.domain import ids, times
@@ -16,6 +15,7 @@ from ledger.engine.snapshot import LIST_LIMIT, NOWHERE, PAGE_CAP, event_data, li
 from ledger.engine.who import Time
 from ledger.interactions.queries import answer_texts
 from ledger.observations import answers
+from projections.core.rows import Connection
 from projections.views import control, documents, observations, projects, quarantine
 
 UNSUPPORTED = "unsupported"  # active, and no source of it is live
@@ -25,7 +25,7 @@ NEEDED = ("observations", "memories", "interactions", "documents", "projects", "
 _AT_A_TIME = 200  # observations whose evidence is read together
 
 
-def observation_answers(connection: Any, states: Sequence[Observation], as_of: str) -> list[answers.Observation]:
+def observation_answers(connection: Connection, states: Sequence[Observation], as_of: str) -> list[answers.Observation]:
     """Observations as they are in a snapshot: their sources dated and live or not, their trend at ``as_of`` (stored form)."""
     proofs = observations.evidence(connection, [state.row for state in states])
     names = projects.names(connection, {state.project for state in states})
@@ -44,7 +44,7 @@ def observation_answers(connection: Any, states: Sequence[Observation], as_of: s
     return found
 
 
-def withheld(connection: Any, states: Iterable[Observation]) -> set[str]:
+def withheld(connection: Connection, states: Iterable[Observation]) -> set[str]:
     """Which of these say what is in quarantine."""
     by_id = {state.id: state for state in states}
     return {
@@ -113,7 +113,7 @@ def _trend_at(engine: Engine, as_of: Time | None) -> str:
 # --- why -----------------------------------------------------------------------------------------------------
 
 
-def evidence(connection: Any, found: answers.Observation, owner: str) -> tuple[answers.Evidence, ...]:
+def evidence(connection: Connection, found: answers.Observation, owner: str) -> tuple[answers.Evidence, ...]:
     """The evidence, each piece dated and with its words."""
     return tuple(
         answers.Evidence(
@@ -129,7 +129,7 @@ def evidence(connection: Any, found: answers.Observation, owner: str) -> tuple[a
     )
 
 
-def _words_of(connection: Any, source: str, owner: str) -> tuple[str | None, str]:
+def _words_of(connection: Connection, source: str, owner: str) -> tuple[str | None, str]:
     """(what a source says, how it stands)."""
     if source[0] == "c":
         chunk = documents.find_chunk(connection, source, owner)
@@ -149,7 +149,7 @@ def _words_of(connection: Any, source: str, owner: str) -> tuple[str | None, str
     return words or None, "there" if words else "erased"
 
 
-def wordings(connection: Any, stream: str) -> tuple[answers.Wording, ...]:
+def wordings(connection: Connection, stream: str) -> tuple[answers.Wording, ...]:
     """Every wording that it had, oldest first, also void ones."""
     events = stream_of(connection, stream)
     out = control.voided(connection, events[0].position, events[-1].position)
@@ -215,7 +215,7 @@ def _labels(tags: str | Iterable[str]) -> frozenset[str]:
     return frozenset(each.strip().lower() if isinstance(each, str) else each for each in given)
 
 
-def _place(connection: Any, before: str, owner: str) -> int:
+def _place(connection: Connection, before: str, owner: str) -> int:
     """The row of an observation by its id, also of one that was undone meanwhile."""
     row = find_row(connection, before, "o", owner)
     if row is None and isinstance(before, str) and ids.is_prefix(before, "o"):

@@ -23,6 +23,7 @@ from ledger.policies import consolidation
 from ledger.policies.consolidation import COUNTED, USER, Material, Piece, Planner, Step
 from ledger.policies.evidence import BY_HAND
 from ledger.store.recorders import read_tip
+from projections.core.rows import Connection
 from projections.search import memory_hits as search
 from projections.search.text_hits import matching
 from projections.views import consolidations, observations
@@ -200,7 +201,7 @@ def _regroup(engine: Engine, run: Run, steps: Sequence[Step], came: Sequence[tup
 # --- what is new -------------------------------------------------------------------------------------------------
 
 
-def news_of(connection: Any, run: Run, again: set[str]) -> News:
+def news_of(connection: Connection, run: Run, again: set[str]) -> News:
     head, after = read_tip(connection.cursor())[0], cursor(connection, run)
     if run.only is not None:
         known = consolidations.sourced(connection, run.scope, sorted(run.only))
@@ -221,7 +222,7 @@ def news_of(connection: Any, run: Run, again: set[str]) -> News:
     return News(head, after, new, again_due)
 
 
-def _with_those_again(connection: Any, run: Run, new: list[Piece], again: set[str]) -> list[Piece]:
+def _with_those_again(connection: Connection, run: Run, new: list[Piece], again: set[str]) -> list[Piece]:
     """... and the sources of what had changed when it was to be recorded."""
     known = {each.id for each in new}
     rows = [row for id in sorted(again - known) if (row := find_row(connection, id, id[0], run.scope.user))]
@@ -231,7 +232,7 @@ def _with_those_again(connection: Any, run: Run, new: list[Piece], again: set[st
     return [*map(_piece, consolidations.memories_of(connection, run.scope, rows)), *new]
 
 
-def _pieces_asked(connection: Any, run: Run) -> list[Piece]:
+def _pieces_asked(connection: Connection, run: Run) -> list[Piece]:
     rows = {
         kind: [find_row(connection, id, kind, run.scope.user) or 0 for id in run.asked if id[0] == kind]
         for kind in "mi"
@@ -241,7 +242,7 @@ def _pieces_asked(connection: Any, run: Run) -> list[Piece]:
     return [*found, *_pieces_of_turns(connection, turns)]
 
 
-def _pieces_of_turns(connection: Any, turns: Iterable[Any]) -> list[Piece]:
+def _pieces_of_turns(connection: Connection, turns: Iterable[Any]) -> list[Piece]:
     """What people said in these turns, sentence by sentence; what an assistant says bears nothing out."""
     found: list[Piece] = []
     for state in turns:
@@ -264,7 +265,7 @@ def _pieces_of_turns(connection: Any, turns: Iterable[Any]) -> list[Piece]:
 # --- what is there -----------------------------------------------------------------------------------------------
 
 
-def _material(engine: Engine, connection: Any, run: Run, news: News) -> Material:
+def _material(engine: Engine, connection: Connection, run: Run, news: News) -> Material:
     """What the new sources are compared with: all of a small scope, of a large one what has their words."""
     scope, aside = run.scope, consolidations.put_aside(connection, run.scope)
     if run.only is not None:
@@ -279,7 +280,7 @@ def _material(engine: Engine, connection: Any, run: Run, news: News) -> Material
     return Material(consolidations.sourced(connection, scope), _by_source(known, news.pieces), aside)
 
 
-def _of_observations(connection: Any, run: Run, news: News, aside: set[str]) -> Material:
+def _of_observations(connection: Connection, run: Run, news: News, aside: set[str]) -> Material:
     """Nothing but observations to be looked at again, with what they rest on."""
     sources = sorted({proof.source for each in news.observations for proof in each.live})
     rows = [find_row(connection, id, "m", run.scope.user) or 0 for id in sources if id.startswith("m_")]
@@ -289,7 +290,7 @@ def _of_observations(connection: Any, run: Run, news: News, aside: set[str]) -> 
     return Material(news.observations, _by_source(known, []), aside)
 
 
-def _found_by_words(engine: Engine, connection: Any, run: Run, news: News, aside: set[str]) -> Material:
+def _found_by_words(engine: Engine, connection: Connection, run: Run, news: News, aside: set[str]) -> Material:
     scope, rows, worded = run.scope, set[int](), {each.state.row for each in news.observations}
     wanted = search.Wanted(scope.user, None, [scope.project])
     for piece in news.pieces:
@@ -307,7 +308,9 @@ def _found_by_words(engine: Engine, connection: Any, run: Run, news: News, aside
     return Material(sourced, _by_source(map(_piece, known.values()), news.pieces), aside)
 
 
-def _rows_with_words(engine: Engine, connection: Any, asked: question.Question, wanted: search.Wanted) -> set[int]:
+def _rows_with_words(
+    engine: Engine, connection: Connection, asked: question.Question, wanted: search.Wanted
+) -> set[int]:
     schema = engine.schema
     for expression in engine.rarity.expressions(connection, search.SEARCH, schema, asked):
         found = search.matching(connection, expression, wanted, limit=NEAREST, schema=schema, enough=NEAREST // 2)
@@ -317,7 +320,7 @@ def _rows_with_words(engine: Engine, connection: Any, asked: question.Question, 
 
 
 def observations_with_words(
-    engine: Engine, connection: Any, asked: question.Question, scope: Scope, limit: int = WORDED
+    engine: Engine, connection: Connection, asked: question.Question, scope: Scope, limit: int = WORDED
 ) -> list[int]:
     """The active observations of a scope that have words in common with a text, best first."""
     schema, source = engine.schema, observations.SOURCE
@@ -395,7 +398,7 @@ def _text(step: Step) -> str:
     return next((each.text for each in step.commands if isinstance(each, Revise)), "")
 
 
-def cursor(connection: Any, run: Run) -> int:
+def cursor(connection: Connection, run: Run) -> int:
     if run.over == ASKED:
         return 0
     scope = run.scope

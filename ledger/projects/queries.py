@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ledger import answers
 from ledger.domain.project import Project
 from ledger.engine.answer import answer_of
 from ledger.engine.log_reading import first_position
 from ledger.engine.snapshot import NOWHERE, Snapshot, load, named
+from projections.core.rows import Connection
 from projections.views import projects
 
 NEEDS = ("projects",)
@@ -37,7 +36,7 @@ def state(
     return entries if history else [entry for entry in entries if entry.to_position is None]
 
 
-def find(connection: Any, user: str, name: str) -> Project | None:
+def find(connection: Connection, user: str, name: str) -> Project | None:
     """The state of the project that goes by this name."""
     id = named(connection, user, "p", name)
     found: Project | None = load(connection, id, "p", user) if id is not None and id != NOWHERE else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -17,6 +17,7 @@ from ledger.observations.answers import Observation
 from ledger.observations.queries import observation_answers
 from ledger.recall.asked import Asked
 from ledger.recall.packs import Item
+from projections.core.rows import Connection
 from projections.search import observation_hits, ranking
 from projections.search.observation_hits import Hits, Wanted
 from projections.search.stems import stem
@@ -49,7 +50,7 @@ class Supported(Struct, frozen=True):
     signals: dict[str, float] = {}
 
 
-def current(connection: Any, ids: Sequence[str], as_of: str) -> dict[str, Supported]:
+def current(connection: Connection, ids: Sequence[str], as_of: str) -> dict[str, Supported]:
     """These observations as they stand on a snapshot, whether or not a recall may show them."""
     rows = [row for each in ids if (row := first_position(connection, each)) is not None]
     states = [state for row in rows if (state := observations.get(connection, row)) is not None]

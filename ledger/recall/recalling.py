@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -29,6 +28,7 @@ from ledger.store.recorders import read_tip
 from ledger.vectors.embedding import Asked as Sought
 from projections.core import sqlite
 from projections.core.projector import text_indexes
+from projections.core.rows import Connection
 from projections.search import context, passages
 from projections.search import memory_hits as search
 from projections.search.passages import Passage as PassageRow
@@ -175,7 +175,7 @@ def index_texts(engine: Engine) -> None:
 # --- items ---------------------------------------------------------------------------------------------------
 
 
-def _items(connection: Any, found: Sequence[Found]) -> list[Item]:
+def _items(connection: Connection, found: Sequence[Found]) -> list[Item]:
     shown = memories_shown(connection, [each.memory for each in found if each.memory is not None])
     options = {each.id: each for each in shown}
     disputed = conflicts.open_among(connection, options)
@@ -202,7 +202,7 @@ def _items(connection: Any, found: Sequence[Found]) -> list[Item]:
     return items
 
 
-def _trusted_state(connection: Any, owner: str, project: str | None) -> list[Item]:
+def _trusted_state(connection: Connection, owner: str, project: str | None) -> list[Item]:
     """The trusted state of a project."""
     state = find_project(connection, owner, project) if project is not None else None
     if state is None:
@@ -237,7 +237,7 @@ def _unasked(snapshot: Snapshot, asked: Asked, scope: Scope, items: Sequence[Ite
     return _items(connection, unasked)
 
 
-def _searched(engine: Engine, connection: Any, finder: Finder, asked: Asked, seen: int) -> int:
+def _searched(engine: Engine, connection: Connection, finder: Finder, asked: Asked, seen: int) -> int:
     """Among how many memories, turns and chunks; counted once while nothing is written."""
     wanted = replace(finder.memories, at=engine.valid)
     what = (seen, repr((asked.letters, wanted, finder.passages)))

@@ -34,6 +34,7 @@ from ledger.recall.asked import Asked
 from ledger.recall.observing import current, observed
 from ledger.recall.packing import finished, of_state
 from ledger.recall.packs import Item, Pack, Passage
+from projections.core.rows import Connection
 from projections.search import context, passages
 from projections.views import audit, conflicts, memories, projects, sessions
 
@@ -149,7 +150,7 @@ def _disputed_then(engine: Engine, items: list[Item], seen: int) -> list[Item]:
     return [replace(item, conflicts=disputed[item.id]) if item.id in disputed else item for item in items]
 
 
-def _given(connection: Any, each: Delivered, rank: int, seen: int) -> Item:
+def _given(connection: Connection, each: Delivered, rank: int, seen: int) -> Item:
     memory, passage, text, entry = None, None, None, None
     kind = each.subject[:1]
     first = first_position(connection, each.subject)
@@ -177,7 +178,7 @@ def _given(connection: Any, each: Delivered, rank: int, seen: int) -> Item:
     )
 
 
-def _passage_then(connection: Any, each: Delivered) -> Passage:
+def _passage_then(connection: Connection, each: Delivered) -> Passage:
     event = read_event(connection, each.position)
     data = event.data if event is not None else None
     whole: str | None = None
@@ -209,7 +210,7 @@ def _passage_then(connection: Any, each: Delivered) -> Passage:
     )
 
 
-def _changed(connection: Any, item: Item, seen: int) -> str | None:
+def _changed(connection: Connection, item: Item, seen: int) -> str | None:
     """What became of an item since, in a few words."""
     if item.content is None:
         return f"{item.id}: erased"
@@ -229,7 +230,7 @@ def _changed(connection: Any, item: Item, seen: int) -> str | None:
     return _partly_erased(connection, item, seen)
 
 
-def _state_changed(connection: Any, project: str, before: answers.StateEntry) -> str | None:
+def _state_changed(connection: Connection, project: str, before: answers.StateEntry) -> str | None:
     row = first_position(connection, project)
     entries = projects.state_history(connection, row, before.category, before.name) if row is not None else []
     latest = [entry for entry in entries if entry[-1] is None]
@@ -249,7 +250,7 @@ def _as_given(each: Delivered, item: Item | None, rank: int) -> Item:
     return replace(known, score=rules.shown(each.score), signals=signals, cut=each.cut)
 
 
-def _observation_changed(connection: Any, item: Item) -> str | None:
+def _observation_changed(connection: Connection, item: Item) -> str | None:
     """What became of an observation since."""
     if item.content is None or item.observation is None:
         return f"{item.id}: erased"
@@ -267,7 +268,7 @@ def _observation_changed(connection: Any, item: Item) -> str | None:
     return f"{item.id}: {', '.join(parts)}" if parts else None
 
 
-def _why_hidden(connection: Any, passage: Passage) -> str:
+def _why_hidden(connection: Connection, passage: Passage) -> str:
     row = first_position(connection, passage.id)
     gone = sessions.hidden(connection, row) if row is not None else []
     return next((each.why for each in gone if each.first <= passage.position <= each.last), "")
@@ -319,7 +320,7 @@ def _turn(before: answers.Memory, after: answers.Memory) -> str | None:
     return f"{before.id}: {', '.join(parts)}" if parts else None
 
 
-def _partly_erased(connection: Any, item: Item, seen: int) -> str | None:
+def _partly_erased(connection: Connection, item: Item, seen: int) -> str | None:
     sql = "SELECT 1 FROM events WHERE stream = ? AND erased_by > ? LIMIT 1"
     gone = BLACK in (item.whole or "") and connection.execute(sql, (item.id, seen)).fetchone() is not None
     return f"{item.id}: partly erased" if gone else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -28,6 +27,7 @@ from ledger.sessions.summary_writes import joined
 from ledger.sessions.window import OpenWindow, of_message, of_summary
 from ledger.sessions.writing import LISTED
 from ledger.store.recorders import read_tip
+from projections.core.rows import Connection
 from projections.views import audit, quarantine, sessions, summaries
 
 MOST = 2**62  # tokens, or items
@@ -125,7 +125,7 @@ def _recalled(
 
 def _assembled(
     conversation: Conversation,
-    connection: Any,
+    connection: Connection,
     window: OpenWindow,
     budget: int,
     tail: int,
@@ -168,7 +168,7 @@ def _assembled(
 
 
 def _in_chars(
-    conversation: Conversation, connection: Any, items: Iterable[WindowItem], tokens: dict[int, int]
+    conversation: Conversation, connection: Connection, items: Iterable[WindowItem], tokens: dict[int, int]
 ) -> Iterator[WindowItem]:
     """The items with their characters where their tokens were; ``tokens`` keeps those."""
     for item in items:
@@ -176,7 +176,7 @@ def _in_chars(
         yield replace(item, tokens=_entry(conversation, connection, item).chars)
 
 
-def _entry(conversation: Conversation, connection: Any, item: WindowItem) -> Entry:
+def _entry(conversation: Conversation, connection: Connection, item: WindowItem) -> Entry:
     if item.is_summary:
         row = summaries.at_position(connection, item.position)
         assert row is not None

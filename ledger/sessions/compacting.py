@@ -39,6 +39,7 @@ from ledger.sessions.summary_writes import Sources, Written, check_in_use, of_me
 from ledger.sessions.window import OpenWindow
 from ledger.sessions.writing import invalidate
 from ledger.store.lease import Lease, leased
+from projections.core.rows import Connection
 from projections.views import erasures, summaries
 from projections.views.summaries import Summary
 
@@ -296,20 +297,22 @@ def _report(
 # --- texts -----------------------------------------------------------------------------------------------------
 
 
-def _source_texts(conversation: Conversation, connection: Any, row: int, kind: str, sources: Sources) -> list[str]:
+def _source_texts(
+    conversation: Conversation, connection: Connection, row: int, kind: str, sources: Sources
+) -> list[str]:
     """What a summary is written from, each message or summary as one text."""
     if kind == CONDENSED:
         return [_summary_text(conversation, connection, each) for each in sources.summaries]
     return list(_message_texts(conversation, connection, row, sources))
 
 
-def _message_texts(conversation: Conversation, connection: Any, row: int, sources: Sources) -> Iterator[str]:
+def _message_texts(conversation: Conversation, connection: Connection, row: int, sources: Sources) -> Iterator[str]:
     for each, texts in reading.all_texts(conversation, connection, row, sources.ranges):
         name = f"{each.role} {speaker}" if (speaker := texts.event.data.speaker) else each.role
         yield f"{name} ({each.time[:16]}): {readable(texts.content, texts.parts)}"
 
 
-def _summary_text(conversation: Conversation, connection: Any, each: Summary) -> str:
+def _summary_text(conversation: Conversation, connection: Connection, each: Summary) -> str:
     content = reading.summary_shown(conversation, connection, each).content or ""
     return f"{each.earliest[:16]} to {each.latest[:16]}, {each.messages} messages: {content}"
 

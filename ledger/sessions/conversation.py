@@ -15,6 +15,7 @@ from ledger.engine.engine import Engine
 from ledger.engine.pipeline import Writer
 from ledger.engine.snapshot import load
 from ledger.engine.work import Who
+from projections.core.rows import Connection
 from projections.views import projects
 
 NO_PATTERNS = Patterns()
@@ -65,12 +66,12 @@ class Conversation:
         with self.engine.reading(*NEEDS) as connection:
             yield connection, self.state(connection)
 
-    def state(self, connection: Any) -> State | None:
+    def state(self, connection: Connection) -> State | None:
         """The session of this name or whole id; a name is never taken for the beginning of an id. Of one that is ignored
         nothing is read."""
         return None if self.kept_out == "ignored" else self.found(connection)
 
-    def found(self, connection: Any) -> State | None:
+    def found(self, connection: Connection) -> State | None:
         found = projects.find(connection, self.user, "s", self.name)
         id = found[0] if found is not None else self.name if len(self.name) == ids.LENGTH else None
         state: State | None = load(connection, id, "s", self.user) if id is not None else None
@@ -92,7 +93,7 @@ class EveryConversation(Conversation):
     def _names(self) -> list[str]:
         return []
 
-    def found(self, connection: Any) -> State | None:
+    def found(self, connection: Connection) -> State | None:
         return None
 
 

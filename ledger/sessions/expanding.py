@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from ledger.domain.session import Session
 from ledger.sessions.search_answers import Unexpanded
+from projections.core.rows import Connection
 from projections.views import sessions, summaries
 from projections.views.sessions import Message
 from projections.views.summaries import Summary
@@ -20,7 +20,7 @@ _SPAN = re.compile(r"\s*#?(\d{1,19})(?:\s*[-–]\s*#?(\d{1,19}))?\s*", re.ASCII)
 class Expanding:
     """One expansion on one snapshot: the ``rows`` that fit, what of the graph is the ``rest``, and what is ``unknown``."""
 
-    def __init__(self, connection: Any, state: Session, budget: int, size: Callable[[Message], int]) -> None:
+    def __init__(self, connection: Connection, state: Session, budget: int, size: Callable[[Message], int]) -> None:
         self._connection, self._state, self._max, self._size = connection, state, budget, size
         self.hidden = sessions.hidden(connection, state.row)
         self.rows: list[Message] = []

@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import Any
 
 from msgspec import UNSET, Struct
 
@@ -22,6 +21,7 @@ from ledger.engine.snapshot import LIST_LIMIT, MEMORY_CAP, NOWHERE, event_data, 
 from ledger.sessions import answers
 from ledger.sessions.conversation import NEEDS, Conversation
 from ledger.sessions.window import OpenWindow
+from projections.core.rows import Connection
 from projections.search.session_texts import SearchedRow
 from projections.views import interactions, quarantine, sessions, summaries
 from projections.views.projects import names
@@ -79,7 +79,7 @@ def get_message(conversation: Conversation, position: int) -> answers.Message | 
 
 
 def messages_shown(
-    conversation: Conversation, connection: Any, rows: Sequence[MessageRow], gone: Sequence[sessions.Hidden] = ()
+    conversation: Conversation, connection: Connection, rows: Sequence[MessageRow], gone: Sequence[sessions.Hidden] = ()
 ) -> list[answers.Message]:
     why = Why(gone)
     return [
@@ -89,7 +89,7 @@ def messages_shown(
 
 
 def _message_shown(
-    conversation: Conversation, row: MessageRow, own: MessageTexts, hidden: str, connection: Any
+    conversation: Conversation, row: MessageRow, own: MessageTexts, hidden: str, connection: Connection
 ) -> answers.Message:
     return answers.Message(
         position=row.row,
@@ -110,20 +110,20 @@ def _message_shown(
     )
 
 
-def texts(conversation: Conversation, connection: Any, row: MessageRow) -> MessageTexts:
+def texts(conversation: Conversation, connection: Connection, row: MessageRow) -> MessageTexts:
     """The texts of a message; those of a captured turn lie with its interaction."""
     return texts_of(conversation, connection, row, read_known(connection, row.row, row.session))
 
 
 def all_texts(
-    conversation: Conversation, connection: Any, session: int, ranges: Ranges
+    conversation: Conversation, connection: Connection, session: int, ranges: Ranges
 ) -> Iterator[tuple[MessageRow, MessageTexts]]:
     """The messages of a session in these ranges with their texts, oldest first."""
     for row, event in read_messages(connection, session, ranges):
         yield row, texts_of(conversation, connection, row, event)
 
 
-def texts_of(conversation: Conversation, connection: Any, row: MessageRow, event: AnyEvent) -> MessageTexts:
+def texts_of(conversation: Conversation, connection: Connection, row: MessageRow, event: AnyEvent) -> MessageTexts:
     data: MessageAppended = event.data
     content = text_of(connection, data.content)
     if data.interaction is not None:
@@ -137,7 +137,7 @@ def texts_of(conversation: Conversation, connection: Any, row: MessageRow, event
     return MessageTexts(event, content, reasoning, parts, model)
 
 
-def of_interaction(conversation: Conversation, connection: Any, interaction: str, field: str) -> str | None:
+def of_interaction(conversation: Conversation, connection: Connection, interaction: str, field: str) -> str | None:
     state = load(connection, interaction, "i", conversation.user)
     at = (state.prompt_at if field == "prompt" else state.response_at) if state is not None else None
     return text_of(connection, getattr(event_data(connection, at), field)) if at else None
@@ -152,7 +152,7 @@ def abstract(conversation: Conversation) -> str:
         return abstract_of(connection, state)
 
 
-def abstract_of(connection: Any, state: State | None) -> str:
+def abstract_of(connection: Connection, state: State | None) -> str:
     if state is None or state.summary_at is None:
         return ""
     return text_of(connection, event_data(connection, state.summary_at).content) or ""
@@ -176,13 +176,13 @@ def newest_summaries(
         return [summary_shown(conversation, connection, row) for row in found]
 
 
-def summary_shown(conversation: Conversation, connection: Any, row: SummaryRow) -> answers.Summary:
+def summary_shown(conversation: Conversation, connection: Connection, row: SummaryRow) -> answers.Summary:
     event = read_known(connection, row.row, row.session)
     content = text_of(connection, event.data.content)
     return answers.summary(row, conversation.name, content, event.envelope.recorded_at)
 
 
-def summary_row(connection: Any, state: State, given: object) -> SummaryRow:
+def summary_row(connection: Connection, state: State, given: object) -> SummaryRow:
     found = None
     if isinstance(given, str) and len(given) > 2 and ids.is_prefix(given, "y"):
         found = summaries.find(connection, state.row, given)
@@ -206,7 +206,7 @@ def get_info(conversation: Conversation) -> answers.SessionInfo | None:
         return info(connection, state) if state is not None else None
 
 
-def info(connection: Any, state: State) -> answers.SessionInfo:
+def info(connection: Connection, state: State) -> answers.SessionInfo:
     window = OpenWindow(connection, state)
     project = names(connection, [state.project]).get(state.project or "") if state.project else None
     return answer_of(
@@ -224,7 +224,7 @@ def info(connection: Any, state: State) -> answers.SessionInfo:
     )
 
 
-def _has_content(connection: Any, state: State, position: int) -> bool:
+def _has_content(connection: Connection, state: State, position: int) -> bool:
     return read_known(connection, position, state.row).data.content not in ("", None)
 
 
@@ -247,7 +247,7 @@ def list_sessions(
         return [info(connection, state) for state in islice(shown, listed(limit, MEMORY_CAP))]
 
 
-def is_held(connection: Any, row: MessageRow | SearchedRow | SummaryRow) -> bool:
+def is_held(connection: Connection, row: MessageRow | SearchedRow | SummaryRow) -> bool:
     """Whether the text of a message or summary is in quarantine; that of a captured turn lies with its interaction."""
     at: int | None = row.row
     if not isinstance(row, SummaryRow) and row.interaction is not None:

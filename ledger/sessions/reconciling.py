@@ -24,6 +24,7 @@ from ledger.sessions.reading import MessageTexts
 from ledger.sessions.transcripts import Outside, comparable, outside
 from ledger.sessions.window import OpenWindow
 from ledger.sessions.writing import appended, hide, texts_of, with_bodies, with_those_above
+from projections.core.rows import Connection
 from projections.views import control, summaries
 from projections.views.sessions import Message as MessageRow
 from projections.views.sessions import besides
@@ -149,7 +150,7 @@ def _counts(conversation: Conversation, lines: Sequence[Outside]) -> list[tuple[
     return [writing.count_tokens(conversation, each.draft, each.token_count) for each in lines]
 
 
-def _clean(conversation: Conversation, connection: Any, lines: list[Outside]) -> dict[str, tuple[Taken, ...]]:
+def _clean(conversation: Conversation, connection: Connection, lines: list[Outside]) -> dict[str, tuple[Taken, ...]]:
     """Takes the secrets out of a transcript where the policy does; where marks stand in it then."""
     taken: dict[str, tuple[Taken, ...]] = {}
     if control.policy(connection, conversation.user).secrets == "redact":
@@ -160,7 +161,7 @@ def _clean(conversation: Conversation, connection: Any, lines: list[Outside]) ->
     return taken
 
 
-def _line(connection: Any, row: MessageRow, texts: MessageTexts, theirs: Outside | None) -> Line:
+def _line(connection: Connection, row: MessageRow, texts: MessageTexts, theirs: Outside | None) -> Line:
     """A message of ours, to be compared; what was erased of it is taken to be what the other side still says."""
     data, envelope = texts.event.data, texts.event.envelope
     parts = comparable(messages.stored_parts(data.parts), data.content_of, data.speaker)
@@ -178,7 +179,7 @@ def _line(connection: Any, row: MessageRow, texts: MessageTexts, theirs: Outside
     return replace(theirs.line, role=row.role, created_at=line.created_at)
 
 
-def _was_dated(connection: Any, row: MessageRow) -> bool:
+def _was_dated(connection: Connection, row: MessageRow) -> bool:
     return any(event_data(connection, position).occurred_at is not UNSET for position in row.repairs)
 
 

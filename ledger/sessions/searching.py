@@ -23,6 +23,7 @@ from ledger.sessions.conversation import NEEDS, Conversation
 from ledger.sessions.expanding import Expanding
 from ledger.sessions.grepping import READ, Asked, Found, Search, Where
 from ledger.sessions.search_answers import Expansion, GrepResult, Unexpanded
+from projections.core.rows import Connection
 from projections.search import session_texts
 from projections.search.passages import MESSAGE, SUMMARY
 from projections.views.sessions import Message as MessageRow
@@ -131,7 +132,7 @@ def _ago(conversation: Conversation, last: object) -> str:
         return ""
 
 
-def _where(conversation: Conversation, connection: Any, state: State | None, *, everywhere: bool) -> Where:
+def _where(conversation: Conversation, connection: Connection, state: State | None, *, everywhere: bool) -> Where:
     if everywhere or state is None:
         known = session_texts.of_user(connection, conversation.user)
         open_: dict[int, str | None] = {
@@ -141,7 +142,7 @@ def _where(conversation: Conversation, connection: Any, state: State | None, *, 
     return Where(conversation.user, {state.row: conversation.name}, state.id)
 
 
-def _search(conversation: Conversation, connection: Any, asked: Asked, where: Where) -> Search:
+def _search(conversation: Conversation, connection: Connection, asked: Asked, where: Where) -> Search:
     return Search(
         conversation.engine.seen(connection),
         asked,
@@ -150,13 +151,19 @@ def _search(conversation: Conversation, connection: Any, asked: Asked, where: Wh
     )
 
 
-def _searched(connection: Any, asked: Asked, where: Where) -> int:
+def _searched(connection: Connection, asked: Asked, where: Where) -> int:
     messages, summaries = session_texts.count(connection, list(where.names), hidden=asked.hidden)
     return messages * (MESSAGE in asked.corpora) + summaries * (SUMMARY in asked.corpora)
 
 
 def _hint(
-    conversation: Conversation, connection: Any, asked: Asked, state: State | None, found: Found, *, everywhere: bool
+    conversation: Conversation,
+    connection: Connection,
+    asked: Asked,
+    state: State | None,
+    found: Found,
+    *,
+    everywhere: bool,
 ) -> str:
     """Where something is that matches, since nothing was found here."""
     here = _where(conversation, connection, state, everywhere=everywhere)

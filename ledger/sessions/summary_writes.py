@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from msgspec import Struct
 
@@ -18,6 +17,7 @@ from ledger.sessions import answers, reading, writing
 from ledger.sessions.conversation import Conversation
 from ledger.sessions.window import OpenWindow
 from ledger.sessions.writing import invalidate
+from projections.core.rows import Connection
 from projections.views import sessions, summaries
 from projections.views.sessions import besides
 from projections.views.summaries import Summary
@@ -65,7 +65,7 @@ def of_messages(window: OpenWindow, first: int, last: int) -> Sources | None:
     )
 
 
-def of_summaries(connection: Any, row: int, given: Sequence[Summary]) -> Sources:
+def of_summaries(connection: Connection, row: int, given: Sequence[Summary]) -> Sources:
     """All that some summaries stand for."""
     ranges = joined(connection, row, [each for summary in given for each in summary.ranges])
     return Sources(
@@ -78,7 +78,7 @@ def of_summaries(connection: Any, row: int, given: Sequence[Summary]) -> Sources
     )
 
 
-def joined(connection: Any, row: int, ranges: Iterable[tuple[int, int]]) -> Ranges:
+def joined(connection: Connection, row: int, ranges: Iterable[tuple[int, int]]) -> Ranges:
     """The ranges in order; two between which nothing of the session lies become one."""
     sql = "SELECT 1 FROM messages WHERE session = ? AND row > ? AND row < ? LIMIT 1"
     found: list[tuple[int, int]] = []
@@ -182,7 +182,7 @@ def check_in_use(row: Summary, what: str) -> None:
         )
 
 
-def _check_restorable(connection: Any, window: OpenWindow, row: Summary) -> None:
+def _check_restorable(connection: Connection, window: OpenWindow, row: Summary) -> None:
     if row.status != summaries.INVALID:
         raise RejectedError(
             f"the summary {row.id} is {row.status}; only an invalidated one can be restored",

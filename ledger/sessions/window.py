@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from ledger.domain.session import Session
 from ledger.domain.window import MESSAGE, SUMMARY, Ranges, WindowItem
+from projections.core.rows import Connection
 from projections.views import sessions, summaries
 from projections.views.sessions import Message
 from projections.views.summaries import Summary
@@ -15,7 +15,7 @@ from projections.views.summaries import Summary
 class OpenWindow:
     """``tokens`` and ``count`` are those of its items; ``hidden`` and ``covered`` the ranges of positions that it leaves out."""
 
-    def __init__(self, connection: Any, state: Session) -> None:
+    def __init__(self, connection: Connection, state: Session) -> None:
         self.connection, self.state = connection, state
         self.hidden = sessions.hidden(connection, state.row)
         self.summaries = summaries.in_window(connection, state.row)

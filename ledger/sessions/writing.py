@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -28,6 +27,7 @@ from ledger.sessions import answers, reading
 from ledger.sessions.conversation import Conversation, session_name
 from ledger.sessions.counting import check_tokens
 from ledger.sessions.window import OpenWindow
+from projections.core.rows import Connection
 from projections.views import sessions, summaries
 from projections.views.sessions import besides
 from projections.views.summaries import Summary
@@ -316,7 +316,7 @@ def hide(work: Work, state: State, window: OpenWindow, span: tuple[int, int], wh
     invalidate(work, state, known, touched, "hidden")
 
 
-def _up_to_last(connection: Any, row: int, span: tuple[int, int]) -> tuple[int, int] | None:
+def _up_to_last(connection: Connection, row: int, span: tuple[int, int]) -> tuple[int, int] | None:
     """The span up to its last message: from where the range before it ends, so that the two are one gap."""
     sql = "SELECT row FROM messages WHERE session = ? AND row BETWEEN ? AND ? ORDER BY row DESC LIMIT 1"
     last = connection.execute(sql, (row, *span)).fetchone()

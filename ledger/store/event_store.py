@@ -160,7 +160,7 @@ class EventStore:
         with self.snapshot() as connection:
             return [LogRow(*row) for row in connection.execute(f"SELECT {COLUMNS} FROM events WHERE {where}", values)]
 
-    def explained(self, error: BaseException, connection: Any) -> LedgerError | None:
+    def explained(self, error: BaseException, connection: sqlite3.Connection) -> LedgerError | None:
         """What a caller sees instead of an error: ``DamagedError`` where a row of the projections explains it."""
         if not self._reading.is_private and not self._pool.foreign and may_be_damage(error):
             if (damaged := self.find_damage(connection)) is not None:
@@ -254,7 +254,7 @@ class _Snapshot:
             raise explained from error
 
 
-def _no_damage(connection: Any, names: Collection[str] = ()) -> StorageError | None:
+def _no_damage(connection: sqlite3.Connection, names: Collection[str] = ()) -> StorageError | None:
     return None
 
 

@@ -9,7 +9,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from sqlite3 import Connection
 
 from ledger.store.event_store import EventStore
 
@@ -21,24 +21,24 @@ def new_holder() -> str:
     return f"{os.getpid()}-{os.urandom(8).hex()}"
 
 
-def holder_of(connection: Any, work: str) -> str | None:
+def holder_of(connection: Connection, work: str) -> str | None:
     """Who has the lease; a holder whose time is over, or whose process is gone, has nothing."""
     row = connection.execute("SELECT holder, until FROM leases WHERE work = ?", (work,)).fetchone()
     return row[0] if row is not None and row[1] > time.time() and is_alive(row[0]) else None
 
 
-def hold(connection: Any, work: str, holder: str, seconds: float) -> None:
+def hold(connection: Connection, work: str, holder: str, seconds: float) -> None:
     """Takes the lease, or renews it, whoever had it."""
     connection.execute("INSERT OR REPLACE INTO leases VALUES (?, ?, ?)", (work, holder, time.time() + seconds))
 
 
-def renew(connection: Any, work: str, holder: str, seconds: float) -> bool:
+def renew(connection: Connection, work: str, holder: str, seconds: float) -> bool:
     """False where somebody else has taken the lease meanwhile; one that only ran out is held again."""
     sql = "UPDATE leases SET until = ? WHERE work = ? AND holder = ?"
     return bool(connection.execute(sql, (time.time() + seconds, work, holder)).rowcount)
 
 
-def give_back(connection: Any, work: str, holder: str) -> None:
+def give_back(connection: Connection, work: str, holder: str) -> None:
     connection.execute("DELETE FROM leases WHERE work = ? AND holder = ?", (work, holder))
 
 

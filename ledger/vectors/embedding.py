@@ -7,7 +7,6 @@ import sqlite3
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
-from typing import Any
 
 from msgspec import Struct
 
@@ -330,7 +329,7 @@ def entries(embedder: Embedder, secret: bytes, texts: Sequence[Text], dimension:
 
 def write(writer: Writer, transaction: Transaction, model: str, made: Iterable[Entry]) -> int:
     """Writes vectors of the texts that still stand, in a short transaction; the table is made where there is none."""
-    connection: Any = transaction.connection
+    connection: sqlite3.Connection = transaction.connection
     writer.attend(transaction)
     vectors.make(connection, os.urandom(4))
     return vectors.write(connection, writer.secret, model, made)

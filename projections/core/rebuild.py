@@ -188,7 +188,7 @@ class Rebuild:
         if self._progress is not None:
             self._progress(done, head)
 
-    def _rows(self, connection: Any, *, apart: bool = False) -> SQLiteRows:
+    def _rows(self, connection: sqlite3.Connection, *, apart: bool = False) -> SQLiteRows:
         rows = SQLiteRows(connection, FRESH if self._apart else "", apart=apart)
         rows.refused = self._projector.refused
         return rows
@@ -238,7 +238,7 @@ class Rebuild:
                     left -= deleted + TABLE
 
 
-def _head(connection: Any) -> int:
+def _head(connection: sqlite3.Connection) -> int:
     return int(connection.execute("SELECT coalesce(max(position), 0) FROM events").fetchone()[0])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
+from sqlite3 import Connection as Connection
 from types import NoneType
 from typing import Any, Protocol
 

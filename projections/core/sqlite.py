@@ -35,7 +35,7 @@ class SQLiteRows:
     ``refused`` is told which table did not take its rows, and why; without one the error is raised.
     """
 
-    def __init__(self, connection: Any, prefix: str = "", *, apart: bool = False) -> None:
+    def __init__(self, connection: sqlite3.Connection, prefix: str = "", *, apart: bool = False) -> None:
         self.connection, self.prefix, self.apart = connection, prefix, apart
         self.refused: Callable[[Table | TextIndex, Exception], None] | None = None
         self._put: dict[Table, dict[Key, Values | None]] = {}

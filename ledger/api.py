@@ -10,22 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, get_args
 from ledger import answers
 from ledger.domain import confidence as rules
 from ledger.domain.errors import RejectedError
-from ledger.engine import past
 from ledger.engine.answer import Answer
 from ledger.engine.paging import LIMIT, checked_limit, found, page, plural
 from ledger.engine.scope import Area, Scope, callback
 from ledger.engine.work import Who
-from ledger.erasure import erasing
-from ledger.extraction import commands as extraction_commands
-from ledger.history import audit, undoing
-from ledger.interactions import commands as interaction_commands
-from ledger.maintenance import backing_up, doctor, opening
-from ledger.maintenance.opening import open_engine
-from ledger.memories import commands
-from ledger.memories import queries as memory_queries
-from ledger.observations import commands as observation_commands
-from ledger.observations import consolidating
-from ledger.recall import recalling, reopening
 from ledger.types import (
     Cancel,
     Channel,
@@ -50,6 +38,7 @@ if TYPE_CHECKING:
 
     from ledger.conflicts.api import Conflicts, ConflictsRead
     from ledger.documents.api import Documents, DocumentsRead
+    from ledger.engine.past import PastEngine
     from ledger.engine.settings import Settings
     from ledger.erasure.api import Erasures, Holds
     from ledger.graph.api import Relations, RelationsRead
@@ -124,6 +113,8 @@ class LedgerRead(Area):
             explain: Also list the candidates that were ranked, with their signals.
             receipt: Record what was delivered, so that ``reopen`` shows it again. Nothing else is written.
         """
+        from ledger.recall import recalling
+
         if checked_limit(limit) > RECALLED:
             raise RejectedError(f"recall gives at most {RECALLED} items, and {limit} were asked for", rule="limit")
         return recalling.recall(
@@ -151,6 +142,8 @@ class LedgerRead(Area):
             budget: The most that the pack may hold, counted in ``unit``.
             unit: "chars" or "tokens".
         """
+        from ledger.recall import recalling
+
         return recalling.user_profile(self._engine, self._scope.user, budget=budget, unit=unit)
 
     def why(self, id: str) -> answers.Why:
@@ -159,12 +152,16 @@ class LedgerRead(Area):
         Args:
             id: A memory's or an observation's id.
         """
+        from ledger.history import audit
+
         return found("memory or observation", id, audit.why(self._engine, self._scope.user, id))
 
     def review(
         self, *, project: str | None = None, limit: int = LIMIT, after: str | None = None
     ) -> Page[answers.Candidate]:
         """List the candidates that wait for a decision, oldest first, each with where it was found."""
+
+        from ledger.memories import queries as memory_queries
 
         def fetch(count: int, start: str | None) -> list[answers.Candidate]:
             with self._engine.snapshot(*memory_queries.REVIEW_NEEDS) as snapshot:
@@ -340,6 +337,8 @@ class Ledger(LedgerRead):
             ConflictError: The file needs a newer version of this product.
             StorageError: The file is no ledger, is damaged, or cannot be read.
         """
+        from ledger.maintenance.opening import open_engine
+
         given: dict[str, Any] = {"user": user, "actor": actor, "client": client, "channel": channel, "agent": agent}
         given |= {"ignored_sessions": sessions.ignore, "stateless_sessions": sessions.read_only}
         given |= {"readonly": readonly, "create": create, "scanners": scanners, "settings": settings}
@@ -367,6 +366,8 @@ class Ledger(LedgerRead):
         Raises:
             NotFoundError: There is no file.
         """
+        from ledger.maintenance import doctor
+
         return doctor.examine(path, progress=callback(progress))
 
     @classmethod
@@ -382,6 +383,8 @@ class Ledger(LedgerRead):
             RejectedError: Something is at the path, or the source is no export.
             StorageError: The export is damaged.
         """
+        from ledger.maintenance import opening
+
         opening.import_log(source, path, progress=callback(progress))
 
     @classmethod
@@ -406,6 +409,8 @@ class Ledger(LedgerRead):
             RejectedError: Something is at the path, or a certificate is none of this ledger's.
             StorageError: The backup is damaged; the message names the first position that is wrong.
         """
+        from ledger.maintenance import backing_up
+
         return backing_up.recover(
             backup, path, certificates=plural("certificates", certificates), progress=callback(progress)
         )
@@ -443,6 +448,8 @@ class Ledger(LedgerRead):
             RejectedError: A position that the log does not have; a time in the future, before the first event, without offset.
             NotFoundError: No event has this id.
         """
+        from ledger.engine import past
+
         return PastLedger(past.at(self._engine, moment, valid_at), self._scope)
 
     def close(self) -> None:
@@ -509,6 +516,8 @@ class Ledger(LedgerRead):
             reinforce: False if its response is no evidence.
             append: Also append prompt and response to the session as messages, in the same append.
         """
+        from ledger.interactions import commands as interaction_commands
+
         return interaction_commands.capture(
             self._engine,
             self._scope.asker(options),
@@ -553,6 +562,8 @@ class Ledger(LedgerRead):
             valid_from: From when on it is true in the world; None for now.
             valid_to: Until when, exclusive; a date alone means through that day.
         """
+        from ledger.memories import commands
+
         return commands.remember(
             self._engine.writer,
             self._scope.asker(options),
@@ -590,6 +601,8 @@ class Ledger(LedgerRead):
             valid_from: From when on it is true in the world; None for now.
             valid_to: Until when, exclusive; a date alone means through that day.
         """
+        from ledger.memories import commands
+
         return commands.propose(
             self._engine.writer,
             self._scope.asker(options),
@@ -608,6 +621,8 @@ class Ledger(LedgerRead):
         Args:
             content: Another wording, given in the same append.
         """
+        from ledger.memories import commands
+
         return commands.promote(
             self._engine.writer,
             self._scope.asker(options),
@@ -618,6 +633,8 @@ class Ledger(LedgerRead):
 
     def reject(self, id: str, *, reason: str = "", **options: Unpack[WriteOptions]) -> answers.Memory:
         """Turn a candidate down; extraction does not propose the same text again."""
+        from ledger.memories import commands
+
         return commands.reject(
             self._engine.writer,
             self._scope.asker(options),
@@ -635,6 +652,8 @@ class Ledger(LedgerRead):
         Args:
             content: The new text.
         """
+        from ledger.observations import commands as observation_commands
+
         return observation_commands.revise(self._engine, self._scope.asker(options), id, content, reason)
 
     def supersede(
@@ -666,6 +685,8 @@ class Ledger(LedgerRead):
             valid_from: From when on it is true, and the old one is not; None for now.
             valid_to: Until when, exclusive; a date alone means through that day.
         """
+        from ledger.memories import commands
+
         return commands.supersede(
             self._engine.writer,
             self._scope.asker(options),
@@ -684,6 +705,8 @@ class Ledger(LedgerRead):
 
     def invalidate(self, id: str, *, reason: str = "", **options: Unpack[WriteOptions]) -> answers.Memory:
         """Say that an active memory was wrong; ``restore`` brings it back."""
+        from ledger.memories import commands
+
         return commands.invalidate(
             self._engine.writer,
             self._scope.asker(options),
@@ -693,10 +716,14 @@ class Ledger(LedgerRead):
 
     def retract(self, id: str, *, reason: str = "", **options: Unpack[WriteOptions]) -> answers.Memory | Observation:
         """Take a memory or an observation out of use; ``restore`` brings it back."""
+        from ledger.observations import commands as observation_commands
+
         return observation_commands.retract(self._engine, self._scope.asker(options), id, reason)
 
     def restore(self, id: str, *, reason: str = "", **options: Unpack[WriteOptions]) -> Any:
         """Bring back what was superseded, invalidated, retracted or rejected; of a withdrawn source, its evidence."""
+        from ledger.observations import commands as observation_commands
+
         return observation_commands.restore(self._engine, self._scope.asker(options), id, reason)
 
     def reinforce(
@@ -713,6 +740,8 @@ class Ledger(LedgerRead):
             amount: How much its confidence rises, from 0 to 1; None for what the policy says (0.02).
             source: The id of what supports it; the same one counts once.
         """
+        from ledger.interactions import commands as interaction_commands
+
         if isinstance(id, str) and id.startswith("i_"):
             raise RejectedError("this is an interaction: interactions.reinforce(id) counts what its response restates")
         answer = interaction_commands.reinforce(self._engine, self._scope.asker(options), id, amount, source=source)
@@ -728,6 +757,8 @@ class Ledger(LedgerRead):
         Raises:
             NotFoundError: This user has no such receipt.
         """
+        from ledger.recall import reopening
+
         return found("receipt", receipt, reopening.reopen(self._engine, self._scope.user, receipt))
 
     # --- undo and erase ------------------------------------------------------------------------------------------
@@ -751,6 +782,8 @@ class Ledger(LedgerRead):
         Raises:
             DependentsError: Later commands built on it; ``cascade`` voids them too.
         """
+        from ledger.history import undoing
+
         asker = self._scope.asker(options)
         return undoing.undo(self._engine, asker, target, reason, cascade=cascade, exclusive=exclusive, dry_run=dry_run)
 
@@ -768,6 +801,8 @@ class Ledger(LedgerRead):
         Args:
             target: The undone command, or the undo: its id, or the position or id of one of its events.
         """
+        from ledger.history import undoing
+
         return undoing.redo(
             self._engine, self._scope.asker(options), target, reason, exclusive=exclusive, dry_run=dry_run
         )
@@ -803,6 +838,7 @@ class Ledger(LedgerRead):
             AmbiguousIdError: Several ids begin so.
             ConflictError: Inside a batch, or others write about the same all the time.
         """
+        from ledger.erasure import erasing
         from ledger.erasure.api import as_asked
 
         if isinstance(keep, str | bytes) or not isinstance(keep, Iterable):
@@ -851,6 +887,8 @@ class Ledger(LedgerRead):
             ModelError: The model failed, which is recorded; the sources are new as before.
             RejectedError: An ``idempotency_key``, or a model inside a batch.
         """
+        from ledger.observations import consolidating
+
         return consolidating.consolidate(
             self._engine,
             self._scope.asker(options),
@@ -886,6 +924,8 @@ class Ledger(LedgerRead):
             timeout: Seconds to wait for the model.
             cancel: An event or a function that says when to give up.
         """
+        from ledger.extraction import commands as extraction_commands
+
         return extraction_commands.extract(
             self._engine,
             self._scope.asker(options),
@@ -1046,7 +1086,7 @@ class PastLedger(LedgerRead):
     """A ledger as it was known at a moment, with reads only. Holds nothing between two calls and needs no closing."""
 
     if TYPE_CHECKING:
-        _engine: past.PastEngine
+        _engine: PastEngine
 
     @property
     def as_of(self) -> str:

@@ -17,8 +17,9 @@ from ledger.engine.log_reading import read_event
 from ledger.erasure import erasing
 from ledger.maintenance import care, rebuilding
 from ledger.maintenance.copying import check_log, copy_log, free_place, in_the_making, make_empty, remove
+from ledger.maintenance.fitting import tables_fit
 from ledger.maintenance.opening import open_engine
-from ledger.maintenance.rebuilding import OF_PROJECTIONS, damages, tables_fit
+from ledger.maintenance.rebuilding import OF_PROJECTIONS, damages
 from ledger.proof import digests
 from ledger.proof.verifying import verify
 from ledger.store.event_store import EventStore

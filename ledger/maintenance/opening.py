@@ -18,26 +18,22 @@ from ledger.engine.log_reading import READER, WRITER, check_format, check_upgrad
 from ledger.engine.pipeline import Writer
 from ledger.engine.who import check_channel
 from ledger.engine.work import Clock, Random, Who, Work, now, system_random
-from ledger.erasure import erasing
 from ledger.guards.guarding import Guard, Scanner, as_scanners
-from ledger.jobs import running
-from ledger.language.models import chosen
-from ledger.maintenance import care, rebuilding, transfer
-from ledger.maintenance.transfer import Progress
+from ledger.maintenance.fitting import tables_fit
 from ledger.sessions.counting import as_counter
 from ledger.store.event_store import EventStore
 from ledger.store.integrity import GENESIS
-from ledger.vectors.embedders import EmbedderLike, as_embedder
-from ledger.vectors.embedding import VectorSearch
 from projections.core import damage
 from projections.core.projector import create_tables, write_checkpoints
 from projections.core.rebuild import RebuildUnderWay
 from projections.core.sqlite import exists
-from projections.views import audit
+from projections.views import audit, erasures
 
 if TYPE_CHECKING:
     from ledger.engine.settings import Settings
     from ledger.language.port import Model, ModelRequest
+    from ledger.maintenance.transfer import Progress
+    from ledger.vectors.embedders import Embedder, EmbedderLike
 
 REBUILDS = (
     3  # on opening, before the file counts as damaged; another product's process may be the one that came between
@@ -69,19 +65,24 @@ def open_engine(
     """Opens a ledger, or begins one where there is no file; ``Ledger.open`` says what each part is for."""
     default = _default(settings, user=user, actor=actor, client=client, channel=channel, agent=agent)
     embedder = embedder if embedder is not None or settings is None else settings.embedder
-    vectors_of = as_embedder(embedder) if embedder is not None else None
     counter, patterns = as_counter(token_counter), Patterns(tuple(ignored_sessions), tuple(stateless_sessions))
-    language_model, writer_of = chosen(model, summarizer, settings)
     guard = Guard(as_scanners(scanners))
+    language_model, writer_of = _models(model, summarizer, settings)
+    vectors_of = _embedder(embedder)
     store = EventStore.open(path, readonly=readonly, create=create, tables=create_tables)
     try:
         created = _created(store) or _begin(store, default, clock, random)
         store.find_damage = damage.find
         engine = Engine(store, created, default, clock, random)
-        engine.vectors = VectorSearch(store, engine.writer, vectors_of) if vectors_of is not None else None
-        engine.counter, engine.summarizer, engine.patterns = counter, writer_of, patterns
-        engine.model, engine.settings = language_model, settings
+        engine.counter, engine.patterns, engine.settings = counter, patterns, settings
+        engine.model, engine.summarizer = language_model, writer_of
+        if vectors_of is not None:
+            from ledger.vectors.embedding import VectorSearch
+
+            engine.vectors = VectorSearch(store, engine.writer, vectors_of)
         if after_capture:
+            from ledger.jobs import running
+
             running.run_after_capture(engine, after_capture)
         engine.writer.guard = guard
         _fit_projections(engine)
@@ -89,17 +90,36 @@ def open_engine(
             with suppress(
                 DamagedError
             ):  # a file that does not open could not be rebuilt; the next open goes on with it
-                erasing.purge_what_a_crash_left(engine)
+                _finish_erasures(engine)
     except BaseException:
         store.close()
         raise
     return engine
 
 
+def _models(model: Any, summarizer: Any, settings: Settings | None) -> tuple[Any, Any]:
+    """What is given, or what the settings name; models are loaded only where there is one."""
+    if model is None and summarizer is None and (settings is None or settings.model is None):
+        return None, None
+    from ledger.language.models import chosen
+
+    return chosen(model, summarizer, settings)
+
+
+def _embedder(given: EmbedderLike | None) -> Embedder | None:
+    if given is None:
+        return None
+    from ledger.vectors.embedders import as_embedder
+
+    return as_embedder(given)
+
+
 def import_log(
     source: str | os.PathLike[str], path: str | os.PathLike[str], *, progress: Progress | None = None
 ) -> None:
     """Makes the ledger of an export at a path where nothing is: the same id, rows, digests and head; all or nothing."""
+    from ledger.maintenance import transfer
+
     transfer.import_log(source, path, progress=progress)
     with suppress(NewerFormatError, UnknownEventError):  # it is there as it was, for a product that can read it
         open_engine(path).close()
@@ -110,15 +130,32 @@ def _fit_projections(engine: Engine) -> None:
     rebuilt = 0
     while not _look(engine):
         if engine.store.readonly:
+            from ledger.maintenance import care
+
             care.fold_privately(engine)
             return
         if rebuilt == REBUILDS:
             raise StorageError("the projections do not fit their log after a rebuild either, so the file is damaged")
         with suppress(RebuildUnderWay):  # a lease that nobody renews ends by itself
+            from ledger.maintenance import rebuilding
+
             rebuilding.rebuild(engine)
             rebuilt += 1
             continue
         time.sleep(0.05)
+
+
+def _finish_erasures(engine: Engine) -> None:
+    """What a crash left of erasures is purged; that is loaded only where something was left."""
+    with (
+        suppress(sqlite3.OperationalError),
+        engine.store.snapshot() as connection,
+    ):  # without a table nothing can be left
+        if not erasures.pending(connection):
+            return
+    from ledger.erasure import erasing
+
+    erasing.purge_what_a_crash_left(engine)
 
 
 def _look(engine: Engine) -> bool:
@@ -127,7 +164,7 @@ def _look(engine: Engine) -> bool:
     What upgraded it is asked of the audit trail, or where that does not fit, of the whole log (0.3 s a million events).
     """
     with engine.store.snapshot() as connection:
-        suspended = rebuilding.tables_fit(connection, engine.writer.secret, engine.created.ledger_id)
+        suspended = tables_fit(connection, engine.writer.secret, engine.created.ledger_id)
         last = connection.execute("SELECT max(position) FROM events").fetchone()[0]
         position = _last_upgrade(connection, by_trail=suspended is not None and "audit" not in suspended)
         check_upgrade(connection, position, readonly=engine.store.readonly)

@@ -15,13 +15,13 @@ from ledger import answers
 from ledger.domain.errors import ConflictError, DamagedError, LedgerError, StorageError
 from ledger.domain.events import LEDGER_STREAM, ProjectionsRebuilt
 from ledger.engine.engine import Engine
-from ledger.engine.log_reading import check_tables
 from ledger.engine.work import Who, Work
 from ledger.maintenance import care
 from ledger.maintenance.care import Progress
 from ledger.maintenance.copying import check_log, copy_log, in_the_making
+from ledger.maintenance.fitting import code_of, is_of_damage
 from ledger.proof import digests
-from ledger.proof.schema_check import has_changed, misshapen
+from ledger.proof.schema_check import has_changed
 from ledger.store.event_store import EventStore
 from ledger.store.sqlite_files import typed
 from projections.core import projector
@@ -39,18 +39,10 @@ OF_PAGES = re.compile(r"the file: (?!its )").match
 def damages(error: BaseException | None) -> bool:
     """Whether an error comes from a damaged page or row; whatever SQLite said lies under what is raised."""
     while error is not None:
-        if isinstance(error, DamagedError) or _code(error) == sqlite3.SQLITE_CORRUPT:
+        if isinstance(error, DamagedError) or code_of(error) == sqlite3.SQLITE_CORRUPT:
             return True
         error = error.__cause__
     return False
-
-
-def _is_of_damage(error: sqlite3.DatabaseError) -> bool:
-    return _code(error) in (sqlite3.SQLITE_CORRUPT, 0)  # 0: the driver could not decode a text that SQLite gave
-
-
-def _code(error: BaseException) -> int:
-    return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
 
 
 def rebuild(
@@ -97,7 +89,7 @@ def _is_sound(engine: Engine) -> bool:
             found: str = connection.execute("PRAGMA main.quick_check(1)").fetchone()[0]
             return found == "ok" and not has_changed(connection)
     except StorageError as error:
-        if isinstance(error.__cause__, sqlite3.DatabaseError) and _is_of_damage(error.__cause__):
+        if isinstance(error.__cause__, sqlite3.DatabaseError) and is_of_damage(error.__cause__):
             return False
         raise
 
@@ -161,26 +153,3 @@ def _pour(engine: Engine, part: str, copied: int) -> bool:
 
 class _WentOn(Exception):
     """Somebody committed after the copy was made."""
-
-
-# --- whether the tables fit ------------------------------------------------------------------------------------------
-
-
-def tables_fit(connection: sqlite3.Connection, secret: bytes, ledger_id: str) -> set[str] | None:
-    """What is suspended, when every table is there, as this product makes it, and folded up to the last event of this log.
-
-    None otherwise, also when SQLite cannot read what it takes to know.
-    """
-    try:
-        if misshapen(connection):
-            return None
-        _, suspended = check_tables(connection, secret)
-        last = connection.execute("SELECT position, head FROM events ORDER BY position DESC LIMIT 1").fetchone()
-        folded = connection.execute("SELECT ledger, position, head FROM checkpoint").fetchall()
-    except ConflictError:
-        return None
-    except sqlite3.DatabaseError as error:
-        if not _is_of_damage(error):
-            raise
-        return None
-    return suspended if [tuple(row) for row in folded] == [(ledger_id, *last)] else None

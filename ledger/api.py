@@ -13,7 +13,6 @@ from ledger.domain.errors import RejectedError
 from ledger.engine.answer import Answer
 from ledger.engine.paging import LIMIT, checked_limit, found, page, plural
 from ledger.engine.scope import Area, Scope, callback
-from ledger.engine.work import Who
 from ledger.types import (
     Cancel,
     Channel,
@@ -132,7 +131,7 @@ class LedgerRead(Area):
             ranking=ranking,
             observations=observations,
             explain=explain,
-            receipt=Who(**self._scope.by({})) if receipt else False,
+            receipt=self._scope.asker({}) if receipt else None,
         )
 
     def profile(self, *, budget: int = 1_375, unit: Unit = "chars") -> Pack:

@@ -10,7 +10,6 @@ from conftest import folded_from_zero
 from old_names import Ledger
 
 from ledger import ConflictError, KeyReusedError, RejectedError
-from ledger.engine.who import By
 from ledger.policies import reinforcement
 
 
@@ -66,7 +65,7 @@ WRITES: dict[str, Callable[[Given, str], Any]] = {
     "set_state of a new project": lambda g, key: g.ledger.set_state("boats", "status", "phase", "two", key=key),
     "invalidate_state": lambda g, key: g.ledger.invalidate_state("assistant", "status", "phase", key=key),
     "extract": lambda g, key: g.ledger.extract(g.said.id, key=key),
-    "adopt_policy": lambda g, key: g.ledger.adopt_policy(gain=0.05, by=By(key=key)),
+    "adopt_policy": lambda g, key: g.ledger.adopt_policy(gain=0.05, by={"key": key}),
     "undo": lambda g, key: g.ledger.undo(g.fact.position, "wrong", key=key),
     "redo": lambda g, key: g.ledger.redo(g.undone.position, key=key),
 }
@@ -88,7 +87,7 @@ NOTHING_TO_DO: dict[str, Callable[[Given, str], Any]] = {
     "add_alias": lambda g, key: g.ledger.add_alias("assistant", "ASSISTANT", key=key),
     "set_state": lambda g, key: g.ledger.set_state("assistant", "status", "phase", "one", key=key),
     "invalidate_state": lambda g, key: g.ledger.invalidate_state("assistant", "fact", "none", key=key),
-    "adopt_policy": lambda g, key: g.ledger.adopt_policy(gain=0.02, by=By(key=key)),
+    "adopt_policy": lambda g, key: g.ledger.adopt_policy(gain=0.02, by={"key": key}),
     "undo": lambda g, key: g.ledger.undo(g.undone.position, key=key),
     "redo": lambda g, key: g.ledger.redo(g.fact.position, key=key),
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -11,15 +11,12 @@ from msgspec.structs import replace
 from ledger.domain import times
 from ledger.domain.errors import RejectedError
 from ledger.domain.text import check_text
-from ledger.engine.who import NAME_BYTES, By, check_channel, who
+from ledger.engine.who import NAME_BYTES, check_channel, who
 from ledger.engine.work import Who
 from ledger.types import Since, WriteOptions
 
 if TYPE_CHECKING:
     from ledger.engine.engine import Engine
-
-_OPTIONS = tuple(sorted(WriteOptions.__optional_keys__))
-_OF_THE_CORE = {"idempotency_key": "key"}
 
 
 class Scope(Struct, frozen=True):
@@ -39,25 +36,10 @@ class Scope(Struct, frozen=True):
         check_channel(changed.get("channel", self.channel))
         return replace(self, **changed)
 
-    def by(self, options: WriteOptions) -> dict[str, Any]:
-        """What a command is given about who acts, with the options of one call."""
-        bound: dict[str, Any] = {
-            "user": self.user,
-            "actor": self.actor,
-            "client": self.client,
-            "channel": self.channel,
-            "agent": self.agent,
-        }
-        if not options:
-            return bound
-        if unknown := sorted(set(options) - set(_OPTIONS)):
-            raise TypeError(f"unexpected keyword argument {unknown[0]!r}; every write takes: {', '.join(_OPTIONS)}")
-        return bound | {_OF_THE_CORE.get(name, name): value for name, value in options.items()}
-
     def asker(self, options: WriteOptions) -> Who:
-        """The same, checked."""
-        default = Who(user=self.user, actor=self.actor, client=self.client, channel=self.channel, agent=self.agent)
-        return who(default, cast("By", self.by(options))) if options else default
+        """Who asks for one command, with the options of its call."""
+        bound = Who(user=self.user, actor=self.actor, client=self.client, channel=self.channel, agent=self.agent)
+        return who(bound, options) if options else bound
 
     def searcher(self, options: WriteOptions) -> Who:
         """The same for a search, which is in several appends and records nothing twice: a key would mean nothing."""

@@ -2,67 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import date, datetime
-from typing import Any, TypedDict
+from typing import Any
+
+from msgspec.structs import replace
 
 from ledger.domain import times
 from ledger.domain.errors import RejectedError
 from ledger.domain.text import check_text
 from ledger.engine.work import Expected, Who
+from ledger.types import WriteOptions
 
 Time = str | datetime | date
 NAME_BYTES = 1024
 
 
-class Whose(TypedDict, total=False):
-    """What every write takes besides its own arguments.
-
-    ``user`` whose memory (default: the ledger's), ``actor`` who does it, ``client`` and ``channel`` through what ("user",
-    "tool", "web", "agent", "file"), ``agent`` the agent concerned, ``occurred_at`` when it happened in the world,
-    ``causation_id`` the event it reacts to, ``correlation_id`` the run or import it belongs to, ``expected`` the position
-    after which nobody may have changed what it changes.
-    """
-
-    user: str
-    actor: str
-    client: str
-    channel: str
-    agent: str
-    occurred_at: Time | None
-    causation_id: str | None
-    correlation_id: str | None
-    expected: int | None
-
-
-class By(Whose, total=False):
-    """The same, and ``key``, which makes the command idempotent for this user."""
-
-    key: str | None
-
-
 CHANNELS = ("user", "tool", "web", "agent", "file")
+_TEXTS = {"client": True, "agent": True, "causation_id": False, "correlation_id": False}  # whether "" is one
+_MAY_BE_NONE = ("idempotency_key", "occurred_at", "causation_id", "correlation_id", "expected")
+_OPTIONS = tuple(sorted(WriteOptions.__optional_keys__))
 
 
-def who(default: Who, by: By) -> Who:
-    """Checks what a caller said about itself, and fills in the ledger's defaults."""
-    if unknown := sorted(by.keys() - By.__optional_keys__):
-        raise TypeError(
-            f"unexpected keyword argument {unknown[0]!r}; writes take: {', '.join(sorted(By.__optional_keys__))}"
-        )
-    if all(value is getattr(default, name) for name, value in by.items()):
-        return default  # which is checked: most calls say nothing else
-    fields: dict[str, Any] = {name: getattr(default, name) for name in Who.__struct_fields__} | by
-    for name in ("user", "actor", "client", "agent"):
-        check_text(name, fields[name], max_bytes=NAME_BYTES, blank_allowed=True)
-    check_channel(fields["channel"])
-    for name in ("causation_id", "correlation_id"):
-        if fields[name] is not None:
-            check_text(name, fields[name], max_bytes=NAME_BYTES)
-    if fields["occurred_at"] is not None:
-        fields["occurred_at"] = times.with_offset("occurred_at", fields["occurred_at"])
-    if fields["expected"] is not None:
-        fields["expected"] = _expected(fields["expected"])
-    return Who(**fields)
+def who(bound: Who, options: Mapping[str, Any]) -> Who:
+    """Who is bound, with the options of one call, checked."""
+    if unknown := sorted(set(options) - set(_OPTIONS)):
+        raise TypeError(f"unexpected keyword argument {unknown[0]!r}; every write takes: {', '.join(_OPTIONS)}")
+    given = {name: value for name, value in options.items() if value is not None or name not in _MAY_BE_NONE}
+    for name, blank_allowed in _TEXTS.items():
+        if name in given:
+            check_text(name, given[name], max_bytes=NAME_BYTES, blank_allowed=blank_allowed)
+    if "channel" in given:
+        check_channel(given["channel"])
+    if "occurred_at" in given:
+        given["occurred_at"] = times.with_offset("occurred_at", given["occurred_at"])
+    if "expected" in given:
+        given["expected"] = _expected(given["expected"])
+    if "idempotency_key" in given:
+        given["key"] = given.pop("idempotency_key")
+    return replace(bound, **given)
 
 
 def check_channel(given: object) -> None:

@@ -137,16 +137,13 @@ class Interactions(InteractionsRead):
             NotFoundError: There is no such file.
             RejectedError: The file is not of these formats, or a line is bad and ``strict`` is set.
         """
+        channel = self._scope.channel if self._scope.channel != Scope().channel else "file"
         return importing.import_file(
             self._engine,
-            self._scope.user,
+            self._scope.bound({"actor": self._scope.actor or "import", "channel": channel}).asker({}),
             path,
             project=project,
             strict=strict,
-            actor=self._scope.actor or "import",
-            client=self._scope.client,
-            channel=self._scope.channel if self._scope.channel != Scope().channel else "file",
-            agent=self._scope.agent,
             occurred_at=occurred_at,
             dry_run=dry_run,
             progress=callback(progress),

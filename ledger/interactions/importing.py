@@ -13,10 +13,12 @@ from typing import IO, Any
 from msgspec.structs import replace
 
 from ledger import answers
+from ledger.domain import times
 from ledger.domain.errors import LedgerError, NotFoundError, RejectedError, StorageError
 from ledger.domain.ids import uuid7
+from ledger.domain.text import check_text
 from ledger.engine.engine import Engine
-from ledger.engine.who import By, Time, who
+from ledger.engine.who import NAME_BYTES, Time
 from ledger.engine.work import Who
 from ledger.interactions import commands as interaction_commands
 from ledger.interactions.conversations import CLIENT, turns_of
@@ -29,15 +31,11 @@ CHUNK = 500  # lines captured in one commit
 
 def import_file(
     engine: Engine,
-    user: str,
+    asker: Who,
     path: str | os.PathLike[str],
     *,
     project: str | None = None,
     strict: bool = False,
-    actor: str = "import",
-    client: str = "",
-    channel: str = "file",
-    agent: str = "",
     occurred_at: Time | None = None,
     dry_run: bool = False,
     progress: Progress | None = None,
@@ -46,17 +44,17 @@ def import_file(
     occurred_at, …), or a JSON list of conversations in the neutral format; either may be gzipped.
 
     A bad line is reported with its number and skipped; with ``strict`` every line is checked before the first write.
-    The same file twice adds nothing: each line has a key made of its place and content. ``client`` and ``occurred_at`` are
+    The same file twice adds nothing: each line has a key of its place and content. The asker's client and ``occurred_at`` are
     for lines that say none. Reinforcement and extraction are left to ``run_policies``. A ``dry_run`` checks and counts the
     lines, and writes nothing.
     ``progress`` is called with (lines done, lines).
     """
     from ledger.interactions.lines import Line, check_line
 
-    started, owner, name = time.monotonic(), user, path_name(path)
+    started, name = time.monotonic(), path_name(path)
     lines = list(_lines(name))
-    if not client and any(isinstance(given, dict) for _, given in lines):
-        client = CLIENT
+    if not asker.client and any(isinstance(given, dict) for _, given in lines):
+        asker = replace(asker, client=CLIENT)
     checked = [(number, check_line(given, project)) for number, given in lines]
     errors = [(number, each) for number, each in checked if isinstance(each, str)]
     if strict and errors:
@@ -65,11 +63,12 @@ def import_file(
         )
     good = _keyed((number, each) for number, each in checked if isinstance(each, Line))
     correlation = uuid7(time.time_ns(), engine.writer.random(8))
-    given: By = {"actor": actor, "client": client, "channel": channel, "agent": agent, "correlation_id": correlation}
-    asker = who(Who(user=owner), given | {"occurred_at": occurred_at})
+    asker = replace(asker, correlation_id=correlation)
+    if occurred_at is not None:
+        asker = replace(asker, occurred_at=times.with_offset("occurred_at", occurred_at))
     captured = known = 0
     if dry_run:
-        known = _known_lines(engine, owner, [key for _, _, key in good])
+        known = _known_lines(engine, asker.user, [key for _, _, key in good])
         captured, good = len(good) - known, []
     for start in range(0, len(good), CHUNK):
         with engine.writer.batch():
@@ -102,8 +101,11 @@ def _import_line(
 ) -> bool | None:
     """Whether the line was known already; None when it was refused, which is listed."""
     try:
-        bound = replace(asker, client=line.client or asker.client, occurred_at=line.occurred_at or asker.occurred_at)
-        done = interaction_commands.capture_line(engine, bound, line)
+        if line.client:
+            asker = replace(asker, client=check_text("client", line.client, max_bytes=NAME_BYTES))
+        if line.occurred_at is not None:
+            asker = replace(asker, occurred_at=times.with_offset("occurred_at", line.occurred_at))
+        done = interaction_commands.capture_line(engine, asker, line)
     except LedgerError as refusal:
         if strict:
             raise

@@ -12,7 +12,6 @@ from ledger import answers
 from ledger.domain.errors import ConflictError, NotFoundError, RejectedError, StorageError
 from ledger.domain.events import LEDGER_STREAM, CheckpointSealed
 from ledger.engine.engine import Engine
-from ledger.engine.who import By, who
 from ledger.engine.work import Work
 from ledger.proof import checkpoints, kept, proofs
 from ledger.proof.kept import Given
@@ -87,7 +86,9 @@ def _sealed(engine: Engine, new: CheckpointSealed, actor: str | None) -> Seal:
             work.emit(LEDGER_STREAM, new)
         return LEDGER_STREAM
 
-    engine.writer.run("proof.checkpoint", who(engine.default, By(actor=actor) if actor is not None else By()), body)
+    engine.writer.run(
+        "proof.checkpoint", engine.default if actor is None else replace(engine.default, actor=actor), body
+    )
     with engine.store.snapshot() as connection:
         return next(seals(connection))
 

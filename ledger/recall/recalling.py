@@ -58,7 +58,7 @@ def recall(
     packing: str = "prefix",
     ranking: str = "score/1",
     explain: bool = False,
-    receipt: bool | Who = False,
+    receipt: Who | None = None,
     observations: int = OBSERVATIONS,
 ) -> Pack:
     """What answers a question, best first: at most ``k`` entries (up to 500) within ``budget``, counted in ``unit``
@@ -94,12 +94,7 @@ def recall(
         now=engine.writer.now(),
         observations=observations,
     )
-    return answered(engine, asked, receipt=_whoever(engine, receipt))
-
-
-def _whoever(engine: Engine, receipt: bool | Who) -> Who | None:
-    """Who acts, where a receipt is to be written: whoever is bound, or whoever opened the ledger."""
-    return receipt if isinstance(receipt, Who) else engine.default if receipt else None
+    return answered(engine, asked, receipt=receipt)
 
 
 def answered(engine: Engine, asked: Asked, *, receipt: Who | None, session: str | None = None) -> Pack:

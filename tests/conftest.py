@@ -5,7 +5,10 @@ from __future__ import annotations
 import functools
 import gc
 import os
+import shutil
 import sqlite3
+import sys
+import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +21,7 @@ import typer.main
 import typer.testing
 from hypothesis import settings
 from old_names import Ledger
+from places import ROOT
 
 from ledger.engine.log_reading import Reading
 from ledger.store.sqlite_files import SCHEMA
@@ -29,8 +33,12 @@ from projections.core.sqlite import SQLiteRows
 # a hundred and more, new ones each time, and ``--fast`` a few. A deadline would measure what else the machine does.
 settings.register_profile("short", max_examples=20, deadline=None, derandomize=True)
 settings.register_profile("fast", max_examples=5, deadline=None, derandomize=True)
-if os.environ.get("HYPOTHESIS_PROFILE") != "long":
+LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
+if not LONG:
     settings.load_profile("short")
+
+if str(ROOT) not in sys.path:  # where the product is installed without its tools
+    sys.path.insert(0, str(ROOT))
 
 CASES = 1  # of one test with parameters that --fast runs
 
@@ -142,3 +150,13 @@ def ledger(tmp_path: Path, clock: Clock) -> Iterator[Ledger]:
     with Ledger.open(tmp_path / "memory.db", clock=clock) as opened:
         yield opened
         assert opened.digest() == folded_from_zero(opened), "the projections are not what the log says"
+
+
+@pytest.fixture
+def media():
+    """A directory that others may enter, for the checks run as somebody who may not write."""
+    place = Path(tempfile.mkdtemp(prefix="ledger-media-"))
+    place.chmod(0o755)
+    yield place
+    place.chmod(0o755)
+    shutil.rmtree(place)

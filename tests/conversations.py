@@ -1,4 +1,4 @@
-"""Summaries written by hand into a session, as a compaction writes them, and what must hold of every session's window."""
+"""Conversations: what is said in them, summaries written as a compaction writes them, and what must hold of every window."""
 
 from __future__ import annotations
 
@@ -120,3 +120,34 @@ def check_window(ledger: Ledger, name: str, user: str = "") -> None:
         assert each.status != "made", "a summary was left half-made"
         assert (each.content is None) == (each.status == "erased")
     assert {each.id for each in session.summaries("window")} == {item.id for item in window if item.is_summary}
+
+
+WEATHER = {"type": "tool_use", "id": "call_1", "name": "weather", "arguments": {"city": "Bern", "days": [1, 2]}}
+RAIN = {"type": "tool_result", "id": "call_1", "text": "It rains."}
+PICTURE = {"type": "media", "uri": "https://a.example/cat.png", "mime": "image/png"}
+
+
+def said(session, **options) -> list[str | None]:
+    return [each.content for each in session.messages(**options)]
+
+
+def totals_agree(session) -> None:
+    """The sums that are kept are the sums of what they are of."""
+    info = session.info()
+    shown, everything = session.messages(), session.messages(hidden=True)
+    assert (info.messages, info.tokens) == (len(shown), sum(each.tokens for each in shown))
+    assert info.hidden == len(everything) - len(shown) == sum(bool(each.hidden) for each in everything)
+    assert [each.position for each in everything] == sorted(each.position for each in everything)
+
+
+def words(count: int) -> str:
+    """A text of so many tokens, for the ledger's own counter."""
+    return " ".join(["word"] * count)
+
+
+def talk(session, count: int, tokens: int = 100, start: int = 0) -> None:
+    """So many messages, each of so many tokens with the four of its frame and one of its number."""
+    for number in range(start, start + count):
+        role = ("user", "assistant")[number % 2]
+        session.append(role, f"m {words(tokens - 4 - 1 - (-(-len(str(number)) // 3)))} {number}")
+    assert session.messages(1)[0].tokens == tokens

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 
 import probe
+from conftest import folded_from_zero
+from old_names import Ledger
 
 from ledger.store.integrity import check_chain
 
@@ -46,3 +49,15 @@ def types(ledger) -> list[str]:
 
 def contents(ledger, **filters) -> set[str | None]:
     return {memory.content for memory in ledger.memories(**filters)}
+
+
+def events_of(ledger: Ledger, type_: str) -> list[dict]:
+    with probe.store(ledger).snapshot() as connection:
+        rows = connection.execute("SELECT state FROM events WHERE type = ? ORDER BY position", (type_,)).fetchall()
+    found = [json.loads(state) for (state,) in rows]
+    return [{"command_id": each["event_id"]} | each for each in found]  # that of a command's first event is left out
+
+
+def agrees(ledger: Ledger) -> None:
+    assert ledger.digest() == folded_from_zero(ledger)
+    assert ledger.verify().ok

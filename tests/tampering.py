@@ -14,6 +14,7 @@ from ledger.engine.work import Who
 from ledger.proof.merkle import Tree
 from ledger.store.integrity import GENESIS, digest, leaf, link
 from ledger.store.sqlite_files import SCHEMA
+from projections.core.projector import projections
 
 TRIGGERS = re.findall(r"^CREATE TRIGGER .*?^END;$", SCHEMA, re.S | re.M)
 
@@ -96,3 +97,16 @@ def erase(ledger, *positions, blobs=(), after=redacted, targets=None):
                 "UPDATE blobs SET data = NULL, erased_by = ? WHERE id = ?", (event.position, each)
             )
     return event.position
+
+
+@contextmanager
+def raw(path):
+    """The file as another tool would open it."""
+    connection = sqlite3.connect(path, isolation_level=None)
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+TABLES = [table.name for each in projections(bytes(32)) for table in each.tables]

@@ -12,16 +12,17 @@ import probe
 import pytest
 from examples import BLOB, EVENTS, MEMORY, envelope
 from old_names import Ledger
+from places import TESTS
 
 from ledger import UnknownEventError
 from ledger.domain import events
 from ledger.domain.events import TEXT_FIELDS, TYPES, Unknown, string_fields
 from ledger.store import mapper
 
-GOLDEN = Path(__file__).parent / "golden" / "events.json"
+GOLDEN = TESTS / "golden" / "events.json"
 
 # After a change of the format that is meant (a new type, a new field with a default):
-#     PYTHONPATH=. python tests/test_events.py
+#     PYTHONPATH=tests:. python tests/test_events.py
 # writes the file again. Only additions may show in the diff; say so in the subject of the commit.
 
 

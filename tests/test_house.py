@@ -12,8 +12,8 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from places import ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
 PRODUCT = sorted([*ROOT.glob("ledger/**/*.py"), *ROOT.glob("projections/**/*.py")])
 TESTS = sorted(ROOT.glob("tests/**/*.py"))
 LAYERS = (  # each may import from its own and from those before it
@@ -200,6 +200,18 @@ def test_opening_a_ledger_loads_no_pydantic() -> None:
     code = "import sys; from ledger import Ledger; print('pydantic' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+def test_tests_lie_where_what_they_test_lies() -> None:
+    """In a folder of the same name; what they share lies at the root of tests, and no test is a part of another."""
+    rooms = {path.name for path in ROOT.glob("ledger/*") if path.is_dir()} | {"projections", "tools", "house", "whole"}
+    tests = [path.relative_to(ROOT / "tests") for path in TESTS if path.name.startswith("test_")]
+    apart = [str(path) for path in tests if len(path.parts) != 2 or path.parts[0] not in rooms]
+    assert apart == sorted(["test_events.py", "test_house.py", "test_undo.py"])
+    shared = {path.parent.name for path in TESTS if not path.name.startswith("test_")}
+    assert shared == {"tests", "typing"}
+    taken = re.compile(r"\b(?:from|import) (?:tests\.\w+\.)?test_\w+")
+    assert [path.name for path in TESTS if taken.search(path.read_text(encoding="utf-8"))] == []
 
 
 def test_tests_reach_behind_the_public_surface_in_one_place() -> None:

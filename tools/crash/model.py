@@ -1,7 +1,7 @@
 """Any sequence of commands, reopens, clock jumps, undos, distrusts and killed rebuilds, against the oracle of the tests.
 
 The oracle is ``tests/oracle.py``, which shares no code with the product, and the state machine that of
-``tests/test_properties.py``; here its steps are counted, and there are as many as asked for. It runs in processes of its own,
+``tests/machine.py``; here its steps are counted, and there are as many as asked for. It runs in processes of its own,
 because the tests' modules have plain names.
 """
 
@@ -32,7 +32,7 @@ TOLD_CHARS = 6_000
 
 def run(short: bool, seed: int) -> Result:
     started = time.monotonic()
-    if not (ROOT / "tests" / "test_properties.py").exists():
+    if not (ROOT / "tests" / "machine.py").exists():
         return Result("model", 0, (), 0.0, skipped="the tests, whose oracle this is, are not here")
     share = (SHORT_STEPS if short else LONG_STEPS) // PROCESSES
     how = (35, "") if short else (60, "shrink")  # making an example small takes minutes
@@ -106,7 +106,7 @@ def machine() -> Any:
     from hypothesis import strategies as st
     from hypothesis.stateful import invariant, precondition, rule
 
-    tests: Any = importlib.import_module("test_properties")
+    tests: Any = importlib.import_module("machine")
     folded_from_zero: Any = importlib.import_module("conftest").folded_from_zero
 
     class Counted(tests.LedgerMachine):  # type: ignore[misc]

@@ -1,0 +1,71 @@
+"""An answer is made of a state: what has the same name and type is taken over, everything else has to be given."""
+
+from __future__ import annotations
+
+import examples
+import pytest
+from msgspec import Struct
+
+from ledger import answers
+from ledger.domain import confidence
+from ledger.engine.answer import Answer, answer_of
+
+
+class State(Struct, frozen=True):
+    row: int
+    name: str
+    state: str
+    confidence: int
+
+
+class Shown(Answer, frozen=True, kw_only=True):
+    name: str
+    state: str
+    confidence: float
+    replayed: bool = False
+
+
+class ByPlace(Answer, frozen=True):
+    state: str
+    times: int = 0
+    name: str = ""
+    replayed: bool = False
+
+
+STATE = State(1, "tea", "warm", 500_000)
+
+
+def test_a_field_of_the_same_name_and_type_is_taken_over() -> None:
+    assert answer_of(Shown, STATE, confidence=0.5) == Shown(name="tea", state="warm", confidence=0.5)
+
+
+def test_what_is_given_goes_before_what_the_state_says() -> None:
+    told = answer_of(Shown, STATE, confidence=0.5, state="cold", replayed=True)
+    assert told == Shown(name="tea", state="cold", confidence=0.5, replayed=True)
+
+
+def test_a_field_by_place_gets_what_has_its_name() -> None:
+    assert answer_of(ByPlace, STATE) == ByPlace("warm", 0, "tea", False)
+    assert answer_of(ByPlace, STATE, replayed=True, times=2) == ByPlace("warm", 2, "tea", True)
+
+
+@pytest.mark.parametrize("kind", [Shown, ByPlace])
+def test_what_the_answer_does_not_have_cannot_be_given(kind: type[Answer]) -> None:
+    with pytest.raises(TypeError, match="colour"):
+        answer_of(kind, STATE, **{"confidence": 0.5} if kind is Shown else {}, colour="green")
+
+
+def test_a_field_of_another_type_is_not_taken_over_by_mistake() -> None:
+    with pytest.raises(TypeError, match="confidence"):
+        answer_of(Shown, STATE)
+
+
+def test_a_memory_says_everything_that_its_state_does_under_the_same_name() -> None:
+    state = examples.memory()
+    told = answers.memory(state, {}, replayed=True)
+    own = {"confidence", "relations", "replayed", "absorbed"}
+    assert {name: getattr(told, name) for name in told.__struct_fields__ if name not in own} == {
+        name: getattr(state, name) for name in told.__struct_fields__ if name not in own
+    }
+    assert told.confidence == confidence.shown(state.confidence) and told.replayed and not told.absorbed
+    assert [each.subject for each in told.relations] == [each.source for each in state.edges]

@@ -1,0 +1,329 @@
+"""Acts on many events: one append however large, refused above a limit, and a whole user erased in complete steps."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import probe
+import pytest
+from conftest import folded_from_zero
+from counting import steps
+from old_names import Ledger
+from places import ROOT
+
+from ledger import RejectedError
+from ledger.engine.log_reading import read_event
+from ledger.erasure import erasing
+from ledger.history.in_effect import Reader
+from ledger.history.source_plan import SourcePlan
+from ledger.policies import bulk
+
+RARE = "The heron keeps the brass key of the harbour office."
+Act = Callable[..., Any]
+ACTS: dict[str, Act] = {
+    "undo": lambda ledger, **how: ledger.undo(command="remember", **how),
+    "redo": lambda ledger, **how: ledger.redo(last_act(ledger, "CommandUndone"), **how),
+    "distrust": lambda ledger, **how: ledger.distrust("eve", kind="actor", **how),
+    "trust": lambda ledger, **how: ledger.trust("eve", kind="actor", **how),
+    "withdraw_source": lambda ledger, **how: ledger.withdraw_source(ledger.memories()[-1].id, **how),
+    "erase": lambda ledger, **how: ledger.erase(session="monday", **how),
+}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "memory.db"
+
+
+@pytest.fixture
+def ledger(path: Path) -> Iterator[Ledger]:
+    with Ledger.open(path, actor="ann") as opened:
+        yield opened
+        assert opened.digest() == folded_from_zero(opened)
+        assert opened.verify().ok
+
+
+def last_act(ledger: Ledger, type_: str) -> str:
+    return ledger.audit(type=type_, limit=1)[0].command_id
+
+
+def facts(ledger: Ledger, count: int, **by: Any) -> None:
+    with ledger.batch():
+        for number in range(count):
+            ledger.remember(f"Fact number {number}.", key=f"key {number}", **by)
+
+
+def prepared(ledger: Ledger, act: str) -> None:
+    """A ledger in which ``act`` concerns some more than four events."""
+    facts(ledger, 6, actor="eve", session_id="monday")
+    if act == "withdraw_source":
+        for number in range(6):
+            ledger.observe(f"Many facts, in words of kind {number}.", ledger.memories()[-1].id)
+    elif act == "redo":
+        ledger.undo(command="remember")
+    elif act == "trust":
+        ledger.distrust("eve", kind="actor")
+
+
+def commits(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The position at the end of each commit that wrote events, from here on."""
+    found: list[int] = []
+    writing, commit = probe.writing(ledger), probe.writing(ledger).commit
+
+    def counted() -> None:
+        before = writing.position
+        commit()
+        if writing.position != before:
+            found.append(writing.position)
+
+    monkeypatch.setattr(writing, "commit", counted)
+    return found
+
+
+# --- one append ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_an_undo_of_very_many_events_is_one_append(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Ledger.open(path) as ledger:
+        facts(ledger, 3_000)
+        found = commits(ledger, monkeypatch)
+        assert ledger.undo(command="remember").events == 3_000
+        assert len(found) == 1 and ledger.memories() == []
+        assert ledger.digest() == folded_from_zero(ledger)
+
+
+def test_a_long_list_is_spread_over_events_of_the_same_append(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bulk, "LIST_ITEMS", 4)
+    for number in range(20):  # every second one, so that each is a range of its own
+        ledger.remember(f"Fact number {number}.", actor="eve" if number % 2 else "ann")
+    found = commits(ledger, monkeypatch)
+    report = ledger.distrust("eve", kind="actor")
+    entries = ledger.audit(limit=3)
+    assert report.events == 10 and len(found) == 1
+    assert {(each.type, each.command_id) for each in entries} == {("OriginDistrusted", report.command_id)}
+    with probe.store(ledger).snapshot() as connection:
+        events = [read_event(connection, each.position) for each in reversed(entries)]
+    assert [len(event.data.ranges) for event in events if event is not None] == [4, 4, 2]
+    ledger.trust("eve", kind="actor")
+    assert len(found) == 2 and len(ledger.memories()) == 20 and ledger.distrusted() == []
+
+
+def test_a_plan_reads_no_table_of_subjects_through(ledger: Ledger) -> None:
+    for number in range(4):
+        turn = ledger.capture(f"Question {number}?", "An answer.", actor="eve")
+        fact = ledger.remember(f"Fact number {number}.", source=turn.id, actor="eve")
+        ledger.observe(f"A fact in words of kind {number}.", fact.id, actor="eve")
+    asked: list[str] = []
+    with probe.store(ledger).snapshot() as connection:
+        connection.set_trace_callback(asked.append)
+        try:
+            plan = SourcePlan(Reader(connection), [each.position for each in ledger.audit(actor="eve")])
+        finally:
+            connection.set_trace_callback(None)
+        found = [row[3] for sql in set(asked) for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}")]
+    assert len(plan.gone) == 12
+    assert [each for each in found if each.split()[:2] in [["SCAN", "memories"], ["SCAN", "observations"]]] == []
+
+
+@pytest.mark.slow
+def test_a_trust_that_takes_much_along_takes_steps_in_proportion(path: Path) -> None:
+    def trusted(count: int) -> int:
+        with Ledger.open(path.with_name(f"{count}.db"), actor="ann") as ledger:
+            facts(ledger, count)
+            ledger.undo(command="remember", actor="eve")
+            ledger.distrust("eve", kind="actor")
+            with ledger.batch():
+                for each in ledger.memories():
+                    ledger.revise(each.id, f"{each.content} It is so.")
+            return steps(lambda: ledger.trust("eve", kind="actor", cascade=True, dry_run=True))
+
+    assert trusted(80) < 2.5 * trusted(40)
+
+
+@pytest.mark.parametrize("act", ACTS)
+def test_an_act_is_one_append_and_so_it_is_in_a_batch(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, act: str
+) -> None:
+    prepared(ledger, act)
+    found, before = commits(ledger, monkeypatch), ledger.position
+    if act == "erase":  # and another one for its completion, for the files are not part of the log
+        ACTS[act](ledger)
+        assert len(found) == 2 and ledger.audit(limit=1)[0].type == "ErasureCompleted"
+        return
+    with ledger.batch():
+        ACTS[act](ledger)
+        ledger.remember("The jar is blue.")
+    assert len(found) == 1 and ledger.position > before + 1
+
+
+KILLED = """
+import os, sys
+from ledger import Ledger
+from ledger.store.writing import Writing
+with Ledger.open(sys.argv[1], actor="ann") as ledger:
+    Writing.commit = lambda writing: os._exit(9)
+    ledger.history.undo_all(command="remember")
+"""
+
+
+@pytest.mark.slow
+def test_an_act_that_is_killed_leaves_nothing(path: Path) -> None:
+    with Ledger.open(path) as ledger:
+        facts(ledger, 30)
+        before = ledger.position, ledger.digest()
+    assert subprocess.run([sys.executable, "-c", KILLED, str(path)], cwd=ROOT).returncode == 9
+    with Ledger.open(path) as ledger:
+        assert (ledger.position, ledger.digest()) == before and len(ledger.memories()) == 30
+
+
+# --- the limit -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("act", ACTS)
+def test_above_the_limit_an_act_is_refused_unless_it_is_exclusive(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, act: str
+) -> None:
+    prepared(ledger, act)
+    monkeypatch.setattr(bulk, "MOST_EVENTS", 4)
+    before = {each.id: each.status for each in ledger.memories(status="all")}
+    with pytest.raises(RejectedError, match=r"more than 4 .*exclusive=True") as refused:
+        ACTS[act](ledger)
+    assert (refused.value.rule, refused.value.limit) == ("size", 4)
+    assert (refused.value.requested or 0) > 4
+    assert {each.id: each.status for each in ledger.memories(status="all")} == before
+    assert ledger.audit(limit=1)[0].type == "WriteRefused"
+    ACTS[act](ledger, exclusive=True)
+    assert {each.type for each in ledger.audit(limit=2)} != {"WriteRefused"}
+
+
+def test_at_the_limit_nothing_is_refused(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    facts(ledger, 5)
+    monkeypatch.setattr(bulk, "MOST_EVENTS", 5)
+    assert ledger.undo(command="remember").events == 5
+    assert ledger.undo(last_act(ledger, "CommandUndone"), dry_run=True).events == 5
+    monkeypatch.setattr(bulk, "MOST_EVENTS", 4)
+    assert ledger.undo(last_act(ledger, "CommandUndone"), dry_run=True).events == 5, "a dry run lists whatever it is"
+
+
+def test_a_source_is_refused_at_once_however_much_it_wrote(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    facts(ledger, 6, actor="eve")
+    monkeypatch.setattr(bulk, "MOST_EVENTS", 4)
+    with pytest.raises(
+        RejectedError, match=f"since={ledger.position + 1} only refuses what the source writes from now on"
+    ):
+        ledger.distrust("eve", kind="actor")
+    assert ledger.distrust("eve", kind="actor", since=ledger.position + 1).events == 0
+    with pytest.raises(RejectedError, match="distrusted"):
+        ledger.remember("A lie told meanwhile.", actor="eve")
+    assert len(ledger.memories()) == 6
+    assert ledger.distrust("eve", kind="actor", exclusive=True).events == 6 and ledger.memories() == []
+    ledger.trust("eve", kind="actor", exclusive=True)
+    assert ledger.distrusted() == [] and len(ledger.memories()) == 6
+    ledger.remember("The jar is blue.", actor="eve")
+
+
+def test_a_restore_of_a_source_above_the_limit_names_the_undo_that_does_it(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepared(ledger, "withdraw_source")
+    source = ledger.memories()[-1].id
+    withdrawn = ledger.withdraw_source(source)
+    monkeypatch.setattr(bulk, "MOST_EVENTS", 4)
+    with pytest.raises(RejectedError, match="undo the withdrawal of the source with exclusive=True"):
+        ledger.restore(source)
+    ledger.undo(withdrawn.command_id, exclusive=True)
+    assert len(ledger.observations(freshness="fresh")) == 6
+
+
+# --- a whole user ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(erasing, "USER_EVENTS", 3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("user", ["ada", ""])
+def test_a_whole_user_goes_in_complete_erasures(ledger: Ledger, small: None, user: str) -> None:
+    facts(ledger, 8, user=user)
+    ledger.remember("Theirs.", user="ben")
+    report = ledger.erase(user=user, reason="asked for")
+    done = [*report.earlier, report]
+    assert [each.state for each in done] == ["completed"] * len(done)
+    assert [len(each.erased) for each in done] == ([3, 3, 2] if user else [3, 3, 3]), "the first event is nobody's"
+    assert {each.content for each in ledger.memories(user=user, status="all")} <= {None}
+    assert len(ledger.memories(user="ben")) == 1
+    assert [each.certificate for each in done] == ledger.certificates()
+    if user:
+        with pytest.raises(RejectedError, match="nothing is left"):
+            ledger.erase(user=user)
+
+
+ERASING = """
+import os, sys
+from ledger import Ledger
+from ledger.erasure import erasing
+from ledger.types import EVERYTHING
+erasing.USER_EVENTS, left, complete = 3, [int(sys.argv[2])], erasing._complete
+def few(*given):
+    if not left[0]:
+        os._exit(9)
+    left[0] -= 1
+    return complete(*given)
+erasing._complete = few
+Ledger.open(sys.argv[1], actor="ann", user="ada").erase(EVERYTHING)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("whole", [0, 2])
+def test_the_erasure_of_a_user_goes_on_where_it_was_killed(path: Path, small: None, whole: int) -> None:
+    with Ledger.open(path) as ledger:
+        facts(ledger, 8, user="ada")
+    assert subprocess.run([sys.executable, "-c", ERASING, str(path), str(whole)], cwd=ROOT).returncode == 9
+    with Ledger.open(path) as ledger:
+        assert [each.state for each in ledger.erasures()] == ["completed"] * (whole + 1), "the open purges the files"
+        gone = 3 * (whole + 1)
+        assert len(ledger.memories(user="ada")) == max(8 - gone, 0), "what is not erased yet is as it was"
+        ledger.remember("Written in between.", user="ada")
+        report = ledger.erase(user="ada")
+        assert [len(each.erased) for each in (*report.earlier, report)] == ([3, 3] if whole == 0 else [1])
+        assert ledger.memories(user="ada", status="all") == []
+        assert ledger.digest() == folded_from_zero(ledger)
+        assert ledger.verify().ok
+
+
+@pytest.mark.slow
+def test_what_a_user_writes_while_all_is_erased_goes_too(
+    ledger: Ledger, small: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    facts(ledger, 8, user="ada")
+    writing = iter(["Written in between."])
+    complete = erasing._complete
+
+    def completed(*given: Any) -> Any:
+        for text in writing:
+            ledger.remember(text, user="ada")
+        return complete(*given)
+
+    monkeypatch.setattr(erasing, "_complete", completed)
+    report = ledger.erase(user="ada")
+    assert [len(each.erased) for each in (*report.earlier, report)] == [3, 3, 3]
+    assert ledger.memories(user="ada") == []
+
+
+@pytest.mark.parametrize("what", ["hold", "reason"])
+def test_what_stands_in_the_way_of_one_erasure_of_a_user_stops_all(ledger: Ledger, small: None, what: str) -> None:
+    facts(ledger, 8, user="ada")
+    last = ledger.remember(RARE, user="ada")
+    if what == "hold":
+        ledger.hold(last.id, user="ada")
+    with pytest.raises(RejectedError, match="nothing was erased"):
+        ledger.erase(user="ada", reason=RARE if what == "reason" else "")
+    assert ledger.erasures() == [] and len(ledger.memories(user="ada")) == 9

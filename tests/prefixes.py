@@ -1,0 +1,45 @@
+"""A ledger made of the log up to a position: what a moment of the past is compared with."""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import contextmanager
+from datetime import datetime
+
+import probe
+from old_names import Ledger
+from places import QUICK
+
+from ledger.store.event_store import EventStore
+from projections.core import as_of
+from projections.core.rows import CURRENT, Table
+
+
+@contextmanager
+def prefix(ledger, position, time):
+    """A ledger that was made of the log up to a position, and stands at that time."""
+    with tempfile.TemporaryDirectory(dir=QUICK) as folder:
+        path = f"{folder}/prefix.db"
+        store = EventStore.open(path)
+        with store.transact() as transaction:
+            transaction.append_rows(probe.store(ledger).rows(1, position, limit=position))
+            with probe.store(ledger).snapshot() as connection:
+                blobs = connection.execute("SELECT id, data, erased_by FROM blobs").fetchall()
+            transaction.connection.executemany("INSERT INTO blobs VALUES (?, ?, ?)", blobs)
+        store.close()
+        with Ledger.open(path, clock=lambda: datetime.fromisoformat(time)) as made:
+            assert made.position == position
+            yield made
+
+
+def tables_of(connection):
+    """Every table with a past, as it stands on a connection."""
+    found = {}
+    for table in as_of.tables():
+        if isinstance(table, Table) and table.then is not CURRENT:
+            rows = [list(row) for row in connection.execute(f"SELECT * FROM {table.name}")]
+            if table.then.undone:  # which of several acts is told is nobody's business, whether there is one is
+                place = table.names.index(table.then.undone)
+                rows = [[*row[:place], row[place] is not None, *row[place + 1 :]] for row in rows]
+            found[table.name] = sorted(rows, key=repr)
+    return found

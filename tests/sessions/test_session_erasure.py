@@ -1,0 +1,426 @@
+"""What is erased of a conversation lives on in no summary, table, index or file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import probe
+import pytest
+from conversations import check_window, condensed, items, rewritten, standing, summed
+from leftovers import RARE, remains, states
+from old_names import Ledger
+from soundness import agrees
+from turns import Scripted, adds
+
+from ledger import NotFoundError, RejectedError
+from ledger.erasure import erasing
+from ledger.extraction import asking as asker
+from ledger.recall import reopening
+
+CALL = {
+    "type": "tool_use",
+    "id": "call-zanzibarquux",
+    "name": "lookup",
+    "arguments": {"who": "Zanzibarquux of Harbour Row"},
+}
+
+
+def talked(ledger: Ledger, count: int = 8, name: str = "talk") -> tuple:
+    """A conversation in which the third message says it, summed up by twos, and the first four once more."""
+    session = ledger.session(name)
+    said = [session.append("user", f"Word number {each}." if each != 2 else RARE) for each in range(count)]
+    leaves = [summed(session, 0, 1, "They greet."), summed(session, 1, 2, "One lives at Zanzibarquux's place.")]
+    top = condensed(session, 0, 1, "They greet, and somebody lives at Harbour Row.")
+    return session, said, leaves, top
+
+
+def test_a_dry_run_lists_the_summaries_written_from_a_message(ledger: Ledger) -> None:
+    session, said, leaves, top = talked(ledger)
+    position = ledger.position
+    dry = ledger.erase(said[2].position, dry_run=True)
+    made = {each.id: each.position for each in session.summaries()}
+    assert [each.position for each in dry.derived] == [made[leaves[1]], made[top]]
+    assert {each.type for each in dry.derived} == {"SummaryCreated"} and ledger.position == position
+    with pytest.raises(RejectedError, match=r"derived \(2 events\)"):
+        ledger.erase(said[2].position)
+    assert [each.position for each in ledger.erase(said[0].position, dry_run=True).derived] == [
+        made[leaves[0]],
+        made[top],
+    ]
+    assert ledger.erase(said[7].position, dry_run=True).derived == ()
+
+
+@pytest.mark.slow
+def test_an_erased_message_leaves_its_summaries_and_its_sources_are_in_the_window(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "memory.db") as ledger:
+        session, said, leaves, top = talked(ledger)
+        call = session.append("assistant", "Let me look.", parts=[CALL])
+        session.append("user", f"Again: {RARE}")
+        before = ledger.position
+        assert remains(tmp_path)
+        report = ledger.erase(said[2].position, derived="erase", quotes="erase")
+        assert (report.state, report.hits) == ("completed", 0)
+        ledger.erase(call.position)
+        assert standing(session) == {leaves[0]: "window", leaves[1]: "erased", top: "erased"}
+        assert [item.position for item in items(session)[1:4]] == [each.position for each in said[2:5]]
+        then = ledger.at(before).session("talk")
+        assert {each.id: each.status for each in then.summaries()} == standing(session)
+        assert then.messages()[2].content is None and session.messages()[2].content is None
+        check_window(ledger, "talk")
+        agrees(ledger)
+        assert probe.rebuild(ledger).digest == ledger.digest()
+    assert remains(tmp_path) == []
+
+
+def test_a_condensed_summary_that_is_kept_stands_over_an_erased_one(ledger: Ledger) -> None:
+    session, said, leaves, top = talked(ledger)
+    ledger.erase(said[2].position, derived="erase", keep=[top])
+    assert standing(session) == {leaves[0]: "under", leaves[1]: "erased", top: "window"}
+    agrees(ledger)
+    session.invalidate_summary(top)
+    assert standing(session) == {leaves[0]: "window", leaves[1]: "erased", top: "invalid"}
+    assert [item.is_summary for item in items(session)] == [True] + [False] * 6
+    session.restore_summary(top)
+    assert standing(session)[top] == "window" and standing(session)[leaves[0]] == "under"
+    check_window(ledger, "talk")
+    agrees(ledger)
+
+
+def test_what_a_summary_repeats_can_be_cut(ledger: Ledger) -> None:
+    session = ledger.session("talk")
+    said = [session.append("user", text) for text in ("Hello there.", RARE, "Good bye then.")]
+    one = summed(session, 0, 1, f"They greet. {RARE} So it is.")
+    other = rewritten(session, one, "They say where one lives.")
+    with pytest.raises(RejectedError, match="summary at position"):
+        ledger.erase(said[1].position, derived="cut")
+    ledger.erase(said[1].position, derived="cut", keep=[other])
+    texts = {each.id: each.content for each in session.summaries()}
+    assert texts == {one: f"They greet. {'█' * len(RARE)} So it is.", other: "They say where one lives."}
+    assert standing(session)[other] == "window"
+    agrees(ledger)
+
+
+def test_a_summary_is_erased_by_its_id_with_those_above(ledger: Ledger) -> None:
+    session, _, leaves, top = talked(ledger)
+    with pytest.raises(RejectedError, match=r"derived \(1 event\)"):
+        ledger.erase(leaves[1])
+    ledger.erase(leaves[1], derived="erase")
+    assert standing(session) == {leaves[0]: "window", leaves[1]: "erased", top: "erased"}
+    assert session.messages()[2].content == RARE
+    for wrong in ("y_0000000000000000", "y_"):
+        with pytest.raises(NotFoundError):
+            ledger.erase(wrong)
+    with pytest.raises(NotFoundError):
+        ledger.erase(leaves[0], user="bob")
+    agrees(ledger)
+
+
+def test_the_summary_that_was_set_may_say_it_too(ledger: Ledger) -> None:
+    session = ledger.session("talk")
+    session.set_summary("Nothing yet.")
+    said = session.append("user", RARE)
+    session.set_summary("One of them told where he lives.")
+    dry = ledger.erase(said.position, dry_run=True)
+    assert [each.type for each in dry.derived] == ["AbstractSet"]
+    ledger.erase(said.position, derived="erase")
+    assert session.summary == ""
+    agrees(ledger)
+
+
+def test_a_message_goes_with_what_was_added_to_it(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "memory.db") as ledger:
+        session = ledger.session("talk")
+        given = [{"role": "user", "content": RARE}, {"role": "assistant", "content": "I see."}]
+        session.reconcile(given)
+        session.reconcile([given[0], {**given[1], "reasoning": f"So {RARE}", "model": "small"}])
+        first, second = session.messages()
+        assert second.reasoning == f"So {RARE}"
+        report = ledger.erase(second.position, quotes="keep")
+        assert {each.type for each in report.erased} == {"MessageAppended", "MessageRepaired"}
+        assert (session.messages()[1].reasoning, session.messages()[1].content) == (None, None)
+        ledger.erase(first.position)
+        agrees(ledger)
+    assert remains(tmp_path) == []
+
+
+def turn(ledger: Ledger) -> tuple:
+    session = ledger.session("talk")
+    session.append("system", "Be brief.")
+    turn = ledger.capture("Where does he live?", "Decision: " + RARE, session_id="talk", append=True, reinforce=False)
+    return session, turn, summed(session, 0, 2, "They speak of Zanzibarquux.")
+
+
+def test_an_erased_interaction_takes_the_messages_that_read_through_it(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "memory.db") as ledger:
+        session, said, summary = turn(ledger)
+        dry = ledger.erase(said.id, dry_run=True)
+        assert [each.type for each in dry.derived] == ["SummaryCreated"]
+        assert ledger.erase(said.id, derived="erase").state == "completed"
+        assert [each.content for each in session.messages()] == ["Be brief.", None, None]
+        assert standing(session) == {summary: "erased"}
+        check_window(ledger, "talk")
+        agrees(ledger)
+    assert remains(tmp_path) == []
+
+
+def test_an_erased_message_of_a_turn_takes_its_text_in_the_interaction(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "memory.db") as ledger:
+        session, said, _ = turn(ledger)
+        (idea,) = ledger.extract(said.id).kept
+        dry = ledger.erase(session.messages()[2].position, dry_run=True)
+        assert {each.type for each in dry.derived} == {"SummaryCreated", "MemoryCaptured"}
+        ledger.erase(session.messages()[2].position, derived="erase", quotes="erase")
+        now = ledger.interaction(said.id)
+        assert now is not None and (now.prompt, now.response) == ("Where does he live?", None)
+        assert [each.content for each in session.messages()][1:] == ["Where does he live?", None]
+        gone = ledger.memory(idea.id)
+        assert gone is not None and gone.status == "erased"
+        agrees(ledger)
+    assert remains(tmp_path) == []
+
+
+@pytest.mark.slow
+def test_a_session_a_project_and_a_user_go_whole(tmp_path: Path) -> None:
+    for number, how in enumerate(({"session": "talk"}, {"project": "home"}, {"user": "zanzibarquux"})):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        with Ledger.open(folder / "memory.db") as ledger:
+            user = how.get("user", "")
+            session = ledger.session("talk", project="home", user=user)
+            other = ledger.session("other", project="work", user="bob")
+            other.append("user", "Something else.")
+            for each in range(4):
+                session.append("user", f"{each}: {RARE}", model=f"zanzibarquux-{each}", parts=[CALL])
+            ledger.capture("Where?", RARE, session_id="talk", project="home", append=True, reinforce=False, user=user)
+            summary = summed(session, 0, 2, "He lives at Harbour Row.", client="cli")
+            session.set_summary(RARE)
+            session.truncate(2)
+            known = ledger.session(session.id or "")
+            assert remains(folder)
+            report = ledger.erase(**how, derived="erase", sources="erase", quotes="erase")
+            assert report.state == "completed", report.why
+            assert [each.content for each in other.messages()] == ["Something else."]
+            if not user:
+                assert {each.content for each in known.messages(hidden=True)} == {None}
+                assert standing(known) == {summary: "erased"}
+                assert known.info().name == ("talk" if "project" in how else None)
+            agrees(ledger)
+        assert remains(folder) == []
+
+
+def test_messages_of_another_project_in_the_same_session_stay(ledger: Ledger) -> None:
+    session = ledger.session("talk", project="work")
+    session.append("user", "Work first.")
+    ledger.capture(RARE, "Yes.", session_id="talk", project="home", append=True, reinforce=False)
+    summed(session, 0, 2, "Work, and where he lives.")
+    dry = ledger.erase(project="home", dry_run=True)
+    assert [each.type for each in dry.derived] == ["SummaryCreated"]
+    ledger.erase(project="home", derived="erase")
+    assert [each.content for each in session.messages()] == ["Work first.", None, None]
+    agrees(ledger)
+
+
+def test_a_held_session_keeps_its_messages(ledger: Ledger) -> None:
+    session, said, leaves, _ = turn(ledger)[0], *talked(ledger, name="held")[1:]
+    hold = ledger.hold(session="held", reason="a case")
+    for what in (said[2].position, leaves[0]):
+        with pytest.raises(RejectedError, match="on hold"):
+            ledger.erase(what, derived="erase", quotes="keep")
+    with pytest.raises(RejectedError, match="on hold"):
+        ledger.erase(session="held", derived="erase", quotes="keep")
+    with pytest.raises(NotFoundError, match="summary"):
+        ledger.hold(leaves[0])
+    ledger.lift_hold(hold.id)
+    assert ledger.erase(said[2].position, derived="erase", quotes="keep").state == "completed"
+    assert session.info() is not None
+
+
+def test_a_summary_written_while_the_plan_was_made_is_found(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = ledger.session("talk")
+    said = [session.append("user", text) for text in ("Hello there.", RARE, "Good bye then.")]
+    plan, made = erasing._plan, []
+
+    def slow(self, *given):
+        found = plan(self, *given)
+        if not made:
+            made.append(summed(session, 0, 1, "One of them lives somewhere."))
+        return found
+
+    monkeypatch.setattr(erasing, "_plan", slow)
+    with pytest.raises(RejectedError, match=r"derived \(1 event\)"):
+        ledger.erase(said[1].position)
+
+
+@pytest.mark.slow
+def test_a_summary_under_way_is_dropped_when_something_is_erased_meanwhile(ledger: Ledger) -> None:
+    session = ledger.session("talk")
+    said = [session.append("user", f"Word number {each}. " + RARE * (each == 1)) for each in range(60)]
+
+    def summarizer(request) -> str:
+        if ledger.erasures() == []:
+            ledger.erase(said[1].position, quotes="keep")
+        return "Somebody lives at 12 Harbour Row."
+
+    report = session.compact(summarizer=summarizer)
+    assert report.created == () and {each.why for each in report.skipped} == {"moved"}
+    assert not any("Harbour" in state for state in states(ledger))
+    made = session.compact(summarizer=lambda request: "Nothing is left of it.").created[0]
+
+    def again(request) -> str:
+        if len(ledger.erasures()) == 1:
+            ledger.erase(said[2].position, derived="keep", quotes="keep")
+        return "Somebody lives at 12 Harbour Row."
+
+    with pytest.raises(Exception, match="erased"):
+        session.rebuild_summary(made.id, summarizer=again)
+    agrees(ledger)
+
+
+def test_what_is_common_in_parts_is_no_quote(ledger: Ledger) -> None:
+    session = ledger.session("talk")
+    call = session.append("assistant", "Let me look.", parts=[CALL])
+    session.append("tool", parts=[{"type": "tool_result", "id": "call-zanzibarquux", "text": "Found nothing at all."}])
+    session.append("assistant", "I will use lookup.", parts=[{**CALL, "id": "other", "arguments": {}}])
+    dry = ledger.erase(call.position, dry_run=True)
+    assert dry.quotes == ()
+    ledger.erase(call.position)
+    with probe.store(ledger).snapshot() as connection:
+        assert connection.execute("SELECT tools FROM messages WHERE row = ?", (call.position,)).fetchone() == (None,)
+    assert json.loads(states(ledger)[call.position - 1])["data"]["parts"] is None
+    agrees(ledger)
+
+
+# --- what was remembered of messages ---------------------------------------------------------------------------------
+
+HOME = "The home of the user is Zanzibarquux."
+TEA, MOVED = "I prefer tea in the morning, please remember.", "I moved to 12 Harbour Row last week, I prefer it."
+
+
+def told_of_home(ledger: Ledger, messages: tuple[int, ...], **of_second: str) -> tuple:
+    """Two messages, and the one memory that a model wrote of them, citing these."""
+    session = ledger.session("chat")
+    said = [session.append("user", TEA), session.append("user", MOVED, **of_second)]
+    (kept,) = session.extract(model=Scripted(adds(HOME, messages=messages))).kept
+    return session, said, kept
+
+
+@pytest.mark.parametrize("cited", [(1, 2), (2,), (), (99,)])
+def test_a_memory_is_derived_from_each_message_that_a_model_cited_for_it_or_from_all_that_it_read(
+    tmp_path: Path, cited: tuple[int, ...]
+) -> None:
+    with Ledger.open(tmp_path / "memory.db") as ledger:
+        _, said, kept = told_of_home(ledger, cited)
+        assert [each.subject for each in ledger.erase(said[1].position, dry_run=True).derived] == [kept.id]
+        of_first = [each.subject for each in ledger.erase(said[0].position, dry_run=True).derived]
+        assert of_first == ([] if cited == (2,) else [kept.id])
+        with pytest.raises(RejectedError, match=r"derived \(1 event\)"):
+            ledger.erase(said[1].position)
+        assert ledger.erase(said[1].position, derived="erase").state == "completed"
+        assert ledger.review() == []
+        agrees(ledger)
+    assert remains(tmp_path) == []
+
+
+def test_what_was_cited_for_a_memory_that_was_there_already_counts_too(ledger: Ledger) -> None:
+    session, _, kept = told_of_home(ledger, (1,))
+    again = session.append("user", "I prefer to say it again: I live there.")
+    session.extract(model=Scripted(adds(HOME)))
+    assert ledger.audit(limit=9, type="DuplicateAbsorbed")
+    assert kept.id in {each.subject for each in ledger.erase(again.position, dry_run=True).derived}
+
+
+@pytest.mark.slow
+def test_a_memory_of_a_call_that_does_not_say_what_was_cited_is_derived_from_all_that_it_read(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asker, "_citations", lambda work, cited: ())  # as earlier versions recorded it
+    _, said, kept = told_of_home(ledger, (1,))
+    assert [each.subject for each in ledger.erase(said[1].position, dry_run=True).derived] == [kept.id]
+    assert [each.position for each in ledger.erase(kept.id, dry_run=True).sources] == [said[0].position]
+
+
+def test_what_cites_no_message_quotes_none(ledger: Ledger) -> None:
+    told_of_home(ledger, ())
+    (candidate,) = ledger.review()
+    assert candidate.provenance is not None and candidate.provenance.quote is None
+    (call,) = ledger.model_calls()
+    assert (call.kept, call.dropped) == (1, 0)
+
+
+def test_the_messages_that_a_memory_came_from_are_its_sources(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "memory.db") as ledger:
+        session, said, kept = told_of_home(ledger, (2,))
+        dry = ledger.erase(kept.id, dry_run=True)
+        assert [(each.position, each.type) for each in dry.sources] == [(said[1].position, "MessageAppended")]
+        with pytest.raises(RejectedError, match=r"sources \(1 event\)"):
+            ledger.erase(kept.id)
+        with pytest.raises(RejectedError, match=r"sources: nothing in the message at position"):
+            ledger.erase(kept.id, sources="cut")
+        assert ledger.erase(kept.id, sources="erase").state == "completed"
+        assert [each.content for each in session.messages()] == [TEA, None]
+        agrees(ledger)
+    assert remains(tmp_path) == []
+
+
+def test_of_a_message_that_a_rule_found_a_memory_in_the_span_can_be_cut(ledger: Ledger) -> None:
+    session = ledger.session("chat")
+    session.append("user", "Good morning. I prefer green tea. What is new?")
+    (kept,) = session.extract(using="rules").kept
+    assert kept.content == "The user prefers green tea"
+    assert ledger.erase(kept.id, sources="cut").state == "completed"
+    (left,) = session.messages()
+    assert "green" not in (left.content or "") and "Good morning" in (left.content or "") and "new?" in left.content
+    agrees(ledger)
+
+
+def test_a_part_of_a_message_that_a_memory_was_found_in_goes_whole_with_a_cut(ledger: Ledger) -> None:
+    session = ledger.session("chat")
+    texts = ("Good morning.", "So: I prefer green tea.", "I prefer the very best black coffee, by far.")
+    session.append("user", parts=[{"type": "text", "text": text} for text in texts])
+    coffee, tea = sorted(session.extract(using="rules").kept, key=lambda each: "green" in each.content)
+    ledger.erase(tea.id, sources="cut")
+    assert not any("green" in state for state in states(ledger))
+    ledger.erase(coffee.id, sources="cut")
+    assert not any("black" in state for state in states(ledger))
+    agrees(ledger)
+
+
+def test_a_message_of_a_turn_that_was_cited_second_is_a_source_with_its_text_in_the_turn(ledger: Ledger) -> None:
+    session = ledger.session("chat")
+    session.append("user", TEA)
+    turn = ledger.capture(MOVED, "I see.", session_id="chat", append=True, reinforce=False)
+    (kept,) = session.extract(model=Scripted(adds(HOME, messages=(1, 2)))).kept
+    dry = ledger.erase(kept.id, dry_run=True)
+    assert {(each.type, each.fields) for each in dry.sources} == {
+        ("MessageAppended", ("data.content",)),
+        ("InteractionCaptured", ("data.prompt",)),
+    }
+    assert [each.subject for each in ledger.erase(turn.id, dry_run=True).derived] == [kept.id]
+    ledger.erase(kept.id, sources="erase")
+    assert [each.content for each in session.messages()] == [None, None, "I see."]
+    agrees(ledger)
+
+
+# --- what was asked in a session -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("earlier", [False, True])
+def test_with_a_session_goes_what_was_asked_for_its_windows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, earlier: bool
+) -> None:
+    with Ledger.open(tmp_path / "memory.db") as ledger:
+        if earlier:  # a version that did not record of which session it was asked
+            recorded = reopening.recorded
+            monkeypatch.setattr(reopening, "recorded", lambda engine, *given: recorded(engine, *given[:4]))
+        session = ledger.session("therapy")
+        session.append("user", "I am anxious about flying on Friday.")
+        session.assemble(2_000, query="who lives in Harbour Row, Zanzibarquux?", record=True)
+        ledger.recall("something else of Harbour Row", receipt=True)
+        (asked, other) = reversed(ledger.audit(type="RecallDelivered"))
+        assert ('"session"' not in states(ledger)[asked.position - 1]) == earlier
+        report = ledger.erase(session="therapy")
+        assert report.state == "completed" and asked.position in {each.position for each in report.erased}
+        assert other.position not in {each.position for each in report.erased}
+        assert not any("Zanzibarquux" in state for state in states(ledger))
+        agrees(ledger)

@@ -1,0 +1,190 @@
+"""The evaluation tool: its scores are those of another computation of the same, and it is a store for other scorers."""
+
+from __future__ import annotations
+
+import gzip
+import importlib.util
+import json
+import math
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from places import ROOT
+
+SAID = (
+    ("D1:1", "Ann", "s1", "I adopted a puppy called Biscuit last week."),
+    ("D1:2", "Bob", "s1", "How lovely! What breed is the puppy?"),
+    ("D1:3", "Ann", "s1", "A beagle. He chews everything."),
+    ("D2:1", "Bob", "s2", "I started to learn the cello."),
+    ("D2:2", "Ann", "s2", "Is the cello hard?"),
+    ("D2:3", "Bob", "s2", "My fingers hurt, but the teacher is patient."),
+    ("D2:4", "Ann", "s2", "Biscuit howls when he hears music."),
+)
+ASKED = (
+    ("What is the name of Ann's puppy?", "one", ["D1:1"]),
+    ("Which breed is Biscuit?", "one", ["D1:3", "D1:2"]),
+    ("What does Bob learn?", "two", ["D2:1"]),
+    ("Who flew to Mars?", "two", ["D2:3"]),
+    ("What did nobody say?", "adversarial", ["D1:1"]),
+    ("What has no evidence?", "two", []),
+)
+DATES = {"s1": "1:56 pm on 8 May, 2023", "s2": "4:04 pm on 20 January, 2024"}
+
+
+def conversation(name: str) -> dict[str, Any]:
+    turns = [
+        {"dia_id": id, "speaker": who, "session": session, "date_time": DATES[session], "text": text}
+        for id, who, session, text in SAID
+    ]
+    questions = [
+        {"qid": f"{name}-{number}", "question": asked, "category": category, "evidence": evidence}
+        for number, (asked, category, evidence) in enumerate(ASKED)
+    ]
+    return {"sample_id": name, "turns": turns, "qa": questions}
+
+
+@pytest.fixture(scope="module")
+def evaluate() -> Iterator[ModuleType]:
+    spec = importlib.util.spec_from_file_location("evaluate_tool", ROOT / "tools" / "evaluate.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["evaluate_tool"] = module
+    spec.loader.exec_module(module)
+    yield module
+    del sys.modules["evaluate_tool"]
+
+
+# --- scores ----------------------------------------------------------------------------------------------------------
+
+
+def expected(ranked: list[str], gold: set[str]) -> dict[str, float]:
+    """From the definitions, one place at a time."""
+    seen: list[str] = []
+    for id in ranked:
+        if id not in seen:
+            seen.append(id)
+    gains = [1.0 if id in gold else 0.0 for id in seen]
+    best = [1.0] * min(len(gold), 10)
+    told = {f"recall@{k}": len(set(seen[:k]) & gold) / len(gold) for k in (1, 5, 10, 20)}
+    told["MRR"] = next((1 / (at + 1) for at, gain in enumerate(gains[:20]) if gain), 0.0)
+    told["nDCG@10"] = _dcg(gains[:10]) / _dcg(best)
+    return told
+
+
+def _dcg(gains: list[float]) -> float:
+    return math.fsum(gain / math.log2(at + 2) for at, gain in enumerate(gains))
+
+
+IDS = st.sampled_from([f"D{n}" for n in range(30)])
+
+
+@given(ranked=st.lists(IDS, max_size=40), gold=st.sets(IDS, min_size=1, max_size=14))
+def test_a_score_is_what_its_definition_says(evaluate: ModuleType, ranked: list[str], gold: set[str]) -> None:
+    assert evaluate.score(ranked, gold) == pytest.approx(expected(ranked, gold))
+
+
+def test_the_best_order_scores_one_and_the_wrong_one_nothing(evaluate: ModuleType) -> None:
+    assert set(evaluate.score(["a", "x", "y"], {"a"}).values()) == {1.0}
+    assert set(evaluate.score(["x", "y"], {"a"}).values()) == set(evaluate.score([], {"a"}).values()) == {0.0}
+
+
+# --- the store -------------------------------------------------------------------------------------------------------
+
+
+def test_the_factory_makes_a_store_that_gives_the_turns_by_their_own_ids(evaluate: ModuleType) -> None:
+    store = evaluate.factory()
+    try:
+        store.ingest(conversation("c")["turns"])
+        found = store.search("Who learns the cello?", 5)
+        assert found[0] == "D2:1" and set(found) <= {id for id, *_ in SAID} and len(set(found)) == len(found) <= 5
+        assert store.search("Who learns the cello?", 1) == found[:1]
+        assert store.search("?!", 5) == []
+        home = Path(store._home.name)
+    finally:
+        store.close()
+    assert not home.exists()
+
+
+def test_every_question_with_an_answer_is_scored_by_its_category(evaluate: ModuleType) -> None:
+    rows, took = evaluate.evaluate([conversation("a"), conversation("b")], evaluate.factory)
+    assert {name: len(each) for name, each in rows.items()} == {"one": 4, "two": 4}
+    assert len(took) == 8 and all(each > 0 for each in took)
+    store = evaluate.factory()
+    store.ingest(conversation("a")["turns"])
+    wanted = [expected(store.search(asked, 20), set(gold)) for asked, category, gold in ASKED if category == "one"]
+    store.close()
+    assert rows["one"][:2] == [pytest.approx(each) for each in wanted]
+    assert rows["two"][0]["recall@5"] == 1.0
+
+
+def test_merged_is_all_in_one_ledger_with_ids_that_tell_them_apart(evaluate: ModuleType) -> None:
+    (merged,) = evaluate.merged([conversation("a"), conversation("b")])
+    assert len({turn["dia_id"] for turn in merged["turns"]}) == 2 * len(SAID)
+    rows, _ = evaluate.evaluate([merged], evaluate.factory)
+    assert sum(map(len, rows.values())) == 8
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "gz"])
+def test_the_tool_tells_its_means_as_json(
+    evaluate: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str], packed: bool
+) -> None:
+    path = tmp_path / ("talk.json.gz" if packed else "talk.json")
+    data = json.dumps([conversation("a")]).encode()
+    path.write_bytes(gzip.compress(data) if packed else data)
+    assert evaluate.main([str(path), "--json", "--ranking", "rubino/1"]) == 0
+    told = json.loads(capsys.readouterr().out)[path.name]
+    assert {name: each["n"] for name, each in told["scores"].items()} == {"all": 4, "one": 2, "two": 2}
+    both = [told["scores"][name]["recall@10"] for name in ("one", "two")]
+    assert told["scores"]["all"]["recall@10"] == pytest.approx(sum(both) / 2)
+    assert 0 < told["ms"]["p50"] <= told["ms"]["p95"]
+
+
+@pytest.mark.parametrize("questions", [0, 1])
+def test_one_question_is_a_set_too_and_none_is_told(evaluate: ModuleType, tmp_path: Path, questions: int) -> None:
+    path = tmp_path / "talk.json"
+    path.write_text(json.dumps([conversation("a") | {"qa": conversation("a")["qa"][:questions]}]))
+    assert evaluate.main([str(path)]) == (0 if questions else 1)
+
+
+# --- observations ----------------------------------------------------------------------------------------------------
+
+
+def again() -> dict[str, Any]:
+    """A conversation in which one thing is said three times, in sessions of their own."""
+    found = conversation("again")
+    said = "The cello teacher lives beside the old harbour in Porto."
+    for number, text in enumerate((said, said.replace("old ", "")), 3):
+        turn = {"speaker": "Bob", "session": f"s{number}", "date_time": DATES["s2"]}
+        found["turns"].append(turn | {"dia_id": f"D{number}:1", "text": text + " It rains!" * 20})
+        found["turns"].append(turn | {"dia_id": f"D{number}:2", "speaker": "Ann", "text": "Rain, " * number})
+    asked = "Where in Porto does the cello teacher live?"
+    found["qa"] = [{"qid": "q", "question": asked, "category": "one", "evidence": ["D3:1", "D4:1"]}]
+    return found
+
+
+def test_with_observations_no_item_goes_and_their_sources_count_beside(evaluate: ModuleType) -> None:
+    proofs, rows = evaluate.compare([again()], (1, 300, 400, None))
+    assert proofs == {2: 1}
+    told = {budget: each[0] for budget, each in rows.items()}
+    assert all(each["items"] == each["without"] for each in told.values())
+    assert {budget: each["shown"] for budget, each in told.items()} == {1: 0, 300: 0, 400: 1, None: 1}
+    assert [told[budget]["items"] for budget in (1, 300, 400, None)] == [0.0, 0.5, 0.5, 1.0]
+    assert [told[budget]["or sources"] for budget in (1, 300, 400, None)] == [0.0, 0.5, 1.0, 1.0]
+
+
+def test_the_tool_tells_both_beside_each_other(
+    evaluate: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "talk.json"
+    path.write_text(json.dumps([again()]))
+    assert evaluate.main([str(path), "--observations", "--budget", "400", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["talk.json"]
+    assert found["observations"] == {"2": 1} and list(found["budgets"]) == ["400", "none"]
+    assert evaluate.main([str(path), "--observations", "--budget", "400"]) == 0
+    assert "1 observations (by sources: 1 with 2)" in capsys.readouterr().out

@@ -1,0 +1,55 @@
+"""A ledger where nothing can be written, and somebody who may not write."""
+
+from __future__ import annotations
+
+import os
+import traceback
+
+from old_names import Ledger
+
+NOBODY = 65534
+
+
+def filled(path):
+    with Ledger.open(path) as ledger:
+        ledger.add_alias(ledger.register_project("Kitchen").name, "galley")
+        coffee = ledger.remember("The user prefers dark roast coffee.", kind="preference", confidence=0.5)
+        turn = ledger.capture("Coffee?", "The user prefers dark roast coffee.", project="galley", session_id="s")
+        ledger.propose("The user trains for a marathon.", source=turn.id)
+        tea = ledger.supersede(coffee.id, "The user prefers tea.")
+        ledger.adjust(tea.id, 0.25)
+        ledger.undo(ledger.position)
+        return coffee.id, tea.id, turn.id, ledger.digest()
+
+
+def as_nobody(work):
+    """Runs work in a child without the rights of root; a failure's trace is this test's."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if not child:
+        code = 1
+        try:
+            if os.geteuid() == 0:
+                os.setgroups([])
+                os.setgid(NOBODY)
+                os.setuid(NOBODY)
+            work()
+            code = 0
+        except BaseException:
+            os.write(writer, traceback.format_exc()[-8_000:].encode())
+        finally:
+            os._exit(code)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as pipe:
+        told = pipe.read().decode()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0, told
+
+
+def sealed(media):
+    """The ledger's file 0444 in a directory 0555."""
+    path = media / "memory.db"
+    facts = filled(path)
+    for each in media.iterdir():
+        each.chmod(0o444) if each.name == "memory.db" else each.unlink()
+    media.chmod(0o555)
+    return path, facts

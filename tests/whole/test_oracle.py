@@ -1,0 +1,164 @@
+"""The oracle by itself, and what it is for: an order of commands that a ledger once answered wrongly."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+from conftest import Clock
+from msgspec.structs import replace
+from old_names import Ledger
+from oracle import Act, Oracle, Part, Refused
+from places import TESTS
+
+from ledger import ConflictError
+
+SAID = {"kind": "fact", "project": None, "content": "Tea.", "status": "candidate", "confidence": 1, "valid_from": ""}
+
+
+def test_the_oracle_shares_no_code_with_the_product() -> None:
+    tree = ast.parse((TESTS / "oracle.py").read_text())
+    names = [each.module for each in ast.walk(tree) if isinstance(each, ast.ImportFrom)]
+    names += [name.name for each in ast.walk(tree) if isinstance(each, ast.Import) for name in each.names]
+    assert set(names) == {"__future__", "collections.abc", "copy", "dataclasses", "typing"}
+
+
+def promoted_and_brought_back() -> Oracle:
+    """Proposed, promoted by Ann, retracted, and restored by Bob."""
+    oracle = Oracle()
+    oracle.done(2, "", "", "m_1", [Part("say", None, SAID)], None)
+    oracle.done(3, "", "ann", "m_1", oracle.ask("promote", "", "m_1", {}), None)
+    oracle.done(4, "", "bob", "m_1", oracle.ask("retract", "", "m_1", {}), None)
+    oracle.done(5, "", "bob", "m_1", oracle.ask("restore", "", "m_1", {}), None)
+    assert oracle.memories("")["m_1"]["status"] == "active"
+    return oracle
+
+
+@pytest.mark.parametrize("how", ["undo", "distrust"])
+def test_what_was_restored_is_a_candidate_again_without_its_promotion(ledger: Ledger, how: str) -> None:
+    oracle = promoted_and_brought_back()
+    idea = ledger.propose("Tea.")
+    promotion = ledger.promote(idea.id, actor="ann")
+    ledger.retract(idea.id, actor="bob")
+    ledger.restore(idea.id, actor="bob")
+    if how == "undo":
+        oracle.acts["undo"] = Act("", None, oracle.undo(3))
+        ledger.undo(promotion.position)
+    else:
+        oracle.acts["distrust"] = Act("", "ann", oracle.distrust("", "ann"))
+        ledger.distrust("ann", kind="actor")
+    (found,) = ledger.memories(status="all")
+    assert found.status == oracle.memories("")["m_1"]["status"] == "candidate"
+
+
+def test_what_another_act_holds_back_falls_too_when_its_memory_begins_only_later_now(ledger: Ledger) -> None:
+    oracle = Oracle()
+    oracle.done(2, "", "", "m_1", [Part("say", None, SAID)], None)
+    oracle.done(3, "", "eve", "m_1", oracle.ask("promote", "", "m_1", {}), None)
+    oracle.done(4, "", "", "m_1", [Part("say", None, SAID | {"status": "active", "again": ("said",)})], None)
+    oracle.acts["distrust"] = Act("", "eve", oracle.distrust("", "eve"))
+    oracle.acts["undo"] = Act("", None, oracle.undo(2))
+    assert oracle.fits_again("distrust"), "the promotion comes back with the proposal, not with Eve"
+    idea = ledger.propose("Tea.")
+    ledger.promote(idea.id, actor="eve")
+    assert ledger.remember("Tea.", kind=idea.kind).id == idea.id
+    ledger.distrust("eve", kind="actor")
+    undone = ledger.undo(idea.position)
+    ledger.trust("eve", kind="actor")
+    assert not ledger.distrusted()
+    del oracle.acts["distrust"]
+    ledger.redo(undone.command_id or "")
+    del oracle.acts["undo"]
+    (found,) = ledger.memories(status="all")
+    assert found.status == oracle.memories("")["m_1"]["status"] == "active"
+
+
+def test_an_undo_takes_whole_commands_along_and_a_distrust_parts_of_them() -> None:
+    oracle = Oracle()
+    oracle.done(2, "", "eve", "m_1", [Part("say", None, SAID | {"status": "active"})], None)
+    gone = oracle.ask("supersede", "", "m_1", {"by": None, "at": ""})
+    oracle.done(3, "", "ann", "m_2", [Part("say", None, SAID | {"content": "Coffee."}), *gone], None)
+    assert {part.number for part in oracle.undo(2)} == {2, 3} and len(oracle.undo(2)) == 3
+    assert [part.subject for part in oracle.distrust("", "eve") if part.number == 3] == ["m_1"]
+
+
+def test_what_stands_on_nothing_falls_also_in_a_circle() -> None:
+    oracle = Oracle()
+    oracle.done(2, "", "", "m_1", [Part("say", None, SAID)], None)
+    oracle.done(3, "", "", "m_2", [Part("say", None, SAID | {"content": "Coffee.", "sources": ("m_1",)})], None)
+    oracle.done(4, "", "", "m_1", [Part("say", "m_1", SAID | {"sources": ("m_2",)})], None)
+    assert {part.number for part in oracle.undo(2)} == {2, 3, 4}
+
+
+def test_a_key_is_free_while_its_command_is_undone() -> None:
+    oracle = Oracle()
+    oracle.done(2, "", "", "m_1", [Part("say", None, SAID)], ("k", ("propose",)))
+    assert oracle.known("", "k", ("propose",)) == "m_1"
+    oracle.acts["undo"] = Act("", None, oracle.undo(2))
+    assert oracle.known("", "k", ("propose",)) is None and oracle.fits_again("undo")
+    oracle.done(4, "", "", "m_2", [Part("say", None, SAID | {"content": "Coffee."})], ("k", ("propose",)))
+    assert not oracle.fits_again("undo")
+
+
+@pytest.mark.parametrize("changed", [True, False])
+def test_a_key_stays_taken_when_its_answer_is_erased_but_not_by_what_was_asked(ledger: Ledger, changed: bool) -> None:
+    """Also where the command had nothing to change: what it was asked is erased with the memory that was its answer."""
+    fact = ledger.remember("Tea.", "fact")
+    end = "2031-01-01T00:00:00.000000Z" if changed else None
+    ledger.set_validity(fact.id, None, end, key="k")
+    ledger.erase(fact.id)
+    again = ledger.set_validity(fact.id, None, "2040-01-01", key="k")
+    oracle = Oracle()
+    oracle.done(2, "", "", "m_1", [Part("say", None, SAID)], None)
+    asked = oracle.ask("set_validity", "", "m_1", {"start": None, "end": end})
+    oracle.done(3, "", "", "m_1", asked, ("k", ("set_validity", end)))
+    oracle.erased.add("m_1")
+    assert oracle.known("", "k", ("set_validity", "2040-01-01")) == "m_1" and (again.replayed, again.id) == (
+        True,
+        fact.id,
+    )
+    with pytest.raises(ConflictError):
+        ledger.retag(fact.id, ["a"], (), key="k")
+    with pytest.raises(Refused):
+        oracle.known("", "k", ("retag",))
+
+
+# --- what the oracle found -------------------------------------------------------------------------------------------
+
+
+def test_a_superseded_memory_ends_at_the_earliest_when_it_begins(ledger: Ledger, clock: Clock) -> None:
+    fact = ledger.remember("The lamp is green.")
+    earlier = ledger.set_validity(fact.id, "2020-01-01", None)
+    clock.advance(hours=-1)
+    ledger.supersede(fact.id, "The lamp is blue.")
+    ledger.undo(earlier.position)
+    found = ledger.memory(fact.id)
+    assert found is not None and found.valid_to == found.valid_from == fact.valid_from
+
+
+def test_an_end_alone_leaves_the_beginning_to_the_events_in_effect(ledger: Ledger) -> None:
+    fact = ledger.remember("The lamp is green.")
+    begins = ledger.set_validity(fact.id, "2020-01-01", None)
+    ledger.set_validity(fact.id, None, "2031-01-01")
+    ledger.undo(begins.position)
+    found = ledger.memory(fact.id)
+    assert found is not None and found.valid_from == fact.valid_from
+
+
+def test_a_validity_that_would_end_before_it_begins_falls_with_its_beginning(ledger: Ledger) -> None:
+    fact = ledger.remember("The lamp is green.")
+    begins = ledger.set_validity(fact.id, "2020-01-01", None)
+    ledger.set_validity(fact.id, None, "2021-01-01")
+    with pytest.raises(ConflictError):
+        ledger.undo(begins.position)
+    ledger.undo(begins.position, cascade=True)
+    assert ledger.memory(fact.id) == replace(fact, position=ledger.position)
+
+
+def test_a_tag_that_was_taken_off_and_added_again_is_there_once(ledger: Ledger) -> None:
+    fact = ledger.remember("The lamp is green.", tags=["a"])
+    off = ledger.retag(fact.id, (), ["a"])
+    ledger.retag(fact.id, ["a"], ())
+    ledger.undo(off.position)
+    found = ledger.memory(fact.id)
+    assert found is not None and found.tags == ("a",)

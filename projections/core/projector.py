@@ -50,15 +50,6 @@ FAMILIES: dict[str, Family[Any]] = {
 }
 OWNERS = {"m": "memories", "i": "interactions", "p": "projects", "s": "sessions", "d": "documents"}
 OWNERS |= {"g": "merges", "k": "conflicts", "o": "observations"}
-_READERS = {  # what reads the states of each kind of subject
-    "m": ("memories", "confidence", "duplicates", "graph", "sources", "search", "quarantine"),
-    "i": ("interactions", "passages"),
-    "p": ("projects",),
-    "s": ("sessions", "summaries", "passages", "projects"),
-    "d": ("documents", "passages"),
-    "o": ("observations",),
-}
-_READERS |= {"g": ("merges",), "k": ("conflicts",)}
 _BESIDES = {"documents": ("passages",)}  # rows that a projection reads of another, and are no state of a subject
 ESSENTIAL = ("in_effect", "keys", "memories")  # without one of these nothing can be decided
 
@@ -109,6 +100,11 @@ def projections(secret: bytes, log: Log | None = None) -> tuple[Projection, ...]
         calls.Calls(),
         quarantine.Quarantine(),
     )
+
+
+_READERS = {  # what reads the states of each kind of subject
+    kind: tuple(each.name for each in projections(b"") if kind in each.follows) for kind in FAMILIES
+}
 
 
 def names() -> tuple[str, ...]:

@@ -45,7 +45,8 @@ class Projection(Protocol):
     """A named, versioned set of tables that are a function of the log.
 
     ``follows`` says what concerns it: kinds of subjects ("m"), whose changes it gets after an undo too, and names of
-    events; or ``EVERYTHING``, each event once.
+    events; or ``EVERYTHING``, each event once. Each row is of one subject or of one event, never a total over several: an erasure
+    folds the subjects that it touched again, apart from all others (``refolding``), and would count them twice.
     """
 
     @property

@@ -8,7 +8,7 @@ from typing import Any
 from ledger.domain.errors import ConflictError, RejectedError
 from ledger.domain.events import LEDGER_STREAM, WAYS_BACK, AnyEvent, ContentErased, Event
 from ledger.engine.log_reading import read_event
-from ledger.engine.work import Work
+from ledger.engine.work import Expected, Work
 from projections.core.projector import FAMILIES, OWNERS
 from projections.views import erasures
 
@@ -23,16 +23,14 @@ _NAMED = (
 _AMONG = "SELECT 1 FROM audit WHERE type = ? AND user = ? AND position BETWEEN ? AND ? LIMIT 1"
 
 
-def check(work: Work) -> None:
+def check(work: Work, expected: Expected) -> None:
     """Refuse what a command is about to record where somebody else came first.
 
     That is a later event of a subject that it changes, or a later act that made events of it void, put them back or
     erased them; on the ledger's own stream, which all share, the same of events of that type for this user. An act changes
     whatever the events that it names belong to.
     """
-    expected, last = work.who.expected, work.transaction.position
-    if expected is None:
-        return
+    last = work.transaction.position
     if expected.position > last:
         raise RejectedError(
             f"expected is a position of the log, which ends at {last}, and {expected.position} is beyond it",

@@ -24,15 +24,13 @@ class Key(Struct, frozen=True):
     arguments: str
 
 
-def given(writer: Writer, command: str, who: Who, arguments: object) -> Key | None:
+def given(writer: Writer, command: str, who: Who, key: str, arguments: object) -> Key:
     """The key that a command came with."""
-    if who.key is None:
-        return None
-    check_text("key", who.key, max_bytes=1024)
+    check_text("key", key, max_bytes=1024)
     text = encoded([command, arguments])
     if writer.policy(who.user).secrets != "off":
         text = writer.guard.harmless(text)
-    return Key(writer.mac("key", who.user, who.key), writer.mac("arguments", who.user, text).hex())
+    return Key(writer.mac("key", who.user, key), writer.mac("arguments", who.user, text).hex())
 
 
 def answer(writer: Writer, key: Key, command: str) -> Outcome | None:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from ledger.domain.errors import RejectedError
 from ledger.domain.events import CommandAnswered, ErasureCompleted
-from ledger.engine.kept import Kept
 from ledger.engine.work import Work
 
 _SOURCES = ("actor", "client", "agent", "session")  # what can be distrusted of whoever writes
 _OF_THE_LEDGER = (CommandAnswered, ErasureCompleted)  # what says nothing of its own
 
 
-def check(work: Work, kept: Kept) -> None:
-    distrusted = kept.distrusted()
-    if not distrusted or all(isinstance(data, _OF_THE_LEDGER) for _, _, data, *_ in work.emitted):
+def check(work: Work, distrusted: Collection[tuple[str | None, str, str | None]]) -> None:
+    if all(isinstance(data, _OF_THE_LEDGER) for _, _, data, *_ in work.emitted):
         return
     who = work.who
     for kind, source in zip(_SOURCES, (who.actor, who.client, who.agent, work.session), strict=True):

@@ -93,9 +93,12 @@ def _capture(
     def body(work: Work) -> str:
         work.project = work.project_named(project)
         work.session = work.session_named(session_id)
-        cited = with_sources(work, _in_time(work, attempt))
+        cited = _in_time(work, attempt)
+        if cited.sources:
+            cited = with_sources(work, cited)
         id = duplicate_rule.capture(work, cited)
-        graph_rules.say(work, id, cited, edges)
+        if edges:
+            graph_rules.say(work, id, cited, edges)
         return id
 
     given = (attempt, project, session_id, *((edges,) if edges else ()))  # without any, the arguments of old keys
@@ -273,7 +276,9 @@ def supersede(
             valid_to=end,
             supersedes=old.id,
         )
-        attempt = with_sources(work, _in_time(work, attempt))
+        attempt = _in_time(work, attempt)
+        if attempt.sources:
+            attempt = with_sources(work, attempt)
         if old.status != "active":
             raise domain.refusal(domain.Supersede(None, ""), old)
         return _succeed(work, old, attempt, reason, relations)
@@ -477,7 +482,8 @@ def _succeed(work: Work, old: Memory, attempt: MemoryCaptured, why: str, edges: 
     duplicate_rule.refuse_threat(work, attempt.content or "", "supersede by")
     successor = duplicate_rule.capture(work, attempt, replaces=old)
     _emit(work, old, domain.Supersede(successor, attempt.valid_from or work.recorded_at, why))
-    graph_rules.say(work, successor, attempt, edges, besides=old.row)
+    if edges:
+        graph_rules.say(work, successor, attempt, edges, besides=old.row)
     return successor
 
 

@@ -15,8 +15,6 @@ from projections.views import control, documents, observations
 
 def with_sources(work: Work, attempt: MemoryCaptured) -> MemoryCaptured:
     """The attempt with its sources as full ids, all of this user: a command acts on one user's memory."""
-    if not attempt.sources:
-        return attempt
     return replace(attempt, sources=tuple(dict.fromkeys(own(work, each) for each in attempt.sources)))
 
 

@@ -29,8 +29,6 @@ def say(work: Work, id: str, attempt: MemoryCaptured, edges: Sequence[Relate], *
 
     ``besides`` is the row of a memory that ends with it, and keeps its edges for the day it comes back.
     """
-    if not edges:
-        return
     known = None if any(id == stream and first == 0 for stream, first, *_ in work.emitted) else work.load(id, "m")
     row, stated = (0, ()) if known is None else (known.row, known.edges)
     start, end = (attempt.valid_from, attempt.valid_to) if known is None else (known.valid_from, known.valid_to)

@@ -22,37 +22,26 @@ LAYERS = (  # each may import from its own and from those before it
     ("ledger.domain", "ledger.types"),
     ("ledger.store", "ledger.proof.merkle", "ledger.proof.checkpoints"),
     ("projections",),
-    ("ledger.engine", "ledger.answers", "ledger.guards.guarding"),
-    ("ledger.guards", "ledger.language", "ledger.recall", "ledger.vectors"),
+    ("ledger.engine", "ledger.guards", "ledger.answers", "ledger.documents.answers", "ledger.observations.answers"),
+    ("ledger.vectors",),
     ("ledger.projects",),
     ("ledger.memories", "ledger.graph", "ledger.merges", "ledger.conflicts", "ledger.policies"),
+    ("ledger.language",),  # what a model answers becomes proposals, which the policies take or leave
     ("ledger.documents",),
     ("ledger.interactions",),
     ("ledger.observations",),
+    ("ledger.recall",),  # what it finds are memories, chunks, turns and observations
     ("ledger.sessions",),
     ("ledger.extraction",),
-    ("ledger.history", "ledger.erasure", "ledger.proof"),
+    ("ledger.history", "ledger.erasure", "ledger.proof", "ledger.guards.quarantining"),
     ("ledger.jobs", "ledger.maintenance"),
     ("ledger.api", "ledger"),  # and the namespaces, each in its feature's api.py
     ("ledger.cli", "ledger.doors", "ledger.demo", "ledger.__main__"),
 )
 INSIDE = {"_engine", "_scope", "_inner"}  # of a ledger, its namespaces and sessions
 UPWARDS = {  # what still reaches up: this only gets shorter
-    "ledger.answers": {"ledger.documents.answers", "ledger.observations.answers"},
-    "ledger.engine.citations": {"ledger.policies.turns"},
-    "ledger.guards.guarding": {"ledger.guards.secrets", "ledger.guards.threats"},
-    "ledger.guards.quarantining": {"ledger.memories.commands", "ledger.memories.given"},
-    "ledger.interactions.commands": {"ledger.sessions.tying"},
-    "ledger.language.calls": {"ledger.policies.turns"},
-    "ledger.language.consolidator": {"ledger.policies.consolidation", "ledger.policies.evidence"},
     "ledger.language.models": {"ledger.sessions.summarizing"},
-    "ledger.language.extracting": {"ledger.policies.turns"},
     "ledger.memories.queries": {"ledger.interactions.queries"},
-    "ledger.recall.asked": {"ledger.memories.given"},
-    "ledger.recall.observing": {"ledger.observations.answers", "ledger.observations.queries"},
-    "ledger.recall.packs": {"ledger.observations.answers"},
-    "ledger.recall.recalling": {"ledger.memories.queries", "ledger.projects.queries"},
-    "ledger.recall.reopening": {"ledger.memories.queries"},
 }
 Modules = dict[str, ast.Module]
 IMPURE = {"os", "io", "time", "random", "secrets", "uuid", "sqlite3", "socket", "subprocess", "pathlib", "threading"}

@@ -40,10 +40,10 @@ from ledger.domain.events import (
     used_as,
 )
 from ledger.domain.quotes import Needles, merged
-from ledger.engine.citations import Citations, attempts
 from ledger.engine.log_reading import find_row, first_position, read_event, read_stream
 from ledger.erasure import acts, conversations
 from ledger.erasure.conversations import FROM_MESSAGES, MESSAGE, REPAIR, SUMMARY
+from ledger.history.citations import Citations, attempts
 from projections.core.projector import FAMILIES
 from projections.core.rows import Connection
 from projections.views import audit, calls, documents, merges, observations

@@ -30,7 +30,7 @@ from ledger.domain.events import (
 )
 from ledger.domain.ids import shortened
 from ledger.domain.observation import NO_EVIDENCE, supports
-from ledger.engine.citations import ATTEMPTS
+from ledger.history.citations import ATTEMPTS
 from ledger.history.conversations import senseless, sessions_of
 from ledger.history.in_effect import EVERYTHING, NAMES, Reader, is_subject, use_of
 from projections.core.projector import FAMILIES

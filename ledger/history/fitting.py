@@ -19,7 +19,7 @@ from ledger.domain.events import (
     ProjectRegistered,
     SessionAliasAdded,
 )
-from ledger.engine.citations import ATTEMPTS
+from ledger.history.citations import ATTEMPTS
 from ledger.history.conversations import senseless
 from ledger.history.in_effect import INERT, Reader
 from ledger.history.undo_plan import UndoPlan

@@ -19,8 +19,8 @@ from ledger.domain.events import (
     type_names,
 )
 from ledger.domain.observation import NO_EVIDENCE, supports
-from ledger.engine.citations import ATTEMPTS, Citations
 from ledger.engine.log_reading import read_event, read_stream
+from ledger.history.citations import ATTEMPTS, Citations
 from projections.core.projector import FAMILIES
 from projections.core.rows import Connection
 from projections.views import audit, confidence, conflicts, control, documents, merges, observations

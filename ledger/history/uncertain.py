@@ -38,8 +38,8 @@ from ledger.domain.events import (
 )
 from ledger.domain.memory import Memory
 from ledger.domain.text import normalise
-from ledger.engine.citations import ATTEMPTS
 from ledger.history import refused
+from ledger.history.citations import ATTEMPTS
 from ledger.history.elsewhere import in_conversations, named
 from ledger.history.in_effect import NAMES, Reader
 from ledger.history.observed import formed, looked_at

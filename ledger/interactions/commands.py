@@ -28,11 +28,11 @@ from ledger.engine.snapshot import load
 from ledger.engine.work import Outcome, Who, Work
 from ledger.interactions import queries
 from ledger.interactions.queries import answer_texts
+from ledger.interactions.tying import Turn, is_tied
 from ledger.memories import commands as of_memories
 from ledger.memories.given import text_list
 from ledger.memories.sources import check_chunks
 from ledger.policies import reinforcement
-from ledger.sessions.tying import Turn, is_tied
 from projections.core.rows import Connection
 from projections.views import audit, confidence, control, quarantine
 

@@ -37,12 +37,12 @@ from ledger.domain.events import (
 )
 from ledger.domain.ids import KINDS
 from ledger.domain.policy import Policy
-from ledger.engine.citations import ATTEMPTS
 from ledger.engine.kept import CHANGING
 from ledger.erasure import planning
 from ledger.guards import guarding, quarantining
 from ledger.history import elsewhere, in_effect, source_plan, under_policy, undo_plan, undoing
 from ledger.history import uncertain as uncertain_decisions
+from ledger.history.citations import ATTEMPTS
 from projections.core.projector import FAMILIES
 
 GOVERNED = get_args(get_type_hints(Traits)["governs"])

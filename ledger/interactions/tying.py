@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from ledger.domain.events import MessageAppended
 from ledger.domain.interaction import Interaction
 from ledger.domain.message import Draft
 from ledger.engine.work import Work
-from ledger.sessions.counting import Counter
 from projections.views.sessions import MESSAGES
+
+if TYPE_CHECKING:
+    from ledger.sessions.counting import Counter
 
 ROLES = {"prompt": "user", "response": "assistant"}
 

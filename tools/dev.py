@@ -70,7 +70,7 @@ def check(rest: list[str]) -> int:
         ("-m", "mypy"),
         ("-m", "pyright"),
         ("tools/check_types.py",),
-        ("-m", "pytest", "tests/test_house.py", "tests/house/test_words.py", "tests/house/test_help.py", *rest),
+        ("-m", "pytest", "tests/house/test_house.py", "tests/house/test_words.py", "tests/house/test_help.py", *rest),
     )
     return max(run(python, *task) for task in tasks)
 

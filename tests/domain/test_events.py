@@ -22,7 +22,7 @@ from ledger.store import mapper
 GOLDEN = TESTS / "golden" / "events.json"
 
 # After a change of the format that is meant (a new type, a new field with a default):
-#     PYTHONPATH=tests:. python tests/test_events.py
+#     PYTHONPATH=tests:. python tests/domain/test_events.py
 # writes the file again. Only additions may show in the diff; say so in the subject of the commit.
 
 

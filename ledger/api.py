@@ -163,7 +163,7 @@ class LedgerRead(Area):
         from ledger.memories import queries as memory_queries
 
         def fetch(count: int, start: str | None) -> list[answers.Candidate]:
-            with self._engine.snapshot(*memory_queries.REVIEW_NEEDS) as snapshot:
+            with self._engine.snapshot() as snapshot:
                 return memory_queries.review(snapshot, self._scope.user, project=project, limit=count, after=start)
 
         filters = {"user": self._scope.user, "project": project}

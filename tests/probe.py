@@ -31,9 +31,9 @@ def batch(ledger: Any) -> Any:
     return writer(ledger)._batch
 
 
-def read(ledger: Any, *needs: str) -> AbstractContextManager[Any]:
+def read(ledger: Any) -> AbstractContextManager[Any]:
     """A snapshot with the projections taken in."""
-    found: AbstractContextManager[Any] = inside(ledger).reading(*needs)
+    found: AbstractContextManager[Any] = inside(ledger).reading()
     return found
 
 

@@ -41,7 +41,7 @@ class DocumentsRead(Area):
         tags = plural("tags", tags)
 
         def fetch(count: int, start: str | None) -> list[Document]:
-            with self._engine.snapshot(*queries.NEEDS) as snapshot:
+            with self._engine.snapshot() as snapshot:
                 return queries.listing(
                     snapshot,
                     self._scope.user,
@@ -65,7 +65,7 @@ class DocumentsRead(Area):
             NotFoundError: This user has no such document.
             AmbiguousIdError: Several ids begin so.
         """
-        with self._engine.snapshot(*queries.NEEDS) as snapshot:
+        with self._engine.snapshot() as snapshot:
             return found("document", id, queries.get(snapshot, self._scope.user, id, text=text))
 
     def get_chunk(self, id: str) -> Chunk:
@@ -75,7 +75,7 @@ class DocumentsRead(Area):
             NotFoundError: This user has no such chunk.
             AmbiguousIdError: Several ids begin so.
         """
-        with self._engine.snapshot(*queries.CHUNK_NEEDS) as snapshot:
+        with self._engine.snapshot() as snapshot:
             return found("chunk", id, queries.get_chunk(snapshot, self._scope.user, id))
 
 

@@ -74,7 +74,6 @@ def add(
     )
 
     def body(work: Work) -> str:
-        work.need("documents")
         work.taken.update(taken)
         return _add_text(work, given, command, project, doc_type)
 
@@ -84,7 +83,7 @@ def add(
 
 def _without_secrets(engine: Engine, text: str, user: str) -> tuple[str, dict[str, tuple[Taken, ...]]]:
     """The text as it is taken in, whole: cut first, a secret could lie in two chunks. Equal texts stay equal."""
-    with engine.snapshot("in_effect") as snapshot:
+    with engine.snapshot() as snapshot:
         policy = control.policy(snapshot.connection, user).secrets
     taken: dict[str, tuple[Taken, ...]] = {}
     return (engine.writer.guard.without_secrets(text, taken) if policy == "redact" else text), taken
@@ -93,7 +92,7 @@ def _without_secrets(engine: Engine, text: str, user: str) -> tuple[str, dict[st
 def _cut(engine: Engine, text: str, path: str, doc_type: str | None, user: str) -> _Text:
     """The text in pieces, outside the lock; not those of one that is known as it is."""
     digest = engine.writer.mac("document", user, text).hex()
-    with engine.snapshot("documents") as snapshot:
+    with engine.snapshot() as snapshot:
         known = documents.known_as(snapshot.connection, user, path, digest)
     kind = doc_type or (known.doc_type if known is not None else SUFFIXES.get(_suffix(path), "markdown"))
     if kind not in chunking.KINDS:
@@ -136,7 +135,7 @@ def _answered(engine: Engine, outcome: Outcome) -> answers.Document:
     dropped = sum(last - first + 1 for data in recorded if isinstance(data, DocumentReplaced)
                   for first, last in data.removed)  # fmt: skip
     added = sum(isinstance(data, ChunkAdded) for data in recorded)
-    with engine.snapshot(*queries.NEEDS) as snapshot:
+    with engine.snapshot() as snapshot:
         answer = queries.get(snapshot, outcome.state.user, outcome.subject)
     if answer is None:
         raise NotFoundError(f"the document {outcome.subject} was undone meanwhile")

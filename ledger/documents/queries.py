@@ -12,9 +12,6 @@ from projections.core.rows import Connection
 from projections.views import documents, projects
 from projections.views.documents import Chunk as ChunkRow
 
-NEEDS = ("documents", "projects")
-CHUNK_NEEDS = ("documents", "audit")
-
 
 def listing(
     snapshot: Snapshot,

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
-from ledger.domain.errors import RejectedError, StorageError, SuspendedError
+from ledger.domain.errors import RejectedError, StorageError
 from ledger.domain.events import LedgerCreated
 from ledger.domain.patterns import Patterns
 from ledger.engine.log_reading import check_tables
 from ledger.engine.pipeline import Writer
 from ledger.engine.snapshot import LiveSnapshot, Snapshot
 from ledger.engine.work import Clock, Random, Who
+from ledger.store import closed
 from ledger.store.event_store import EventStore
 from projections.core.as_of import Times
+from projections.core.projector import tables_of
 from projections.core.rows import Connection
 from projections.search.text_hits import Rarity
 
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from ledger.sessions.counting import Counter
     from ledger.sessions.summarizing import NamedSummarizer
     from ledger.vectors.embedding import VectorSearch
+
+_OPEN = nullcontext()  # nothing is suspended
 
 
 class Engine:
@@ -66,9 +70,9 @@ class Engine:
         return self.store.head()[0]
 
     @contextmanager
-    def snapshot(self, *needs: str) -> Iterator[Snapshot]:
-        """What queries take, after a look at the tables: what is suspended answers nothing."""
-        with self.reading(*needs) as connection:
+    def snapshot(self) -> Iterator[Snapshot]:
+        """What queries take."""
+        with self.reading() as connection:
             yield self.seen(connection)
 
     def seen(self, connection: Connection) -> Snapshot:
@@ -80,19 +84,15 @@ class Engine:
         return "temp" if self.store.folded_privately else "main"
 
     @contextmanager
-    def reading(self, *needs: str) -> Iterator[Any]:
-        """The connection alone."""
+    def reading(self, *, stale: bool = False) -> Iterator[Any]:
+        """The connection alone, after a look at the tables: what reads one of a suspended projection is a ``SuspendedError``,
+        but for who takes it ``stale``."""
         self.writer.write_waiting()
         with self.store.snapshot() as connection:
             _, suspended = check_tables(connection, self.writer.secret)
-            for name in needs:
-                if name in suspended:
-                    raise SuspendedError(
-                        f"the projection {name!r} is suspended, so this cannot be answered; maintenance.rebuild() makes it again",
-                        projection=name,
-                    )
             try:
-                yield connection
+                with closed.reading(connection, {} if stale else tables_of(suspended)) if suspended else _OPEN:
+                    yield connection
             except (UnicodeEncodeError, OverflowError) as error:
                 raise RejectedError(
                     f"something asked for is nothing that can be stored ({type(error).__name__})"

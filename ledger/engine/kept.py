@@ -60,7 +60,6 @@ class Kept:
         """The id of a project or session of a user by name, alias or id."""
         key = (user, kind, name)
         if key not in self._names:
-            self._tables.need("projects")
             form = name_form(name) if kind == "p" else name
             row = self._tables.rows.get(projects.NAMES, (user, kind, form))
             if row is None:

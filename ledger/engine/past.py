@@ -77,7 +77,7 @@ def at(engine: Engine, moment: Instant, valid: Instant | None = None) -> PastEng
 @contextmanager
 def committed(engine: Engine) -> Iterator[Any]:
     """All that is committed: what a batch under way has appended is not there yet."""
-    with PastEngine(engine, HEAD, "").reading("audit") as connection:
+    with PastEngine(engine, HEAD, "").reading() as connection:
         yield connection
 
 

@@ -69,18 +69,19 @@ class Writer:
 
     def _decide(self, transaction: Transaction, command: str, who: Who, body: Body, arguments: object) -> Outcome:
         """From a command to its answer. Each line is a step, and what it is about stands in a place of its own."""
-        self.guard.check_people(who)
-        key = keys.given(self, command, who, who.key, arguments) if who.key is not None else None
-        if key is not None and (known := keys.answer(self, key, command)) is not None:
-            return known
-        work = Work(self, transaction, command, who, self.now())
-        subject = body(work)
-        if who.expected is not None:
-            expecting.check(work, who.expected)
-        if distrusted := self.tables.kept.distrusted():
-            trust.check(work, distrusted)
-        quarantined = self.guard.watch(work)
-        bearer = keys.bearer(self, work, subject) if key is not None else subject
+        with self.tables.closed():  # what is suspended decides nothing
+            self.guard.check_people(who)
+            key = keys.given(self, command, who, who.key, arguments) if who.key is not None else None
+            if key is not None and (known := keys.answer(self, key, command)) is not None:
+                return known
+            work = Work(self, transaction, command, who, self.now())
+            subject = body(work)
+            if who.expected is not None:
+                expecting.check(work, who.expected)
+            if distrusted := self.tables.kept.distrusted():
+                trust.check(work, distrusted)
+            quarantined = self.guard.watch(work)
+            bearer = keys.bearer(self, work, subject) if key is not None else subject
         events = self.append(work, key, bearer)
         return self._outcome(work, subject, events, quarantined=quarantined > 0)
 
@@ -108,6 +109,7 @@ class Writer:
 
     def _suspend(self, transaction: Transaction) -> None:
         """Suspends what could not fold an event; ``DamagedError`` where its own rows are to blame, and not the event."""
+        self.tables.flush()  # no row of it is kept back, where SQLite would not see it read
         poisoned = self.tables.projector.poisoned
         if (damaged := self.store.find_damage(transaction.connection, {name for name, *_ in poisoned})) is not None:
             raise damaged
@@ -193,7 +195,6 @@ class Writer:
         self.tables.flush()
         if self.tables.projector.poisoned:
             self._suspend(transaction)
-            self.tables.flush()
         self.tables.checkpoint(transaction)
 
     # --- what commands and jobs take from here -------------------------------------------------------------------
@@ -226,10 +227,6 @@ class Writer:
     def named(self, user: str, kind: str, name: str) -> str | None:
         """The id of a project or session of a user by name, alias or id, under the lock."""
         return self.tables.kept.named(user, kind, name)
-
-    def need(self, *names: str) -> None:
-        """``SuspendedError`` when one of these projections is suspended."""
-        self.tables.need(*names)
 
     def attend(self, transaction: Transaction) -> None:
         """Works in this transaction from here, whatever is suspended."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from ledger.domain import ids
@@ -10,10 +11,13 @@ from ledger.domain.errors import SuspendedError
 from ledger.domain.events import AnyEvent
 from ledger.engine.kept import Kept
 from ledger.engine.log_reading import Reading, check_log_since, check_tables, decode_known, find_row, first_position
+from ledger.store import closed
 from ledger.store.event_store import EventStore, Transaction
-from projections.core.projector import ESSENTIAL, FAMILIES, OWNERS, Projector, checkpoint, text_indexes
+from projections.core.projector import ESSENTIAL, FAMILIES, OWNERS, Projector, checkpoint, tables_of, text_indexes
 from projections.core.sqlite import SQLiteRows, fill_index
 from projections.views import memories
+
+_OPEN = nullcontext()  # nothing is suspended
 
 
 class Tables:
@@ -92,6 +96,13 @@ class Tables:
         self._transaction.flush()
         return self._transaction.connection
 
+    def closed(self) -> AbstractContextManager[None]:
+        """Inside, nothing of what is suspended can be read."""
+        if not self.projector.suspended:
+            return _OPEN
+        assert self._transaction is not None
+        return closed.reading(self._transaction.connection, tables_of(self.projector.suspended))
+
     # --- folding -------------------------------------------------------------------------------------------------
 
     def fold(self, transaction: Transaction, events: Sequence[AnyEvent]) -> None:
@@ -147,7 +158,6 @@ class Tables:
         """The state of a subject of this user by its id or an unambiguous prefix of it, or None."""
         known = self.projector.states.get(given) if isinstance(given, str) else None
         if known is None:
-            self.need(OWNERS[kind])
             if not isinstance(given, str) or len(given) < ids.LENGTH:
                 self.rows.flush()
             row = find_row(self.connection(), given, kind, user)

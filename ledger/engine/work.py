@@ -191,7 +191,10 @@ class Work:
         return self._tables.find(given, kind, self.who.user)
 
     def need(self, *names: str) -> None:
-        """``RejectedError`` when one of these projections is suspended: what is decided by it cannot be decided."""
+        """``SuspendedError`` when one of these projections is suspended: what decides nothing, and shows what was done.
+
+        What is read under the lock needs no such word, for SQLite refuses it.
+        """
         self._tables.need(*names)
 
     def at_row(self, row: int, kind: str) -> Any:

@@ -56,10 +56,6 @@ EVENT_BYTES = 600_000  # about the most that one ContentErased takes
 LEASE_SECONDS = 600.0
 NOTHING: Any = object()
 _log = logging.getLogger(__name__)
-NEEDED = (  # to tell what an erasure takes
-    *("audit", "projects", "documents", "sources", "observations", "erasures", "refusals", "sessions", "summaries"),
-    "model_calls",
-)
 
 Span = tuple[str, int, int]
 
@@ -106,7 +102,7 @@ def erase(
     kept = _kept(keep)
     if engine.writer.batching and not dry_run:
         raise ConflictError("erase() cannot run inside a batch, for it works on whole files; leave the batch first")
-    with engine.reading(*NEEDED) as connection:
+    with engine.reading() as connection:
         of_one = (_several("fields", fields), _several("spans", spans))
         asked = _asked(connection, subject, {"session": session, "project": project, "document": document},
                             *of_one, asker)  # fmt: skip
@@ -124,7 +120,7 @@ def erase(
 
 def _parts(engine: Engine, user: str) -> list[Asked]:
     """What is recorded of a user, in the order of the log, as so many erasures as it takes."""
-    with engine.reading("audit") as connection:
+    with engine.reading() as connection:
         sql = "SELECT position FROM audit WHERE user = ? ORDER BY position"
         found = [position for (position,) in connection.execute(sql, (user,))]
     ends = (found[start : start + USER_EVENTS] for start in range(0, len(found), USER_EVENTS))
@@ -150,7 +146,7 @@ def _erase_user(
         with suppress(NothingLeft):
             plan = _plan(engine, part, asker.user, choices, kept)
             _check_reason(plan, reason)
-            with engine.reading("audit", "erasures") as connection:
+            with engine.reading() as connection:
                 refuse_held(connection, asker.user, [(target.position, target.stream) for target in plan.targets])
             left.append(part)
     if not left:
@@ -190,7 +186,7 @@ def _erase(
 
 def _dry(engine: Engine, plan: Plan, owner: str) -> answers.ErasureReport:
     """The lists, and whether a hold would be in the way."""
-    with engine.reading("audit", "erasures") as connection:
+    with engine.reading() as connection:
         try:
             refuse_held(connection, owner, [(target.position, target.stream) for target in plan.targets])
         except RejectedError as refusal:
@@ -201,7 +197,7 @@ def _dry(engine: Engine, plan: Plan, owner: str) -> answers.ErasureReport:
 def _plan(
     engine: Engine, asked: Asked, owner: str, choices: Mapping[str, str | None], kept: frozenset[str | int]
 ) -> Plan:
-    with engine.reading(*NEEDED) as connection:
+    with engine.reading() as connection:
         plan = Planner(connection, owner, choices, kept).plan(asked)
     _check_kept(plan, kept)
     return plan
@@ -251,7 +247,7 @@ def _repeated(engine: Engine, asker: Who, given: Any) -> answers.ErasureReport |
         outcome = engine.writer.run("erase", asker, nothing, given)
     except Moved:
         return None
-    with engine.reading("audit", "erasures") as connection:
+    with engine.reading() as connection:
         entry = audit.at(connection, outcome.position)
         assert entry is not None
         return replace(_remembered(engine, connection, entry.command_id), replayed=True)
@@ -261,7 +257,6 @@ def _repeated(engine: Engine, asker: Who, given: Any) -> answers.ErasureReport |
 
 
 def _decide(engine: Engine, plan: Plan, reason: str, exclusive: bool, work: Work) -> str:
-    work.need(*NEEDED)
     connection, owner = work.connection(), work.who.user
     since = Planner(connection, owner, {}, ()).since(plan.head)
     if any(plan.concerns(row, user, owner) for row, user in since):
@@ -313,11 +308,11 @@ def _redact(engine: Engine, transaction: Transaction, events: Iterable[AnyEvent]
 
 def finish_erasures(engine: Engine) -> list[answers.ErasureReport]:
     """Tries again to purge and search what is pending, and says how each stands."""
-    with engine.reading("erasures") as connection:
+    with engine.reading() as connection:
         acts = [each.act for each in erasures.pending(connection)]
     found = []
     for act in acts:
-        with engine.reading("audit", "erasures") as connection:
+        with engine.reading() as connection:
             report = _remembered(engine, connection, act)
         found.append(_finished(engine, report, act))
     return found
@@ -325,7 +320,7 @@ def finish_erasures(engine: Engine) -> list[answers.ErasureReport]:
 
 def reports(engine: Engine, *, before: int | None = None, limit: int = -1) -> list[answers.ErasureReport]:
     """Every erasure of this ledger, newest first, with its certificate; the users' names are in none."""
-    with engine.reading("audit", "erasures") as connection:
+    with engine.reading() as connection:
         return [_remembered(engine, connection, each.act) for each in erasures.newest(connection, before, limit)]
 
 
@@ -346,7 +341,7 @@ def _finished(engine: Engine, report: answers.ErasureReport, act: str) -> answer
         for each in raw:
             engine.erased_vectors.pop(each, None)
         _complete(engine, act, purge)
-    with engine.reading("audit", "erasures") as connection:
+    with engine.reading() as connection:
         known = _remembered(engine, connection, act)
     return replace(
         report,
@@ -430,7 +425,7 @@ def apply_certificates(engine: Engine, given: Iterable[str]) -> int:
     """
     read = [certificates.read(each, engine.created.ledger_id, engine.writer.mac) for each in given]
     applied = 0
-    with engine.reading("audit", "erasures") as connection:
+    with engine.reading() as connection:
         left = certificates.outstanding(connection, read)
         planner = Planner(connection, "", {}, ())
         texts = [text for _, data in left for text in planner.texts_gone(data.targets)]

@@ -46,7 +46,6 @@ def hold(
         return _subject(connection, subject, asker.user) if subject is not None else None
 
     def body(work: Work) -> str:
-        work.need("erasures")
         stream = held_stream(work.connection())
         if any(each.subject == stream for each in erasures.holds(work.connection(), asker.user)):
             work.absorbed = True
@@ -55,7 +54,7 @@ def hold(
         return LEDGER_STREAM
 
     outcome = engine.writer.run("holds.add", asker, body, (subject or called, reason))
-    with engine.reading("erasures") as connection:
+    with engine.reading() as connection:
         stream = held_stream(connection)
         held = next((each for each in erasures.holds(connection, asker.user) if each.subject == stream), None)
         if held is None:
@@ -73,7 +72,6 @@ def lift_hold(
     lifted: list[answers.Hold] = []
 
     def body(work: Work) -> str:
-        work.need("erasures")
         connection = work.connection()
         held = {each.act: each for each in erasures.holds(connection, asker.user)}
         found = held.get(hold or "")
@@ -93,7 +91,7 @@ def lift_hold(
 
 def _lifted(engine: Engine, outcome: Outcome) -> answers.Hold:
     """What a repeated command lifted the first time."""
-    with engine.reading("audit") as connection:
+    with engine.reading() as connection:
         event = read_event(connection, outcome.position)
         act = event.data.hold if event is not None else ""
         entry = next(each for each in audit.of_command(connection, act) if each.type == LegalHoldPlaced.__name__)
@@ -105,7 +103,7 @@ def _lifted(engine: Engine, outcome: Outcome) -> answers.Hold:
 
 def holds(engine: Engine, user: str, *, before: int | None = None, limit: int = -1) -> list[answers.Hold]:
     """The holds on this user's things, newest first; so many of them before a position."""
-    with engine.reading("erasures") as connection:
+    with engine.reading() as connection:
         return [_shown(connection, held, None) for held in erasures.newest_holds(connection, user, before, limit)]
 
 

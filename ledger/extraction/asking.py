@@ -27,10 +27,6 @@ from projections.views import memories, quarantine
 
 TIMEOUT_SECONDS = 60.0
 LEASE_SECONDS = DEADLINE_SECONDS + 30  # longer than a model may take to answer, with every retry
-NEEDS = (
-    *("memories", "search", "duplicates", "confidence", "graph", "interactions"),
-    *("sessions", "projects", "erasures", "quarantine"),
-)
 
 Cited = tuple[str, tuple[Line, ...]]  # a memory, and the lines that say it
 
@@ -65,7 +61,7 @@ class Asker(Struct, frozen=True):
 
         check_outside(self.engine.writer)
         scope = [None] if self.project is None else [self.project, None]
-        with self.engine.reading("memories") as connection:
+        with self.engine.reading() as connection:
             now = self.engine.writer.now()
             shown = memories.listing(
                 connection, user=self.user, statuses=("active",), projects=scope, limit=SHOWN, valid=now
@@ -79,7 +75,7 @@ class Asker(Struct, frozen=True):
         except ModelError as error:
             raise Unanswered(asked_for, error) from error
         facts, relations, left_over = extracting.proposals(parsed, lines)
-        with self.engine.reading("memories", "search") as connection:
+        with self.engine.reading() as connection:
             seen = [found_in.look(connection, each, shown, self.user, self.project) for each in facts]
         known = tuple(each.id for each in shown)
         return Answered(asked, asked_for, parsed, known, tuple(seen), tuple(relations), left_over)

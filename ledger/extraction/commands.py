@@ -62,7 +62,7 @@ def extract(
         raise RejectedError("since is a position in a session; an interaction is extracted as a whole")
     meant = meant_model(engine, using, model)
     check_call(timeout, cancelled)
-    with engine.reading("interactions", "memories") as connection:
+    with engine.reading() as connection:
         subject = load(connection, id, "i", asker.user)
         if subject is None:
             raise NotFoundError(f"no interaction of this user has the id {id!r:.40}")
@@ -96,7 +96,7 @@ def model_asker(
 
 
 def extract_by_rules(engine: Engine, subject: Interaction, asker: Who) -> Outcome:
-    with engine.reading("interactions") as connection:
+    with engine.reading() as connection:
         found = extraction.search(answer_texts(connection, subject))
 
     def body(work: Work) -> str:
@@ -105,7 +105,6 @@ def extract_by_rules(engine: Engine, subject: Interaction, asker: Who) -> Outcom
             raise NotFoundError(f"the interaction {subject.id} was undone")
         work.project, work.session = current.project, current.session
         if current.extraction != "done":
-            work.need("quarantine")
             is_held = any(quarantine.held(work.rows, at) for at in (current.prompt_at, current.response_at))
             extraction.record(work, current, found, quarantined=is_held)
         return current.id
@@ -121,7 +120,7 @@ def _preview(subject: Interaction, found: Any) -> answers.ExtractionReport:
 def _extraction_report(
     engine: Engine, subject: Interaction, user: str, done: ExtractionRun | None = None, *, replayed: bool = False
 ) -> answers.ExtractionReport:
-    with engine.reading("memories", "interactions") as connection:
+    with engine.reading() as connection:
         events = [event for event in stream_of(connection, subject.id) if isinstance(event.data, CandidatesExtracted)]
         if not events:
             raise ConflictError(f"the interaction {subject.id} changed while it was looked at; ask again")

@@ -35,7 +35,6 @@ from ledger.engine.snapshot import load
 from ledger.engine.work import Who, Work
 from ledger.extraction.asking import (
     LEASE_SECONDS,
-    NEEDS,
     Answered,
     Asker,
     ExtractionRun,
@@ -187,7 +186,7 @@ def run_extraction(
 def _extraction_report(
     conversation: Conversation, extracted: ExtractionRun, model: Model | None
 ) -> answers.ExtractionReport:
-    with conversation.engine.reading("memories", "projects", "sessions", "summaries") as connection:
+    with conversation.engine.reading() as connection:
         state = conversation.state(connection)
         found = [load(connection, id, "m", conversation.user) for id in extracted.kept]
         kept = memories_shown(connection, [each for each in found if each is not None])
@@ -307,7 +306,7 @@ def _spoken(conversation: Conversation, connection: Connection, state: State) ->
 
 def _read_piece(conversation: Conversation, *, gate: bool, by_itself: bool, start: int | None = None) -> _Read | None:
     """The next piece, behind the cursor or a ``start``; None where everything was looked at."""
-    with conversation.engine.reading(*NEEDS, "summaries") as connection:
+    with conversation.engine.reading() as connection:
         state = conversation.needed(conversation.state(connection))
         start = state.cursor if start is None else start
         if by_itself:
@@ -457,7 +456,6 @@ class Extractor:
         def body(work: Work) -> str:
             nonlocal recorded
             state = writing.known(self.session, work)
-            work.need(*NEEDS)
             recorded = is_as_read(work, state, read)
             if recorded:
                 record(work, state)

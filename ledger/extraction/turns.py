@@ -19,7 +19,6 @@ from ledger.engine.log_reading import read_event
 from ledger.engine.snapshot import event_data, text_of
 from ledger.engine.work import Who, Work
 from ledger.extraction.asking import (
-    NEEDS,
     Answered,
     Asker,
     ExtractionRun,
@@ -43,7 +42,7 @@ def extract_turn(engine: Engine, subject: Interaction, caller: Who, asker: Asker
     """Asks a model about one captured turn, and applies what it says in one append with what ends its extraction; what it came
     to, and the outcome of the command. ``ModelError`` where the model fails: that is recorded, and counts as an attempt."""
     done = ExtractionRun(kept=[], superseded=[], dropped=[])
-    with engine.reading("interactions", "sessions") as connection:
+    with engine.reading() as connection:
         lines = turn_lines(connection, subject)
         erased = erasures.last(connection)
     piece = turns.piece(lines, 0, whole=True, gate=True)
@@ -63,7 +62,6 @@ def extract_turn(engine: Engine, subject: Interaction, caller: Who, asker: Asker
         current: Interaction | None = work.at_row(subject.row, "i")
         if current is None and found is None:
             raise NotFoundError(f"the interaction {subject.id} was undone")
-        work.need(*NEEDS)
         work.project, work.session = subject.project, subject.session
         same = current is not None and current.extraction != "done" and current.response_at == subject.response_at
         same = same and not is_quarantined(work.connection(), [line.text_at for line in lines])
@@ -79,7 +77,7 @@ def extract_turn(engine: Engine, subject: Interaction, caller: Who, asker: Asker
 def preview_turn(engine: Engine, subject: Interaction, asker: Asker) -> ExtractionRun:
     """What a model proposes for one captured turn, in ``dropped``; nothing is recorded, not even the call."""
     done = ExtractionRun(dropped=[])
-    with engine.reading("interactions", "sessions") as connection:
+    with engine.reading() as connection:
         lines = turn_lines(connection, subject)
     if turns.piece(lines, 0, whole=True, gate=True).why != EXTRACTED:
         done.skipped = len(lines)

@@ -37,7 +37,7 @@ class RelationsRead(Area):
             extracted: False for names that memories were given, without those that only stand in their text.
         """
         count = checked_limit(limit)
-        with self._engine.snapshot(*queries.NEEDS) as snapshot:
+        with self._engine.snapshot() as snapshot:
             return queries.neighbors(
                 snapshot,
                 self._scope.user,

@@ -11,9 +11,6 @@ from projections.views import graph
 QUERY_BYTES = 1024 * 1024
 
 
-NEEDS = ("memories", "graph", "projects")
-
-
 def neighbors(
     snapshot: Snapshot,
     user: str,

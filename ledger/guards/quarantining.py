@@ -45,7 +45,7 @@ def quarantined(
 
     Never a text.
     """
-    with engine.reading("quarantine", "memories", "in_effect") as connection:
+    with engine.reading() as connection:
         found = quarantine.listing(connection, user, listed(limit, CAP + 1), after)
         return [_shown(connection, each) for each in found]
 
@@ -66,7 +66,7 @@ def release_text(engine: Engine, asker: Who, id: str | int, reason: str = "") ->
 
 def _hold(engine: Engine, id: str | int, reason: str, asker: Who, *, hold: bool) -> answers.Memory | Quarantined:
     verb = "guards.quarantine" if hold else "guards.release"
-    with engine.reading("interactions", "documents", "summaries", "observations", "audit") as connection:
+    with engine.reading() as connection:
         given: str | int = int(id) if isinstance(id, str) and id.isdecimal() and len(id) < 19 else id
         positions = _positions_of(connection, given, asker.user)
     if positions is None:
@@ -76,7 +76,6 @@ def _hold(engine: Engine, id: str | int, reason: str, asker: Who, *, hold: bool)
     reason = check_reason("reason", reason)
 
     def body(work: Work) -> str:
-        work.need("quarantine")
         for at in positions:
             if quarantine.held(work.rows, at) != hold:
                 work.emit(
@@ -87,7 +86,7 @@ def _hold(engine: Engine, id: str | int, reason: str, asker: Who, *, hold: bool)
 
     outcome = engine.writer.run(verb, asker, body, (str(id), reason))
     engine.writer.write_waiting()
-    with engine.reading("quarantine") as connection:
+    with engine.reading() as connection:
         found = quarantine.among(connection, positions[:1]).get(positions[0])
         now = outcome.events[-1] if outcome.events else None
         since, time = (
@@ -220,11 +219,11 @@ class _Rescan:
         )
 
     def run(self) -> None:
-        with self._engine.reading("quarantine", "memories", "in_effect") as connection:
+        with self._engine.reading() as connection:
             head, _ = read_tip(connection.cursor())
         for first in range(self._since + 1, head + 1, TOGETHER):
             last = min(first + TOGETHER - 1, head)
-            with self._engine.reading("quarantine", "memories", "in_effect") as connection:
+            with self._engine.reading() as connection:
                 wanted = list(self._looked_at(connection, first, last))
             for user in dict.fromkeys(owner for owner, *_ in wanted):
                 self._apply(user, [each[1:] for each in wanted if each[0] == user])
@@ -299,7 +298,6 @@ class _Rescan:
 
         def body(work: Work) -> str:
             done.update(quarantined=0, released=0)
-            work.need("quarantine")
             if work.policy().threats != "off":
                 for at, memory, found in wanted:
                     emitted = self._on_memory(work, at, found) if memory else self._on_text(work, at, found)

@@ -12,6 +12,6 @@ from projections.views import control
 
 def refusals(engine: Engine, user: str, *, limit: int = LIST_LIMIT, after: int | None = None) -> list[answers.Refusal]:
     """What rules refused, newest first, before the position ``after``: labels and numbers, never a text."""
-    with engine.reading("refusals") as connection:
+    with engine.reading() as connection:
         found = control.refusals(connection, user, listed(limit, CAP + 1), 2**62 if after is None else after)
     return [answer_of(answers.Refusal, each) for each in found]

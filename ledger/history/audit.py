@@ -34,13 +34,11 @@ from ledger.engine.who import Time
 from ledger.interactions.queries import interactions_shown
 from ledger.memories.queries import memories_shown, provenance
 from ledger.observations import queries as observation_queries
-from ledger.observations.queries import NEEDED, observation_answers
-from projections.core.projector import FAMILIES, OWNERS
+from ledger.observations.queries import observation_answers
+from projections.core.projector import FAMILIES
 from projections.core.rows import Connection
 from projections.views import audit, confidence, conflicts, control, documents, projects, summaries
 from projections.views.audit import Entry
-
-_OF_WHY = ("memories", "confidence", "interactions", "projects", "documents", "audit", "conflicts", "sessions")
 
 
 def why(engine: Engine, user: str, id: str) -> answers.Why | None:
@@ -50,7 +48,7 @@ def why(engine: Engine, user: str, id: str) -> answers.Why | None:
     """
     if isinstance(id, str) and id.startswith("o_"):
         return _why_observation(engine, id, user)
-    with engine.reading(*_OF_WHY) as connection:
+    with engine.reading() as connection:
         stream = owned_stream(connection, id, "m", user)
         if stream is None:
             return None
@@ -78,7 +76,7 @@ def why(engine: Engine, user: str, id: str) -> answers.Why | None:
 
 
 def _why_observation(engine: Engine, id: str, owner: str) -> answers.Why | None:
-    with engine.reading(*NEEDED, "confidence", "audit") as connection:
+    with engine.reading() as connection:
         stream = owned_stream(connection, id, "o", owner)
         if stream is None:
             return None
@@ -109,14 +107,13 @@ def history(engine: Engine, user: str, id: str, *, after: int = 0, limit: int = 
         return _history_of_summary(engine, id, user, after, limit)
     if kind not in FAMILIES:
         return None
-    needed = dict.fromkeys(("memories", "confidence", "interactions", "projects", "documents", OWNERS[kind]))
-    with engine.reading(*needed) as connection:
+    with engine.reading() as connection:
         stream = owned_stream(connection, id, kind, user)
         return list(_steps(connection, stream, after, limit)) if stream is not None else None
 
 
 def _history_of_summary(engine: Engine, id: str, owner: str, after: int, limit: int) -> list[answers.Step] | None:
-    with engine.reading("sessions", "summaries", "confidence") as connection:
+    with engine.reading() as connection:
         session = summaries.session_of(connection, id)
         if session is None:
             return None
@@ -234,7 +231,7 @@ def audit_page(
             "those of its session"
         )
     bounds = {name: times.moment(name, value) for name, value in (("since", since), ("until", until)) if value}
-    with engine.reading("audit", "projects", "memories", "interactions", "documents") as connection:
+    with engine.reading() as connection:
         scope = {
             "project": named(connection, user, "p", project),
             "session": named(connection, user, "s", session_id),

@@ -35,7 +35,7 @@ def diff(
 
 
 def _changed(past: PastEngine, user: str, first: int, project: str | None) -> list[answers.Changed]:
-    with past.reading("memories", "projects") as connection:
+    with past.reading() as connection:
         wanted = named(connection, user, "p", project)
         if wanted is NOWHERE:
             raise NotFoundError(f"no project of this user is called {project!r:.60}")

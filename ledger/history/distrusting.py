@@ -171,7 +171,7 @@ def trust(
 
 def distrusted(engine: Engine, user: str, *, before: int | None = None, limit: int = -1) -> list[answers.Distrusted]:
     """The distrusted sources, newest first; so many of them before a position."""
-    with engine.reading("in_effect") as connection:
+    with engine.reading() as connection:
         found = control.distrusted_of(connection, user, before, limit)
     return [
         answer_of(answers.Distrusted, each, origin=each.source, command_id=each.act, position=each.from_position)
@@ -209,7 +209,7 @@ def _details_of(engine: Engine, plan: Plan, user: str) -> Details:
     data = plan.details
     source = Source(data.kind, data.origin or "", data.since, data.until) if data is not None else Source("", "")
     memories = tuple(each for each in plan.streams if each[0] == "m")
-    with engine.reading("interactions") as connection:
+    with engine.reading() as connection:
         return Details(source, memories, receipts=receipts(Reader(connection), user, memories, plan.positions))
 
 

@@ -25,20 +25,6 @@ from projections.core.projector import FAMILIES
 from projections.core.rows import Connection
 from projections.views import audit, confidence, conflicts, control, documents, merges, observations
 
-ASKED = (  # the projections that a plan is made by
-    *(
-        "audit",
-        "in_effect",
-        "sources",
-        "memories",
-        "interactions",
-        "projects",
-        "documents",
-        "confidence",
-        "observations",
-    ),
-    "quarantine",
-)
 NAMES = type_names(of(effect="name"))  # others may use a name by now; an unused one harms nobody
 LASTING = type_names((*of(effect="lasting"), *PUT_BACK))  # what nothing takes back, or only an act of its own
 INERT = type_names(of(effect="inert"))

@@ -18,7 +18,7 @@ from ledger.engine.who import Time
 from ledger.history import distrusting, undoing
 from ledger.history.alternative import Alternative
 from ledger.history.distrusting import IDENTIFIED, Position, Source, source_plan
-from ledger.history.in_effect import ASKED, Reader
+from ledger.history.in_effect import Reader
 from ledger.history.uncertain import uncertain_decisions
 from ledger.history.undo_plan import UndoPlan
 from ledger.history.undoing import target_of
@@ -46,7 +46,7 @@ def what_if(
             "a what-if asks what would change without something, or under another policy: give one of them"
         )
     other = _other_policy(policy)
-    with engine.reading(*ASKED) as connection:
+    with engine.reading() as connection:
         reader, (head,) = Reader(connection), connection.execute("SELECT max(position) FROM events").fetchone()
         out, again, concerned, doubts = _left_out(engine, reader, user, without, since, until)
         memories = sorted(each for each in concerned if each[0] == "m")

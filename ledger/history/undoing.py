@@ -27,7 +27,7 @@ from ledger.engine.optimistic import Moved, optimistic
 from ledger.engine.snapshot import NOWHERE, named
 from ledger.engine.work import Outcome, Who, Work
 from ledger.history.fitting import Cascaded, built_later, built_on, check, in_use
-from ledger.history.in_effect import ASKED, LASTING, Reader, follows, is_subject
+from ledger.history.in_effect import LASTING, Reader, follows, is_subject
 from ledger.history.undo_plan import UndoPlan
 from ledger.memories.given import check_reason
 from ledger.policies import bulk
@@ -202,7 +202,7 @@ def act(
 
 def _planned(engine: Engine, make: Callable[[Any, int], Plan]) -> Plan | Refused:
     """A plan on a snapshot, or why there is none: that is for the writer to say, who keeps refusals."""
-    with engine.reading(*ASKED) as connection:
+    with engine.reading() as connection:
         (head,) = connection.execute("SELECT coalesce(max(position), 0) FROM events").fetchone()
         try:
             return make(connection, head)
@@ -211,7 +211,6 @@ def _planned(engine: Engine, make: Callable[[Any, int], Plan]) -> Plan | Refused
 
 
 def _still(engine: Engine, work: Work, planned: Any, make: Callable[[Any, int], Plan], *, last: bool) -> Plan:
-    work.need("audit", "in_effect", "sources", "documents", "observations")
     if planned is not None and planned.head == work.transaction.position:
         if isinstance(planned, Refused):
             raise planned.error
@@ -225,7 +224,7 @@ def _still(engine: Engine, work: Work, planned: Any, make: Callable[[Any, int], 
 
 def _done_before(engine: Engine, position: int) -> Plan:
     """What an act did the first time, read from its events."""
-    with engine.store.snapshot() as connection:
+    with engine.reading() as connection:
         last = audit.at(connection, position)
         entries = audit.of_command(connection, last.command_id) if last is not None else []
         events = [read_event(connection, entry.position) for entry in entries]

@@ -46,7 +46,7 @@ class InteractionsRead(Area):
 
         def fetch(count: int, start: str | None) -> list[answers.Interaction]:
             given = {"project": project, "session": session, "client": client, "after": start} | bounds
-            with self._engine.snapshot(*queries.NEEDS) as snapshot:
+            with self._engine.snapshot() as snapshot:
                 return queries.listing(snapshot, self._scope.user, limit=count, **given)
 
         return page("interactions", filters | {"user": self._scope.user}, limit, after, fetch, lambda each: each.id)
@@ -58,7 +58,7 @@ class InteractionsRead(Area):
             NotFoundError: This user has no such interaction.
             AmbiguousIdError: Several ids begin so.
         """
-        with self._engine.snapshot(*queries.NEEDS) as snapshot:
+        with self._engine.snapshot() as snapshot:
             return found("interaction", id, queries.get(snapshot, self._scope.user, id))
 
 

@@ -83,7 +83,7 @@ def capture(
     def body(work: Work) -> str:
         work.project = work.project_named(project)
         work.session = work.session_named(session_id)
-        work.need("interactions")
+        work.need("interactions", "quarantine")
         _check_used(work, captured.memories_used)
         check_chunks(work, captured.chunks_used)
         stream = work.new_id("i")
@@ -127,6 +127,7 @@ def attach_response(
 
     def body(work: Work) -> str:
         subject: Interaction = work.load(id, "i")
+        work.need("quarantine")
         work.project, work.session = subject.project, subject.session
         _check_used(work, attached.memories_used)
         check_chunks(work, attached.chunks_used)
@@ -162,7 +163,7 @@ def _react(engine: Engine, outcome: Outcome, asker: Who) -> answers.Interaction:
         try_reinforcement(engine, subject, asker.correlation_id)
     if engine.after_capture is not None and not outcome.replayed and not engine.writer.batching:
         engine.after_capture()
-    with engine.snapshot(*queries.NEEDS) as snapshot:
+    with engine.snapshot() as snapshot:
         answer = queries.get(snapshot, asker.user, subject.id)
     if answer is None:
         raise NotFoundError(f"the interaction {subject.id} was undone meanwhile")
@@ -186,7 +187,7 @@ def reinforce(
         raise RejectedError(
             "an interaction reinforces by the current policy and is its own source: give no amount and no source"
         )
-    with engine.reading("interactions") as connection:
+    with engine.reading() as connection:
         subject = load(connection, id, "i", asker.user)
     if subject is None:
         raise NotFoundError(f"no interaction of this user has the id {id!r:.40}")
@@ -207,7 +208,7 @@ def try_reinforcement(
 
 
 def _reinforce_by(engine: Engine, subject: Interaction, asker: Who) -> answers.Reinforcement:
-    with engine.reading("memories", "search", "interactions", "quarantine") as connection:
+    with engine.reading() as connection:
         policy = control.policy(connection, asker.user)
         texts = answer_texts(connection, subject) if not _is_quarantined(connection, subject) else {}
         text = "\n".join(part for part in texts.values() if part)
@@ -219,12 +220,11 @@ def _reinforce_by(engine: Engine, subject: Interaction, asker: Who) -> answers.R
         if current is None:
             raise NotFoundError(f"the interaction {subject.id} was undone")
         work.project, work.session = current.project, current.session
-        engine.writer.need("confidence")
         evaluated.append(reinforcement.record(work, current, found, work.policy()))
         return current.id
 
     outcome = engine.writer.run("interactions.reinforce", asker, body, subject.id)
-    with engine.reading("audit", "confidence") as connection:
+    with engine.reading() as connection:
         events = list(outcome.events) or _events_of_command(connection, outcome)
         recorded = [event.data for event in events if isinstance(event.data, ReinforcementEvaluated)]
         blank = ReinforcementEvaluated(found.matcher, found.pool_size)

@@ -13,8 +13,6 @@ from ledger.engine.snapshot import NOWHERE, Snapshot, event_data, load, named, t
 from projections.core.rows import Connection
 from projections.views import interactions, projects, quarantine
 
-NEEDS = ("interactions", "projects")
-
 
 def get(snapshot: Snapshot, user: str, id: str) -> answers.Interaction | None:
     state = load(snapshot.connection, id, "i", user)

@@ -40,5 +40,4 @@ def is_tied(work: Work, interaction: Interaction) -> bool:
     """Whether the prompt of an interaction is a message of its session."""
     if interaction.session is None:
         return False
-    work.need("sessions")
     return bool(work.rows.find(MESSAGES, ("interaction",), (interaction.id,)))

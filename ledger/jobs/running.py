@@ -123,7 +123,7 @@ def _spans(engine: Engine, work: str) -> Iterator[int]:
 
 
 def _pending(engine: Engine, work: str, after: int, limit: int = 100) -> Sequence[Interaction]:
-    with engine.reading("interactions") as connection:
+    with engine.reading() as connection:
         return interactions.pending(connection, work, after=after, limit=limit)
 
 
@@ -154,7 +154,7 @@ def _to_extract(engine: Engine) -> Iterator[int | str]:
     these is said in a session is looked at there."""
     after = 0
     while True:
-        with engine.reading("sessions") as connection:
+        with engine.reading() as connection:
             page = sessions.unmined(connection, after=after)
         if not page:
             break
@@ -170,7 +170,7 @@ def _extract_piece(engine: Engine, piece: int | str, run: Run) -> None:
         run.tell(1, 0)
         return
     for subject in _pending_within(engine, "extraction", piece, run):
-        with engine.reading("sessions") as connection:
+        with engine.reading() as connection:
             wanted = control.wants(connection, subject.user or "", "extract")
             wanted = wanted and not is_left_to_session(connection, subject)
         if wanted:
@@ -202,7 +202,7 @@ def _run_extraction(engine: Engine, subject: Interaction, run: Run) -> None:
 
 def _extract_session(engine: Engine, id: str, run: Run) -> None:
     """What was said in a session and nobody looked at; where a model would be asked too often in one run, the rest waits."""
-    with engine.reading("sessions") as connection:
+    with engine.reading() as connection:
         first = first_position(connection, id)
         state = sessions.get(connection, first) if first is not None else None
         if state is None or state.user is None or not state.names or state.failures >= FAILURES:
@@ -231,7 +231,7 @@ def _extract_session(engine: Engine, id: str, run: Run) -> None:
 
 
 def _expire(engine: Engine, run: Run) -> None:
-    with engine.reading("memories") as connection:
+    with engine.reading() as connection:
         faded = [memory for memory in expiry.faded(connection, run.as_of) if memory.user is not None]
         users = {memory.user for memory in faded if memory.user is not None}
         wanted = {user for user in users if control.wants(connection, user, "expire")}

@@ -283,7 +283,7 @@ def check_trusted(engine: Engine, asker: Who, session: str | None) -> None:
     is asked."""
     if engine.store.readonly:
         engine.store.refuse_writing()
-    with engine.reading("memories") as connection:
+    with engine.reading() as connection:
         found = {(each.user, each.kind, each.source) for each in control.refused(connection)}
     sources = {"actor": asker.actor, "client": asker.client, "agent": asker.agent, "session": session}
     for kind, source in sources.items():

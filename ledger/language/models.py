@@ -53,7 +53,7 @@ def model_calls(
 ) -> list[ModelCall]:
     """The calls of language models for a user, newest first; ``purpose`` is one ("extraction", "summary", …). At most
     500. A call that failed is among them, and so is one whose command was undone."""
-    with engine.reading("model_calls", "projects") as connection:
+    with engine.reading() as connection:
         found = calls.listing(connection, user, purpose or None, listed(limit, PAGE_CAP), before)
         names = projects.names(connection, (each for call in found for each in (call.project, call.session)))
         return [_shown(each, names) for each in found]

@@ -31,13 +31,13 @@ def users(engine: Engine, limit: int, after: str | None) -> list[str]:
     """The users that have events, by name."""
     where = "user IS NOT NULL" if after is None else "user > ?"
     sql = f"SELECT DISTINCT user FROM audit WHERE {where} ORDER BY user LIMIT ?"
-    with engine.reading("audit") as connection:
+    with engine.reading() as connection:
         return [user for (user,) in connection.execute(sql, (*(() if after is None else (after,)), limit))]
 
 
 def stats(engine: Engine, user: str) -> answers.Stats:
     """Counts, sizes in bytes, and where each projection stands."""
-    with engine.reading() as connection:
+    with engine.reading(stale=True) as connection:
         pending = {
             work: len(interactions.pending(connection, work, limit=10_000)) for work in ("reinforcement", "extraction")
         }

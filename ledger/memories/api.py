@@ -48,7 +48,7 @@ class MemoriesRead(Area):
         filters = {"kinds": kinds, "statuses": wanted, "project": project, "tags": tags, "least": min_confidence}
 
         def fetch(count: int, start: str | None) -> list[answers.Memory]:
-            with self._engine.snapshot(*queries.NEEDS) as snapshot:
+            with self._engine.snapshot() as snapshot:
                 return queries.listing(
                     snapshot,
                     self._scope.user,
@@ -70,7 +70,7 @@ class MemoriesRead(Area):
             NotFoundError: This user has no such memory.
             AmbiguousIdError: Several ids begin so.
         """
-        with self._engine.snapshot(*queries.NEEDS) as snapshot:
+        with self._engine.snapshot() as snapshot:
             return found("memory", id, queries.get(snapshot, self._scope.user, id))
 
     def confidence(self, id: str) -> tuple[answers.ConfidencePoint, ...]:

@@ -411,7 +411,6 @@ def reinforce(
     amount = None if delta is None else rules.millionths("delta", delta)
 
     def body(work: Work, memory: Memory) -> None:
-        work.need("confidence")
         interaction = work.load(own(work, source_list(source)[0]), "i") if source is not None else None
         if interaction is not None and timeline.counted(work.rows, memory.row, interaction.id):
             return

@@ -13,7 +13,7 @@ from projections.views import confidence
 
 
 def _is_observation(engine: Engine, id: str, owner: str) -> bool:
-    with engine.reading("observations") as connection:
+    with engine.reading() as connection:
         return owned_stream(connection, id, "o", owner) is not None
 
 
@@ -27,7 +27,7 @@ def confidence_history(engine: Engine, user: str, id: str) -> list[answers.Confi
             f"{id:.40} is an observation: its confidence goes by its live sources, and has no timeline of its own; "
             "observations.get() shows it, at() shows what it was, and why() with which confidence each wording was given"
         )
-    with engine.reading("memories", "confidence") as connection:
+    with engine.reading() as connection:
         stream = owned_stream(connection, id, "m", user)
         if stream is None:
             return []

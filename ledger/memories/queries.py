@@ -17,8 +17,6 @@ from ledger.interactions.queries import answer_texts
 from projections.core.rows import Connection
 from projections.views import memories, projects, sessions
 
-NEEDS = ("memories", "projects")
-REVIEW_NEEDS = ("memories", "projects", "interactions", "duplicates", "sessions")
 QUOTED_CHARS = 500  # of a message that a model found something in
 
 

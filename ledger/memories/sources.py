@@ -52,7 +52,6 @@ def _has_support(work: Work, observation: int) -> bool:
 
 def _own_chunk(work: Work, source: str) -> str:
     """One that a newer text no longer has is a source too: it is what was read."""
-    work.need("documents", "audit", "in_effect")
     work.rows.flush()
     found = documents.find_chunk(work.connection(), source, work.who.user)
     if found is not None and not _is_void(work, found):

@@ -51,11 +51,11 @@ def find_merges(
     least = millionths("threshold", threshold)
     if least < LEAST_THRESHOLD * ONE:
         raise RejectedError(f"a threshold is from {LEAST_THRESHOLD} to 1, and {threshold} is not")
-    with engine.reading("memories", "merges", "conflicts") as connection:
+    with engine.reading() as connection:
         scope = _scope(connection, asker.user, project)
         searched = merging.search(connection, asker.user, least, scope=scope, vectors=_known_vectors(engine))
     proposed = _propose_merges(engine, asker, searched.found)
-    with engine.reading("memories", "projects", "merges") as connection:
+    with engine.reading() as connection:
         states = [load(connection, id, "g", asker.user) for id in proposed]
         answer = tuple(merge_queries.merge_answer(connection, state) for state in states if state is not None)
     return merge_answers.MergeReport(proposed=answer, looked_at=searched.looked_at, cut_short=searched.cut_short)
@@ -150,13 +150,14 @@ def reject_merge(engine: Engine, asker: Who, id: str, reason: str = "") -> merge
 
     def body(work: Work) -> str:
         proposal: Merge = work.load(id, "g")
+        work.need("projects")
         work.project = proposal.project
         for event in domain.decide(domain.Reject(reason), proposal):
             work.emit(proposal.id, event, first=proposal.row)
         return proposal.id
 
     outcome = engine.writer.run("merges.reject", asker, body, (id, reason))
-    with engine.reading("memories", "projects", "merges") as connection:
+    with engine.reading() as connection:
         answer = merge_queries.merge_answer(connection, _there(outcome))
     return replace(answer, replayed=outcome.replayed, absorbed=outcome.absorbed)
 
@@ -170,11 +171,11 @@ def find_conflicts(engine: Engine, asker: Who, *, project: str | None = None) ->
     A slot comes from an edge whose relation holds one value ("works_at"), or from a plain sentence ("Ana lives in
     Lisbon"). Nothing is picked or dropped; looking again records nothing twice.
     """
-    with engine.reading("memories", "conflicts") as connection:
+    with engine.reading() as connection:
         scope = _scope(connection, asker.user, project)
         found = conflict_rules.search(connection, asker.user, scope=scope)
     recorded = _record_conflicts(engine, asker, found)
-    with engine.reading("memories", "projects", "conflicts") as connection:
+    with engine.reading() as connection:
         states = [load(connection, id, "k", asker.user) for id in recorded]
         answer = tuple(merge_queries.conflict_answer(connection, state) for state in states if state is not None)
     return merge_answers.ConflictReport(found=answer)
@@ -204,7 +205,7 @@ def resolve(
 
     command = "conflicts.accept" if both else "conflicts.resolve"
     outcome = engine.writer.run(command, asker, body, (id, keep, reason))
-    with engine.reading("memories", "projects", "conflicts") as connection:
+    with engine.reading() as connection:
         answer = merge_queries.conflict_answer(connection, _there(outcome))
     return replace(answer, replayed=outcome.replayed, absorbed=outcome.absorbed)
 
@@ -238,11 +239,11 @@ def _for_each_user(
     record: Callable[[Who, Sequence[F]], list[str]],
 ) -> int:
     """Looks through the memories of each user once, and then at what has changed since this process looked."""
-    with engine.reading("memories", "in_effect") as connection:
+    with engine.reading() as connection:
         users = [user for user in memories.users(connection) if control.wants(connection, user, what)]
     recorded = 0
     for user in users:
-        with engine.reading("memories", "merges", "conflicts") as connection:
+        with engine.reading() as connection:
             head, _ = read_tip(connection.cursor())
             if (after := engine.looked.get((what, user))) == head:
                 continue

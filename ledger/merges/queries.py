@@ -22,7 +22,6 @@ from projections.core.rows import Connection
 from projections.views import conflicts, merges, projects
 
 S = TypeVar("S", Conflict, Merge)
-_NEEDS = ("memories", "projects")
 _AT_A_TIME = 50  # rows; of those that are read, those whose status was asked for are shown
 
 
@@ -32,7 +31,7 @@ def list_merges(
 ) -> list[merge_answers.Merge]:  # fmt: skip
     """Merges, newest first: proposed ones unless another ``status`` is asked for (obsolete, merged, rejected, or "all")."""
     owner, wanted = user, _among(status, (*domain.STATUSES, domain.OBSOLETE), "merge")
-    with engine.reading(*_NEEDS, "merges") as connection:
+    with engine.reading() as connection:
         about = named(connection, owner, "p", project)
         if about == NOWHERE or not (count := listed(limit, PAGE_CAP)):
             return []
@@ -51,7 +50,7 @@ def list_merges(
 
 def get_merge(engine: Engine, user: str, id: str) -> merge_answers.Merge | None:
     """One merge as it stands, or None."""
-    with engine.reading(*_NEEDS, "merges") as connection:
+    with engine.reading() as connection:
         state = load(connection, id, "g", user)
         return merge_answer(connection, state) if state is not None else None
 
@@ -83,7 +82,7 @@ def list_conflicts(
 ) -> list[merge_answers.Conflict]:  # fmt: skip
     """Conflicts, newest first: open ones unless another ``status`` is asked for (resolved, lapsed, or "all")."""
     owner, wanted = user, _among(status, conflict_domain.STATUSES, "conflict")
-    with engine.reading(*_NEEDS, "conflicts") as connection:
+    with engine.reading() as connection:
         about = named(connection, owner, "p", project)
         if about == NOWHERE or not (count := listed(limit, PAGE_CAP)):
             return []
@@ -101,7 +100,7 @@ def list_conflicts(
 
 def get_conflict(engine: Engine, user: str, id: str) -> merge_answers.Conflict | None:
     """One conflict as it stands, or None."""
-    with engine.reading(*_NEEDS, "conflicts") as connection:
+    with engine.reading() as connection:
         state = load(connection, id, "k", user)
         return conflict_answer(connection, state) if state is not None else None
 

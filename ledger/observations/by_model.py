@@ -26,7 +26,7 @@ from ledger.language.port import Model, ModelRequest
 from ledger.language.reading import Parsed, answered
 from ledger.observations import rounds
 from ledger.observations.queries import withheld
-from ledger.observations.rounds import INTERACTIONS, NEEDED, News, Run, completed, emit_failed_run
+from ledger.observations.rounds import INTERACTIONS, News, Run, completed, emit_failed_run
 from ledger.observations.rounds import cursor as cursor_of
 from ledger.policies.consolidation import USER, Piece
 from ledger.store.recorders import read_tip
@@ -59,7 +59,7 @@ def by_model(engine: Engine, run: Run) -> None:
 
 def _for_model(engine: Engine, run: Run) -> News:
     """What is still new."""
-    with engine.reading(*NEEDED) as connection:
+    with engine.reading() as connection:
         head, after = read_tip(connection.cursor())[0], cursor_of(connection, run)
         run.position = max(run.position, head)
         news = rounds.news_of(connection, run, set())
@@ -132,7 +132,7 @@ def _batch(engine: Engine, run: Run, news: News) -> tuple[Batch, int, list[tuple
     end = len(new) == len(news.pieces)
     upto = news.head if end else max(news.after, news.pieces[len(new)].position - 1)
     stale = news.observations[:STALE_SHOWN]
-    with engine.reading(*NEEDED) as connection:
+    with engine.reading() as connection:
         near = _nearest(engine, connection, run, new)
         held = withheld(connection, [each.state for each in near])
         fresh = [each for each in near if not each.stale and each.live and each.state.id not in held]
@@ -199,7 +199,6 @@ def _record_answer(
     done: list[Answered] = []
 
     def body(work: Work) -> str:
-        work.need(*NEEDED)
         work.project = run.scope.project
         shown = [each.id for each in batch.sources] + [each.state.id for each in batch.observations]
         if rounds.overtaken(work, run, after):
@@ -243,7 +242,7 @@ def _record_model_failure(
 
 def _reword_by_rules(engine: Engine, run: Run) -> None:
     """What the model was asked to word again and did not, says what one of its live sources says."""
-    with engine.reading(*NEEDED) as connection:
+    with engine.reading() as connection:
         rows = [find_row(connection, id, "o", run.scope.user) or 0 for id in sorted(run.worded)]
         found = consolidations.sourced(connection, run.scope, rows) if rows else []
         changed = {each.id for each in run.actions} if run.dry_run else set()  # what it worded is in no table then

@@ -30,7 +30,6 @@ from ledger.memories.given import check_reason, source_list, tag_list
 from ledger.memories.sources import own
 from ledger.observations import answers as observation_answers
 from ledger.observations import queries as observation_queries
-from ledger.observations.queries import NEEDED
 from ledger.policies import evidence as rules_of_evidence
 from ledger.policies.evidence import BY_HAND
 from ledger.store.recorders import read_tip
@@ -160,12 +159,12 @@ def _restore_source(engine: Engine, id: str, reason: str, asker: Who) -> SourceA
     outcome = engine.writer.run("restore", asker, body, (id, reason))
     source = outcome.subject
     if source[0] == "c":
-        with engine.snapshot(*of_documents.CHUNK_NEEDS) as snapshot:
+        with engine.snapshot() as snapshot:
             return of_documents.get_chunk(snapshot, asker.user, source)
     if source[0] == "d":
-        with engine.snapshot(*of_documents.NEEDS) as snapshot:
+        with engine.snapshot() as snapshot:
             return of_documents.get(snapshot, asker.user, source)
-    with engine.snapshot(*of_interactions.NEEDS) as snapshot:
+    with engine.snapshot() as snapshot:
         found = of_interactions.get(snapshot, asker.user, source)
     return msgspec.structs.replace(found, replayed=outcome.replayed) if found is not None else None
 
@@ -206,7 +205,7 @@ def withdraw_source(
 
 
 def _would_withdraw(engine: Engine, given: Sequence[str], user: str) -> observation_answers.WithdrawalReport:
-    with engine.reading(*NEEDED) as connection:
+    with engine.reading() as connection:
         named: dict[str, None] = {}
         for each in given:
             sources = observations.sources_named(connection, each, user)
@@ -233,7 +232,7 @@ def _withdrawal(
     engine: Engine, outcome: Outcome, named: tuple[str, ...], given: tuple[str, ...], user: str
 ) -> observation_answers.WithdrawalReport:
     """What the log says of it: the same for whoever asks again with the key, or finished it."""
-    with engine.reading("observations", "audit") as connection:
+    with engine.reading() as connection:
         events = _events_of(connection, outcome)
         touched = {event.first: event.stream for event in events if isinstance(event.data, EvidenceWithdrawn)}
         retracted = {event.first: event.stream for event in events if isinstance(event.data, ObservationRetracted)}
@@ -262,8 +261,8 @@ def _change_observation(
     engine: Engine, verb: str, id: str, body: Callable[[Work, Observation], None], asker: Who, arguments: object
 ) -> observation_answers.Observation:
     def on_observation(work: Work) -> str:
-        work.need("observations")
         state: Observation = work.load(id, "o")
+        work.need("quarantine")
         work.project = state.project
         body(work, state)
         return state.id

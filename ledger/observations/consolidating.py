@@ -18,7 +18,7 @@ from ledger.interactions.commands import has_to_wait
 from ledger.memories.given import source_list, tag_list
 from ledger.observations import by_model, rounds
 from ledger.observations.answers import ConsolidationReport
-from ledger.observations.rounds import ASKED, INTERACTIONS, MEMORIES, NEEDED, Run, emit_failed_run
+from ledger.observations.rounds import ASKED, INTERACTIONS, MEMORIES, Run, emit_failed_run
 from ledger.policies import consolidation
 from projections.core.rows import Connection
 from projections.views import consolidations, control, observations
@@ -65,7 +65,7 @@ def consolidate(
 def pending_scopes(engine: Engine) -> list[Scope]:
     """Every user's projects in which a memory has changed since the last look, or a stale observation."""
     consolidator, found = by_model.consolidator_of(engine, None), list[Scope]()
-    with engine.reading(*NEEDED) as connection:
+    with engine.reading() as connection:
         marked = consolidations.newly_marked(connection)
         wanted: dict[str, bool] = {}
         for user, project, newest in consolidations.scopes(connection):
@@ -131,7 +131,7 @@ def _consolidation(
     asked = () if over in (MEMORIES, INTERACTIONS) else _named_sources(over)
     if labels and over == INTERACTIONS:
         raise RejectedError("interactions have no tags; consolidate them without, or memories with them")
-    with engine.reading(*NEEDED) as connection:
+    with engine.reading() as connection:
         place = named(connection, asker.user, "p", project)
         if place is NOWHERE:
             raise NotFoundError(f"no project of this user is called {project!r:.60}")

@@ -20,8 +20,6 @@ from projections.views import control, documents, observations, projects, quaran
 
 UNSUPPORTED = "unsupported"  # active, and no source of it is live
 FRESHNESS = ("fresh", "stale")
-# its sources are asked whether they are live
-NEEDED = ("observations", "memories", "interactions", "documents", "projects", "quarantine")
 _AT_A_TIME = 200  # observations whose evidence is read together
 
 
@@ -81,7 +79,7 @@ def listing(
         dict.fromkeys("active" if each == UNSUPPORTED else each for each in _statuses(status))
     )  # fmt: skip
     count = listed(limit, PAGE_CAP)
-    with engine.reading(*NEEDED) as connection:
+    with engine.reading() as connection:
         scope = None if project is None else [named(connection, owner, "p", project)]
         if scope == [NOWHERE]:
             return []
@@ -101,7 +99,7 @@ def listing(
 def get(engine: Engine, user: str, id: str, *, as_of: Time | None = None) -> answers.Observation | None:
     """One observation, whatever its status, or None; its trend at ``as_of`` (now, or that of the moment)."""
     then = _trend_at(engine, as_of)
-    with engine.reading(*NEEDED) as connection:
+    with engine.reading() as connection:
         state = load(connection, id, "o", user)
         return observation_answers(connection, [state], then)[0] if state is not None else None
 

@@ -38,7 +38,6 @@ WHOLE, TIMES = 2_000, 25  # a scope is read whole, if it is small or has no more
 NEAREST, WORDED = 48, 16  # memories and observations that are looked at for a new source in a large scope
 TURNS = 2_000  # turns before the new ones that are compared with them
 ACTIONS = 1_000  # listed in a report
-NEEDED = ("observations", "consolidations", "memories", "interactions", "documents", "quarantine", "projects", "search")
 
 
 class Run(Struct):
@@ -119,7 +118,7 @@ def by_rules(engine: Engine, run: Run) -> None:
 def _round(engine: Engine, run: Run) -> bool:
     """Goes through what is new once; whether to begin again."""
     again, run.again = run.again, set()
-    with engine.reading(*NEEDED) as connection:
+    with engine.reading() as connection:
         news = news_of(connection, run, again)
         run.position = news.head
         if not news.pieces and not news.observations:
@@ -157,7 +156,6 @@ def append(
     done: list[ConsolidationCompleted] = []
 
     def body(work: Work) -> str:
-        work.need(*NEEDED)
         if overtaken(work, run, news.after):
             return LEDGER_STREAM
         work.project = run.scope.project
@@ -187,7 +185,7 @@ def overtaken(work: Work, run: Run, after: int) -> bool:
 def _regroup(engine: Engine, run: Run, steps: Sequence[Step], came: Sequence[tuple[str, str]]) -> None:
     """What was formed is there to be supported by the next page; what could not be done is tried again."""
     formed = {subject for what, subject in came if what == "formed"}
-    with engine.reading("observations") as connection:
+    with engine.reading() as connection:
         rows = {id: find_row(connection, id, "o", run.scope.user) for id in formed}
         states = {id: observations.get(connection, row) for id, row in rows.items() if row is not None}
     for step, (what, subject) in zip(steps, came, strict=True):

@@ -116,7 +116,6 @@ def _values_of(pair: tuple[_Filling, _Filling]) -> frozenset[tuple[str, str]]:
 
 def record(work: Work, found: Sequence[Found]) -> None:
     """Records what is still as it was seen and not recorded meanwhile; an open conflict of the slot grows."""
-    work.need("memories", "conflicts")
     project = work.project
     for each in found:
         states = [work.find(member.id, "m") for member, _ in each.members]

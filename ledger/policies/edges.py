@@ -51,7 +51,6 @@ def retire_others(
     """
     if not edges:
         return
-    work.need("graph")
     work.rows.flush()
     for edge in edges:
         since, until = _during(edge.valid_from, edge.valid_to, start, end)

@@ -29,7 +29,6 @@ _UNDO = "undo the withdrawal of the source with exclusive=True"  # a restore is 
 
 def live(work: Work, sources: Iterable[str]) -> set[str]:
     """Which of these sources count, under the lock."""
-    work.need("memories", "interactions", "documents", "quarantine")
     work.rows.flush()
     return observations.live(work.connection(), sources)
 
@@ -54,7 +53,6 @@ def duplicate(
     work: Work, project: str | None, tags: Sequence[str], text: str, *, besides: int = 0
 ) -> Observation | None:
     """The oldest active observation of this user with these words in this scope."""
-    work.need("observations")
     number = observations.statement(work.secret, work.who.user, project, tags, text)
     for row in observations.with_statement(work.rows, number) if number is not None else ():
         known: Observation | None = work.at_row(row, "o") if row != besides else None
@@ -78,7 +76,6 @@ def refuse_duplicate(work: Work, observation: Observation, text: str, verb: str)
 
 
 def _committed(work: Work) -> Any:
-    work.need("observations")
     work.rows.flush()
     return work.connection()
 

@@ -172,7 +172,6 @@ def why_obsolete(connection: sqlite3.Connection, merge: Merge) -> str:
 
 def propose(work: Work, found: Sequence[Found]) -> None:
     """Proposes what is still as it was seen, and not proposed or turned down meanwhile."""
-    work.need("memories", "merges")
     project = work.project
     for each in found:
         states = [work.find(member.id, "m") for member in each.members]
@@ -219,7 +218,6 @@ def _about(work: Work, ids: Sequence[str]) -> list[Merge]:
 
 def unite(work: Work, ids: Sequence[str], content: str | None, reason: str, proposal: Merge | None = None) -> str:
     """The one memory that takes the place of these, and which they are superseded by; the id of what they became already."""
-    work.need("memories", "merges", "duplicates", "graph")
     members: list[Memory] = list({state.id: state for each in ids if (state := work.load(each, "m"))}.values())
     if len(members) < 2 or len(members) > domain.MEMBERS:
         raise RejectedError(

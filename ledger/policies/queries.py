@@ -14,6 +14,6 @@ from projections.views import control
 
 def parameters(engine: Engine, user: str) -> dict[str, Any]:
     """Those in effect; gains as decimals."""
-    with engine.reading("in_effect") as connection:
+    with engine.reading() as connection:
         found = msgspec.structs.asdict(control.policy(connection, user))
     return found | {name: rules.shown(found[name]) for name in MILLIONTHS}

@@ -25,7 +25,7 @@ class ProjectsRead(Area):
         """List projects with their trusted state, newest first."""
 
         def fetch(count: int, start: str | None) -> list[Project]:
-            with self._engine.snapshot(*queries.NEEDS) as snapshot:
+            with self._engine.snapshot() as snapshot:
                 return queries.listing(snapshot, self._scope.user, limit=count, after=start)
 
         return page("projects", {"user": self._scope.user}, limit, after, fetch, lambda each: each.id)
@@ -40,7 +40,7 @@ class ProjectsRead(Area):
             NotFoundError: This user has no such project.
             AmbiguousIdError: Several ids begin so.
         """
-        with self._engine.snapshot(*queries.NEEDS) as snapshot:
+        with self._engine.snapshot() as snapshot:
             project = queries.get(snapshot, self._scope.user, name)
         if project is None:
             raise NotFoundError(f"no project of this user is called {name!r:.60}")
@@ -82,7 +82,7 @@ class ProjectsRead(Area):
         found = self.get(project)
         if category is not None:
             check_category(category)
-        with self._engine.snapshot(*queries.NEEDS) as snapshot:
+        with self._engine.snapshot() as snapshot:
             return tuple(queries.state(snapshot, self._scope.user, found.id, category, name, history=history))
 
 

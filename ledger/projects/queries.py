@@ -10,8 +10,6 @@ from ledger.engine.snapshot import NOWHERE, Snapshot, load, named
 from projections.core.rows import Connection
 from projections.views import projects
 
-NEEDS = ("projects",)
-
 
 def get(snapshot: Snapshot, user: str, name: str) -> answers.Project | None:
     """A project by name, alias or id, with its trusted state."""

@@ -13,7 +13,7 @@ from projections.views import memories, projects
 
 def of_rows(engine: Engine) -> str:
     """SHA-256 (hex) over all rows of all projections, equal after any rebuild; the text index is outside it."""
-    with engine.reading() as connection:
+    with engine.reading(stale=True) as connection:
         return digests.digest(connection, engine.writer.secret)
 
 
@@ -22,7 +22,7 @@ def of_beliefs(engine: Engine, user: str) -> str:
 
     Without ids, positions and times: equal wherever the same is believed, on whatever way it came about.
     """
-    with engine.reading("memories", "projects") as connection:
+    with engine.reading() as connection:
         found = memories.listing(connection, user=user, limit=-1)
         names = projects.names(connection, {each.project for each in found})
     beliefs = [(names.get(each.project or ""), each.kind, each.content, each.status) for each in found]

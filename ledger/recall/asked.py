@@ -50,14 +50,6 @@ class Asked(Struct, frozen=True, kw_only=True):
         """The corpora of vectors that are searched."""
         return (*(("m",) if "memories" in self.among else ()), *(("p",) if self.corpora else ()))
 
-    @property
-    def needs(self) -> tuple[str, ...]:
-        """The projections that are read."""
-        graph = ("graph",) if self.ranking == "rubino/1" else ()
-        searched = ("search",) if "memories" in self.among else ()
-        passages = ("passages", "documents") if self.corpora else ()
-        return ("memories", "projects", *graph, *searched, *passages, *(("sessions",) if "turns" in self.among else ()))
-
 
 def checked(
     *,

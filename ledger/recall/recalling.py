@@ -108,7 +108,7 @@ def _packed(engine: Engine, asked: Asked) -> tuple[Pack, str | None]:
     index_texts(engine)
     asking = question.read(asked.query)
     sought = _sought(engine, asked, asking)
-    with engine.snapshot(*asked.needs, "quarantine") as snapshot:
+    with engine.snapshot() as snapshot:
         connection = snapshot.connection
         seen, _ = read_tip(connection.cursor())
         about = named(connection, asked.user, "p", asked.project)
@@ -150,7 +150,7 @@ def _sought(engine: Engine, asked: Asked, asking: Question) -> Sought | None:
     whole = asked.query[: question.READ_CHARS]
     if "turns" not in asked.among:
         return engine.vectors.ask(whole, asked.user, asked.letters)
-    with engine.reading("passages") as connection:
+    with engine.reading() as connection:
         names = passages.speakers(connection, asking, asked.user)
     text = " ".join(word for word in asking.words if word not in names) if names else whole
     return engine.vectors.ask(text or whole, asked.user, asked.letters)
@@ -160,7 +160,7 @@ def index_texts(engine: Engine) -> None:
     """Lets the indexes take what waits for them; where somebody is writing, or nobody can, those few are searched apart."""
     if engine.is_past:
         return
-    with engine.reading() as connection:
+    with engine.reading(stale=True) as connection:
         late = sum(sqlite.waiting(connection, index) for _, index in text_indexes())
     if late and not engine.store.readonly:
         with suppress(LedgerError):
@@ -270,7 +270,7 @@ def _newest(
 ) -> Pack:
     one_of("unit", unit, tuple(UNITS))
     now = engine.writer.now()
-    with engine.reading("memories", "projects", "quarantine") as connection:
+    with engine.reading() as connection:
         about = named(connection, owner, "p", project)
         scope = [about] if project is not None else None
         trusted = _trusted_state(connection, owner, project)

@@ -86,7 +86,7 @@ def reopen(engine: Engine, user: str, receipt: str) -> Pack | None:
 
     ``receipt`` is ``pack.receipt``. What was erased since has no text. None where this user has no such receipt.
     """
-    with engine.reading("memories", "projects", "audit", "sessions") as connection:
+    with engine.reading() as connection:
         entry = audit.by_event(connection, receipt) if isinstance(receipt, str) else None
         event = read_event(connection, entry.position) if entry is not None else None
         if event is None or not isinstance(event.data, RecallDelivered) or event.envelope.user != user:

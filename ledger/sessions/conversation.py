@@ -19,7 +19,6 @@ from projections.core.rows import Connection
 from projections.views import projects
 
 NO_PATTERNS = Patterns()
-NEEDS = ("sessions", "summaries", "projects", "quarantine")
 
 
 class Conversation:
@@ -55,7 +54,7 @@ class Conversation:
         """Every name of the session, by whichever it was asked for; looked up only where a pattern could mean one."""
         if self.engine.patterns == NO_PATTERNS and len(self.name) != ids.LENGTH:
             return [self.name]
-        with self.engine.reading(*NEEDS) as connection:
+        with self.engine.reading() as connection:
             state = self.found(connection)
             known = (state.name, *state.aliases) if state is not None else ()
             return [self.name, *(each for each in known if each is not None)]
@@ -63,7 +62,7 @@ class Conversation:
     @contextmanager
     def reading(self) -> Iterator[tuple[Any, State | None]]:
         """A snapshot, and the session's state in it."""
-        with self.engine.reading(*NEEDS) as connection:
+        with self.engine.reading() as connection:
             yield connection, self.state(connection)
 
     def state(self, connection: Connection) -> State | None:

@@ -19,7 +19,7 @@ from ledger.engine.engine import Engine
 from ledger.engine.log_reading import first_position, read_known, read_messages
 from ledger.engine.snapshot import LIST_LIMIT, MEMORY_CAP, NOWHERE, event_data, listed, load, named, text_of
 from ledger.sessions import answers
-from ledger.sessions.conversation import NEEDS, Conversation
+from ledger.sessions.conversation import Conversation
 from ledger.sessions.window import OpenWindow
 from projections.core.rows import Connection
 from projections.search.session_texts import SearchedRow
@@ -237,7 +237,7 @@ def list_sessions(
     after: str | None = None,
 ) -> list[answers.SessionInfo]:
     """The sessions of a user, the one opened last first; ``project`` is that which they were opened in."""
-    with engine.reading(*NEEDS) as connection:
+    with engine.reading() as connection:
         wanted = named(connection, user, "p", project)
         if wanted is NOWHERE:
             return []

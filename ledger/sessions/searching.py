@@ -19,7 +19,7 @@ from ledger.engine.who import Time
 from ledger.recall import recalling
 from ledger.recall.asked import UNITS, one_of
 from ledger.sessions import reading
-from ledger.sessions.conversation import NEEDS, Conversation
+from ledger.sessions.conversation import Conversation
 from ledger.sessions.expanding import Expanding
 from ledger.sessions.grepping import READ, Asked, Found, Search, Where
 from ledger.sessions.search_answers import Expansion, GrepResult, Unexpanded
@@ -62,7 +62,7 @@ def grep_messages(
     if conversation.kept_out == "ignored":
         return GrepResult(hits=(), total=0, searched=0, hint="this session is ignored")
     recalling.index_texts(conversation.engine)
-    with conversation.engine.reading(*NEEDS, "passages", "interactions") as connection:
+    with conversation.engine.reading() as connection:
         state = conversation.state(connection)
         if state is None and not everywhere:
             return GrepResult(hits=(), total=0, searched=0, hint="nothing was said in this session yet")

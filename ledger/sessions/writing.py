@@ -122,7 +122,7 @@ def count_tokens(conversation: Conversation, draft: Draft, given: int | None) ->
 
 def opened(conversation: Conversation, work: Work) -> tuple[str, int]:
     """The session's id and row, under the lock; it is opened in this append where there is none, with row 0."""
-    work.need("sessions", "summaries", "projects")
+    work.need("sessions", "summaries")
     found = conversation.writer.named(work.who.user, "s", conversation.name)
     state: State | None = work.find(found, "s") if found is not None else None
     if state is not None:

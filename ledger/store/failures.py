@@ -9,7 +9,7 @@ from eventsourcing import persistence
 from msgspec import MsgspecError
 
 from ledger.domain.errors import LedgerError, RejectedError, StorageError
-from ledger.store import sqlite_files
+from ledger.store import closed, sqlite_files
 
 # What a row that cannot be leads to, sooner or later; of SQLite's codes: a page, a table or a text that cannot be read.
 _MAY_BE_DAMAGE = (TypeError, AttributeError, ValueError, LookupError, AssertionError, ArithmeticError, MsgspecError)
@@ -19,7 +19,7 @@ _MAY_BE_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_ERROR)
 def typed(error: BaseException) -> LedgerError | None:
     """What a caller sees instead of an error of SQLite or of the library; None for what is its own."""
     if isinstance(error, sqlite3.Error):
-        return sqlite_files.typed(error)
+        return closed.denied(error) or sqlite_files.typed(error)
     if isinstance(error, persistence.DataError):
         return RejectedError(str(error), rule="encoding")
     if isinstance(error, persistence.ConnectionPoolClosedError):

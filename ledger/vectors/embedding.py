@@ -14,6 +14,7 @@ from ledger import answers
 from ledger.domain.errors import ConflictError, LedgerError, ModelError, NotFoundError, RejectedError
 from ledger.engine.engine import Engine
 from ledger.engine.pipeline import Writer
+from ledger.store import closed
 from ledger.store.event_store import EventStore, Transaction
 from ledger.vectors.embedders import Embedder, EmbedderLike, as_embedder, checked_vectors
 from projections.search import nearest, vectors
@@ -48,7 +49,8 @@ class _NotUsed(Exception):
 
 
 class VectorSearch:
-    """Search by the vectors of one model, for one open ledger and all its threads. It never raises: it warns."""
+    """Search by the vectors of one model, for one open ledger and all its threads. It warns, and raises only where a
+    suspended projection would have to be read."""
 
     def __init__(self, store: EventStore, writer: Writer, embedder: Embedder) -> None:
         self.store, self.writer, self.embedder = store, writer, embedder
@@ -94,6 +96,8 @@ class VectorSearch:
             found = index.nearest(connection, asked.vector, user, corpora=corpora, limit=limit, keep=keep)
             missing = len(index.lacking(user, corpora))
         except Exception as error:
+            if closed.is_denied(error):
+                raise
             return VectorAnswer((), (*asked.warnings, self._warning(error)))
         warning = f"{missing:,} texts have no vector of {self.embedder.name!r} yet, and are found by words only; embed() helps"
         return VectorAnswer(tuple(found), (*asked.warnings, *((warning,) if missing else ())))
@@ -107,7 +111,9 @@ class VectorSearch:
         try:
             index = self._fresh(connection, asked.dimension)
             return index.cosines(connection, asked.vector, user, corpus, rows)
-        except Exception:
+        except Exception as error:
+            if closed.is_denied(error):
+                raise
             return {}
 
     def clear(self) -> None:
@@ -128,7 +134,8 @@ class VectorSearch:
         if (why := self._why_not()) is not None:
             raise _NotUsed(why)
         assert self._index is not None
-        self._index.refresh(connection, dimension)
+        with closed.reading(connection, {}):  # it follows all texts, also those that nobody may find now
+            self._index.refresh(connection, dimension)
         return self._index
 
     def _warning(self, error: Exception) -> str:

@@ -126,6 +126,16 @@ def read_by(name: str) -> frozenset[str]:
     return frozenset(found)
 
 
+def tables_of(names: Collection[str]) -> dict[str, str]:
+    """Each table of these projections, with its projection."""
+    found: dict[str, str] = {}
+    for each in projections(b""):
+        if each.name in names:
+            found |= {table.name: each.name for table in each.tables}
+            found |= {f"{table.name}_data": each.name for table in each.tables if isinstance(table, TextIndex)}
+    return found
+
+
 def text_indexes() -> list[tuple[str, TextIndex]]:
     """Every text index, with the name of its projection."""
     return [(each.name, table) for each in projections(b"") for table in each.tables if isinstance(table, TextIndex)]

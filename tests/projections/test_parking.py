@@ -231,6 +231,7 @@ READS = {
 @pytest.mark.parametrize("name", READS)
 def test_a_read_that_needs_what_is_parked_is_refused_by_name(ledger, monkeypatch, name):
     fact = ledger.remember("fact")
+    ledger.propose("maybe")
     poison(monkeypatch, name, ledger.position + 1)
     (EVENTS | SAID)[name](ledger)
     with pytest.raises(SuspendedError, match=f"'{name}'"):
@@ -255,11 +256,11 @@ def test_what_a_reader_cannot_fold_for_itself_is_refused_by_name(ledger, monkeyp
 WRITES = {
     "duplicates": lambda ledger, fact: ledger.remember("fact"),
     "projects": lambda ledger, fact: ledger.remember("other", project="p"),
-    "confidence": lambda ledger, fact: ledger.reinforce(fact.id),
+    "confidence": lambda ledger, fact: ledger.reinforce(fact.id, source=ledger.interactions()[0].id),
     "audit": lambda ledger, fact: ledger.undo(fact.position),
     "sources": lambda ledger, fact: ledger.undo(fact.position),
     "interactions": lambda ledger, fact: ledger.capture("prompt", "response"),
-    "sessions": lambda ledger, fact: ledger.erase(fact.id),
+    "sessions": lambda ledger, fact: ledger.session("s").append("user", "again"),
     "summaries": lambda ledger, fact: ledger.session("s").append("user", "again"),
 }
 
@@ -303,6 +304,7 @@ def test_a_poisoned_message_parks_one_projection_and_its_command_commits(ledger,
 def test_a_session_that_cannot_be_folded_is_refused_by_name_and_the_rest_goes_on(ledger, monkeypatch):
     session = ledger.session("s")
     turn = ledger.capture("prompt", session_id="s", append=True)
+    session_id = session.id
     poison(monkeypatch, "sessions", ledger.position + 1)
     session.append("user", "poison")
     commands = (
@@ -317,7 +319,6 @@ def test_a_session_that_cannot_be_folded_is_refused_by_name_and_the_rest_goes_on
         lambda: ledger.attach_response(turn.id, "late"),
         lambda: ledger.erase(turn.id),
     )
-    session_id = ledger.audit(type="SessionOpened")[0].subject
     position = ledger.position
     for command in commands:
         with pytest.raises(SuspendedError, match="'sessions'"):

@@ -336,7 +336,7 @@ def test_an_attempt_that_was_undone_is_not_among_those_that_failed(
         session.extract(model=Scripted("no JSON"))
     ledger.undo(ledger.audit(command="session.extract")[-1].command_id)
     session.extract(model=Scripted("no JSON"))
-    with probe.read(ledger, "sessions") as connection:
+    with probe.read(ledger) as connection:
         assert load(connection, ledger.audit(type="ExtractionFailed")[0].subject, "s", "").failures == 2
 
 

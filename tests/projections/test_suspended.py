@@ -55,7 +55,7 @@ def test_each_read_answers_as_if_nothing_were_suspended_or_names_what_is(tmp_pat
             except SuspendedError as error:
                 assert error.projection == name and read not in TODAY
                 continue
-            said = f"{found!r}{getattr(found, 'pack', '')!r}"  # a pack says so where it goes without observations
+            said = str(getattr(getattr(found, "pack", found), "warnings", ""))  # that it goes without observations
             without = f"the projection {name!r} is suspended" in said
             if repr(found) != answers()[read] and read not in TOLD and not without:
                 wrong.append(read)

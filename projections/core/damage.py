@@ -12,7 +12,7 @@ from msgspec import MsgspecError
 from ledger.domain.errors import DamagedError
 from projections.core.projector import FAMILIES, projections
 from projections.core.rows import Table, TextIndex, Values, check
-from projections.views import documents, sessions, summaries
+from projections.views import control, documents, sessions, summaries
 
 _UNFIT = (TypeError, AttributeError, ValueError, LookupError, MsgspecError)
 _UNREADABLE = (sqlite3.Error, UnicodeDecodeError)  # the second by the driver, of a message that quotes damaged bytes
@@ -87,6 +87,7 @@ def _decoders() -> Mapping[Table, Callable[[Values], object]]:
         found |= {family.live: family.from_row, family.closed: family.from_row}
     found |= {sessions.MESSAGES: sessions.message_of, sessions.MESSAGES_WERE: sessions.message_of}
     found |= {documents.CHUNKS: documents.chunk_of, documents.CHUNKS_WERE: documents.chunk_of}
+    found |= {control.POLICIES: control.adopted}
     return found | {summaries.SUMMARIES: summaries.summary, summaries.SUMMARIES_WERE: summaries.summary}
 
 

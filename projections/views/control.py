@@ -23,7 +23,7 @@ from ledger.domain.events import (
 )
 from ledger.domain.policy import Policy
 from projections.core.codec import columns
-from projections.core.rows import CURRENT, AsOf, Rows, Table
+from projections.core.rows import CURRENT, AsOf, Rows, Table, Values
 from projections.core.subjects import EVERYTHING, Change, end, ended
 
 KEYS = Table(
@@ -312,8 +312,13 @@ def policy(connection: sqlite3.Connection, user: str) -> Policy:
     sql = "SELECT parameters FROM policies WHERE user = ? AND undone_at IS NULL ORDER BY from_position"
     found = dict[str, Any]()
     for (parameters,) in connection.execute(sql, (user,)):
-        found |= msgspec.json.decode(parameters)
+        found |= msgspec.json.decode(parameters, type=dict[str, Any])
     return msgspec.convert(found, Policy)
+
+
+def adopted(row: Values) -> Policy:
+    """What one row of ``POLICIES`` says, over the defaults."""
+    return msgspec.convert(msgspec.json.decode(row[POLICIES.names.index("parameters")]), Policy)
 
 
 def wants(connection: sqlite3.Connection, user: str, what: str) -> bool:

@@ -322,3 +322,14 @@ def test_what_completed_an_erasure_and_cannot_be_read_is_no_error_of_python(path
     change(path, "UPDATE erasures SET completed_at = 1000000")
     with opened(path) as ledger, pytest.raises(DamagedError):
         ledger.erasures()
+
+
+@pytest.mark.parametrize("parameters", ["'\x01\"gain\": 1}'", "'[]'", '\'{"gain": "much"}\''])
+def test_a_policy_that_cannot_be_read_is_a_damaged_row(path, parameters):
+    with opened(path) as ledger:
+        ledger.adopt_policy(gain=0.05)
+    with raw(path) as connection:
+        connection.execute(f"UPDATE policies SET parameters = {parameters}")
+    with opened(path) as ledger, pytest.raises(DamagedError) as told:
+        ledger.policy()
+    assert told.value.table == "policies"

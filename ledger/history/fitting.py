@@ -66,6 +66,7 @@ def check(reader: Reader, streams: Iterable[str], again: set[int], but: Collecti
     for stream in streams:
         _check_legal(reader, stream, again, but)
     _check_support(reader, again, but)
+    _check_causes(reader, again, but)
     _check_keys(reader, again)
     _check_names(reader, again)
 
@@ -91,6 +92,14 @@ def _check_support(reader: Reader, again: set[int], but: Collection[int]) -> Non
         if isinstance(event.data, ATTEMPTS) and reader.is_unsupported(event, but, again):
             cited = ", ".join(event.data.sources[:5])
             raise _cannot(event, f"rests on {cited}, which is not there any more", "put that back first")
+
+
+def _check_causes(reader: Reader, again: set[int], but: Collection[int]) -> None:
+    """``ConflictError`` when what only reacted to something would be back without it."""
+    for event in map(reader.event, sorted(again)):
+        cause = reader.cause_of(event)
+        if cause is not None and cause not in again and (cause in but or reader.is_out(cause)):
+            raise _cannot(event, f"was caused by position {cause}, which is void", "put that back first")
 
 
 def built_on(connection: Connection, again: set[int], but: Collection[int], cascade: bool) -> Cascaded:

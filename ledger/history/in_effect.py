@@ -186,6 +186,12 @@ class Reader:
             self._found_in[session] = self.citations.memories(session)
         return self._found_in[session]
 
+    def cause_of(self, event: AnyEvent) -> int | None:
+        """The position of what an event reacted to, where it falls with that."""
+        cause = event.envelope.causation_id
+        entry = audit.by_event(self.connection, cause) if cause is not None and event.type not in _RESTING else None
+        return entry.position if entry is not None and entry.user == event.envelope.user else None
+
     def caused_by(self, event: AnyEvent) -> list[audit.Entry]:
         """What reacted to an event, within the memory of the same user.
 

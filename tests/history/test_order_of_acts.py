@@ -28,6 +28,26 @@ def counted(ledger: Ledger, id: str) -> int:
     return found.reference_count if found is not None else -1
 
 
+# --- what reacted to something -----------------------------------------------------------------------------------------
+
+
+def test_a_redo_brings_back_no_reinforcement_by_an_answer_that_was_undone_meanwhile(ledger: Ledger) -> None:
+    fact = ledger.remember("The cabin has a red wooden door.", "identity", confidence=0.5)
+    turn = ledger.capture("Which door?")
+    answer = ledger.attach_response(turn.id, "The cabin has a red wooden door.")
+    assert answer.id == turn.id and counted(ledger, fact.id) == 1
+    (reinforced,) = ledger.audit(type="MemoryReinforced")
+    (attached,) = ledger.audit(type="ResponseAttached")
+    looked_at = ledger.undo(reinforced.position)
+    undone = ledger.undo(attached.position)
+    with pytest.raises(ConflictError, match=f"caused by position {attached.position}"):
+        ledger.redo(looked_at.command_id or "")
+    assert counted(ledger, fact.id) == 0
+    ledger.redo(undone.command_id or "")
+    ledger.redo(looked_at.command_id or "")
+    assert counted(ledger, fact.id) == 1
+
+
 # --- an undo before a distrust ---------------------------------------------------------------------------------------
 
 

@@ -15,10 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from ledger import Ledger
-from ledger.engine.log_reading import decode_range
 from tools.measuring import Texts, reading
 
 Work = Callable[[], object]
+
+try:
+    from ledger.engine.log_reading import decode_range
+except ImportError:  # before the modules had rooms
+    from ledger.log_reading import decode_range  # type: ignore[import-not-found, no-redef]
 
 OLD = not hasattr(Ledger, "bind")  # before its methods were gathered in namespaces
 OLD_NAMES = {

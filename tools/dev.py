@@ -68,7 +68,7 @@ def check(rest: list[str]) -> int:
         ("-m", "ruff", "check", "ledger", "projections", "tools", "tests"),
         ("-m", "ruff", "format", "--check", "ledger", "projections", "tools", "tests"),
         ("-m", "mypy"),
-        ("-m", "pyright"),
+        ("-m", "pyright", "--pythonpath", str(python)),
         ("tools/check_types.py",),
         ("-m", "pytest", "tests/house/test_house.py", "tests/house/test_words.py", "tests/house/test_help.py", *rest),
     )

@@ -86,7 +86,7 @@ def _check_support(reader: Reader, again: set[int], but: Collection[int]) -> Non
     """``ConflictError`` when a memory would be back whose sources, all that it has, fell since, or a reinforcement without its
     evidence."""
     for event in map(reader.event, sorted(again)):
-        turn = event.data.interaction if isinstance(event.data, MemoryReinforced) else None
+        turn = getattr(event.data, "interaction", None) if event.type == MemoryReinforced.__name__ else None
         if turn is not None and reader.is_gone(turn, but, again):
             raise _cannot(event, f"has {turn} as its evidence, which is not there any more", "put that back first")
         if isinstance(event.data, ATTEMPTS) and reader.is_unsupported(event, but, again):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from msgspec import UNSET, UnsetType
+import msgspec
 
 from ledger.domain.events.base import NOTHING, Code, Event, Id, Json, KeyedDigest, Ranges, Ref, Text, Traits, Use
 
@@ -58,8 +58,8 @@ class DocumentReplaced(Event, frozen=True):
     chunks: int
     kept: tuple[Moved, ...] = ()
     removed: Ranges = ()
-    title: Text | UnsetType | None = UNSET
-    tags: tuple[Text, ...] | UnsetType | None = UNSET
+    title: Text | msgspec.UnsetType | None = msgspec.UNSET
+    tags: tuple[Text, ...] | msgspec.UnsetType | None = msgspec.UNSET
 
 
 class DocumentRemoved(Event, frozen=True):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from msgspec import UNSET, Struct, UnsetType, field
+import msgspec
+from msgspec import Struct, field
 
 from ledger.domain.events.base import (
     ESTIMATE,
@@ -70,9 +71,9 @@ class MessageRepaired(Event, frozen=True):
     traits = Traits("reversible")
 
     message: int
-    reasoning: Text | UnsetType | None = UNSET
-    model: Text | UnsetType | None = UNSET
-    occurred_at: Time | UnsetType = UNSET
+    reasoning: Text | msgspec.UnsetType | None = msgspec.UNSET
+    model: Text | msgspec.UnsetType | None = msgspec.UNSET
+    occurred_at: Time | msgspec.UnsetType = msgspec.UNSET
 
 
 class MessagesHidden(Event, frozen=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 import msgspec
+from msgspec import UnsetType
 
 from ledger.domain.events.base import NOTHING, Code, Event, Id, Json, KeyedDigest, Ranges, Ref, Text, Traits, Use
 
@@ -58,8 +59,8 @@ class DocumentReplaced(Event, frozen=True):
     chunks: int
     kept: tuple[Moved, ...] = ()
     removed: Ranges = ()
-    title: Text | msgspec.UnsetType | None = msgspec.UNSET
-    tags: tuple[Text, ...] | msgspec.UnsetType | None = msgspec.UNSET
+    title: Text | UnsetType | None = msgspec.UNSET
+    tags: tuple[Text, ...] | UnsetType | None = msgspec.UNSET
 
 
 class DocumentRemoved(Event, frozen=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import Struct, UnsetType, field
 
 from ledger.domain.events.base import (
     ESTIMATE,
@@ -71,9 +71,9 @@ class MessageRepaired(Event, frozen=True):
     traits = Traits("reversible")
 
     message: int
-    reasoning: Text | msgspec.UnsetType | None = msgspec.UNSET
-    model: Text | msgspec.UnsetType | None = msgspec.UNSET
-    occurred_at: Time | msgspec.UnsetType = msgspec.UNSET
+    reasoning: Text | UnsetType | None = msgspec.UNSET
+    model: Text | UnsetType | None = msgspec.UNSET
+    occurred_at: Time | UnsetType = msgspec.UNSET
 
 
 class MessagesHidden(Event, frozen=True):

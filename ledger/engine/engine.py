@@ -53,9 +53,8 @@ class Engine:
         self.writer = Writer(store, secret, created.ledger_id, clock, random)
         self.times, self.rarity = Times(), Rarity()
         self.counted: tuple[object, int] = (None, 0)  # what recall searched last, and among how many
-        self.looked: dict[
-            tuple[str, str], int
-        ] = {}  # (what for, user) -> the position up to which this process has looked
+        # (what for, user) -> the position up to which this process has looked
+        self.looked: dict[tuple[str, str], int] = {}
         self.unsearched: dict[str, list[str]] = {}  # pending erasures of this process: what the files must not hold
         self.erased_vectors: dict[bytes, None] = {}  # and what of vectors
 

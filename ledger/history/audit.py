@@ -54,7 +54,7 @@ def why(engine: Engine, user: str, id: str) -> answers.Why | None:
             return None
         state = load(connection, stream, "m", user)
         steps = list(_steps(connection, stream))
-        cited = _cited(connection, stream, steps)
+        cited = _cited(steps)
         found = [each for source in cited if (each := load(connection, source, "i", user)) is not None]
         return answers.Why(
             memory=memories_shown(connection, [state])[0] if state is not None else None,
@@ -176,7 +176,7 @@ def _shown(event: AnyEvent) -> Any:
     return {name: value for name, value in data.items() if name != "secret"}
 
 
-def _cited(connection: Connection, stream: str, steps: Sequence[answers.Step]) -> list[str]:
+def _cited(steps: Sequence[answers.Step]) -> list[str]:
     """The interactions, chunks and documents that a memory came from or was reinforced by."""
     found: dict[str, None] = {}
     for step in steps:

@@ -149,7 +149,7 @@ def trust(
         if not found:
             raise NotFoundError(f"no distrust of {source!r:.60} is in effect for this user")
         ending = [each.act for each in found]
-        plan = undoing.back(engine, connection, head, ending, cascade or dry_run)
+        plan = undoing.back(connection, head, ending, cascade or dry_run)
         undone = voided_again(connection, ending) | set(plan.cascaded.positions)
         about = _whole([_as_source(each) for each in found])
         memories = tuple(each for each in plan.streams if each[0] == "m")

@@ -95,7 +95,7 @@ def undo(
     def make(connection: Connection, head: int) -> Plan:
         entries = commands_named(connection, asker.user, given, session, command, bounds)
         if acts := sorted({entry.command_id for entry in entries if entry.type in _VOIDING}):
-            return back(engine, connection, head, acts, cascade or dry_run)
+            return back(connection, head, acts, cascade or dry_run)
         plan = UndoPlan(Reader(connection), [entry.position for entry in entries])
         if (dependents := plan.dependents()) and not (cascade or dry_run):
             raise built_later(dependents, "this one")
@@ -139,7 +139,7 @@ def redo(
             acted = [entry for entry in entries if not follows(reader.event(entry.position))]
             out = (control.acts(connection, entry.position) for entry in acted or entries)
             acts = {act for found in out for act, type_ in found.items() if type_ == CommandUndone.__name__}
-        return back(engine, connection, head, sorted(acts))
+        return back(connection, head, sorted(acts))
 
     def emit(work: Work, plan: Plan) -> None:
         bulk.check_size(plan.events, exclusive=exclusive)
@@ -285,7 +285,7 @@ def _grouped(
 # --- putting back --------------------------------------------------------------------------------------------
 
 
-def back(engine: Engine, connection: Connection, head: int, acts: Iterable[str], cascade: bool = False) -> Plan:
+def back(connection: Connection, head: int, acts: Iterable[str], cascade: bool = False) -> Plan:
     """What the acts keep void, if all of it still fits without what they put back; ``ConflictError`` where not."""
     reader, distrusts = Reader(connection), {each.act for each in control.distrusted(connection)}
     held = [(act, control.voided_by(connection, act)) for act in acts]

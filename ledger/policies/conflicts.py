@@ -119,7 +119,7 @@ def record(work: Work, found: Sequence[Found]) -> None:
     project = work.project
     for each in found:
         states = [work.find(member.id, "m") for member, _ in each.members]
-        if not all(_is_as_seen(work, *pair) for pair in zip(each.members, states, strict=True)):
+        if not all(_is_as_seen(*pair) for pair in zip(each.members, states, strict=True)):
             continue
         ids, values = tuple(member.id for member, _ in each.members), tuple(value for _, value in each.members)
         similar = [known for known in _about(work, ids) if (known.slot, known.project) == (each.slot, each.project)]
@@ -135,7 +135,7 @@ def record(work: Work, found: Sequence[Found]) -> None:
     work.project = project
 
 
-def _is_as_seen(work: Work, seen: tuple[Searched, str], now: Memory | None) -> bool:
+def _is_as_seen(seen: tuple[Searched, str], now: Memory | None) -> bool:
     if now is None or now.status != "active" or now.quarantined:
         return False
     memory = seen[0]

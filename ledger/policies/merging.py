@@ -175,7 +175,7 @@ def propose(work: Work, found: Sequence[Found]) -> None:
     project = work.project
     for each in found:
         states = [work.find(member.id, "m") for member in each.members]
-        if not all(_is_as_seen(work, *pair) for pair in zip(each.members, states, strict=True)):
+        if not all(_is_as_seen(*pair) for pair in zip(each.members, states, strict=True)):
             continue
         known = _known(work, each.ids)
         if known is None:
@@ -190,7 +190,7 @@ def propose(work: Work, found: Sequence[Found]) -> None:
     work.project = project
 
 
-def _is_as_seen(work: Work, seen: Seen, now: Memory | None) -> bool:
+def _is_as_seen(seen: Seen, now: Memory | None) -> bool:
     if now is None or now.status != "active" or now.quarantined:
         return False
     return (now.content, now.project, now.kind) == (seen.content, seen.project, seen.kind)

@@ -158,13 +158,6 @@ def abstract_of(connection: Connection, state: State | None) -> str:
     return text_of(connection, event_data(connection, state.summary_at).content) or ""
 
 
-def list_summaries(conversation: Conversation, status: str = "") -> list[answers.Summary]:
-    """Every summary that was ever written of this session's messages, in that order; or those of one status."""
-    with conversation.reading() as (connection, state):
-        found = summaries.of_session(connection, state.row) if state is not None else []
-        return [summary_shown(conversation, connection, row) for row in found if status in ("", row.status)]
-
-
 def newest_summaries(
     conversation: Conversation, statuses: Sequence[str], limit: int, before: int | None = None
 ) -> list[answers.Summary]:

@@ -600,12 +600,12 @@ def imported(found: answers.ImportReport | answers.Stats) -> RenderableType:
 
 def undo(found: answers.UndoReport) -> RenderableType:
     if not found.events and found.command_id is None:
-        return Text("there was nothing to do: no event went out of force, or came back", style="dim")
+        return Text("there was nothing to do: no event became void, or came back", style="dim")
     what = f"{counted(found.events, 'event')} of {counted(len(found.commands), 'command')}"
     text = f"{'would concern' if found.dry_run else 'concerned'} {what} on {counted(len(found.subjects), 'subject')}"
     again = {"to go back": _reversal(found)} if found.command_id else {}
     concerned = {"commands": Text("\n".join(found.commands)), "subjects": ", ".join(found.subjects)}
-    concerned |= {"out of force with it": _dependents(found.dependents)} if found.dependents else {}
+    concerned |= {"void with it": _dependents(found.dependents)} if found.dependents else {}
     return Group(Text(text), card_of(concerned | again))
 
 
@@ -636,7 +636,7 @@ def distrust(found: answers.DistrustReport) -> RenderableType:
     }
     card: dict[str, object] = {name: Text("\n".join(each)) for name, each in lists.items() if each}
     if found.dependents:
-        card["out of force with it"] = _dependents(found.dependents)
+        card["void with it"] = _dependents(found.dependents)
     if found.command_id and not found.trusted:
         card["to go back"] = f"trust {found.command_id}"
     return Group(Text(asker), card_of(card), *_open_questions(found.uncertain))

@@ -146,7 +146,7 @@ def _without(ledger: Ledger) -> list[RenderableType]:
     )
     pages: list[RenderableType] = [
         heading(title),
-        Text(f"{counts}; {found.events} events would be out of force."),
+        Text(f"{counts}; {found.events} events would be void."),
     ]
     both = [
         (belief.now, belief.would_be)

@@ -222,7 +222,7 @@ def _changed(connection: Connection, item: Item, seen: int) -> str | None:
         after = memories_shown(connection, [now])[0]
         return _turn(item.memory, after) or _partly_erased(connection, item, seen)
     if item.passage is not None and not passages.stands(connection, item.passage.position, item.passage.field):
-        return f"{item.id}: out of force, or removed"
+        return f"{item.id}: void, or removed"
     if item.passage is not None and item.source == "message" and (why := _why_hidden(connection, item.passage)):
         return f"{item.id}: hidden since ({why})"
     if item.state is not None and (change := _state_changed(connection, item.id, item.state)) is not None:

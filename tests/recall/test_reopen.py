@@ -161,7 +161,7 @@ def test_changed_says_what_became_of_a_turn(ledger: Ledger) -> None:
     ledger.erase(some[1].id)
     ledger.erase(some[2].position, spans=[("data.prompt", 17, 28)], quotes="keep")
     assert set(reopened(ledger, pack).changed) == {
-        f"{some[0].id}: out of force, or removed",
+        f"{some[0].id}: void, or removed",
         f"{some[1].id}: erased",
         f"{some[2].id}: partly erased",
     }

@@ -23,8 +23,8 @@ from projections.search.text_hits import Rarity
 if TYPE_CHECKING:
     from ledger.engine.settings import Settings
     from ledger.language.port import Model
+    from ledger.language.summarizing import NamedSummarizer
     from ledger.sessions.counting import Counter
-    from ledger.sessions.summarizing import NamedSummarizer
     from ledger.vectors.embedding import VectorSearch
 
 _OPEN = nullcontext()  # nothing is suspended

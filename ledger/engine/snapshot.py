@@ -9,6 +9,7 @@ from typing import Any
 from ledger.domain import ids
 from ledger.domain.errors import AmbiguousIdError, RejectedError, UnknownEventError
 from ledger.domain.events import AnyEvent, Blob, Unknown
+from ledger.domain.interaction import Interaction
 from ledger.domain.memory import Memory
 from ledger.domain.text import check_text
 from ledger.engine.log_reading import find_row, first_position, read_event, read_stream
@@ -184,6 +185,13 @@ def text_of(connection: Connection, body: str | Blob | None) -> str | None:
     if hashlib.sha256(row[0]).hexdigest() != body.digest:
         raise UnknownEventError(f"the text {body.blob} does not have the digest that the log names")
     return str(row[0][16:], "utf-8")
+
+
+def answer_texts(connection: Connection, state: Interaction) -> dict[str, str | None]:
+    """Response and summary of an interaction; blank until there are any."""
+    data = event_data(connection, state.response_at) if state.response_at is not None else None
+    names = ("response", "summary")
+    return {name: text_of(connection, getattr(data, name)) if data is not None else "" for name in names}
 
 
 def believed(valid: str | None, statuses: tuple[str, ...]) -> tuple[str, ...]:

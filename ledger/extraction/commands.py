@@ -12,13 +12,12 @@ from ledger.domain.events import CandidatesExtracted, Dropped
 from ledger.domain.extraction import EXTRACTOR
 from ledger.domain.interaction import ERASED, Interaction
 from ledger.engine.engine import Engine
-from ledger.engine.snapshot import load, stream_of
+from ledger.engine.snapshot import answer_texts, load, stream_of
 from ledger.engine.work import Outcome, Who, Work
 from ledger.extraction import sessions as session_extraction
 from ledger.extraction.asking import Asker, ExtractionRun, check_call, meant_model
 from ledger.extraction.turns import extract_turn, preview_turn
 from ledger.interactions.commands import reacting
-from ledger.interactions.queries import answer_texts
 from ledger.language.asking import check_outside
 from ledger.memories.queries import memories_shown
 from ledger.policies import extraction

@@ -31,7 +31,7 @@ from ledger.domain.session import EXTRACTED_ROLES
 from ledger.domain.session import Session as State
 from ledger.domain.turns import ASKED, EXTRACTED, NOT_SALIENT, PIECE_LINES, PIECE_TOKENS, SCANNED, SKIPPED, Line, Piece
 from ledger.engine.log_reading import read_messages, read_stream
-from ledger.engine.snapshot import load
+from ledger.engine.snapshot import answer_texts, load
 from ledger.engine.work import Who, Work
 from ledger.extraction.asking import (
     LEASE_SECONDS,
@@ -48,7 +48,6 @@ from ledger.extraction.asking import (
     record_call,
     record_unread,
 )
-from ledger.interactions.queries import answer_texts
 from ledger.language.asking import check_outside, check_trusted
 from ledger.language.port import Model
 from ledger.memories.queries import memories_shown

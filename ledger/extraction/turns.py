@@ -16,7 +16,7 @@ from ledger.domain.salience import GATE
 from ledger.domain.turns import EXTRACTED, Line
 from ledger.engine.engine import Engine
 from ledger.engine.log_reading import read_event
-from ledger.engine.snapshot import event_data, text_of
+from ledger.engine.snapshot import answer_texts, event_data, text_of
 from ledger.engine.work import Who, Work
 from ledger.extraction.asking import (
     Answered,
@@ -30,7 +30,6 @@ from ledger.extraction.asking import (
     record_call,
     record_unread,
 )
-from ledger.interactions.queries import answer_texts
 from ledger.language.asking import check_trusted
 from ledger.language.port import Model
 from ledger.policies.turns import MODEL_EXTRACTOR, Batch

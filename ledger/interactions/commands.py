@@ -24,10 +24,9 @@ from ledger.domain.interaction import TEXT_BYTES, Interaction
 from ledger.domain.text import check_json, check_text
 from ledger.engine.engine import Engine
 from ledger.engine.log_reading import read_event
-from ledger.engine.snapshot import load
+from ledger.engine.snapshot import answer_texts, load
 from ledger.engine.work import Outcome, Who, Work
 from ledger.interactions import queries
-from ledger.interactions.queries import answer_texts
 from ledger.interactions.tying import Turn, is_tied
 from ledger.memories import commands as of_memories
 from ledger.memories.given import text_list

@@ -9,7 +9,7 @@ import msgspec
 from ledger import answers
 from ledger.domain.interaction import Interaction
 from ledger.engine.log_reading import first_position
-from ledger.engine.snapshot import NOWHERE, Snapshot, event_data, load, named, text_of
+from ledger.engine.snapshot import NOWHERE, Snapshot, answer_texts, event_data, load, named, text_of
 from projections.core.rows import Connection
 from projections.views import interactions, projects, quarantine
 
@@ -62,10 +62,3 @@ def _with_texts(connection: Connection, state: Interaction, names: dict[str, str
     shown = answers.interaction(state, names, prompt, answer_texts(connection, state), context)
     positions = [at for at in (state.prompt_at, state.response_at) if at is not None]
     return msgspec.structs.replace(shown, quarantined=bool(quarantine.among(connection, positions)))
-
-
-def answer_texts(connection: Connection, state: Interaction) -> dict[str, str | None]:
-    """Response and summary of an interaction; blank until there are any."""
-    data = event_data(connection, state.response_at) if state.response_at is not None else None
-    names = ("response", "summary")
-    return {name: text_of(connection, getattr(data, name)) if data is not None else "" for name in names}

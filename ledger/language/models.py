@@ -11,7 +11,7 @@ from ledger.engine.engine import Engine
 from ledger.engine.snapshot import LIST_LIMIT, PAGE_CAP, listed
 from ledger.language.naming import as_model
 from ledger.language.port import Model, ModelRequest
-from ledger.sessions.summarizing import NamedSummarizer, as_summarizer, by_model
+from ledger.language.summarizing import NamedSummarizer, as_summarizer, by_model
 from projections.views import calls, projects
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ from ledger.domain import turns
 from ledger.domain.interaction import Interaction
 from ledger.domain.memory import Memory
 from ledger.engine.log_reading import first_position
-from ledger.engine.snapshot import NOWHERE, Snapshot, believed, event_data, load, named, text_of
-from ledger.interactions.queries import answer_texts
+from ledger.engine.snapshot import NOWHERE, Snapshot, answer_texts, believed, event_data, load, named, text_of
 from projections.core.rows import Connection
 from projections.views import memories, projects, sessions
 

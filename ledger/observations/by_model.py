@@ -15,9 +15,8 @@ from ledger.domain.events import LEDGER_STREAM
 from ledger.domain.grouping import GROUPING
 from ledger.engine.engine import Engine
 from ledger.engine.log_reading import find_row
-from ledger.engine.snapshot import event_data, load, text_of
+from ledger.engine.snapshot import answer_texts, event_data, load, text_of
 from ledger.engine.work import Work
-from ledger.interactions.queries import answer_texts
 from ledger.language import consolidator, models
 from ledger.language.asking import Asked, ask, check_outside, check_trusted
 from ledger.language.calls import KEPT, Taken, dropped, emit_call, emit_failure, joined

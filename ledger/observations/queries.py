@@ -11,9 +11,19 @@ from ledger.domain.events import ObservationFormed, ObservationRevised
 from ledger.domain.observation import STATUSES, Observation
 from ledger.engine.engine import Engine
 from ledger.engine.log_reading import find_row, first_position, read_event, read_stream
-from ledger.engine.snapshot import LIST_LIMIT, NOWHERE, PAGE_CAP, event_data, listed, load, named, stream_of, text_of
+from ledger.engine.snapshot import (
+    LIST_LIMIT,
+    NOWHERE,
+    PAGE_CAP,
+    answer_texts,
+    event_data,
+    listed,
+    load,
+    named,
+    stream_of,
+    text_of,
+)
 from ledger.engine.who import Time
-from ledger.interactions.queries import answer_texts
 from ledger.observations import answers
 from projections.core.rows import Connection
 from projections.views import control, documents, observations, projects, quarantine

@@ -15,9 +15,8 @@ from ledger.domain.observation import Revise
 from ledger.domain.passages import ASSISTANTS, PEOPLE, speaker
 from ledger.engine.engine import Engine
 from ledger.engine.log_reading import find_row
-from ledger.engine.snapshot import event_data, load, text_of
+from ledger.engine.snapshot import answer_texts, event_data, load, text_of
 from ledger.engine.work import Who, Work
-from ledger.interactions.queries import answer_texts
 from ledger.observations.answers import Consolidated, ConsolidationReport
 from ledger.policies import consolidation
 from ledger.policies.consolidation import COUNTED, USER, Material, Piece, Planner, Step

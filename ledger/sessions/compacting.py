@@ -23,9 +23,7 @@ from ledger.domain.session import Session as State
 from ledger.domain.window import CONDENSED, FALLBACK, LEAF, Ranges, WindowItem
 from ledger.engine.work import Who, Work
 from ledger.language.asking import check_seconds
-from ledger.sessions import answers, reading, summary_writes, writing
-from ledger.sessions.conversation import Conversation
-from ledger.sessions.summarizing import (
+from ledger.language.summarizing import (
     PROMPTS,
     TIMEOUT_SECONDS,
     ModelAttempt,
@@ -35,6 +33,8 @@ from ledger.sessions.summarizing import (
     as_summarizer,
     emit_attempts,
 )
+from ledger.sessions import answers, reading, summary_writes, writing
+from ledger.sessions.conversation import Conversation
 from ledger.sessions.summary_writes import Sources, Written, check_in_use, of_messages, of_summaries, record
 from ledger.sessions.window import OpenWindow
 from ledger.sessions.writing import invalidate

@@ -13,7 +13,7 @@ from old_names import Ledger
 
 from ledger import ModelError, RejectedError
 from ledger.language.prompts import prompt, prompt_parts
-from ledger.sessions.summarizing import PROMPTS
+from ledger.language.summarizing import PROMPTS
 from ledger.types import ModelAnswer, ModelRequest
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from ledger.domain import grep
-from ledger.domain.grep import Tree
+from ledger.domain.grep_pattern import Tree
+from ledger.domain.snippet import snippet
 from ledger.engine.snapshot import Snapshot
 from ledger.sessions.reading import Why, is_held
 from ledger.sessions.search_answers import Hit
@@ -20,9 +20,6 @@ from projections.search.session_texts import SearchedRow
 from projections.search.stems import stem
 from projections.views import sessions
 from projections.views.summaries import Summary
-
-if TYPE_CHECKING:
-    pass
 
 COUNTED = 10_000
 """So many matches are counted; where there are more, the total says so."""
@@ -195,12 +192,12 @@ class Search:
     def hit(self, row: Row) -> Hit:
         text = self.text(row)
         spans = grep.spans(self._asked.tree, text, stem)
-        snippet = grep.snippet(text, spans, SNIPPET_CHARS)
+        shown_text = snippet(text, spans, SNIPPET_CHARS)
         shown = {
             "position": row.row,
             "session": self._where.names[row.session],
-            "snippet": snippet,
-            "spans": tuple(grep.spans(self._asked.tree, snippet, stem)),
+            "snippet": shown_text,
+            "spans": tuple(grep.spans(self._asked.tree, shown_text, stem)),
             "score": len(spans),
             "quarantined": is_held(self._connection, row),
             "tokens": row.tokens,

@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ledger.domain import grep, times
+from ledger.domain import grep_pattern, times
 from ledger.domain.compaction import EXPAND_TOKENS
 from ledger.domain.errors import RejectedError
 from ledger.domain.message import ROLES, readable
@@ -48,7 +48,7 @@ def grep_messages(
     hidden: bool = False,
     after: int = 2**62,
 ) -> GrepResult:
-    """The messages and summaries that a pattern (words, "quoted texts", AND, OR, NOT: ``ledger.domain.grep``) matches,
+    """The messages and summaries that a pattern (words, "quoted texts", AND, OR, NOT: ``ledger.domain.grep_pattern``) matches,
     newest first: of this session, or ``everywhere`` in the user's.
 
     ``scope`` is "both", "message" or "summary"; with a ``role`` messages of this only. ``since`` is inclusive, ``before``
@@ -97,7 +97,7 @@ def _asked(
     limit: int,
     hidden: bool,
 ) -> Asked:
-    tree = grep.parse(pattern)
+    tree = grep_pattern.parse(pattern)
     if not isinstance(scope, str) or scope not in SCOPES:
         raise RejectedError(f"no scope is called {scope!r:.40}; there are: {', '.join(SCOPES)}")
     if role is not None and role not in ROLES:

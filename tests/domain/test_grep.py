@@ -13,7 +13,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ledger.domain.errors import RejectedError
-from ledger.domain.grep import (
+from ledger.domain.grep import _Folded, _is_cut, expression, is_exact, matches, spans
+from ledger.domain.grep_pattern import (
     MAX_DEPTH,
     MAX_PATTERN_CHARS,
     MAX_TERMS,
@@ -23,17 +24,11 @@ from ledger.domain.grep import (
     Not,
     Tree,
     Word,
-    _Folded,
-    _is_cut,
-    _plain,
-    expression,
-    is_exact,
-    matches,
     parse,
-    snippet,
-    spans,
+    plain,
 )
 from ledger.domain.question import indexed, split
+from ledger.domain.snippet import snippet
 from projections.core.sqlite import TOKENIZER
 from projections.search.stems import stem
 
@@ -192,13 +187,13 @@ def test_every_text_has_every_part_of_it_in_quotes_that_is_cut_between_words(
     index: sqlite3.Connection, text: str, data: st.DataObject | None
 ) -> None:
     start, end = (0, len(text)) if data is None else sorted(data.draw(st.integers(0, len(text))) for _ in range(2))
-    plain = _plain(text)
-    part = plain[start:end].replace('"', '""')
+    folded = plain(text)
+    part = folded[start:end].replace('"', '""')
     tree = tree_of(f'"{part}"')
-    if tree is None or _plain(plain[start:end]) != plain[start:end]:
+    if tree is None or plain(folded[start:end]) != folded[start:end]:
         return  # nothing to look for, or cut in the middle of a letter
     space = len(part) - len(part.lstrip()), len(part.rstrip()) - len(part)
-    if _is_cut(plain, start + space[0]) or _is_cut(plain, end + space[1]):
+    if _is_cut(folded, start + space[0]) or _is_cut(folded, end + space[1]):
         return
     assert matches(tree, text, stem) and spans(tree, text, stem)
     said = expression(tree)
@@ -272,7 +267,7 @@ def test_places_are_those_of_the_text_as_it_is(pattern: str, text: str, found: l
 @given(ANY_TEXT | LIKELY)
 @example("a\u0301\u0345é")
 def test_a_text_folds_piece_by_piece_as_it_does_whole(text: str) -> None:
-    assert _Folded(text).text == _plain(text)
+    assert _Folded(text).text == plain(text)
 
 
 @given(LIKELY, LIKELY)

@@ -838,15 +838,14 @@ class Ledger(LedgerRead):
             ConflictError: Inside a batch, or others write about the same all the time.
         """
         from ledger.erasure import erasing
-        from ledger.erasure.api import as_asked
 
         if isinstance(keep, str | bytes) or not isinstance(keep, Iterable):
             raise RejectedError(f"keep takes several ids and positions, as in keep=[…], and {keep!r:.40} is not a list")
         return erasing.erase(
             self._engine,
             self._scope.asker(options),
-            **as_asked(subject),
-            reason=reason,
+            subject,
+            reason,
             derived=derived,
             sources=sources,
             quotes=quotes,

@@ -8,42 +8,25 @@ from ledger.domain.events import LEDGER_STREAM, LegalHoldPlaced, LegalHoldReleas
 from ledger.domain.text import check_text
 from ledger.engine.engine import Engine
 from ledger.engine.log_reading import read_event
-from ledger.engine.snapshot import NOWHERE, named
 from ledger.engine.work import Outcome, Who, Work
-from ledger.erasure.planning import Asked, asked_for
+from ledger.erasure.asked import subject_asked
 from ledger.memories.given import check_reason
+from ledger.types import EVERYTHING, DocumentPath, Project, SessionName, Subject
 from projections.core.rows import Connection
-from projections.views import audit, documents, erasures
+from projections.views import audit, erasures
 from projections.views.erasures import Held
 
 Places = list[tuple[int, str]]  # positions that are to be erased, each with its stream
 
 
-def hold(
-    engine: Engine,
-    asker: Who,
-    subject: str | None = None,
-    reason: str = "",
-    *,
-    session: str | None = None,
-    project: str | None = None,
-    document: str | None = None,
-) -> answers.Hold:
-    """Keeps a memory, an interaction, a document, a session or a project (by id; the last three also by name or path)
-    from being erased.
-
-    Without a subject nothing of the user can be erased. What is on hold already stays as it is.
-    """
+def hold(engine: Engine, asker: Who, subject: Subject, reason: str) -> answers.Hold:
+    """Keeps a subject from being erased; without one nothing of the user can be. What is on hold already stays as it is."""
     reason = check_reason("reason", reason)
-    if subject is not None:
-        check_text("subject", subject, max_bytes=1024)
-    given = {"session": session, "project": project, "document": document}
-    called = next(((kind, name) for kind, name in given.items() if name is not None), None)
+    kinds: dict[type, str] = {Project: "project", SessionName: "session", DocumentPath: "document"}
+    given = (kinds[type(subject)], *subject) if type(subject) in kinds else subject
 
     def held_stream(connection: Connection) -> str | None:
-        if called is not None:
-            return by_name(connection, asker.user, *called).subject
-        return _subject(connection, subject, asker.user) if subject is not None else None
+        return subject_asked(connection, subject, asker.user, "is held with its {whole}").subject
 
     def body(work: Work) -> str:
         stream = held_stream(work.connection())
@@ -53,7 +36,7 @@ def hold(
             work.emit(LEDGER_STREAM, LegalHoldPlaced(stream, reason))
         return LEDGER_STREAM
 
-    outcome = engine.writer.run("holds.add", asker, body, (subject or called, reason))
+    outcome = engine.writer.run("holds.add", asker, body, (given if subject != EVERYTHING else None, reason))
     with engine.reading() as connection:
         stream = held_stream(connection)
         held = next((each for each in erasures.holds(connection, asker.user) if each.subject == stream), None)
@@ -62,25 +45,17 @@ def hold(
         return _shown(connection, held, outcome)
 
 
-def lift_hold(
-    engine: Engine, asker: Who, hold: str | None = None, reason: str = "", *, by_id: bool = False
-) -> answers.Hold:
-    """Ends a hold, by its id or, unless ``by_id``, by what is held; without either, the one on the whole user."""
+def lift_hold(engine: Engine, asker: Who, hold: str, reason: str) -> answers.Hold:
+    """Ends a hold, by its id."""
     reason = check_reason("reason", reason)
-    if hold is not None or by_id:
-        check_text("hold", hold, max_bytes=1024)
+    check_text("hold", hold, max_bytes=1024)
     lifted: list[answers.Hold] = []
 
     def body(work: Work) -> str:
         connection = work.connection()
-        held = {each.act: each for each in erasures.holds(connection, asker.user)}
-        found = held.get(hold or "")
-        if found is None and not by_id:
-            stream = _subject(connection, hold, asker.user) if hold is not None else None
-            found = next((each for each in held.values() if each.subject == stream), None)
+        found = next((each for each in erasures.holds(connection, asker.user) if each.act == hold), None)
         if found is None:
-            what = f"called {hold!r:.60}" if hold is not None else "on all of this user"
-            raise NotFoundError(f"there is no hold {what}; holds.list() lists them")
+            raise NotFoundError(f"there is no hold called {hold!r:.60}; holds.list() lists them")
         lifted.append(_shown(connection, found, None))
         work.emit(LEDGER_STREAM, LegalHoldReleased(found.act, reason))
         return LEDGER_STREAM
@@ -105,28 +80,6 @@ def holds(engine: Engine, user: str, *, before: int | None = None, limit: int = 
     """The holds on this user's things, newest first; so many of them before a position."""
     with engine.reading() as connection:
         return [_shown(connection, held, None) for held in erasures.newest_holds(connection, user, before, limit)]
-
-
-def by_name(connection: Connection, owner: str, kind: str, name: str) -> Asked:
-    """A session or a project by its name, a document by its path; each by its id too."""
-    if kind == "document":
-        known = documents.known_as(connection, owner, check_text("document", name, max_bytes=4096), "")
-        return Asked(kind, known.id) if known is not None else asked_for(connection, name, owner, only="d")
-    found = named(connection, owner, kind[0], name)
-    if found is None or found == NOWHERE:
-        raise NotFoundError(f"no {kind} of this user is called {name!r:.60}")
-    return Asked(kind, found)
-
-
-def _subject(connection: Connection, given: str, user: str) -> str:
-    """The id of what is to be held."""
-    for kind in ("s", "p"):
-        found = named(connection, user, kind, given)
-        if found is not None and found != NOWHERE:
-            return found
-    stream = asked_for(connection, given, user, part="is held with its {whole}").subject
-    assert stream is not None
-    return stream
 
 
 def _shown(connection: Connection, held: Held, outcome: Outcome | None) -> answers.Hold:

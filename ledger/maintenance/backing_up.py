@@ -14,7 +14,7 @@ from ledger.domain.errors import ConflictError, NewerFormatError, NotFoundError,
 from ledger.domain.events import LedgerCreated
 from ledger.engine.engine import Engine
 from ledger.engine.log_reading import read_event
-from ledger.erasure import erasing
+from ledger.erasure import completing, erasing
 from ledger.maintenance import care, rebuilding
 from ledger.maintenance.copying import check_log, copy_log, free_place, in_the_making, make_empty, remove
 from ledger.maintenance.fitting import tables_fit
@@ -155,7 +155,9 @@ def _erase_again(engine: Engine, certificates: Sequence[str]) -> int:
     """What was erased after the backup was made, and what the backup had not erased to the end; how many acts."""
     done = erasing.apply_certificates(engine, certificates) if certificates else 0
     left = (
-        [] if engine.store.readonly else [each for each in erasing.reports(engine)[::-1] if each.state != "completed"]
+        []
+        if engine.store.readonly
+        else [each for each in completing.reports(engine)[::-1] if each.state != "completed"]
     )
     if left:
         raise StorageError(

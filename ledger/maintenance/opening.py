@@ -153,9 +153,9 @@ def _finish_erasures(engine: Engine) -> None:
     ):  # without a table nothing can be left
         if not erasures.pending(connection):
             return
-    from ledger.erasure import erasing
+    from ledger.erasure import completing
 
-    erasing.purge_what_a_crash_left(engine)
+    completing.purge_what_a_crash_left(engine)
 
 
 def _look(engine: Engine) -> bool:

@@ -22,8 +22,10 @@ from old_names import Ledger
 from soundness import agrees
 
 from ledger import ConflictError, LedgerError, NotFoundError, RejectedError
+from ledger import Ledger as Public
 from ledger.erasure import erasing, purging
 from ledger.erasure.scanning import CHUNK_BYTES, Scan
+from ledger.types import DocumentPath, Project, SessionName, Subject
 
 # --- one memory ------------------------------------------------------------------------------------------------------
 
@@ -281,6 +283,17 @@ def test_wrong_calls_are_refused_with_nothing_written(ledger: Ledger, given: Any
     with pytest.raises(error):
         ledger.erase(**given)
     assert ledger.position == position
+
+
+@pytest.mark.parametrize("nothing", [Project(None), SessionName(None), DocumentPath(None)])  # type: ignore[arg-type]
+def test_a_subject_without_its_name_is_not_the_whole_user(tmp_path: Path, nothing: Subject) -> None:
+    with Public.open(tmp_path / "memory.db") as ledger:
+        ledger.remember(RARE)
+        with pytest.raises(LedgerError):
+            ledger.erase(nothing)
+        with pytest.raises(LedgerError):
+            ledger.holds.add(nothing)
+        assert [each.content for each in ledger.memories.list()] == [RARE]
 
 
 def test_no_erasure_inside_a_batch(ledger: Ledger) -> None:
@@ -556,7 +569,7 @@ def test_a_parked_projection_keeps_no_text(ledger: Ledger, monkeypatch: pytest.M
 KILLED = """
 import os, sys
 from ledger import Ledger
-from ledger.erasure import erasing, purging
+from ledger.erasure import completing, purging
 from projections.core import refolding
 path, point, subject = sys.argv[1:]
 ledger = Ledger.open(path)
@@ -569,7 +582,7 @@ elif point == "before the -wal is emptied":
 elif point == "before the search":
     purging.Purging._search = lambda *_: os._exit(9)
 elif point == "before it is said":
-    erasing._complete = lambda *_: os._exit(9)
+    completing._complete = lambda *_: os._exit(9)
 ledger.erase(subject)
 os._exit(0)
 """

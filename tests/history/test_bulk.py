@@ -17,7 +17,7 @@ from places import ROOT
 
 from ledger import RejectedError
 from ledger.engine.log_reading import read_event
-from ledger.erasure import erasing
+from ledger.erasure import completing, erasing
 from ledger.history.in_effect import Reader
 from ledger.history.source_plan import SourcePlan
 from ledger.policies import bulk
@@ -268,15 +268,15 @@ def test_a_whole_user_goes_in_complete_erasures(ledger: Ledger, small: None, use
 ERASING = """
 import os, sys
 from ledger import Ledger
-from ledger.erasure import erasing
+from ledger.erasure import completing, erasing
 from ledger.types import EVERYTHING
-erasing.USER_EVENTS, left, complete = 3, [int(sys.argv[2])], erasing._complete
+erasing.USER_EVENTS, left, complete = 3, [int(sys.argv[2])], completing._complete
 def few(*given):
     if not left[0]:
         os._exit(9)
     left[0] -= 1
     return complete(*given)
-erasing._complete = few
+completing._complete = few
 Ledger.open(sys.argv[1], actor="ann", user="ada").erase(EVERYTHING)
 """
 
@@ -305,14 +305,14 @@ def test_what_a_user_writes_while_all_is_erased_goes_too(
 ) -> None:
     facts(ledger, 8, user="ada")
     writing = iter(["Written in between."])
-    complete = erasing._complete
+    complete = completing._complete
 
     def completed(*given: Any) -> Any:
         for text in writing:
             ledger.remember(text, user="ada")
         return complete(*given)
 
-    monkeypatch.setattr(erasing, "_complete", completed)
+    monkeypatch.setattr(completing, "_complete", completed)
     report = ledger.erase(user="ada")
     assert [len(each.erased) for each in (*report.earlier, report)] == [3, 3, 3]
     assert ledger.memories(user="ada") == []

@@ -492,14 +492,14 @@ def test_a_certificate_that_is_none_or_of_another_ledger_makes_nothing(path, cop
 
 
 def test_an_erased_text_that_may_still_be_there_ends_the_recovery(path, copy, target, monkeypatch):
-    from ledger.erasure import erasing
+    from ledger.erasure import completing
 
     with Ledger.open(path) as ledger:
         fact = ledger.remember("Zebulon")
         ledger.backup(copy)
         certificate = ledger.erase(fact.id, "asked for").certificate
-    stuck = erasing.Purge("a test keeps it")
-    monkeypatch.setattr(erasing.Purging, "run", lambda *_: stuck)
+    stuck = completing.Purge("a test keeps it")
+    monkeypatch.setattr(completing.Purging, "run", lambda *_: stuck)
     with pytest.raises(StorageError, match="nothing was kept"):
         Ledger.recover(copy, target, certificates=[certificate])
     assert not [name for name in names(target.parent) if name.startswith("recovered")]

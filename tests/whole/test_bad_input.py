@@ -13,7 +13,7 @@ import pytest
 from old_names import Ledger
 
 from ledger import ConflictError, DamagedError, LedgerError, ModelError, NotFoundError, RejectedError, StorageError
-from ledger.erasure.planning import NothingLeft
+from ledger.erasure.plan import NothingLeft
 
 STRANGE = [
     "NUL \0 inside",

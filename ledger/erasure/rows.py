@@ -1,0 +1,145 @@
+"""The rows of the log as an erasure sees them, and what goes of one: whole fields, spans of fields, or all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ledger.domain import erasure
+from ledger.domain.errors import NotFoundError
+from ledger.domain.events import Redaction
+from ledger.domain.quotes import Needles, merged
+from projections.core.rows import Connection
+
+Span = tuple[str, int, int]  # of a field: its name, and from where to where
+
+
+class Row(Struct, frozen=True):
+    """A row of the log as an erasure sees it."""
+
+    position: int
+    stream: str
+    type: str
+    state: str
+    parts: tuple[erasure.Part, ...] = ()
+
+
+class Target(Struct, frozen=True):
+    """What goes of one row; ``texts`` are what the files must not hold any more, and are never written down."""
+
+    position: int
+    stream: str
+    type: str
+    fields: tuple[str, ...] = ()
+    spans: tuple[Span, ...] = ()
+    blobs: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()
+    before: str = ""
+    after: str = ""
+    wholly: bool = False  # everything of it goes
+
+    @property
+    def redaction(self) -> Redaction:
+        return Redaction(self.position, self.before, self.after, self.fields, self.spans)
+
+
+class Rows:
+    """The rows of one snapshot, and of each what goes of it."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+
+    def row(self, position: int) -> Row:
+        sql = "SELECT position, stream, type, state FROM events WHERE position = ?"
+        found = self.connection.execute(sql, (position,)).fetchone()
+        if found is None:
+            raise NotFoundError(f"no event of this user is at position {position}")
+        return self.read(*found)
+
+    def stream(self, stream: str) -> list[Row]:
+        sql = "SELECT position, stream, type, state FROM events WHERE stream = ? ORDER BY version"
+        return [self.read(*row) for row in self.connection.execute(sql, (stream,)).fetchall()]
+
+    def since(self, position: int) -> Iterator[tuple[Row, str | None]]:
+        """The rows after a position, each with its user."""
+        sql = (
+            "SELECT e.position, e.stream, e.type, e.state, a.user FROM events e"
+            " CROSS JOIN audit a ON a.position = e.position WHERE e.position > ? ORDER BY e.position"
+        )
+        for *row, user in self.connection.execute(sql, (position,)).fetchall():
+            yield self.read(*row), user
+
+    @staticmethod
+    def read(position: int, stream: str, type_: str, state: str) -> Row:
+        return Row(position, stream, type_, state, tuple(erasure.parts(type_, state)))
+
+    def texts(self, part: erasure.Part) -> tuple[str, ...]:
+        """The texts of a field, those of a blob too."""
+        if part.blob is None:
+            return part.texts
+        found = self.connection.execute("SELECT data FROM blobs WHERE id = ?", (part.blob,)).fetchone()
+        return (str(found[0][16:], "utf-8"),) if found is not None and found[0] is not None else ()
+
+    def whole(self, row: Row, *, people: bool = False) -> Target | None:
+        """Everything that somebody wrote; None where there is nothing."""
+        parts = (*row.parts, *(erasure.people(row.state) if people else ()))
+        if not parts and not erasure.has_digests(row.type, row.state):
+            return None
+        blobs = tuple(part.blob for part in parts if part.blob is not None)
+        texts = [text for part in parts for text in self.texts(part)]
+        return replace(self.target(row, tuple(part.field for part in parts), (), texts, blobs), wholly=True)
+
+    def fields(self, row: Row, names: tuple[str, ...]) -> Target:
+        """The fields that say it."""
+        parts = [part for part in row.parts if part.field in names]
+        texts = [text for part in parts for text in self.texts(part)]
+        blobs = tuple(part.blob for part in parts if part.blob is not None)
+        return self.target(row, names, (), texts, blobs)
+
+    def cut(self, row: Row, needles: Needles, origins: Iterable[Span]) -> Target | None:
+        """The spans that say it; a list, free JSON or a blob can only go as a whole."""
+        fields, spans, texts, blobs = [], list[Span](), list[str](), []
+        for part in row.parts:
+            inside = [each for each in origins if each[0] == part.field]
+            if not inside and not any(needles.found(text) for text in self.texts(part)):
+                continue
+            found = needles.spans(part.texts[0]) if part.plain else None
+            if found is None:
+                fields.append(part.field)
+                texts += self.texts(part)
+                blobs += [part.blob] if part.blob is not None else []
+                continue
+            size = len(part.texts[0])
+            here = [(first, min(last, size)) for first, last in found] + [
+                (first, min(last, size)) for _, first, last in inside
+            ]
+            spans += [(part.field, first, last) for first, last in merged(here)]
+            texts += [part.texts[0][first:last] for first, last in merged(here)]
+        return self.target(row, tuple(fields), tuple(spans), texts, tuple(blobs)) if fields or spans else None
+
+    def texts_gone(self, redactions: Iterable[Redaction]) -> Iterator[str]:
+        """What the texts are that these took, or are to take."""
+        for each in redactions:
+            row = self.row(each.position)
+            parts = {part.field: part for part in (*row.parts, *erasure.people(row.state))}
+            yield from (text for field in each.fields if field in parts for text in self.texts(parts[field]))
+            spans = (span for span in each.spans if span[0] in parts and parts[span[0]].plain)
+            yield from (parts[field].texts[0][first:last] for field, first, last in spans)
+            if (salt := erasure.salt(row.state)) is not None:
+                yield salt
+
+    @staticmethod
+    def target(
+        row: Row,
+        fields: tuple[str, ...],
+        spans: tuple[Span, ...],
+        texts: Iterable[str],
+        blobs: tuple[str, ...],
+    ) -> Target:
+        salt = erasure.salt(row.state)
+        before = erasure.digest(row.state)
+        after = erasure.digest(erasure.redacted(row.type, row.state, fields, spans))
+        salted = (*texts, *((salt,) if salt is not None else ()))
+        return Target(row.position, row.stream, row.type, fields, spans, blobs, salted, before, after)

@@ -7,16 +7,14 @@ call that found them, and the cursor.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from ledger import answers
 from ledger.domain import interaction as interactions_domain
-from ledger.domain import turns
-from ledger.domain.errors import NotFoundError, RejectedError
+from ledger.domain.errors import RejectedError
 from ledger.domain.events import (
     CandidatesExtracted,
     Dropped,
@@ -27,11 +25,9 @@ from ledger.domain.extraction import EXTRACTOR, Extracted, Extraction
 from ledger.domain.extraction import Dropped as Passed
 from ledger.domain.interaction import ERASED, Interaction
 from ledger.domain.salience import GATE
-from ledger.domain.session import EXTRACTED_ROLES
 from ledger.domain.session import Session as State
-from ledger.domain.turns import ASKED, EXTRACTED, NOT_SALIENT, PIECE_LINES, PIECE_TOKENS, SCANNED, SKIPPED, Line, Piece
-from ledger.engine.log_reading import read_messages, read_stream
-from ledger.engine.snapshot import answer_texts, load
+from ledger.domain.turns import EXTRACTED, NOT_SALIENT, Line
+from ledger.engine.snapshot import load
 from ledger.engine.work import Who, Work
 from ledger.extraction.asking import (
     LEASE_SECONDS,
@@ -42,41 +38,27 @@ from ledger.extraction.asking import (
     check_call,
     count,
     emit_failure,
-    is_quarantined,
     meant_model,
     proposed,
     record_call,
     record_unread,
 )
+from ledger.extraction.cursor import go_back
+from ledger.extraction.pieces import PieceRead, is_as_read, read_piece
 from ledger.language.asking import check_outside, check_trusted
 from ledger.language.port import Model
 from ledger.memories.queries import memories_shown
 from ledger.policies import turns as found_in
 from ledger.policies.extraction import finding
 from ledger.policies.turns import MODEL_EXTRACTOR, Batch
-from ledger.sessions import reading, writing
-from ledger.sessions.answers import SessionInfo
+from ledger.sessions import writing
 from ledger.sessions.conversation import Conversation
-from ledger.sessions.reading import MessageTexts
 from ledger.store.lease import Lease, leased
 from ledger.types import Cancel
-from projections.core.rows import Connection
-from projections.views import erasures, sessions
 
 PIECES = 10_000  # of one call that was asked for
 FAILURES = 3  # attempts that a session makes by itself before it waits for something new to be said
 MOVED = 3  # times that a piece is begun again because something changed meanwhile
-BRANCH_MESSAGES = 100_000  # compared at the most, where a branch begins
-
-
-class _Read(Struct, frozen=True):
-    """A piece as it was read: behind which cursor, from which messages, and when something was last erased."""
-
-    state: State
-    start: int
-    piece: Piece
-    rows: tuple[int, ...]
-    erased: int
 
 
 def extract(
@@ -112,7 +94,7 @@ def extract(
     if conversation.kept_out:
         return answers.ExtractionReport(session=conversation.name, extractor="", stopped=conversation.kept_out)
     if since is not None:
-        _go_back(conversation, since, asker)
+        go_back(conversation, since, asker)
     with conversation.reading() as (_, state):
         if state is None:
             return answers.ExtractionReport(session=conversation.name, extractor=_extractor(meant))
@@ -134,7 +116,7 @@ def preview(
         start = state.cursor if state is not None else None
     done, failure = ExtractionRun(dropped=[]), ""
     while start is not None and (
-        read := _read_piece(conversation, gate=meant is not None, by_itself=False, start=start)
+        read := read_piece(conversation, gate=meant is not None, by_itself=False, start=start)
     ):
         start, done.messages = read.piece.to, done.messages + len(read.rows)
         if meant is None:
@@ -205,193 +187,8 @@ def _extraction_report(
     )
 
 
-# --- the cursor ------------------------------------------------------------------------------------------------
-
-
-def _go_back(conversation: Conversation, since: int, asker: Who) -> None:
-    if isinstance(since, bool) or not isinstance(since, int) or since < 0:
-        raise RejectedError(f"since is the position of a message, 0 for the beginning, and {since!r:.40} is not")
-
-    def body(work: Work) -> str:
-        state = writing.known(conversation, work)
-        if since > state.cursor:
-            raise RejectedError(
-                f"since={since} lies ahead of the cursor, which is at {state.cursor}: what lies between would be lost;"
-                " skip_extraction(until=…) passes it over on purpose"
-            )
-        if since < max(state.cursor, sessions.looked_upto(work.connection(), state.row)):
-            work.emit(state.id, ExtractionCursorMoved(state.cursor, since, ASKED), first=state.row)
-        return state.id
-
-    conversation.writer.run("session.extract", asker, body, (conversation.name, since))
-
-
-def seed_extraction(
-    conversation: Conversation, asker: Who, parent: str | None = None, up_to: int | None = None
-) -> SessionInfo:
-    """Passes over what this session has in common with the one that it branched off, for that is extracted there.
-
-    With ``parent`` (a name or id) the cursor goes behind the messages that both begin with, compared by role and text;
-    with ``up_to`` behind the message at that position, with both behind whichever comes first. It never goes back.
-    ``RejectedError`` with neither, or for a position that is no message of this session; ``NotFoundError`` without
-    such a parent.
-    """
-    if parent is None and up_to is None:
-        raise RejectedError(
-            "skip_extraction needs a parent (the session that this one branched off), or until (a position)"
-        )
-    writing.check_kept_in(conversation)
-    with conversation.reading() as (connection, state):
-        known = conversation.needed(state)
-        to, source = known.extractable_at, None
-        if up_to is not None:
-            to = _own_message(connection, known, up_to)
-        if parent is not None:
-            source = _parent(conversation, connection, parent, known)
-            to = min(to, _in_common(conversation, connection, known, source))
-
-    def body(work: Work) -> str:
-        current = writing.known(conversation, work)
-        if to > current.cursor:
-            moved = ExtractionCursorMoved(current.cursor, to, SKIPPED, parent=source.id if source is not None else None)
-            work.emit(current.id, moved, first=current.row)
-        return current.id
-
-    conversation.writer.run("session.skip_extraction", asker, body, (conversation.name, parent, up_to))
-    found = reading.get_info(conversation)
-    if found is None:
-        raise NotFoundError(f"the session {conversation.name!r:.60} was undone meanwhile")
-    return found
-
-
-def _own_message(connection: Connection, state: State, position: object) -> int:
-    row = sessions.at_position(connection, position) if type(position) is int else None
-    if row is None or row.session != state.row:
-        raise RejectedError(f"until is the position of a message of this session, and {position!r:.40} is none")
-    return row.row
-
-
-def _parent(conversation: Conversation, connection: Connection, given: str, own: State) -> State:
-    if not isinstance(given, str):
-        raise RejectedError(f"a parent is the name or the id of a session, and {given!r:.40} is neither")
-    other = Conversation(conversation.engine, conversation.who, given)
-    found = other.found(connection)
-    if found is None:
-        raise NotFoundError(f"no session of this user is called {given!r:.60}")
-    if found.id == own.id:
-        raise RejectedError("a session cannot branch off itself: name the one that it was copied from")
-    return found
-
-
-def _in_common(conversation: Conversation, connection: Connection, own: State, parent: State) -> int:
-    """The position of the last of the messages that both begin with; 0 without any."""
-    to = 0
-    pairs = zip(_spoken(conversation, connection, own), _spoken(conversation, connection, parent), strict=False)
-    for number, (run_extraction, theirs) in enumerate(pairs):
-        if run_extraction[1:] != theirs[1:] or number == BRANCH_MESSAGES:
-            break
-        to = run_extraction[0]
-    return to
-
-
-def _spoken(conversation: Conversation, connection: Connection, state: State) -> Iterator[tuple[int, str, str | None]]:
-    gone = [(each.first, each.last) for each in sessions.hidden(connection, state.row)]
-    for row, texts in reading.all_texts(conversation, connection, state.row, tuple(sorted(sessions.besides(gone)))):
-        yield row.row, row.role, texts.content
-
-
-# --- reading ---------------------------------------------------------------------------------------------------
-
-
-def _read_piece(conversation: Conversation, *, gate: bool, by_itself: bool, start: int | None = None) -> _Read | None:
-    """The next piece, behind the cursor or a ``start``; None where everything was looked at."""
-    with conversation.engine.reading() as connection:
-        state = conversation.needed(conversation.state(connection))
-        start = state.cursor if start is None else start
-        if by_itself:
-            start = max(start, sessions.looked_upto(connection, state.row))
-        if state.extractable_at <= start:
-            return None
-        lines, rows, tokens, scanned, upto, whole = list[Line](), list[int](), 0, 0, start, True
-        for row, event in read_messages(connection, state.row, visible(connection, state.row, start, 2**62)):
-            if scanned >= SCANNED or len(rows) >= PIECE_LINES or (tokens + row.tokens > PIECE_TOKENS and rows):
-                whole = False
-                break
-            scanned, upto = scanned + 1, row.row
-            if row.role in EXTRACTED_ROLES:
-                rows.append(row.row)
-                tokens += row.tokens
-                lines += _lines(
-                    conversation, connection, row, reading.texts_of(conversation, connection, row, event), gate=gate
-                )
-        piece = turns.piece(lines, max(upto, state.extractable_at) if whole else upto, whole=whole, gate=gate)
-        covered = tuple(each for each in rows if each <= piece.to)
-        return _Read(state, start, piece, covered, erasures.last(connection))
-
-
-def _lines(
-    conversation: Conversation, connection: Connection, row: sessions.Message, texts: MessageTexts, *, gate: bool
-) -> Iterator[Line]:
-    """What a message says, unless it lies in quarantine or its captured turn was looked at already."""
-    text = turns.own_texts(texts.content, texts.parts, texts.event.data.content_of)
-    turn: Interaction | None = None
-    if row.interaction is not None:
-        turn = load(connection, row.interaction, "i", conversation.user)
-        if turn is None or not _is_open(connection, turn, row.field or ""):
-            return
-    places = {"prompt": turn.prompt_at, "response": turn.response_at} if turn is not None else {}
-    line = Line(
-        position=row.row,
-        text_at=places.get(row.field or "") or row.row,
-        role=row.role,
-        text=text,
-        time=row.time,
-        tokens=row.tokens,
-        field=row.field or turns.CONTENT,
-        interaction=row.interaction,
-        speaker=texts.event.data.speaker or "",
-        channel=texts.event.envelope.channel,
-    )
-    if is_quarantined(connection, (line.position, line.text_at)):
-        return
-    if text.strip():
-        yield line
-    if turn is not None and line.field == "response" and not gate:
-        summary = answer_texts(connection, turn)["summary"]
-        if summary and summary.strip():
-            yield replace(line, field="summary", text=summary)
-
-
 def _extractor(model: Model | None) -> str:
     return EXTRACTOR if model is None else MODEL_EXTRACTOR
-
-
-def visible(connection: Connection, session: int, after: int, upto: int) -> list[tuple[int, int]]:
-    """The ranges of a session's positions after one, up to another, in which nothing is hidden."""
-    gone = [(each.first, each.last) for each in sessions.hidden(connection, session)]
-    return sorted(sessions.besides(gone, (after + 1, upto)))
-
-
-def _is_open(connection: Connection, turn: Interaction, field: str) -> bool:
-    """Whether a message of a captured turn is still to be looked at. The rules look at answers only; a model reads both."""
-    if turn.extraction == ERASED:
-        return False
-    if turn.extraction != "done":
-        return True
-    events = read_stream(connection, turn.id, turn.position)
-    by = [event.data.extractor for event in events if isinstance(event.data, CandidatesExtracted)]
-    return field == "prompt" and bool(by) and by[-1] == EXTRACTOR
-
-
-def is_left_to_session(connection: Connection, turn: Interaction) -> bool:
-    """Whether the answer of a captured turn is a message of a session that is still to be looked at there."""
-    sql = "SELECT session, row FROM messages WHERE interaction = ? AND field = 'response'"
-    for session, row in connection.execute(sql, (turn.id,)).fetchall():
-        state = sessions.get(connection, session)
-        upto = max(state.cursor, sessions.looked_upto(connection, session)) if state is not None else row
-        if row > upto and visible(connection, session, row - 1, row):
-            return True
-    return False
 
 
 def _found(lines: Sequence[Line]) -> list[dict[str, Any]]:
@@ -424,7 +221,7 @@ class Extractor:
     def run(self, pieces: int) -> ExtractionRun:
         moved = 0
         while self.done.pieces < pieces and not self.done.stopped and not self.done.failure:
-            read = _read_piece(self.session, gate=self.model is not None, by_itself=self.by_itself)
+            read = read_piece(self.session, gate=self.model is not None, by_itself=self.by_itself)
             if read is None:
                 return self.done
             if self._piece(read):
@@ -437,7 +234,7 @@ class Extractor:
             self.done.stopped = "enough"
         return self.done
 
-    def _piece(self, read: _Read) -> bool:
+    def _piece(self, read: PieceRead) -> bool:
         """Whether a piece was recorded; False where it was no longer what it had been."""
         if read.piece.why != EXTRACTED:
             return self._append(read, lambda work, state: self._passed_over(work, state, read))
@@ -447,7 +244,7 @@ class Extractor:
         return self._by_model(read, self.model)
 
     def _append(
-        self, read: _Read, record: Callable[[Work, State], None], instead: Callable[[Work], None] | None = None
+        self, read: PieceRead, record: Callable[[Work, State], None], instead: Callable[[Work], None] | None = None
     ) -> bool:
         recorded = False
         before = replace(self.done, kept=[*self.done.kept])
@@ -472,7 +269,7 @@ class Extractor:
             self.done.messages += len(read.rows)
         return recorded
 
-    def _passed_over(self, work: Work, state: State, read: _Read) -> None:
+    def _passed_over(self, work: Work, state: State, read: PieceRead) -> None:
         piece = read.piece
         gate = GATE if piece.why == NOT_SALIENT else ""
         work.emit(state.id, ExtractionCursorMoved(read.start, piece.to, piece.why, gate), first=state.row)
@@ -481,7 +278,7 @@ class Extractor:
 
     # --- by rules --------------------------------------------------------------------------------------------------
 
-    def _by_rules(self, work: Work, state: State, read: _Read, found: Extraction) -> None:
+    def _by_rules(self, work: Work, state: State, read: PieceRead, found: Extraction) -> None:
         piece = read.piece
         injected = memories_used(work, piece.lines)
         kept, dropped = found_in.record_rules(work, piece.lines, found, sources_in(state.id), injected)
@@ -494,7 +291,7 @@ class Extractor:
 
     # --- by a model --------------------------------------------------------------------------------------------------
 
-    def _by_model(self, read: _Read, model: Model) -> bool:
+    def _by_model(self, read: PieceRead, model: Model) -> bool:
         lines = read.piece.lines
         if self.lease is not None and not self.lease.renew():
             self.done.stopped = "under_way"
@@ -513,7 +310,7 @@ class Extractor:
             lambda work: record_unread(work, found, lines),
         )
 
-    def _apply(self, work: Work, state: State, read: _Read, found: Answered) -> None:
+    def _apply(self, work: Work, state: State, read: PieceRead, found: Answered) -> None:
         piece = read.piece
         batch = Batch(work, sources_in(state.id), memories_used(work, piece.lines))
         results = batch.apply(found.seen, found.relations, piece.lines)
@@ -523,7 +320,7 @@ class Extractor:
         close(work, piece.ended, MODEL_EXTRACTOR, batch.of_line, ())
         count(self.done, batch, results, found)
 
-    def _failed(self, read: _Read, model: Model, failed: Unanswered) -> None:
+    def _failed(self, read: PieceRead, model: Model, failed: Unanswered) -> None:
         """The cursor stays; the attempt counts, unless somebody called it off."""
         self.done.failure = failed.error.kind
         if failed.error.kind == "Cancelled":
@@ -537,24 +334,6 @@ class Extractor:
             return state.id
 
         self.session.writer.run("session.extract", self.asker, body)
-
-
-def is_as_read(work: Work, state: State, read: _Read) -> bool:
-    """Whether a piece is still what it was when it was read: the cursor, its messages, their texts and captured turns."""
-    connection = work.connection()
-    if state.cursor != read.state.cursor or erasures.last(connection) != read.erased:
-        return False
-    spans = visible(connection, state.row, read.start, read.piece.to)
-    there = [row for row in sessions.within(connection, state.row, spans) if row.role in EXTRACTED_ROLES]
-    if tuple(row.row for row in there) != read.rows:
-        return False
-    for line in read.piece.lines:
-        turn = work.find(line.interaction, "i") if line.interaction is not None else None
-        if line.interaction is not None and (turn is None or not _is_open(connection, turn, line.field)):
-            return False
-        if is_quarantined(connection, (line.position, line.text_at)):
-            return False
-    return True
 
 
 def sources_in(session: str) -> Callable[[Line], tuple[str, ...]]:

@@ -30,7 +30,8 @@ from ledger.engine.work import Who
 from ledger.extraction import commands as extraction_commands
 from ledger.extraction import sessions as session_extraction
 from ledger.extraction.asking import LEASE_SECONDS, meant_model
-from ledger.extraction.sessions import FAILURES, PIECES, is_left_to_session
+from ledger.extraction.pieces import is_left_to_session
+from ledger.extraction.sessions import FAILURES, PIECES
 from ledger.extraction.turns import extract_turn
 from ledger.interactions import commands as interaction_commands
 from ledger.interactions.commands import has_to_wait, policy_who

@@ -13,6 +13,7 @@ from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.window import WindowItem
 from ledger.engine.paging import LIMIT, page, plural, texts
 from ledger.engine.scope import Area, Scope
+from ledger.extraction import cursor
 from ledger.extraction import sessions as session_extraction
 from ledger.sessions import (
     answers,
@@ -365,7 +366,7 @@ class Session(SessionRead):
             parent: The session it branched off: what both begin with is passed over.
             until: Pass over up to the message at this position; with both whichever comes first.
         """
-        return session_extraction.seed_extraction(self._inner, self._scope.asker(options), parent, until)
+        return cursor.skip_extraction(self._inner, self._scope.asker(options), parent, until)
 
     def reconcile(
         self, transcript: Iterable[Mapping[str, Any]], *, dry_run: bool = False, **options: Unpack[WriteOptions]

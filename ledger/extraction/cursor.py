@@ -1,0 +1,110 @@
+"""The cursor of a session: up to where it was looked at; it goes back to look again, and ahead over what a branch shares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ledger.domain.errors import NotFoundError, RejectedError
+from ledger.domain.events import ExtractionCursorMoved
+from ledger.domain.session import Session as State
+from ledger.domain.turns import ASKED, SKIPPED
+from ledger.engine.work import Who, Work
+from ledger.sessions import reading, writing
+from ledger.sessions.answers import SessionInfo
+from ledger.sessions.conversation import Conversation
+from projections.core.rows import Connection
+from projections.views import sessions
+
+BRANCH_MESSAGES = 100_000  # compared at the most, where a branch begins
+
+
+def go_back(conversation: Conversation, since: int, asker: Who) -> None:
+    if isinstance(since, bool) or not isinstance(since, int) or since < 0:
+        raise RejectedError(f"since is the position of a message, 0 for the beginning, and {since!r:.40} is not")
+
+    def body(work: Work) -> str:
+        state = writing.known(conversation, work)
+        if since > state.cursor:
+            raise RejectedError(
+                f"since={since} lies ahead of the cursor, which is at {state.cursor}: what lies between would be lost;"
+                " skip_extraction(until=…) passes it over on purpose"
+            )
+        if since < max(state.cursor, sessions.looked_upto(work.connection(), state.row)):
+            work.emit(state.id, ExtractionCursorMoved(state.cursor, since, ASKED), first=state.row)
+        return state.id
+
+    conversation.writer.run("session.extract", asker, body, (conversation.name, since))
+
+
+def skip_extraction(
+    conversation: Conversation, asker: Who, parent: str | None = None, up_to: int | None = None
+) -> SessionInfo:
+    """Passes over what this session has in common with the one that it branched off, for that is extracted there.
+
+    With ``parent`` (a name or id) the cursor goes behind the messages that both begin with, compared by role and text;
+    with ``up_to`` behind the message at that position, with both behind whichever comes first. It never goes back.
+    ``RejectedError`` with neither, or for a position that is no message of this session; ``NotFoundError`` without
+    such a parent.
+    """
+    if parent is None and up_to is None:
+        raise RejectedError(
+            "skip_extraction needs a parent (the session that this one branched off), or until (a position)"
+        )
+    writing.check_kept_in(conversation)
+    with conversation.reading() as (connection, state):
+        known = conversation.needed(state)
+        to, source = known.extractable_at, None
+        if up_to is not None:
+            to = _own_message(connection, known, up_to)
+        if parent is not None:
+            source = _parent(conversation, connection, parent, known)
+            to = min(to, _in_common(conversation, connection, known, source))
+
+    def body(work: Work) -> str:
+        current = writing.known(conversation, work)
+        if to > current.cursor:
+            moved = ExtractionCursorMoved(current.cursor, to, SKIPPED, parent=source.id if source is not None else None)
+            work.emit(current.id, moved, first=current.row)
+        return current.id
+
+    conversation.writer.run("session.skip_extraction", asker, body, (conversation.name, parent, up_to))
+    found = reading.get_info(conversation)
+    if found is None:
+        raise NotFoundError(f"the session {conversation.name!r:.60} was undone meanwhile")
+    return found
+
+
+def _own_message(connection: Connection, state: State, position: object) -> int:
+    row = sessions.at_position(connection, position) if type(position) is int else None
+    if row is None or row.session != state.row:
+        raise RejectedError(f"until is the position of a message of this session, and {position!r:.40} is none")
+    return row.row
+
+
+def _parent(conversation: Conversation, connection: Connection, given: str, own: State) -> State:
+    if not isinstance(given, str):
+        raise RejectedError(f"a parent is the name or the id of a session, and {given!r:.40} is neither")
+    other = Conversation(conversation.engine, conversation.who, given)
+    found = other.found(connection)
+    if found is None:
+        raise NotFoundError(f"no session of this user is called {given!r:.60}")
+    if found.id == own.id:
+        raise RejectedError("a session cannot branch off itself: name the one that it was copied from")
+    return found
+
+
+def _in_common(conversation: Conversation, connection: Connection, own: State, parent: State) -> int:
+    """The position of the last of the messages that both begin with; 0 without any."""
+    to = 0
+    pairs = zip(_spoken(conversation, connection, own), _spoken(conversation, connection, parent), strict=False)
+    for number, (ours, theirs) in enumerate(pairs):
+        if ours[1:] != theirs[1:] or number == BRANCH_MESSAGES:
+            break
+        to = ours[0]
+    return to
+
+
+def _spoken(conversation: Conversation, connection: Connection, state: State) -> Iterator[tuple[int, str, str | None]]:
+    gone = [(each.first, each.last) for each in sessions.hidden(connection, state.row)]
+    for row, texts in reading.all_texts(conversation, connection, state.row, tuple(sorted(sessions.besides(gone)))):
+        yield row.row, row.role, texts.content

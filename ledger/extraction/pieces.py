@@ -1,0 +1,142 @@
+"""The next piece of a session: the messages behind the cursor that are looked at together, and whether they are still so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ledger.domain import turns
+from ledger.domain.events import CandidatesExtracted
+from ledger.domain.extraction import EXTRACTOR
+from ledger.domain.interaction import ERASED, Interaction
+from ledger.domain.session import EXTRACTED_ROLES
+from ledger.domain.session import Session as State
+from ledger.domain.turns import PIECE_LINES, PIECE_TOKENS, SCANNED, Line, Piece
+from ledger.engine.log_reading import read_messages, read_stream
+from ledger.engine.snapshot import answer_texts, load
+from ledger.engine.work import Work
+from ledger.extraction.asking import is_quarantined
+from ledger.sessions import reading
+from ledger.sessions.conversation import Conversation
+from ledger.sessions.reading import MessageTexts
+from projections.core.rows import Connection
+from projections.views import erasures, sessions
+
+
+class PieceRead(Struct, frozen=True):
+    """A piece as it was read: behind which cursor, from which messages, and when something was last erased."""
+
+    state: State
+    start: int
+    piece: Piece
+    rows: tuple[int, ...]
+    erased: int
+
+
+def read_piece(
+    conversation: Conversation, *, gate: bool, by_itself: bool, start: int | None = None
+) -> PieceRead | None:
+    """The next piece, behind the cursor or a ``start``; None where everything was looked at."""
+    with conversation.engine.reading() as connection:
+        state = conversation.needed(conversation.state(connection))
+        start = state.cursor if start is None else start
+        if by_itself:
+            start = max(start, sessions.looked_upto(connection, state.row))
+        if state.extractable_at <= start:
+            return None
+        lines, rows, tokens, scanned, upto, whole = list[Line](), list[int](), 0, 0, start, True
+        for row, event in read_messages(connection, state.row, visible(connection, state.row, start, 2**62)):
+            if scanned >= SCANNED or len(rows) >= PIECE_LINES or (tokens + row.tokens > PIECE_TOKENS and rows):
+                whole = False
+                break
+            scanned, upto = scanned + 1, row.row
+            if row.role in EXTRACTED_ROLES:
+                rows.append(row.row)
+                tokens += row.tokens
+                lines += _lines(
+                    conversation, connection, row, reading.texts_of(conversation, connection, row, event), gate=gate
+                )
+        piece = turns.piece(lines, max(upto, state.extractable_at) if whole else upto, whole=whole, gate=gate)
+        covered = tuple(each for each in rows if each <= piece.to)
+        return PieceRead(state, start, piece, covered, erasures.last(connection))
+
+
+def is_as_read(work: Work, state: State, read: PieceRead) -> bool:
+    """Whether a piece is still what it was when it was read: the cursor, its messages, their texts and captured turns."""
+    connection = work.connection()
+    if state.cursor != read.state.cursor or erasures.last(connection) != read.erased:
+        return False
+    spans = visible(connection, state.row, read.start, read.piece.to)
+    there = [row for row in sessions.within(connection, state.row, spans) if row.role in EXTRACTED_ROLES]
+    if tuple(row.row for row in there) != read.rows:
+        return False
+    for line in read.piece.lines:
+        turn = work.find(line.interaction, "i") if line.interaction is not None else None
+        if line.interaction is not None and (turn is None or not _is_open(connection, turn, line.field)):
+            return False
+        if is_quarantined(connection, (line.position, line.text_at)):
+            return False
+    return True
+
+
+def _lines(
+    conversation: Conversation, connection: Connection, row: sessions.Message, texts: MessageTexts, *, gate: bool
+) -> Iterator[Line]:
+    """What a message says, unless it lies in quarantine or its captured turn was looked at already."""
+    text = turns.own_texts(texts.content, texts.parts, texts.event.data.content_of)
+    turn: Interaction | None = None
+    if row.interaction is not None:
+        turn = load(connection, row.interaction, "i", conversation.user)
+        if turn is None or not _is_open(connection, turn, row.field or ""):
+            return
+    places = {"prompt": turn.prompt_at, "response": turn.response_at} if turn is not None else {}
+    line = Line(
+        position=row.row,
+        text_at=places.get(row.field or "") or row.row,
+        role=row.role,
+        text=text,
+        time=row.time,
+        tokens=row.tokens,
+        field=row.field or turns.CONTENT,
+        interaction=row.interaction,
+        speaker=texts.event.data.speaker or "",
+        channel=texts.event.envelope.channel,
+    )
+    if is_quarantined(connection, (line.position, line.text_at)):
+        return
+    if text.strip():
+        yield line
+    if turn is not None and line.field == "response" and not gate:
+        summary = answer_texts(connection, turn)["summary"]
+        if summary and summary.strip():
+            yield replace(line, field="summary", text=summary)
+
+
+def visible(connection: Connection, session: int, after: int, upto: int) -> list[tuple[int, int]]:
+    """The ranges of a session's positions after one, up to another, in which nothing is hidden."""
+    gone = [(each.first, each.last) for each in sessions.hidden(connection, session)]
+    return sorted(sessions.besides(gone, (after + 1, upto)))
+
+
+def _is_open(connection: Connection, turn: Interaction, field: str) -> bool:
+    """Whether a message of a captured turn is still to be looked at. The rules look at answers only; a model reads both."""
+    if turn.extraction == ERASED:
+        return False
+    if turn.extraction != "done":
+        return True
+    events = read_stream(connection, turn.id, turn.position)
+    by = [event.data.extractor for event in events if isinstance(event.data, CandidatesExtracted)]
+    return field == "prompt" and bool(by) and by[-1] == EXTRACTOR
+
+
+def is_left_to_session(connection: Connection, turn: Interaction) -> bool:
+    """Whether the answer of a captured turn is a message of a session that is still to be looked at there."""
+    sql = "SELECT session, row FROM messages WHERE interaction = ? AND field = 'response'"
+    for session, row in connection.execute(sql, (turn.id,)).fetchall():
+        state = sessions.get(connection, session)
+        upto = max(state.cursor, sessions.looked_upto(connection, session)) if state is not None else row
+        if row > upto and visible(connection, session, row - 1, row):
+            return True
+    return False

@@ -22,6 +22,7 @@ from ledger.sessions import (
     diagram,
     reading,
     reconciling,
+    rewriting,
     searching,
     summary_writes,
     writing,
@@ -496,9 +497,7 @@ class Summaries(SummariesRead):
             RejectedError: There is no summarizer, or no answer was short enough.
             ModelError: The summarizer failed.
         """
-        return compacting.rebuild_summary(
-            self._inner, self._scope.asker(options), id, summarizer=summarizer, timeout=timeout
-        )
+        return rewriting.rewrite(self._inner, self._scope.asker(options), id, summarizer=summarizer, timeout=timeout)
 
 
 class SessionsRead(Area):

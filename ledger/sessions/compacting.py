@@ -6,46 +6,43 @@ if anything that was summarized is no longer there as it was, the summary is dro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from ledger.domain import compaction
 from ledger.domain.assembly import FRESH_TAIL
 from ledger.domain.compaction import ITERATIONS, LEAF_CHUNK_TOKENS, Run, Skip
-from ledger.domain.errors import ConflictError, ModelError, NotFoundError, RejectedError
+from ledger.domain.errors import ModelError, RejectedError
 from ledger.domain.events import CompactionSkipped
-from ledger.domain.message import readable
 from ledger.domain.session import Session as State
 from ledger.domain.window import CONDENSED, FALLBACK, LEAF, Ranges, WindowItem
 from ledger.engine.work import Who, Work
-from ledger.language.asking import check_seconds
 from ledger.language.summarizing import (
-    PROMPTS,
     TIMEOUT_SECONDS,
     ModelAttempt,
     NamedSummarizer,
-    SummaryRequest,
-    answer_of,
-    as_summarizer,
     emit_attempts,
 )
-from ledger.sessions import answers, reading, summary_writes, writing
+from ledger.sessions import answers, reading, writing
 from ledger.sessions.conversation import Conversation
-from ledger.sessions.summary_writes import Sources, Written, check_in_use, of_messages, of_summaries, record
+from ledger.sessions.drafting import (
+    check_patience,
+    first_short_enough,
+    message_texts,
+    record_calls,
+    source_texts,
+    summary_text,
+    writer_of,
+)
+from ledger.sessions.summary_writes import Sources, Written, of_messages, of_summaries, record
 from ledger.sessions.window import OpenWindow
-from ledger.sessions.writing import invalidate
 from ledger.store.lease import Lease, leased
-from projections.core.rows import Connection
-from projections.views import erasures, summaries
-from projections.views.summaries import Summary
+from projections.views import erasures
 
-REBUILT_TOKENS = 2 * LEAF_CHUNK_TOKENS  # a leaf may be of one message more than a chunk
 FORWARD_TOKENS = 2 * LEAF_CHUNK_TOKENS  # of a long window so much is looked at, from its beginning
-SUMMARY_CHARS = 64 * 1024  # of a summary, however few tokens somebody counts in it
 
 
 class Seen(Struct, frozen=True):
@@ -107,111 +104,6 @@ def compact_until_under(
     return _compacting(conversation, steps, bound, summarizer, timeout, asker, force=True)
 
 
-def rebuild_summary(
-    conversation: Conversation, asker: Who, id: str, *, summarizer: Any = None, timeout: float = TIMEOUT_SECONDS
-) -> answers.Summary:
-    """Writes a summary again from the same sources, by another summarizer perhaps, and puts it in the place of the old
-    one, which stays in the log. What was written from the old one stands for nothing any more.
-
-    ``RejectedError`` without a summarizer, for a summary that does not stand, where no answer was short enough, and with a
-    key, for asked again there is nothing to rebuild; ``ModelError`` where it failed. Nothing is changed then.
-    """
-    if asker.key is not None:
-        raise RejectedError(
-            "summaries.rewrite() has no idempotency_key: the summary it wrote is in summaries.list(), with what it replaces"
-        )
-    _check_patience(conversation, timeout)
-    writing.check_kept_in(conversation)
-    writer = _writer_of(conversation, summarizer)
-    if writer is None:
-        raise RejectedError(
-            "summaries.rewrite() needs a summarizer: give one, or open the ledger with one", rule="model"
-        )
-    row, sources, texts, seen, size = _to_rebuild(conversation, id)
-    tries = compaction.attempts(row.kind, size)
-    model_attempts = list[ModelAttempt]()
-
-    def kept(why: str) -> None:
-        """What was asked in vain is recorded too, by a command of its own."""
-        calls = tuple(model_attempts)
-        model_attempts.clear()
-        if calls:
-            _record_calls(conversation, asker, writer, calls, sources.ranges, why)
-
-    try:
-        written = _ask(conversation, writer, row.kind, tries, texts, [], timeout, None, model_attempts)
-    except ModelError:
-        kept("failed")
-        raise
-    if written is None:
-        kept("refused")
-        raise RejectedError(
-            f"no answer of {writer.name!r:.60} was short enough for a summary", rule="refused", subject=row.id
-        )
-    made = ""
-
-    def body(work: Work) -> str:
-        nonlocal made
-        state = writing.known(conversation, work)
-        now = reading.summary_row(work.connection(), state, row.id)
-        check_in_use(now, "rewritten")
-        if erasures.last(work.connection()) != seen:
-            raise ConflictError("something was erased while the summary was written, which may repeat it; ask again")
-        everything = summaries.of_session(work.connection(), state.row)
-        invalidate(work, state, everything, {row.id}, "rewritten")
-        made = record(work, state, sources, written, replaces=row.id)
-        emit_attempts(work, writer, model_attempts, sources.ranges, made)
-        return state.id
-
-    try:
-        conversation.writer.run("session.summaries.rewrite", asker, body, (conversation.name, id, writer.name))
-    except (RejectedError, ConflictError, NotFoundError):
-        kept("moved")
-        raise
-    return summary_writes.summary_now_of(conversation, made)
-
-
-def _to_rebuild(conversation: Conversation, id: str) -> tuple[Summary, Sources, list[str], int, int]:
-    """A summary that stands, what it is of and their texts, the last erasure until here, and the tokens of it all."""
-    with conversation.reading() as (connection, state):
-        row = reading.summary_row(connection, conversation.needed(state), id)
-        check_in_use(row, "rewritten")
-        known = {each.id: each for each in summaries.of_session(connection, row.session)}
-        underlying = tuple(known[each] for each in row.summaries if each in known)
-        sources = Sources(row.ranges, row.messages, row.source_tokens, row.earliest, row.latest, underlying)
-        texts = _source_texts(conversation, connection, row.session, row.kind, sources)
-        seen = erasures.last(connection)
-    size = sum(each.tokens for each in underlying) if row.kind == CONDENSED else row.source_tokens
-    if size > REBUILT_TOKENS:
-        raise RejectedError(
-            f"the summary {row.id} is of {size:,} tokens, and {REBUILT_TOKENS:,} can be rewritten at once; invalidate it"
-            " and compact again, in parts",
-            rule="size",
-            subject=row.id,
-            limit=REBUILT_TOKENS,
-            requested=size,
-        )
-    return row, sources, texts, seen, size
-
-
-def _record_calls(
-    conversation: Conversation,
-    asker: Who,
-    writer: NamedSummarizer,
-    model_attempts: Sequence[ModelAttempt],
-    ranges: Ranges,
-    why: str,
-) -> None:
-    """Calls that came to nothing, in a command of their own."""
-
-    def body(work: Work) -> str:
-        state = writing.known(conversation, work)
-        emit_attempts(work, writer, model_attempts, ranges, why=why)
-        return state.id
-
-    conversation.writer.run("session.compact", asker, body)
-
-
 # --- one compaction ------------------------------------------------------------------------------------------------
 
 
@@ -225,8 +117,8 @@ def _compacting(
     *,
     force: bool,
 ) -> answers.CompactionReport:
-    _check_patience(conversation, timeout)
-    writer = _writer_of(conversation, given)
+    check_patience(conversation, timeout)
+    writer = writer_of(conversation, given)
     if asker.key is not None:
         raise RejectedError("a compaction has no idempotency_key: called again it goes on from where the window is")
     if conversation.kept_out:
@@ -242,19 +134,6 @@ def _compacting(
         compactor = Compactor(conversation, lease, writer, asker, timeout, force=force)
         steps(compactor)
         return _report(conversation, compactor.made, compactor.skipped, before, bound, compactor.calls)
-
-
-def _check_patience(conversation: Conversation, timeout: object) -> None:
-    """``RejectedError`` where no model can be waited for: under the lock of a batch, or for a time that is none."""
-    if conversation.writer.batching:
-        raise RejectedError(
-            "a compaction asks a model and takes its time, so it cannot be part of a batch", rule="batch"
-        )
-    check_seconds(timeout)
-
-
-def _writer_of(conversation: Conversation, given: Any) -> NamedSummarizer | None:
-    return as_summarizer(given) if given is not None else conversation.engine.summarizer
 
 
 def _window_size(conversation: Conversation) -> tuple[int, int]:
@@ -292,65 +171,6 @@ def _report(
             calls=calls,
             position=state.position,
         )
-
-
-# --- texts -----------------------------------------------------------------------------------------------------
-
-
-def _source_texts(
-    conversation: Conversation, connection: Connection, row: int, kind: str, sources: Sources
-) -> list[str]:
-    """What a summary is written from, each message or summary as one text."""
-    if kind == CONDENSED:
-        return [_summary_text(conversation, connection, each) for each in sources.summaries]
-    return list(_message_texts(conversation, connection, row, sources))
-
-
-def _message_texts(conversation: Conversation, connection: Connection, row: int, sources: Sources) -> Iterator[str]:
-    for each, texts in reading.all_texts(conversation, connection, row, sources.ranges):
-        name = f"{each.role} {speaker}" if (speaker := texts.event.data.speaker) else each.role
-        yield f"{name} ({each.time[:16]}): {readable(texts.content, texts.parts)}"
-
-
-def _summary_text(conversation: Conversation, connection: Connection, each: Summary) -> str:
-    content = reading.summary_shown(conversation, connection, each).content or ""
-    return f"{each.earliest[:16]} to {each.latest[:16]}, {each.messages} messages: {content}"
-
-
-def _ask(
-    conversation: Conversation,
-    writer: NamedSummarizer,
-    kind: str,
-    tries: Any,
-    texts: list[str],
-    previous: list[str],
-    timeout: float,
-    counted: Callable[[], None] | None,
-    model_attempts: list[ModelAttempt],
-) -> Written | None:
-    """The first answer that is short enough; None where none is. Into ``model_attempts`` goes each call of a language model."""
-    attempt = compaction.following(tries)
-    while attempt is not None:
-        asked = SummaryRequest(
-            kind=kind,
-            level=attempt.level,
-            texts=tuple(texts),
-            previous=tuple(previous),
-            target_tokens=attempt.target_tokens,
-            temperature=attempt.temperature,
-            prompt_version=PROMPTS[kind],
-        )
-        if counted is not None:
-            counted()
-        text = answer_of(writer, asked, timeout, model_attempts)
-        tokens = conversation.counter.of_text(text)
-        accepted = len(text) <= SUMMARY_CHARS and compaction.accepts(attempt, text, tokens)
-        if model_attempts and not accepted:
-            model_attempts[-1] = replace(model_attempts[-1], outcome="too_long" if text else "empty")
-        if accepted:
-            return Written(kind, attempt.level, text, tokens, conversation.counter.name, writer.name, PROMPTS[kind])
-        attempt = compaction.following(tries, attempt, text)
-    return None
 
 
 class _TakenOver(Exception):
@@ -440,7 +260,7 @@ class Compactor:
             sources, written = self._write(run)
         except _TakenOver:
             if self._attempts and self.writer is not None:
-                _record_calls(self.session, self.asker, self.writer, self._attempts, self._read, "under_way")
+                record_calls(self.session, self.asker, self.writer, self._attempts, self._read, "under_way")
             return self._skip("under_way", run.kind, run.messages, run.tokens)
         except ModelError as error:
             self._record_skip("failed", run, error.kind)
@@ -465,16 +285,16 @@ class Compactor:
                 return None, None
             self._read = sources.ranges
             tries = run.attempts if self.writer is not None else ()
-            texts = _source_texts(session, connection, window.state.row, run.kind, sources) if tries else []
+            texts = source_texts(session, connection, window.state.row, run.kind, sources) if tries else []
             before = {each.id for each in run.context}
-            previous = [_summary_text(session, connection, each) for each in window.summaries if each.id in before]
+            previous = [summary_text(session, connection, each) for each in window.summaries if each.id in before]
             beginning: list[str] = []
             if run.kind == LEAF:
-                beginning = texts or list(_beginning(_message_texts(session, connection, window.state.row, sources)))
+                beginning = texts or list(_beginning(message_texts(session, connection, window.state.row, sources)))
         written = None
         if tries and self.writer is not None:
             more = (self.timeout, self._called, self._attempts)
-            written = _ask(session, self.writer, run.kind, tries, texts, previous, *more)
+            written = first_short_enough(session, self.writer, run.kind, tries, texts, previous, *more)
         if written is None and run.kind == LEAF:
             text = compaction.fallback(beginning, run.messages)
             written = Written(LEAF, FALLBACK, text, session.counter.of_text(text), session.counter.name)

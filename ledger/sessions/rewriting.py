@@ -1,0 +1,118 @@
+"""A summary is written again from the same sources, and takes the place of the old one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ledger.domain import compaction
+from ledger.domain.compaction import LEAF_CHUNK_TOKENS
+from ledger.domain.errors import ConflictError, ModelError, NotFoundError, RejectedError
+from ledger.domain.window import CONDENSED
+from ledger.engine.work import Who, Work
+from ledger.language.summarizing import (
+    TIMEOUT_SECONDS,
+    ModelAttempt,
+    emit_attempts,
+)
+from ledger.sessions import answers, reading, summary_writes, writing
+from ledger.sessions.conversation import Conversation
+from ledger.sessions.drafting import (
+    check_patience,
+    first_short_enough,
+    record_calls,
+    source_texts,
+    writer_of,
+)
+from ledger.sessions.summary_writes import Sources, check_in_use, record
+from ledger.sessions.writing import invalidate
+from projections.views import erasures, summaries
+from projections.views.summaries import Summary
+
+REWRITTEN_TOKENS = 2 * LEAF_CHUNK_TOKENS  # a leaf may be of one message more than a chunk
+
+
+def rewrite(
+    conversation: Conversation, asker: Who, id: str, *, summarizer: Any = None, timeout: float = TIMEOUT_SECONDS
+) -> answers.Summary:
+    """Writes a summary again from the same sources, by another summarizer perhaps, and puts it in the place of the old
+    one, which stays in the log. What was written from the old one stands for nothing any more.
+
+    ``RejectedError`` without a summarizer, for a summary that does not stand, where no answer was short enough, and with a
+    key, for asked again there is nothing to rebuild; ``ModelError`` where it failed. Nothing is changed then.
+    """
+    if asker.key is not None:
+        raise RejectedError(
+            "summaries.rewrite() has no idempotency_key: the summary it wrote is in summaries.list(), with what it replaces"
+        )
+    check_patience(conversation, timeout)
+    writing.check_kept_in(conversation)
+    writer = writer_of(conversation, summarizer)
+    if writer is None:
+        raise RejectedError(
+            "summaries.rewrite() needs a summarizer: give one, or open the ledger with one", rule="model"
+        )
+    row, sources, texts, seen, size = _to_rewrite(conversation, id)
+    tries = compaction.attempts(row.kind, size)
+    model_attempts = list[ModelAttempt]()
+
+    def kept(why: str) -> None:
+        """What was asked in vain is recorded too, by a command of its own."""
+        calls = tuple(model_attempts)
+        model_attempts.clear()
+        if calls:
+            record_calls(conversation, asker, writer, calls, sources.ranges, why)
+
+    try:
+        written = first_short_enough(conversation, writer, row.kind, tries, texts, [], timeout, None, model_attempts)
+    except ModelError:
+        kept("failed")
+        raise
+    if written is None:
+        kept("refused")
+        raise RejectedError(
+            f"no answer of {writer.name!r:.60} was short enough for a summary", rule="refused", subject=row.id
+        )
+    made = ""
+
+    def body(work: Work) -> str:
+        nonlocal made
+        state = writing.known(conversation, work)
+        now = reading.summary_row(work.connection(), state, row.id)
+        check_in_use(now, "rewritten")
+        if erasures.last(work.connection()) != seen:
+            raise ConflictError("something was erased while the summary was written, which may repeat it; ask again")
+        everything = summaries.of_session(work.connection(), state.row)
+        invalidate(work, state, everything, {row.id}, "rewritten")
+        made = record(work, state, sources, written, replaces=row.id)
+        emit_attempts(work, writer, model_attempts, sources.ranges, made)
+        return state.id
+
+    try:
+        conversation.writer.run("session.summaries.rewrite", asker, body, (conversation.name, id, writer.name))
+    except (RejectedError, ConflictError, NotFoundError):
+        kept("moved")
+        raise
+    return summary_writes.summary_now_of(conversation, made)
+
+
+def _to_rewrite(conversation: Conversation, id: str) -> tuple[Summary, Sources, list[str], int, int]:
+    """A summary that stands, what it is of and their texts, the last erasure until here, and the tokens of it all."""
+    with conversation.reading() as (connection, state):
+        row = reading.summary_row(connection, conversation.needed(state), id)
+        check_in_use(row, "rewritten")
+        known = {each.id: each for each in summaries.of_session(connection, row.session)}
+        underlying = tuple(known[each] for each in row.summaries if each in known)
+        sources = Sources(row.ranges, row.messages, row.source_tokens, row.earliest, row.latest, underlying)
+        texts = source_texts(conversation, connection, row.session, row.kind, sources)
+        seen = erasures.last(connection)
+    size = sum(each.tokens for each in underlying) if row.kind == CONDENSED else row.source_tokens
+    if size > REWRITTEN_TOKENS:
+        raise RejectedError(
+            f"the summary {row.id} is of {size:,} tokens, and {REWRITTEN_TOKENS:,} can be rewritten at once; invalidate it"
+            " and compact again, in parts",
+            rule="size",
+            subject=row.id,
+            limit=REWRITTEN_TOKENS,
+            requested=size,
+        )
+    return row, sources, texts, seen, size

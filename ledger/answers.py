@@ -11,6 +11,7 @@ from msgspec import field
 
 from ledger.documents.answers import Chunk, Document
 from ledger.domain import confidence as rules
+from ledger.domain import policy
 from ledger.domain.events import AnyEvent
 from ledger.domain.ids import shortened
 from ledger.domain.interaction import Interaction as InteractionState
@@ -381,24 +382,8 @@ class ExtractionReport(Answer, frozen=True, kw_only=True):
     replayed: bool = False
 
 
-class Policy(Answer, frozen=True, kw_only=True):
+class Policy(policy.Policy, Answer, frozen=True, kw_only=True):
     """The parameters of a user's memory, each as ``PolicyChanges`` says; shares and confidences are from 0 to 1."""
-
-    matcher: str
-    gain: float
-    echo_gain: float
-    max_matches: int
-    extract: bool
-    expire: bool
-    user_chars: int
-    memory_chars: int
-    threats: str
-    secrets: str
-    extracted: str
-    claim_confidence: float
-    merge: bool
-    conflicts: bool
-    consolidate: bool
 
 
 class JobReport(Answer, frozen=True, kw_only=True):

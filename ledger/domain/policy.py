@@ -2,74 +2,87 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Annotated, get_type_hints
 
-from msgspec import Struct
+from msgspec import Struct, convert
 
 from ledger.domain import confidence as rules
 from ledger.domain.errors import RejectedError
 from ledger.domain.matching import DEFAULT_MATCHER, MATCHERS
 
-
-class Policy(Struct, frozen=True):
-    """Gains are millionths; ``max_matches`` is how many memories one interaction reinforces at the most.
-
-    ``user_chars`` and ``memory_chars`` bound what may be stored: characters of active memories of the kind user_profile, and
-    of all other kinds; 0 is no bound (rubino has 1,375 and none). ``threats`` is what happens to a memory in which a scanner
-    finds an order to the model or the like, ``secrets`` what to a password or key in any text. ``extracted`` is the status
-    of what a model extracts; what an assistant said itself is always a candidate, of at most ``claim_confidence``.
-    """
-
-    matcher: str = DEFAULT_MATCHER
-    gain: int = rules.REINFORCEMENT_DELTA
-    echo_gain: int = rules.REINFORCEMENT_DELTA
-    max_matches: int = rules.MATCHES_A_TURN
-    extract: bool = True
-    expire: bool = True
-    user_chars: int = 0
-    memory_chars: int = 0
-    threats: str = "refuse"
-    secrets: str = "redact"
-    extracted: str = "candidate"
-    claim_confidence: int = rules.CLAIM_CONFIDENCE
-    merge: bool = True
-    conflicts: bool = True
-    consolidate: bool = True
+Value = int | bool | str  # of a parameter, as an event holds it
 
 
-MILLIONTHS = ("gain", "echo_gain", "claim_confidence")
-CHOICES = {
-    "matcher": tuple(MATCHERS),
-    "threats": ("refuse", "quarantine", "off"),
-    "secrets": ("redact", "refuse", "off"),
-    "extracted": ("candidate", "active"),
-}
+class OneOf(Struct, frozen=True):
+    """A parameter that is one of these words."""
 
+    words: tuple[str, ...]
 
-def checked(changes: dict[str, object]) -> dict[str, Any]:
-    """Parameters as an event holds them; gains are given as decimals (0.02)."""
-    known = Policy.__struct_fields__
-    unknown = sorted(set(changes) - set(known))
-    if unknown:
-        raise RejectedError(f"no policy parameter is called {unknown[0]!r:.60}; there are: {', '.join(known)}")
-    return {name: _checked(name, value) for name, value in changes.items()}
-
-
-def _checked(name: str, value: object) -> object:
-    if name in MILLIONTHS:
-        return rules.millionths(name, value)
-    if name in CHOICES:
-        if not isinstance(value, str) or value not in CHOICES[name]:
-            raise RejectedError(f"{name} cannot be {value!r:.60}; there are: {', '.join(CHOICES[name])}")
+    def __call__(self, name: str, value: object) -> Value:
+        if not isinstance(value, str) or value not in self.words:
+            raise RejectedError(f"{name} cannot be {value!r:.60}; there are: {', '.join(self.words)}")
         return value
-    if name == "max_matches":
-        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 1000:
-            raise RejectedError(f"max_matches must be a whole number from 0 to 1000, and {value!r:.40} is not")
-        return value
-    if name in ("user_chars", "memory_chars"):
-        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**31:
-            raise RejectedError(f"{name} must be a number of characters, 0 for no bound, and {value!r:.40} is not")
-        return value
+
+
+def count(name: str, value: object) -> Value:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 1000:
+        raise RejectedError(f"{name} must be a whole number from 0 to 1000, and {value!r:.40} is not")
+    return value
+
+
+def characters(name: str, value: object) -> Value:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**31:
+        raise RejectedError(f"{name} must be a number of characters, 0 for no bound, and {value!r:.40} is not")
+    return value
+
+
+def switch(name: str, value: object) -> Value:
     if not isinstance(value, bool):
         raise RejectedError(f"{name} must be true or false, not {value!r:.40}")
     return value
+
+
+class Policy(Struct, frozen=True):
+    """Every parameter with its default and with what checks it and makes of it what an event holds.
+
+    Shares are decimals here, and millionths in an event. ``max_matches`` is how many memories one interaction reinforces at
+    the most. ``user_chars`` and ``memory_chars`` bound what may be stored: characters of active memories of the kind
+    user_profile, and of all other kinds; 0 is no bound (rubino has 1,375 and none). ``threats`` is what happens to a memory in
+    which a scanner finds an order to the model or the like, ``secrets`` what to a password or key in any text. ``extracted`` is
+    the status of what a model extracts; what an assistant said itself is always a candidate, of at most ``claim_confidence``.
+    """
+
+    matcher: Annotated[str, OneOf(tuple(MATCHERS))] = DEFAULT_MATCHER
+    gain: Annotated[float, rules.millionths] = rules.shown(rules.REINFORCEMENT_DELTA)
+    echo_gain: Annotated[float, rules.millionths] = rules.shown(rules.REINFORCEMENT_DELTA)
+    max_matches: Annotated[int, count] = rules.MATCHES_A_TURN
+    extract: Annotated[bool, switch] = True
+    expire: Annotated[bool, switch] = True
+    user_chars: Annotated[int, characters] = 0
+    memory_chars: Annotated[int, characters] = 0
+    threats: Annotated[str, OneOf(("refuse", "quarantine", "off"))] = "refuse"
+    secrets: Annotated[str, OneOf(("redact", "refuse", "off"))] = "redact"
+    extracted: Annotated[str, OneOf(("candidate", "active"))] = "candidate"
+    claim_confidence: Annotated[float, rules.millionths] = rules.shown(rules.CLAIM_CONFIDENCE)
+    merge: Annotated[bool, switch] = True
+    conflicts: Annotated[bool, switch] = True
+    consolidate: Annotated[bool, switch] = True
+
+
+CHECKS: dict[str, Callable[[str, object], Value]] = {
+    name: hint.__metadata__[0] for name, hint in get_type_hints(Policy, include_extras=True).items()
+}
+
+
+def checked(changes: Mapping[str, object]) -> dict[str, Value]:
+    """Parameters as an event holds them, of parameters as a caller gives them."""
+    if unknown := sorted(set(changes) - CHECKS.keys()):
+        raise RejectedError(f"no policy parameter is called {unknown[0]!r:.60}; there are: {', '.join(CHECKS)}")
+    return {name: CHECKS[name](name, value) for name, value in changes.items()}
+
+
+def policy_of(parameters: Mapping[str, object]) -> Policy:
+    """The policy of parameters as events hold them, over the defaults."""
+    shares = {name: value for name, value in parameters.items() if CHECKS.get(name) is rules.millionths}
+    return convert({**parameters, **{name: rules.shown(convert(value, int)) for name, value in shares.items()}}, Policy)

@@ -142,7 +142,7 @@ def _other_policy(given: Mapping[str, Any] | None) -> dict[str, int] | None:
         raise RejectedError(
             f"a what-if can try {', '.join(allowed)}, and {what} given: a match that was never tried has no verdict"
         )
-    return checked(dict(given))
+    return {name: int(value) for name, value in checked(given).items()}
 
 
 def _reinforced(connection: Connection, owner: str) -> list[str]:

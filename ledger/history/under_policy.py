@@ -21,11 +21,12 @@ from ledger.domain.events import (
     type_names,
     used_as,
 )
-from ledger.domain.policy import Policy
+from ledger.domain.policy import Policy, Value, checked
 from ledger.history.source_plan import SourcePlan
 from ledger.policies import budgets
 
-Parameters = dict[str, Any]
+Parameters = dict[str, Value]  # as events hold them
+_DEFAULTS = checked(asdict(Policy()))
 _TEXTS = type_names(used_as("belief") | used_as("material"))  # what the guards look through for threats and secrets
 _TITLED = type_names(of(decided_by="secrets", verdict=False))  # and for secrets alone
 _BY_ITSELF = ("merge", "conflicts", "consolidate")  # parameters of what policies do unasked
@@ -47,7 +48,7 @@ class Policies:
 
     def _both(self, step: int) -> tuple[Parameters, Parameters]:
         """The parameters from a position on, and what they would be."""
-        was, would = asdict(Policy()), asdict(Policy())
+        was, would = dict(_DEFAULTS), dict(_DEFAULTS)
         for at, parameters, until in self._rows:
             if at > step or (until is not None and until <= step):
                 continue
@@ -98,6 +99,7 @@ def _is_within_budget(name: str, event: AnyEvent, was: Parameters, would: Parame
     data = event.data
     group = next(group for group, parameter in budgets.GROUPS.items() if parameter == name)
     if isinstance(data, MemoryCaptured):
-        is_looser = would[name] and (not was[name] or was[name] > would[name])
+        before, then = int(was[name]), int(would[name])
+        is_looser = then and (not before or before > then)
         return bool(is_looser) and data.status == "active" and budgets.group_of(data.kind) == group
     return _is_refused(data, f"budget:{group}")

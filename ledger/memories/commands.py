@@ -416,9 +416,13 @@ def reinforce(
             return
         policy = work.policy()
         echo = interaction is not None and memory.id in interaction.memories_used
-        gain = amount if amount is not None else policy.echo_gain if echo else policy.gain
+        by_policy = rules.millionths("gain", policy.echo_gain if echo else policy.gain)
         name = interaction.id if interaction is not None else None
-        _emit(work, memory, domain.Reinforce(delta=gain, interaction=name, echo=echo))
+        _emit(
+            work,
+            memory,
+            domain.Reinforce(delta=amount if amount is not None else by_policy, interaction=name, echo=echo),
+        )
 
     return _change(writer, asker, "reinforce", id, body, (id, amount, source))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Unpack, cast
+from typing import Unpack, cast
 
 from ledger import answers
 from ledger.domain.errors import RejectedError
@@ -10,16 +10,13 @@ from ledger.engine.scope import Area
 from ledger.policies import commands, queries
 from ledger.types import PolicyChanges, WriteOptions
 
-if TYPE_CHECKING:
-    pass
-
 
 class UserPolicyRead(Area):
     """The policy of a user, now or at a moment."""
 
     def get(self) -> answers.Policy:
         """Return the parameters in effect for this user."""
-        return answers.Policy(**queries.parameters(self._engine, self._scope.user))
+        return queries.policy(self._engine, self._scope.user)
 
 
 class UserPolicy(UserPolicyRead):
@@ -35,6 +32,6 @@ class UserPolicy(UserPolicyRead):
             parameters_there = ", ".join(answers.Policy.__struct_fields__)
             raise RejectedError(f"no policy parameter is called {unknown[0]!r:.60}; there are: {parameters_there}")
         options = {name: value for name, value in changes.items() if name in WriteOptions.__optional_keys__}
-        parameters: dict[str, Any] = {name: value for name, value in changes.items() if name not in options}
+        parameters: dict[str, object] = {name: value for name, value in changes.items() if name not in options}
         asker = self._scope.asker(cast(WriteOptions, options))
-        return answers.Policy(**commands.adopt(self._engine, asker, **parameters))
+        return commands.adopt(self._engine, asker, parameters)

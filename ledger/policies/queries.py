@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from msgspec.structs import asdict
 
-import msgspec
-
-from ledger.domain import confidence as rules
-from ledger.domain.policy import MILLIONTHS
+from ledger import answers
 from ledger.engine.engine import Engine
 from projections.views import control
 
 
-def parameters(engine: Engine, user: str) -> dict[str, Any]:
-    """Those in effect; gains as decimals."""
+def policy(engine: Engine, user: str) -> answers.Policy:
+    """The policy in effect."""
     with engine.reading() as connection:
-        found = msgspec.structs.asdict(control.policy(connection, user))
-    return found | {name: rules.shown(found[name]) for name in MILLIONTHS}
+        return answers.Policy(**asdict(control.policy(connection, user)))

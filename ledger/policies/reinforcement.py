@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
+from ledger.domain import confidence as rules
 from ledger.domain import interaction as interactions_domain
 from ledger.domain import memory as memory_domain
 from ledger.domain.events import Matched, ReinforcementEvaluated
@@ -82,7 +83,7 @@ def _reinforce(
     work: Work, memory: Memory, matched: Matched, matcher: str, subject: Interaction, policy: Policy
 ) -> None:
     command = memory_domain.Reinforce(
-        delta=policy.echo_gain if matched.echo else policy.gain,
+        delta=rules.millionths("gain", policy.echo_gain if matched.echo else policy.gain),
         interaction=subject.id,
         matcher=matcher,
         fraction=matched.fraction,

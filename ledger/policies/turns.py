@@ -19,7 +19,6 @@ from ledger.domain.extraction import EXTRACTOR, Extracted, Extraction, extract_a
 from ledger.domain.extraction import Dropped as Passed
 from ledger.domain.matching import DEFAULT_MATCHER, Response, match
 from ledger.domain.memory import Memory
-from ledger.domain.policy import Policy
 from ledger.domain.question import folded, quoted
 from ledger.domain.text import normalise, words
 from ledger.domain.turns import Line
@@ -255,7 +254,7 @@ class Batch:
         believed = self.policy.extracted == "active" and proposal.trusted
         confidence = MODEL_CONFIDENCE if proposal.confidence is None else proposal.confidence
         if proposal.claimed:
-            confidence = min(confidence, self.policy.claim_confidence)
+            confidence = min(confidence, rules.millionths("claim_confidence", self.policy.claim_confidence))
         rule = CLAIMED if proposal.claimed else STATED
         return MemoryCaptured(
             content=proposal.content.strip(),
@@ -390,7 +389,8 @@ def record_rules(
     injected: Iterable[str] = (),
 ) -> tuple[list[tuple[str, Line]], list[tuple[Dropped, Line]]]:
     """Under the lock: what is new becomes a candidate, everything else is listed with its reason; each with its line."""
-    policy: Policy = work.policy()
+    policy = work.policy()
+    most = rules.millionths("claim_confidence", policy.claim_confidence)
     echoes = [memory for id in injected if (memory := extraction.injected(work, id)) is not None]
     kept: list[tuple[str, Line]] = []
     dropped = [(_dropped(passed, passed.reason, lines), lines[int(passed.field)]) for passed in found.dropped]
@@ -402,7 +402,7 @@ def record_rules(
             content=each.content,
             kind=each.kind,
             status="candidate",
-            confidence=min(each.confidence, policy.claim_confidence) if claimed else each.confidence,
+            confidence=min(each.confidence, most) if claimed else each.confidence,
             sources=sources(line),
             valid_from=line.time,
             origin=Origin(each.rule, EXTRACTOR, line.field, each.start, each.end, line.position),

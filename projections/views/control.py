@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -21,7 +20,7 @@ from ledger.domain.events import (
     WriteRefused,
     ids_in,
 )
-from ledger.domain.policy import Policy
+from ledger.domain.policy import Policy, policy_of
 from projections.core.codec import columns
 from projections.core.rows import CURRENT, AsOf, Rows, Table, Values
 from projections.core.subjects import EVERYTHING, Change, end, ended
@@ -310,15 +309,15 @@ def refused(connection: sqlite3.Connection) -> list[Distrusted]:
 def policy(connection: sqlite3.Connection, user: str) -> Policy:
     """The policy in effect for a user: of each parameter what was adopted last, or the default."""
     sql = "SELECT parameters FROM policies WHERE user = ? AND undone_at IS NULL ORDER BY from_position"
-    found = dict[str, Any]()
+    found = dict[str, object]()
     for (parameters,) in connection.execute(sql, (user,)):
-        found |= msgspec.json.decode(parameters, type=dict[str, Any])
-    return msgspec.convert(found, Policy)
+        found |= msgspec.json.decode(parameters, type=dict[str, object])
+    return policy_of(found)
 
 
 def adopted(row: Values) -> Policy:
     """What one row of ``POLICIES`` says, over the defaults."""
-    return msgspec.convert(msgspec.json.decode(row[POLICIES.names.index("parameters")]), Policy)
+    return policy_of(msgspec.json.decode(row[POLICIES.names.index("parameters")], type=dict[str, object]))
 
 
 def wants(connection: sqlite3.Connection, user: str, what: str) -> bool:

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from ledger.language.port import ModelAnswer as ModelAnswer
     from ledger.language.port import ModelLike as ModelLike
     from ledger.language.port import ModelRequest as ModelRequest
-    from ledger.language.summarizing import Summarizer as Summarizer
-    from ledger.language.summarizing import SummarizerLike as SummarizerLike
-    from ledger.language.summarizing import SummaryRequest as SummaryRequest
+    from ledger.language.port import Summarizer as Summarizer
+    from ledger.language.port import SummarizerLike as SummarizerLike
+    from ledger.language.port import SummaryRequest as SummaryRequest
     from ledger.vectors.embedders import Embedder as Embedder
     from ledger.vectors.embedders import EmbedderLike as EmbedderLike
 
@@ -241,9 +241,9 @@ _HOMES = {
     "ModelLike": "ledger.language.port",
     "ModelRequest": "ledger.language.port",
     "Scanner": "ledger.guards.guarding",
-    "Summarizer": "ledger.language.summarizing",
-    "SummarizerLike": "ledger.language.summarizing",
-    "SummaryRequest": "ledger.language.summarizing",
+    "Summarizer": "ledger.language.port",
+    "SummarizerLike": "ledger.language.port",
+    "SummaryRequest": "ledger.language.port",
 }
 
 

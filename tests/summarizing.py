@@ -11,7 +11,7 @@ from old_names import Ledger
 from ledger.domain.events import ContextReplaced, Event, MessageAppended, SummaryCreated, SummaryInvalidated
 from ledger.domain.ids import subject_id
 from ledger.engine.work import Work
-from ledger.language.summarizing import SummaryRequest
+from ledger.language.port import SummaryRequest
 from ledger.sessions import writing
 from projections.views import sessions, summaries
 

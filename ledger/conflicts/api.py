@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Unpack, get_args
+from typing import Unpack, get_args
 
 from ledger.engine.paging import LIMIT, found, page, plural
 from ledger.engine.scope import Area
@@ -11,9 +11,6 @@ from ledger.merges import commands as merge_commands
 from ledger.merges import queries as merge_queries
 from ledger.merges.answers import Conflict, ConflictReport
 from ledger.types import ConflictStatus, Page, WriteOptions
-
-if TYPE_CHECKING:
-    pass
 
 
 class ConflictsRead(Area):

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Unpack, get_args
+from typing import Unpack, get_args
 
 from ledger.documents import commands, queries
 from ledger.documents.answers import Chunk, Document
 from ledger.engine.paging import LIMIT, found, page, plural
 from ledger.engine.scope import Area
 from ledger.types import DocumentStatus, DocumentType, Page, WriteOptions
-
-if TYPE_CHECKING:
-    pass
 
 
 class DocumentsRead(Area):

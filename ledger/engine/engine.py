@@ -22,8 +22,7 @@ from projections.search.text_hits import Rarity
 
 if TYPE_CHECKING:
     from ledger.engine.settings import Settings
-    from ledger.language.port import Model
-    from ledger.language.summarizing import NamedSummarizer
+    from ledger.language.port import Model, NamedSummarizer
     from ledger.sessions.counting import Counter
     from ledger.vectors.embedding import VectorSearch
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Unpack
+from typing import Unpack
 
 from ledger.answers import Graph, Memory
 from ledger.engine.paging import checked_limit
@@ -10,9 +10,6 @@ from ledger.engine.scope import Area
 from ledger.graph import queries
 from ledger.memories import commands
 from ledger.types import Time, WriteOptions
-
-if TYPE_CHECKING:
-    pass
 
 
 class RelationsRead(Area):

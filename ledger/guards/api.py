@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Unpack
+from typing import Unpack
 
 from ledger import answers
 from ledger.domain.errors import RejectedError
@@ -12,9 +12,6 @@ from ledger.engine.scope import Area, callback
 from ledger.guards import quarantining, queries
 from ledger.guards.answers import Quarantined, ScanReport
 from ledger.types import Page, WriteOptions
-
-if TYPE_CHECKING:
-    pass
 
 
 class GuardsRead(Area):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Unpack, cast, get_args
+from typing import Any, Unpack, cast, get_args
 
 from ledger import answers
 from ledger.domain import times
@@ -14,9 +14,6 @@ from ledger.history import audit, diff, distrusting, supposing, undoing
 from ledger.language import models
 from ledger.language.models import ModelCall
 from ledger.types import GroupOptions, Moment, OriginKind, Page, Purpose, Since, WriteOptions
-
-if TYPE_CHECKING:
-    pass
 
 
 class HistoryRead(Area):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Unpack
+from typing import Unpack
 
 from ledger import answers
 from ledger.domain.errors import RejectedError
@@ -13,9 +13,6 @@ from ledger.engine.scope import Area, Scope, callback
 from ledger.interactions import commands as interaction_commands
 from ledger.interactions import importing, queries
 from ledger.types import Page, Since, Time, WriteOptions
-
-if TYPE_CHECKING:
-    pass
 
 
 class InteractionsRead(Area):

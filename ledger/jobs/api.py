@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
 from ledger import answers
 from ledger.engine.paging import plural
 from ledger.engine.scope import Area, callback
 from ledger.jobs import running
 from ledger.types import Job, Time
-
-if TYPE_CHECKING:
-    pass
 
 
 class Jobs(Area):

@@ -10,8 +10,8 @@ from ledger.engine.answer import Answer, answer_of
 from ledger.engine.engine import Engine
 from ledger.engine.snapshot import LIST_LIMIT, PAGE_CAP, listed
 from ledger.language.naming import as_model
-from ledger.language.port import Model, ModelRequest
-from ledger.language.summarizing import NamedSummarizer, as_summarizer, by_model
+from ledger.language.port import Model, ModelRequest, NamedSummarizer
+from ledger.language.summarizing import as_summarizer, by_model
 from projections.views import calls, projects
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The port to a language model: a request in, an answer out, and whatever can answer requests is a model."""
+"""The ports to a language model and to whoever writes summaries: a request in, an answer out."""
 
 from __future__ import annotations
 
@@ -8,7 +8,12 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
+from ledger.domain.harmless import fenced
+from ledger.domain.window import AGGRESSIVE
+from ledger.language.prompts import prompt, prompt_parts
+
 NAME = re.compile(r"[^\s\x00-\x1f\ud800-\udfff][^\x00-\x1f\ud800-\udfff]{0,199}")
+_STYLE = {AGGRESSIVE: "It must be very short: only what the assistant cannot go on without, in a few sentences."}
 
 
 class ModelRequest(Struct, frozen=True, kw_only=True):
@@ -51,3 +56,69 @@ class Model(Protocol):
 
 ModelLike = Model | Callable[[ModelRequest], object] | str
 """A model, a function that answers requests (with a text, a ``ModelAnswer``, or what JSON can say), or the name of a model."""
+
+
+# --- summaries --------------------------------------------------------------------------------------------------------
+
+
+class SummaryRequest(Struct, frozen=True, kw_only=True):
+    """What a summarizer is asked for: ``texts`` (messages or summaries, oldest first) as one text of at most
+    ``target_tokens``. ``previous`` are the summaries before."""
+
+    kind: str  # "leaf" or "condensed"
+    level: str  # "normal" or "aggressive"
+    texts: tuple[str, ...]
+    previous: tuple[str, ...]
+    target_tokens: int
+    temperature: float
+    prompt_version: str
+
+    @property
+    def prompt(self) -> str:
+        """The whole request in words, for a model."""
+        return prompt(self.prompt_version).substitute(self._values)
+
+    @property
+    def instructions(self) -> str:
+        """What of the prompt are our own words; ``content`` is the rest, which others wrote."""
+        return prompt_parts(self.prompt_version)[0].substitute(self._values)
+
+    @property
+    def content(self) -> str:
+        return prompt_parts(self.prompt_version)[1].substitute(self._values)
+
+    @property
+    def _values(self) -> dict[str, Any]:
+        heading = "What was summed up before, for context only:"
+        before = (heading, fenced([_harmless(text) for text in self.previous], "summaries")) if self.previous else ()
+        return {
+            "target": self.target_tokens,
+            "style": _STYLE.get(self.level, ""),
+            "previous": "\n".join(before),
+            "text": _harmless("\n\n".join(self.texts)),
+        }
+
+
+class Summarizer(Protocol):
+    """Anything that writes summaries by ``summarize``. Its ``name`` or ``model``, if it has one, is stored with each summary."""
+
+    def summarize(self, request: SummaryRequest, /) -> str: ...
+
+
+SummarizerLike = Summarizer | Model | Callable[[SummaryRequest], str]
+"""What a caller may give to write summaries: an object, a language model, or a function."""
+
+
+class NamedSummarizer(Struct, frozen=True):
+    """A named function from a request to a text. The name is stored with each summary. Of a language ``model`` each call is
+    recorded as well, and ``request`` says how it is asked."""
+
+    name: str
+    write: Callable[[SummaryRequest], Any]
+    model: Model | None = None
+    request: Callable[[SummaryRequest], ModelRequest] | None = None
+
+
+def _harmless(text: str) -> str:
+    """A text that cannot end the block it stands in."""
+    return re.sub(r"<(/?)(conversation|summaries)", r"‹\1\2", text)

@@ -1,87 +1,25 @@
-"""The port to whoever writes summaries, and how it is asked: with a prompt, a target, a temperature, and patience."""
+"""How whoever writes summaries is asked: with a prompt, a target, a temperature, and patience."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from msgspec import Struct
 
 from ledger.domain.errors import ModelError, RejectedError
-from ledger.domain.harmless import fenced
-from ledger.domain.window import AGGRESSIVE, CONDENSED, LEAF, Ranges
+from ledger.domain.window import CONDENSED, LEAF, Ranges
 from ledger.engine.work import Work
 from ledger.language.asking import Asked, failure_of, within
 from ledger.language.asking import ask as ask_model
 from ledger.language.calls import KEPT, Taken, emit_call, emit_failure
 from ledger.language.naming import as_model
-from ledger.language.port import NAME, Model, ModelRequest
-from ledger.language.prompts import prompt, prompt_parts
+from ledger.language.port import NAME, Model, ModelRequest, NamedSummarizer, SummaryRequest
 
 TIMEOUT_SECONDS = 120.0
 PROMPTS = {LEAF: "leaf/1", CONDENSED: "condensed/1"}
-_STYLE = {AGGRESSIVE: "It must be very short: only what the assistant cannot go on without, in a few sentences."}
 PURPOSE = "summary"
 _TOKENS = 2  # an answer may take so many times its target; what is longer than the target is not accepted anyway
-
-
-class SummaryRequest(Struct, frozen=True, kw_only=True):
-    """What a summarizer is asked for: ``texts`` (messages or summaries, oldest first) as one text of at most
-    ``target_tokens``. ``previous`` are the summaries before."""
-
-    kind: str  # "leaf" or "condensed"
-    level: str  # "normal" or "aggressive"
-    texts: tuple[str, ...]
-    previous: tuple[str, ...]
-    target_tokens: int
-    temperature: float
-    prompt_version: str
-
-    @property
-    def prompt(self) -> str:
-        """The whole request in words, for a model."""
-        return prompt(self.prompt_version).substitute(self._values)
-
-    @property
-    def instructions(self) -> str:
-        """What of the prompt are our own words; ``content`` is the rest, which others wrote."""
-        return prompt_parts(self.prompt_version)[0].substitute(self._values)
-
-    @property
-    def content(self) -> str:
-        return prompt_parts(self.prompt_version)[1].substitute(self._values)
-
-    @property
-    def _values(self) -> dict[str, Any]:
-        heading = "What was summed up before, for context only:"
-        before = (heading, fenced([_harmless(text) for text in self.previous], "summaries")) if self.previous else ()
-        return {
-            "target": self.target_tokens,
-            "style": _STYLE.get(self.level, ""),
-            "previous": "\n".join(before),
-            "text": _harmless("\n\n".join(self.texts)),
-        }
-
-
-class Summarizer(Protocol):
-    """Anything that writes summaries by ``summarize``. Its ``name`` or ``model``, if it has one, is stored with each summary."""
-
-    def summarize(self, request: SummaryRequest, /) -> str: ...
-
-
-SummarizerLike = Summarizer | Model | Callable[[SummaryRequest], str]
-"""What a caller may give to write summaries: an object, a language model, or a function."""
-
-
-class NamedSummarizer(Struct, frozen=True):
-    """A named function from a request to a text. The name is stored with each summary. Of a language ``model`` each call is
-    recorded as well, and ``request`` says how it is asked."""
-
-    name: str
-    write: Callable[[SummaryRequest], Any]
-    model: Model | None = None
-    request: Callable[[SummaryRequest], ModelRequest] | None = None
 
 
 class ModelAttempt(Struct, frozen=True):
@@ -184,8 +122,3 @@ def emit_attempts(
             emit_call(work, each.asked, each.request, ranges=ranges, actions=[taken])
         elif each.error is not None and summarizer is not None:
             emit_failure(work, each.request, each.error, model=summarizer.name, ranges=ranges)
-
-
-def _harmless(text: str) -> str:
-    """A text that cannot end the block it stands in."""
-    return re.sub(r"<(/?)(conversation|summaries)", r"‹\1\2", text)

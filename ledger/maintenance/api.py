@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from ledger import answers
 from ledger.engine.paging import LIMIT, page
@@ -11,9 +10,6 @@ from ledger.engine.scope import Area, callback
 from ledger.maintenance import backing_up, care, doctor, rebuilding, transfer
 from ledger.store.sqlite_files import StrPath
 from ledger.types import Page
-
-if TYPE_CHECKING:
-    pass
 
 Progress = Callable[[int, int], None]
 

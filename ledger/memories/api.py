@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Unpack, get_args
+from typing import Unpack, get_args
 
 from ledger import answers
 from ledger.domain import confidence as rules
@@ -11,9 +11,6 @@ from ledger.engine.paging import LIMIT, found, page, plural
 from ledger.engine.scope import Area
 from ledger.memories import commands, confidence, queries
 from ledger.types import MemoryStatus, Page, Time, WriteOptions
-
-if TYPE_CHECKING:
-    pass
 
 
 class MemoriesRead(Area):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Unpack, get_args
+from typing import Unpack, get_args
 
 from ledger.answers import Memory
 from ledger.domain import near
@@ -15,9 +15,6 @@ from ledger.merges import commands as merge_commands
 from ledger.merges import queries as merge_queries
 from ledger.merges.answers import Merge, MergeReport
 from ledger.types import MergeStatus, Page, WriteOptions
-
-if TYPE_CHECKING:
-    pass
 
 
 class MergesRead(Area):

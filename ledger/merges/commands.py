@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
@@ -29,9 +29,6 @@ from ledger.store.recorders import read_tip
 from projections.core.rows import Connection
 from projections.search import vectors
 from projections.views import control, memories
-
-if TYPE_CHECKING:
-    pass
 
 F = TypeVar("F")
 LEAST_THRESHOLD = 0.5  # below this texts have more apart than in common

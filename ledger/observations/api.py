@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Unpack, get_args
+from typing import Unpack, get_args
 
 from ledger.domain import confidence as rules
 from ledger.engine.paging import LIMIT, found, one_of, page, plural
@@ -12,9 +12,6 @@ from ledger.observations import commands as observation_commands
 from ledger.observations import queries as observation_queries
 from ledger.observations.answers import Observation, WithdrawalReport
 from ledger.types import Freshness, ObservationStatus, Page, Trend, WriteOptions
-
-if TYPE_CHECKING:
-    pass
 
 
 class ObservationsRead(Area):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Unpack
+from typing import Unpack
 
 from ledger.answers import Project, StateEntry
 from ledger.domain.errors import NotFoundError
@@ -13,9 +13,6 @@ from ledger.projects import commands, queries
 from ledger.recall import recalling
 from ledger.recall.packs import Pack
 from ledger.types import Page, StateCategory, Unit, WriteOptions
-
-if TYPE_CHECKING:
-    pass
 
 
 class ProjectsRead(Area):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ledger import answers
 from ledger.domain.errors import RejectedError
@@ -11,9 +11,6 @@ from ledger.engine.scope import Area, callback
 from ledger.proof import checking, digests, proving
 from ledger.proof.kept import Given
 from ledger.store.sqlite_files import StrPath
-
-if TYPE_CHECKING:
-    pass
 
 
 class ProofsRead(Area):

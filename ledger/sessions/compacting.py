@@ -20,10 +20,10 @@ from ledger.domain.events import CompactionSkipped
 from ledger.domain.session import Session as State
 from ledger.domain.window import CONDENSED, FALLBACK, LEAF, Ranges, WindowItem
 from ledger.engine.work import Who, Work
+from ledger.language.port import NamedSummarizer
 from ledger.language.summarizing import (
     TIMEOUT_SECONDS,
     ModelAttempt,
-    NamedSummarizer,
     emit_attempts,
 )
 from ledger.sessions import answers, reading, writing

@@ -13,11 +13,10 @@ from ledger.domain.message import readable
 from ledger.domain.window import CONDENSED, Ranges
 from ledger.engine.work import Who, Work
 from ledger.language.asking import check_seconds
+from ledger.language.port import NamedSummarizer, SummaryRequest
 from ledger.language.summarizing import (
     PROMPTS,
     ModelAttempt,
-    NamedSummarizer,
-    SummaryRequest,
     answer_of,
     as_summarizer,
     emit_attempts,

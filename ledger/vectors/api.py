@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from ledger import answers
 from ledger.domain.errors import RejectedError
 from ledger.engine.paging import LIMIT, of_all, page
 from ledger.engine.scope import Area, callback
 from ledger.types import Page
-from ledger.vectors import embedding
+from ledger.vectors import commands
+from ledger.vectors.commands import BATCH
 from ledger.vectors.embedders import EmbedderLike
-from ledger.vectors.embedding import BATCH
-
-if TYPE_CHECKING:
-    pass
 
 
 class Vectors(Area):
@@ -25,7 +21,7 @@ class Vectors(Area):
         """List the models that have vectors here, by name."""
 
         def fetch(count: int, start: str | None) -> tuple[answers.VectorModel, ...]:
-            return tuple(of_all(embedding.vector_models(self._engine), lambda each: each.model)(count, start))
+            return tuple(of_all(commands.vector_models(self._engine), lambda each: each.model)(count, start))
 
         return page("vectors", {}, limit, after, fetch, lambda each: each.model)
 
@@ -48,7 +44,7 @@ class Vectors(Area):
         Raises:
             ModelError: The model raises, or gives what are no vectors, or others than before.
         """
-        return embedding.embed(self._engine, model=model, batch=batch_size, limit=limit, progress=callback(progress))
+        return commands.embed(self._engine, model=model, batch=batch_size, limit=limit, progress=callback(progress))
 
     def remove(self, model: str) -> answers.VectorReport:
         """Delete the vectors of a model.
@@ -61,4 +57,4 @@ class Vectors(Area):
         """
         if not isinstance(model, str):
             raise RejectedError(f"a model is named as vectors.list() names it, and {model!r:.40} is no name")
-        return embedding.remove_vectors(self._engine, model)
+        return commands.remove_vectors(self._engine, model)

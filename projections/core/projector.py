@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from msgspec.structs import replace
 
 from ledger.domain.errors import DamagedError
 from ledger.domain.events import WAYS_BACK, AnyEvent, ProjectionResumed, ProjectionSuspended, Unknown
 from projections.core import sqlite
-from projections.core.rows import Rows, Table, TextIndex
+from projections.core.rows import Log, Rows, Table, TextIndex
 from projections.core.subjects import EVERYTHING, Change, Family, Projection
 from projections.search import memory_hits as search
 from projections.search import passages
@@ -54,22 +54,6 @@ _BESIDES = {"documents": ("passages",)}  # rows that a projection reads of anoth
 ESSENTIAL = ("in_effect", "keys", "memories")  # without one of these nothing can be decided
 
 Poisoned = Sequence[tuple[str, int, str]]  # (projection, position of the event, kind of error)
-
-
-class Log(Protocol):
-    """What a fold reads of the log, when it has to fold a subject again."""
-
-    def stream(self, stream: str, up_to: int) -> list[AnyEvent]:
-        """The events of one subject up to a position, in order."""
-        ...
-
-    def streams_within(self, ranges: Sequence[tuple[int, int]]) -> list[tuple[str, int]]:
-        """(stream, first position) of every stream with an event in these ranges, by first position."""
-        ...
-
-    def blob(self, blob: str) -> str | None:
-        """A text that lies in the blobs table; None where it was erased."""
-        ...
 
 
 def projections(secret: bytes, log: Log | None = None) -> tuple[Projection, ...]:

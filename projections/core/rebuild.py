@@ -27,6 +27,7 @@ from projections.core.projector import (
     write_checkpoints,
     write_checkpoints_of,
 )
+from projections.core.rows import Log as FoldLog
 from projections.core.rows import Table, TextIndex
 from projections.core.sqlite import SQLiteRows
 
@@ -53,7 +54,7 @@ class Log(Protocol):
     def snapshot(self) -> Any: ...
 
 
-class Reading(projector.Log, Protocol):
+class Reading(FoldLog, Protocol):
     """The log through one connection."""
 
     def events(self, first: int, last: int) -> Iterator[AnyEvent]: ...

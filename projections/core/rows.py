@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from ledger.domain.errors import DamagedError
+from ledger.domain.events import AnyEvent
 
 Key = tuple[Any, ...]
 Values = tuple[Any, ...]
@@ -129,3 +130,19 @@ class Rows(Protocol):
         ...
 
     def flush(self) -> None: ...
+
+
+class Log(Protocol):
+    """What a fold reads of the log, when it has to fold a subject again."""
+
+    def stream(self, stream: str, up_to: int) -> list[AnyEvent]:
+        """The events of one subject up to a position, in order."""
+        ...
+
+    def streams_within(self, ranges: Sequence[tuple[int, int]]) -> list[tuple[str, int]]:
+        """(stream, first position) of every stream with an event in these ranges, by first position."""
+        ...
+
+    def blob(self, blob: str) -> str | None:
+        """A text that lies in the blobs table; None where it was erased."""
+        ...

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct
 
@@ -32,15 +32,12 @@ from ledger.domain.question import Question, folded, indexed
 from ledger.domain.session import Session
 from ledger.domain.times import moment
 from projections.core.codec import columns
-from projections.core.rows import CURRENT, AsOf, Rows, Table, TextIndex, Values
+from projections.core.rows import CURRENT, AsOf, Log, Rows, Table, TextIndex, Values
 from projections.core.subjects import Change, end, ended
 from projections.search import text_hits
 from projections.search.text_hits import Source, aside, of_rows
 from projections.views import quarantine
 from projections.views.documents import CHUNKS
-
-if TYPE_CHECKING:
-    from projections.core.projector import Log
 
 # A row is the position of the event, the field in it, and the number of the passage: of 10 MB of text there are fewer.
 FIELD_BITS, NUMBER_BITS = 1, 15

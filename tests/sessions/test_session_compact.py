@@ -17,7 +17,7 @@ from threads import together
 
 from ledger import LedgerError, ModelError, NotFoundError, RejectedError
 from ledger.domain.compaction import FALLBACK_BYTES, ITERATIONS, LEAF_CHUNK_TOKENS, LEAF_TARGET
-from ledger.language.summarizing import SummaryRequest
+from ledger.language.port import SummaryRequest
 
 TAIL = 32
 

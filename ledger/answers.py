@@ -176,7 +176,11 @@ class Interaction(Answer, frozen=True, kw_only=True):
 
 
 def interaction(
-    state: InteractionState, names: Mapping[str, str], prompt: str | None, answer: Mapping[str, str | None], pack: Any
+    state: InteractionState,
+    names: Mapping[str, str],
+    prompt: str | None,
+    answer: Mapping[str, str | None],
+    pack: object,
 ) -> Interaction:
     """``answer`` has the response and its summary; ``pack`` is the context as it was given."""
     return answer_of(

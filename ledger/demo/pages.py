@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, get_args
 
 from rich.console import RenderableType
 from rich.text import Text
@@ -165,7 +165,7 @@ def _sound(ledger: Ledger) -> list[RenderableType]:
     return [heading("Verified"), Text(text)]
 
 
-def loss(numbers: Mapping[str, Any]) -> list[RenderableType]:
+def loss(numbers: Mapping[str, object]) -> list[RenderableType]:
     same = "the same" if numbers["equal"] else "DIFFERENT"
     text = (
         f"before  {numbers['digest']}\nafter   {numbers['digest_after']}\n"

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
-from typing import Any
 
 import msgspec
 from msgspec import Raw, Struct
@@ -102,7 +101,7 @@ def _foreign(type_: str, fields: dict[str, Raw]) -> Iterable[Part]:
             yield Part(f"data.{name}", texts)
 
 
-def _of_message(part: Part, parts: list[Any]) -> Part:
+def _of_message(part: Part, parts: list[object]) -> Part:
     """Of the parts of a message the texts can be quoted; a call's id or the name of a tool are anybody's. The names of
     the fields, and the type, are our own."""
     given = [each for each in parts if isinstance(each, dict)]
@@ -112,7 +111,7 @@ def _of_message(part: Part, parts: list[Any]) -> Part:
     return replace(part, texts=tuple(texts), quotable=tuple(quotable))
 
 
-def _values(value: Any) -> Iterable[str]:
+def _values(value: object) -> Iterable[str]:
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, list):
@@ -144,7 +143,7 @@ def _is_readable(type_: str, data: Raw) -> bool:
     return True
 
 
-def _part(name: str, value: Any) -> Part:
+def _part(name: str, value: object) -> Part:
     if isinstance(value, str):
         return Part(name, (value,), plain=True)
     if isinstance(value, dict) and value.keys() == {"blob", "size_bytes", "digest"}:
@@ -152,7 +151,7 @@ def _part(name: str, value: Any) -> Part:
     return Part(name, tuple(strings(value)))
 
 
-def strings(value: Any) -> Iterable[str]:
+def strings(value: object) -> Iterable[str]:
     """Every text in a JSON value, keys too."""
     waiting = [value]
     while waiting:

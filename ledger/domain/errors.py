@@ -70,7 +70,7 @@ class KeyReusedError(ConflictError):
 class DependentsError(ConflictError):
     """Later commands built on what would become void: ``dependents`` has each of them, with position, subject and reason."""
 
-    def __init__(self, message: str, *, dependents: tuple[Any, ...] = ()) -> None:
+    def __init__(self, message: str, *, dependents: tuple[object, ...] = ()) -> None:
         super().__init__(message)
         self.dependents = dependents
 

@@ -292,7 +292,7 @@ def _openai(each: Spoken) -> list[dict[str, Any]]:
     ]
 
 
-def _openai_block(block: Mapping[str, Any]) -> dict[str, Any]:
+def _openai_block(block: Mapping[str, object]) -> dict[str, Any]:
     if _image(block):
         return {"type": "image_url", "image_url": {"url": block["uri"]}}
     return {"type": TEXT, "text": _as_text(block)}
@@ -352,5 +352,5 @@ def _image(block: Mapping[str, Any]) -> bool:
     return inline.group(1) == block["mime"] if inline is not None else str(block["uri"]).startswith("https://")
 
 
-def _json(arguments: Mapping[str, Any]) -> str:
+def _json(arguments: Mapping[str, object]) -> str:
     return json.encode(arguments).decode()

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
 
 from msgspec import Struct
 
@@ -35,7 +34,7 @@ def first_status(data: SummaryCreated) -> str:
     return MADE if data.content is not None else ERASED
 
 
-def moved(data: Any, find: Find) -> dict[str, str]:
+def moved(data: object, find: Find) -> dict[str, str]:
     """How the summaries stand that one of the ``MOVING`` events is about; those it leaves as they are may be among them."""
     match data:
         case ContextReplaced(summary, summaries) | SummaryRestored(summary, summaries):
@@ -49,7 +48,7 @@ def moved(data: Any, find: Find) -> dict[str, str]:
             return {}
 
 
-def _put(data: Any, summary: str, summaries: Sequence[str], find: Find) -> dict[str, str]:
+def _put(data: object, summary: str, summaries: Sequence[str], find: Find) -> dict[str, str]:
     known = find(summary)
     if known is None:
         return {}

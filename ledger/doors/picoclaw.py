@@ -53,11 +53,11 @@ class SessionStore:
         """Appends a message of a text alone."""
         self._quietly("add_message", key, lambda: self._session(key).append(cast("Role", role), content))
 
-    def add_full_message(self, key: str, message: Mapping[str, Any]) -> None:
+    def add_full_message(self, key: str, message: Mapping[str, object]) -> None:
         """Appends a message with its tool calls, reasoning, media and time; one of reasoning alone is not stored."""
         self._quietly("add_full_message", key, lambda: self._append(key, message))
 
-    def _append(self, key: str, message: Mapping[str, Any]) -> None:
+    def _append(self, key: str, message: Mapping[str, object]) -> None:
         session = self._session(key)
         for one in outside([message])[0]:
             reasoning = [{"type": "reasoning", "text": one.draft.reasoning}] if one.draft.reasoning else []
@@ -76,7 +76,7 @@ class SessionStore:
         """Sets the summary of the session as a whole."""
         self._quietly("set_summary", key, lambda: self._session(key).set_abstract(summary))
 
-    def set_history(self, key: str, history: Iterable[Mapping[str, Any]]) -> None:
+    def set_history(self, key: str, history: Iterable[Mapping[str, object]]) -> None:
         """Makes these messages the whole history."""
         self._quietly("set_history", key, lambda: self._session(key).replace(history))
 

@@ -23,7 +23,7 @@ class Answer(Struct, frozen=True, kw_only=True):
 A = TypeVar("A", bound=Answer)
 
 
-def answer_of(kind: type[A], state: Struct, /, **different: Any) -> A:
+def answer_of(kind: type[A], state: Struct, /, **different: object) -> A:
     """Return the answer with every field that the state has under the same name and type, and with what is ``different``."""
     made: A = _call(kind, type(state), tuple(different))(kind, state, different)
     return made

@@ -71,7 +71,7 @@ class Kept:
         is_id = len(given) == ids.LENGTH and ids.is_prefix(given, kind)
         return given if is_id and self._tables.find(given, kind, user) is not None else None
 
-    def names_of(self, state: Any) -> dict[str, str]:
+    def names_of(self, state: object) -> dict[str, str]:
         """What people call the project and session of a subject."""
         places = (getattr(state, "project", None), getattr(state, "session", None))
         given = [each for each in places if each is not None]

@@ -7,7 +7,7 @@ import binascii
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar, cast
 
 from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.types import Page
@@ -15,6 +15,7 @@ from ledger.types import Page
 T = TypeVar("T")
 LIMIT, CAP = 50, 1_000
 Key = int | str
+K = TypeVar("K", bound=Key)
 
 
 class Behind(NamedTuple):
@@ -25,11 +26,11 @@ class Behind(NamedTuple):
 
 def page(
     listing: str,
-    filters: Mapping[str, Any],
+    filters: Mapping[str, object],
     limit: int,
     after: str | None,
-    fetch: Callable[[int, Any], Sequence[T]],
-    key: Callable[[T], Key],
+    fetch: Callable[[int, K | None], Sequence[T]],
+    key: Callable[[T], K],
     *,
     reverse: bool = False,
 ) -> Page[T]:
@@ -40,7 +41,7 @@ def page(
     meanwhile moves nothing. With ``reverse`` each page has its items the other way round.
     """
     count = checked_limit(limit)
-    start = None if after is None else _opened(after, _mark(listing, filters))
+    start = cast("K | None", None if after is None else _opened(after, _mark(listing, filters)))
     if count == 0:
         return Page()
     items = fetch(count + 1, start)
@@ -51,10 +52,10 @@ def page(
     return Page(items[::-1] if reverse else items, cursor, follow)
 
 
-def of_all(items: Sequence[T], key: Callable[[T], Key]) -> Callable[[int, Any], Sequence[T]]:
+def of_all(items: Sequence[T], key: Callable[[T], K]) -> Callable[[int, K | None], Sequence[T]]:
     """A ``fetch`` for a listing that is short enough to be read whole; an item that is gone ends it where it was."""
 
-    def fetch(count: int, start: Any) -> Sequence[T]:
+    def fetch(count: int, start: K | None) -> Sequence[T]:
         if start is None:
             return items[:count]
         place = next((number for number, each in enumerate(items) if key(each) == start), None)
@@ -112,7 +113,7 @@ def _short(number: int) -> str:
     return str(number) if abs(number) < 10**12 else "that number"
 
 
-def _mark(listing: str, filters: Mapping[str, Any]) -> str:
+def _mark(listing: str, filters: Mapping[str, object]) -> str:
     question = json.dumps([listing, dict(sorted(filters.items()))], default=str)
     return hashlib.sha256(question.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 

@@ -64,7 +64,7 @@ class Settings(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
     origins: dict[str, str] = {}
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str] | None = None, **arguments: Any) -> Settings:
+    def load(cls, path: str | os.PathLike[str] | None = None, **arguments: object) -> Settings:
         """What is in effect for a ledger: an argument that is not None, or else ``LEDGER_*`` of the environment, or else the
         ``ledger.toml``, or else the default.
 
@@ -86,7 +86,7 @@ class Settings(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
         """Every value with its origin; of a secret only whether it is set."""
         return [self._shown(name, getattr(self, name), self.origins.get(name, DEFAULT)) for name in FIELDS]
 
-    def _shown(self, name: str, value: Any, origin: str) -> Setting:
+    def _shown(self, name: str, value: object, origin: str) -> Setting:
         if name == _SECRET:
             variable = self.model_api_key_env or KEYS.get((self.model or "").partition(":")[0], "")
             if not value and os.environ.get(variable):
@@ -116,7 +116,7 @@ FIELDS = tuple(name for name in Settings.__struct_fields__ if name != "origins")
 _DEFAULTS = {each.name: each.default for each in msgspec.structs.fields(Settings)}
 
 
-def _checked(found: Mapping[str, tuple[Any, str]]) -> dict[str, Any]:
+def _checked(found: Mapping[str, tuple[object, str]]) -> dict[str, Any]:
     values = {name: value for name, (value, _) in found.items()}
     if not all(name in _TEXTS and isinstance(value, str) for name, value in values.items()):
         from ledger.interactions.lines import check_settings
@@ -150,7 +150,7 @@ def _given(name: str, text: str) -> Any:
     return None if text == "" and _DEFAULTS[name] is None else text
 
 
-def _of_file(path: tuple[Any, str] | None) -> list[tuple[str, Any, str]]:
+def _of_file(path: tuple[object, str] | None) -> list[tuple[str, Any, str]]:
     named = os.environ.get(CONFIG)
     if named:
         place = named

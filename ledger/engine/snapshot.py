@@ -70,7 +70,7 @@ class Snapshot:
     def observation_hits(self, expression: str, wanted: observation_hits.Wanted, limit: int) -> observation_hits.Hits:
         return observation_hits.matching(self.connection, expression, wanted, limit=limit, schema=self.schema)
 
-    def passages_gone(self, condition: str, values: Sequence[Any]) -> list[Values]:
+    def passages_gone(self, condition: str, values: Sequence[object]) -> list[Values]:
         """The passages wanted that neither the index nor what waits for it has any more."""
         return []
 
@@ -138,7 +138,7 @@ class AsOfSnapshot(FoldedSnapshot):
     def observation_hits(self, expression: str, wanted: observation_hits.Wanted, limit: int) -> observation_hits.Hits:
         return observation_hits.matching_then(self.connection, expression, wanted, self.position, limit=limit)
 
-    def passages_gone(self, condition: str, values: Sequence[Any]) -> list[Values]:
+    def passages_gone(self, condition: str, values: Sequence[object]) -> list[Values]:
         return passages.gone(self.connection, self.position, condition, values)
 
 

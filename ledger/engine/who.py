@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import date, datetime
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -24,7 +23,7 @@ _MAY_BE_NONE = ("idempotency_key", "occurred_at", "causation_id", "correlation_i
 _OPTIONS = tuple(sorted(WriteOptions.__optional_keys__))
 
 
-def who(bound: Who, options: Mapping[str, Any]) -> Who:
+def who(bound: Who, options: Mapping[str, object]) -> Who:
     """Who is bound, with the options of one call, checked."""
     if unknown := sorted(set(options) - set(_OPTIONS)):
         raise TypeError(f"unexpected keyword argument {unknown[0]!r}; every write takes: {', '.join(_OPTIONS)}")

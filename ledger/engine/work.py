@@ -144,7 +144,7 @@ class Work:
         self.large[blob_id] = verdict
         return Blob(blob_id, len(data), hashlib.sha256(salt + data).hexdigest())
 
-    def cleaned(self, given: Any) -> Any:
+    def cleaned(self, given: object) -> Any:
         """A text, or a struct with its texts, without the secrets that the policy takes out: before it is decided by them."""
         taken: dict[str, tuple[Taken, ...]] = {}
         clean = self._writer.guard.cleaned(given, taken)

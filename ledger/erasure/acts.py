@@ -81,7 +81,7 @@ def _own_events(connection: Connection, user: str) -> Iterator[AnyEvent]:
             yield event
 
 
-def _names(data: Any, subjects: Collection[str], positions: Sequence[int]) -> bool:
+def _names(data: object, subjects: Collection[str], positions: Sequence[int]) -> bool:
     match data:
         case TextQuarantined() | TextReleased():
             return _any_within(positions, (data.position, data.position))
@@ -95,7 +95,7 @@ def _names(data: Any, subjects: Collection[str], positions: Sequence[int]) -> bo
             return False
 
 
-def _ends(data: Any) -> str | None:
+def _ends(data: object) -> str | None:
     """The act that this one ends: it is about the same."""
     if isinstance(data, OriginTrusted):
         return data.distrusted

@@ -143,7 +143,7 @@ def places(lines: Sequence[Line]) -> list[tuple[int, int]]:
     return [(at, at) for at in found]
 
 
-def meant_model(engine: Engine, using: str | None, given: Any) -> Model | None:
+def meant_model(engine: Engine, using: str | None, given: object) -> Model | None:
     """The model to ask, or None for the rules; ``RejectedError`` for what is neither, and without a model where one is wanted."""
     if using not in (None, "model", "rules"):
         raise RejectedError(f"extraction uses 'model' or 'rules', and {using!r:.40} is neither")

@@ -34,7 +34,7 @@ def extract(
     *,
     preview: bool = False,
     using: str | None = None,
-    model: Any = None,
+    model: object = None,
     since: int | None = None,
     timeout: float | None = None,
     cancelled: Cancel | None = None,

@@ -66,7 +66,7 @@ def extract(
     asker: Who,
     *,
     using: str | None = None,
-    model: Any = None,
+    model: object = None,
     since: int | None = None,
     timeout: float | None = None,
     cancelled: Cancel | None = None,
@@ -105,7 +105,7 @@ def preview(
     conversation: Conversation,
     *,
     using: str | None = None,
-    model: Any = None,
+    model: object = None,
     timeout: float | None = None,
     cancelled: Cancel | None = None,
 ) -> answers.ExtractionReport:

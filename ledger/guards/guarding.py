@@ -160,7 +160,7 @@ class Guard:
         taken[clean] = _taken(found)
         return clean
 
-    def cleaned(self, given: Any, taken: dict[str, tuple[Taken, ...]]) -> Any:
+    def cleaned(self, given: object, taken: dict[str, tuple[Taken, ...]]) -> Any:
         """A text, or all texts of a JSON value or struct, without secrets."""
         if isinstance(given, str):
             return self.without_secrets(given, taken)
@@ -179,7 +179,7 @@ class Guard:
             return replace(given, **changed) if changed else given
         return given
 
-    def _named(self, key: Any, value: Any, taken: dict[str, tuple[Taken, ...]]) -> Any:
+    def _named(self, key: object, value: object, taken: dict[str, tuple[Taken, ...]]) -> Any:
         """A value of an object: its name may tell that it is a secret ({"password": …})."""
         if not isinstance(value, str) or not isinstance(key, str) or not 3 < len(value) <= 200:
             return self.cleaned(value, taken)
@@ -402,7 +402,7 @@ def _is_held(work: Work, stream: str, first: int) -> bool:
     return state is not None and state.quarantined
 
 
-def _label(given: Any) -> str:
+def _label(given: object) -> str:
     label = given if isinstance(given, str) else getattr(given, "label", None)
     name = label if isinstance(label, str) and label else "found"
     return "".join(each if each.isalnum() or each in "_-./" else "_" for each in name[:LABEL_CHARS])
@@ -433,11 +433,11 @@ def _marks_of(text: str, taken: dict[str, tuple[Taken, ...]]) -> Iterable[Taken]
     return ()
 
 
-def _marks_of_json(given: Any, taken: dict[str, tuple[Taken, ...]]) -> list[Taken]:
+def _marks_of_json(given: object, taken: dict[str, tuple[Taken, ...]]) -> list[Taken]:
     """The marks in free JSON, by their places in the encoded text."""
     lengths: list[int] = []
 
-    def pointed(value: Any) -> Any:
+    def pointed(value: object) -> Any:
         if isinstance(value, str):
             for each in sorted(_marks_of(value, taken), key=lambda each: -each.start):
                 value = value[: each.start] + _BETWEEN + value[each.start :]

@@ -103,7 +103,7 @@ def _memory_at(given: str | int, user: str) -> str:
     raise NotFoundError(f"no memory or text of this user is at position {given}")
 
 
-def _positions_of(connection: Connection, given: Any, user: str) -> list[int] | None:
+def _positions_of(connection: Connection, given: object, user: str) -> list[int] | None:
     """The positions of the events whose text is meant; None where a memory is."""
     if isinstance(given, bool) or not isinstance(given, str | int):
         raise RejectedError(f"what is quarantined is named by an id or a position, and {given!r:.40} is neither")
@@ -364,7 +364,7 @@ def _let_out(connection: Connection, memory: Memory) -> bool:
     return False
 
 
-def _flat(value: Any) -> Iterator[str | None]:
+def _flat(value: object) -> Iterator[str | None]:
     if isinstance(value, dict):
         value = (*value.keys(), *value.values())
     if isinstance(value, list | tuple):
@@ -374,7 +374,7 @@ def _flat(value: Any) -> Iterator[str | None]:
         yield value
 
 
-def _summary(data: Any) -> str:
+def _summary(data: object) -> str:
     return data.summary if isinstance(data, e.SummaryCreated) else ""
 
 

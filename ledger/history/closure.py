@@ -258,7 +258,7 @@ class Closure:
         self._take(held)
         self._end(stream, state, self._ever)
 
-    def _end(self, stream: str, state: Any, world: World) -> None:
+    def _end(self, stream: str, state: object, world: World) -> None:
         if state is not None or stream in world.gone:
             return
         world.gone.add(stream)
@@ -293,7 +293,7 @@ class Closure:
         return f"was caused by position {cause.position}" if cause is not None and cause.position in self.out else ""
 
     @staticmethod
-    def _why_unfit(event: AnyEvent, state: Any) -> str:
+    def _why_unfit(event: AnyEvent, state: object) -> str:
         if state is None:
             return "would not be there"
         if event.stream[0] == "s":

@@ -33,7 +33,7 @@ def what_if(
     without: str | int | Mapping[str, str] | None = None,
     since: Position | Time | None = None,
     until: Position | Time | None = None,
-    policy: Mapping[str, Any] | None = None,
+    policy: Mapping[str, object] | None = None,
 ) -> answers.WhatIf:
     """What would be believed without a command, a group or a source, or under another confidence policy; writes nothing.
 
@@ -128,7 +128,7 @@ def _difference(
     )
 
 
-def _other_policy(given: Mapping[str, Any] | None) -> dict[str, int] | None:
+def _other_policy(given: Mapping[str, object] | None) -> dict[str, int] | None:
     if given is None:
         return None
     if not isinstance(given, Mapping):

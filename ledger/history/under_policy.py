@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator
-from typing import Any
 
 import msgspec
 from msgspec.structs import asdict
@@ -91,7 +90,7 @@ def _had_a_part(name: str, event: AnyEvent, was: Parameters, would: Parameters) 
     return asked and name in TYPES[event.type].traits.decided_by
 
 
-def _is_refused(data: Any, rule: str) -> bool:
+def _is_refused(data: object, rule: str) -> bool:
     return isinstance(data, WriteRefused) and data.rule == rule
 
 

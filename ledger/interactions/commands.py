@@ -49,7 +49,7 @@ def capture(
     session_id: str | None = None,
     memories_used: Iterable[str] = (),
     chunks_used: Iterable[str] = (),
-    context_pack: Any = None,
+    context_pack: object = None,
     reinforce: bool = True,
     append: bool = False,
 ) -> answers.Interaction:
@@ -313,6 +313,6 @@ def _text(name: str, text: str) -> str:
     return check_text(name, text, max_bytes=TEXT_BYTES, blank_allowed=True) if text else ""
 
 
-def _json(name: str, value: Any) -> msgspec.Raw:
+def _json(name: str, value: object) -> msgspec.Raw:
     check_json(name, value)
     return msgspec.Raw(msgspec.json.encode(value)) if value != {} else NOTHING

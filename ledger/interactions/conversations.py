@@ -13,7 +13,7 @@ CLIENT = "conversation"  # of turns that name none, where none is bound
 _FORMS = ("%I:%M %p on %d %B, %Y", "%B-%d-%Y", "%d %B, %Y")  # besides ISO 8601
 
 
-def turns_of(conversations: Any) -> Iterator[dict[str, Any]]:
+def turns_of(conversations: object) -> Iterator[dict[str, Any]]:
     """One object for each pair of turns of a session: the first is the prompt, the second its response.
 
     A conversation is a project of its own, named after ``sample_id``; a session is named ``sample_id/session``.
@@ -43,7 +43,7 @@ def _pairs(name: str, turns: list[Any]) -> Iterator[dict[str, Any]]:
         yield _interaction(name, waiting, None)
 
 
-def _interaction(name: str, prompt: dict[str, Any], response: dict[str, Any] | None) -> dict[str, Any]:
+def _interaction(name: str, prompt: dict[str, object], response: dict[str, object] | None) -> dict[str, Any]:
     line = {
         "prompt": f"{prompt.get('speaker', 'user')}: {prompt.get('text', '')}",
         "project": name,
@@ -58,7 +58,7 @@ def _interaction(name: str, prompt: dict[str, Any], response: dict[str, Any] | N
     return line | {"occurred_at": moment} if moment is not None else line
 
 
-def _time(given: Any) -> str | None:
+def _time(given: object) -> str | None:
     text = str(given).strip()
     with suppress(ValueError):
         return times.or_utc(text)

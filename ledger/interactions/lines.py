@@ -57,7 +57,7 @@ class Line(BaseModel):
 
     @field_validator("context_pack")
     @classmethod
-    def _pack(cls, value: dict[str, Any]) -> dict[str, Any]:
+    def _pack(cls, value: dict[str, object]) -> dict[str, Any]:
         return check_json("context_pack", value)
 
     def digest(self) -> str:
@@ -65,7 +65,7 @@ class Line(BaseModel):
         return hashlib.sha256(msgspec.json.encode(self.__dict__, order="deterministic")).hexdigest()
 
 
-def check_line(given: Any, project: str | None = None) -> Line | str:
+def check_line(given: object, project: str | None = None) -> Line | str:
     """The line, or in one sentence why it is none; ``project`` is for lines that name none."""
     try:
         value = json.loads(given) if isinstance(given, str) else given
@@ -116,7 +116,9 @@ def _settings(kind: type[msgspec.Struct]) -> type[BaseModel]:
     return create_model("Settings", __config__=ConfigDict(protected_namespaces=()), **types)
 
 
-def check_settings(kind: type[msgspec.Struct], given: Mapping[str, Any], origins: Mapping[str, str]) -> dict[str, Any]:
+def check_settings(
+    kind: type[msgspec.Struct], given: Mapping[str, object], origins: Mapping[str, str]
+) -> dict[str, Any]:
     """The values with their types; ``RejectedError`` with the origin of the first that is none."""
     try:
         return _settings(kind)(**given).model_dump(include=set(given))

@@ -278,7 +278,7 @@ def _scope_key(engine: Engine, scope: Scope) -> str:
 
 
 def run_policies(
-    engine: Engine, *, as_of: Any = None, only: Sequence[str] = (), progress: Progress | None = None
+    engine: Engine, *, as_of: object = None, only: Sequence[str] = (), progress: Progress | None = None
 ) -> answers.JobReport:
     """Does what is pending for every user: reinforcement, extraction, the expiry of what has faded, a look for conflicts and
     near duplicates, of which it records and proposes those that are new, and the consolidation of new memories.

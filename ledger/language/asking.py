@@ -203,7 +203,7 @@ def _is_set(cancelled: Cancel | None) -> bool:
     return cancelled.is_set() if isinstance(cancelled, threading.Event) else bool(cancelled())
 
 
-def within(seconds: float, call: Callable[[], Any], cancelled: Cancel | None = None) -> Any:
+def within(seconds: float, call: Callable[[], object], cancelled: Cancel | None = None) -> Any:
     """What a call returns, made in a thread of its own, since a plain function cannot be made to stop; ``ModelError`` where
     it takes longer, or is cancelled. What it still does then is nobody's concern."""
     given: list[Any] = []
@@ -240,7 +240,7 @@ def check_seconds(timeout: object) -> None:
         )
 
 
-def checked(given: Any) -> ModelAnswer:
+def checked(given: object) -> ModelAnswer:
     """An answer with what an answer has to have; ``ModelError`` for what is none."""
     if not isinstance(given, ModelAnswer) or not isinstance(given.text, str):
         raise ModelError("no answer", kind="TypeError")

@@ -144,14 +144,14 @@ def _models() -> tuple[dict[str, type[Any]], type[Any]]:
     return {"create": Create, "update": Update, "delete": Delete}, Actions
 
 
-def _numbers(given: Any) -> list[int]:
+def _numbers(given: object) -> list[int]:
     """The numbers in what a model gave for them; what is none is left out."""
     listed = given if isinstance(given, list) else re.split(r"[,;\s]+", given) if isinstance(given, str) else [given]
     found = (_number(each) for each in listed[:1_000])
     return list(dict.fromkeys(each for each in found if each))
 
 
-def _number(given: Any) -> int:
+def _number(given: object) -> int:
     """A number from 1, as 3, 3.0, "3", "[3]" or "note 3"; 0 for anything else."""
     if isinstance(given, bool):
         return 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -59,7 +59,7 @@ def model_calls(
         return [_shown(each, names) for each in found]
 
 
-def meant_model(engine: Engine, given: Any) -> Model | None:
+def meant_model(engine: Engine, given: object) -> Model | None:
     return engine.model if given is None else as_model(given, engine.settings)
 
 
@@ -72,7 +72,7 @@ def as_set(request: ModelRequest, settings: Settings | None) -> ModelRequest:
     return replace(request, **settings.of_requests()) if settings is not None else request
 
 
-def chosen(model: Any, summarizer: Any, settings: Settings | None) -> tuple[Model | None, NamedSummarizer | None]:
+def chosen(model: object, summarizer: object, settings: Settings | None) -> tuple[Model | None, NamedSummarizer | None]:
     """The model that was named, or else that of the settings; and what writes summaries, which is the model unless another
     was named or the settings say no."""
     given = settings.model if model is None and settings is not None else model

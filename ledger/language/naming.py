@@ -30,7 +30,7 @@ class Called(Struct, frozen=True):
         return ModelAnswer(text=as_json(given))
 
 
-def as_json(given: Any) -> str:
+def as_json(given: object) -> str:
     """What a function returned instead of a text: a pydantic model, or lists and mappings."""
     if hasattr(given, "model_dump_json"):
         return str(given.model_dump_json())
@@ -40,7 +40,7 @@ def as_json(given: Any) -> str:
         raise ModelError(f"the model gave nothing that JSON can say ({type(error).__name__})") from None
 
 
-def as_model(given: Any, settings: Settings | None = None) -> Model | None:
+def as_model(given: object, settings: Settings | None = None) -> Model | None:
     """What a caller named: None, an object with ``name`` and ``answer``, a function of a ``ModelRequest``, or the name of a model
     behind HTTP (as ``adapters.model_named`` knows it), with the server and the key of the settings."""
     if given is None:

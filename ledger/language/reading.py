@@ -71,7 +71,7 @@ class Parsed(Struct, frozen=True):
     truncated: bool = False
 
 
-def answered(asked: Asked, kinds: Mapping[str, type[Any]], *, limit: int = ACTIONS) -> Parsed:
+def answered(asked: Asked, kinds: Mapping[str, type[object]], *, limit: int = ACTIONS) -> Parsed:
     """The actions of an answer; ``ModelError`` with the kind "NotUnderstood" where there is nothing to be understood."""
     parsed = read_actions(asked.answer.text, kinds, limit=limit)
     if parsed is None:
@@ -84,7 +84,7 @@ def answered(asked: Asked, kinds: Mapping[str, type[Any]], *, limit: int = ACTIO
     return parsed
 
 
-def read_actions(text: str, kinds: Mapping[str, type[Any]], *, limit: int = ACTIONS) -> Parsed | None:
+def read_actions(text: str, kinds: Mapping[str, type[object]], *, limit: int = ACTIONS) -> Parsed | None:
     """The actions in an answer; None where nothing can be understood, which is not the same as an answer without any.
 
     ``kinds`` maps the name of each kind of action to its pydantic model. An answer may be an object with a list for each
@@ -111,7 +111,7 @@ def read_actions(text: str, kinds: Mapping[str, type[Any]], *, limit: int = ACTI
 # --- JSON ------------------------------------------------------------------------------------------------------------
 
 
-def read_json(text: str, fits: Callable[[Any], bool]) -> tuple[Any, bool] | None:
+def read_json(text: str, fits: Callable[[object], bool]) -> tuple[Any, bool] | None:
     """The first JSON in a text that ``fits``, one that says something before one that is empty, and whether it was cut off;
     None where there is none."""
     empty: tuple[Any, bool] | None = None
@@ -200,7 +200,7 @@ def _salvaged(part: str, wrong: int) -> Any:
 # --- actions ---------------------------------------------------------------------------------------------------------
 
 
-def _items(value: Any, kinds: Mapping[str, type[Any]]) -> list[tuple[str, Any]] | None:
+def _items(value: object, kinds: Mapping[str, type[object]]) -> list[tuple[str, Any]] | None:
     """(kind, item) of each action that a value has; None where it is of no shape that has any."""
     if isinstance(value, list):
         objects = [item for item in value if isinstance(item, dict)]
@@ -216,7 +216,7 @@ def _items(value: Any, kinds: Mapping[str, type[Any]]) -> list[tuple[str, Any]] 
     return [each for name, items in value.items() for each in _of_field(name, items, kinds)]
 
 
-def _wrapped(value: dict[str, Any], kinds: Mapping[str, type[Any]]) -> list[tuple[str, Any]] | None:
+def _wrapped(value: dict[str, object], kinds: Mapping[str, type[object]]) -> list[tuple[str, Any]] | None:
     """The actions in the one field of an object that has any."""
     inside = [each for each in value.values() if isinstance(each, list | dict) and len(value) <= 10]
     found = [_items(each, kinds) for each in inside if isinstance(each, list) or not _is_wrapper(each, kinds)]
@@ -224,11 +224,11 @@ def _wrapped(value: dict[str, Any], kinds: Mapping[str, type[Any]]) -> list[tupl
     return fitting[0] if len(fitting) == 1 else None
 
 
-def _is_wrapper(value: dict[str, Any], kinds: Mapping[str, type[Any]]) -> bool:
+def _is_wrapper(value: dict[str, object], kinds: Mapping[str, type[object]]) -> bool:
     return not _tag(value) and not any(name in kinds or name in _LISTS for name in value)
 
 
-def _of_field(name: str, items: Any, kinds: Mapping[str, type[Any]]) -> list[tuple[str, Any]]:
+def _of_field(name: str, items: object, kinds: Mapping[str, type[object]]) -> list[tuple[str, Any]]:
     if items is None or items == "":
         return []
     listed = items if isinstance(items, list) else [items]
@@ -239,13 +239,13 @@ def _of_field(name: str, items: Any, kinds: Mapping[str, type[Any]]) -> list[tup
     return [(name, item) for item in listed]
 
 
-def _tag(item: Any) -> str:
+def _tag(item: object) -> str:
     if not isinstance(item, dict):
         return ""
     return next((item[name].strip().lower() for name in _TAGS if isinstance(item.get(name), str)), "")
 
 
-def _is_tag(name: str, value: Any, what: str) -> bool:
+def _is_tag(name: str, value: object, what: str) -> bool:
     return name in _TAGS and isinstance(value, str) and value.strip().lower() == what
 
 
@@ -277,7 +277,7 @@ def _reason(error: Any) -> str:
     return "wrong_type" if kind.endswith(("_type", "_parsing", "_from_float")) else "invalid"
 
 
-def text_of(item: Any) -> str:
+def text_of(item: object) -> str:
     """What an item says, for whoever looks at it later: its content, or all its texts."""
     if isinstance(item, dict):
         texts = [item[name] for name in _TEXTS if isinstance(item.get(name), str)][:1]

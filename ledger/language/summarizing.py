@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from msgspec import Struct
 
@@ -50,7 +49,7 @@ def by_model(model: Model, as_set: Callable[[ModelRequest], ModelRequest]) -> Na
     return NamedSummarizer(model.name, lambda asked: model.answer(request(asked)).text, model, request)
 
 
-def as_summarizer(given: Any) -> NamedSummarizer | None:
+def as_summarizer(given: object) -> NamedSummarizer | None:
     """What a caller named: a function, an object with ``name`` (or ``model``) and ``summarize``, or a language model."""
     if given is None or isinstance(given, NamedSummarizer):
         return given

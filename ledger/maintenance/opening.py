@@ -53,9 +53,9 @@ def open_engine(
     clock: Clock = now,
     random: Random = system_random,
     embedder: EmbedderLike | None = None,
-    model: Model | Callable[[ModelRequest], Any] | str | None = None,
+    model: Model | Callable[[ModelRequest], object] | str | None = None,
     token_counter: Callable[[str], int] | None = None,
-    summarizer: Any = None,
+    summarizer: object = None,
     ignored_sessions: Sequence[str] = (),
     stateless_sessions: Sequence[str] = (),
     settings: Settings | None = None,
@@ -97,7 +97,7 @@ def open_engine(
     return engine
 
 
-def _models(model: Any, summarizer: Any, settings: Settings | None) -> tuple[Any, Any]:
+def _models(model: object, summarizer: object, settings: Settings | None) -> tuple[Any, Any]:
     """What is given, or what the settings name; models are loaded only where there is one."""
     if model is None and summarizer is None and (settings is None or settings.model is None):
         return None, None

@@ -165,5 +165,5 @@ def new_file(name: str) -> Iterator[IO[str]]:
         raise
 
 
-def _json_line(value: Any) -> str:
+def _json_line(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n"

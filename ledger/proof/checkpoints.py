@@ -114,7 +114,7 @@ def sign(stated: Stated, private: Any) -> Stated:
     return Stated(stated.ledger_id, stated.size, stated.root, stated.head, stated.time, (*stated.signatures, signature))
 
 
-def is_signed(stated: Stated, key: Any) -> bool:
+def is_signed(stated: Stated, key: object) -> bool:
     """Whether a signature of this key is there, and no wrong one in its name; ``key`` may be the bytes of its file."""
     public = _public_key(key)
     own = [signature for key_id, signature in stated.signatures if key_id == _key_id(stated, public)]
@@ -147,7 +147,7 @@ def private_key(given: Any) -> Any:
     return given
 
 
-def _public_key(given: Any) -> Any:
+def _public_key(given: object) -> Any:
     ed25519, loaders = _library()
     if isinstance(given, bytes):
         load = loaders.load_ssh_public_key if given.startswith(b"ssh-") else loaders.load_pem_public_key

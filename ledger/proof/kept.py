@@ -26,7 +26,7 @@ class Kept(Struct, frozen=True):
     signed: bool | None = None
 
 
-def checkpoint(given: Given | None, public_key: Any, ledger_path: str) -> Kept | None:
+def checkpoint(given: Given | None, public_key: object, ledger_path: str) -> Kept | None:
     """A checkpoint and what its signature is worth; ``RejectedError`` where it is none."""
     if given is None:
         if public_key is not None:
@@ -55,7 +55,7 @@ def _text(given: Given, ledger_path: str) -> str:
     return _read("the checkpoint", given, ledger_path).decode("utf-8", "replace")
 
 
-def key(given: Any, ledger_path: str) -> Any:
+def key(given: object, ledger_path: str) -> Any:
     """A key of the package cryptography as it is; of a path the bytes of the file."""
     return _read("the key", given, ledger_path) if isinstance(given, str | os.PathLike) else given
 

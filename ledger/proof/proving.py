@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -27,7 +26,7 @@ def verify_ledger(
     engine: Engine,
     *,
     against: Given | None = None,
-    public_key: Any = None,
+    public_key: object = None,
     full: bool = False,
     projections: bool = True,
     progress: Progress | None = None,
@@ -53,7 +52,7 @@ def verify_ledger(
 
 
 def checkpoint(
-    engine: Engine, *, sign: Any = None, actor: str | None = None, progress: Progress | None = None
+    engine: Engine, *, sign: object = None, actor: str | None = None, progress: Progress | None = None
 ) -> answers.Checkpoint:
     """The log's size, Merkle root and head, as a small text to keep elsewhere; the log itself keeps it as an event.
 
@@ -149,7 +148,7 @@ def verify_file(
     path: StrPath,
     *,
     against: Given | None = None,
-    public_key: Any = None,
+    public_key: object = None,
     full: bool = False,
     projections: bool = True,
     progress: Progress | None = None,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import Any
 
 from msgspec import Struct
 
@@ -58,7 +57,7 @@ def compact(
     asker: Who,
     budget: int | None = None,
     *,
-    summarizer: Any = None,
+    summarizer: object = None,
     force: bool = False,
     timeout: float = TIMEOUT_SECONDS,
 ) -> answers.CompactionReport:
@@ -90,7 +89,7 @@ def compact(
 
 
 def compact_until_under(
-    conversation: Conversation, asker: Who, budget: int, *, summarizer: Any = None, timeout: float = TIMEOUT_SECONDS
+    conversation: Conversation, asker: Who, budget: int, *, summarizer: object = None, timeout: float = TIMEOUT_SECONDS
 ) -> answers.CompactionReport:
     """Compacts until the window takes no more than ``budget`` tokens, the fresh tail too, up to the last user turn; in
     at most 20 steps. ``under`` in the report says whether it came to that."""
@@ -111,7 +110,7 @@ def _compacting(
     conversation: Conversation,
     steps: Callable[[Compactor], None],
     bound: int | None,
-    given: Any,
+    given: object,
     timeout: float,
     asker: Who,
     *,

@@ -39,7 +39,7 @@ def check_patience(conversation: Conversation, timeout: object) -> None:
     check_seconds(timeout)
 
 
-def writer_of(conversation: Conversation, given: Any) -> NamedSummarizer | None:
+def writer_of(conversation: Conversation, given: object) -> NamedSummarizer | None:
     return as_summarizer(given) if given is not None else conversation.engine.summarizer
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, count
-from typing import Any
 
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
@@ -44,7 +43,7 @@ class _Planned(Struct, frozen=True):
 
 
 def reconcile(
-    conversation: Conversation, asker: Who, transcript: Iterable[Mapping[str, Any]], *, dry_run: bool = False
+    conversation: Conversation, asker: Who, transcript: Iterable[Mapping[str, object]], *, dry_run: bool = False
 ) -> answers.HistoryChange:
     """Brings the session to what an outside transcript says: nothing, or what is missing at its end is appended, or it
     is replaced from the first message that differs (what differed is hidden, and stays in the log).
@@ -63,13 +62,13 @@ def reconcile(
 
 
 def replace_messages(
-    conversation: Conversation, asker: Who, messages: Iterable[Mapping[str, Any]]
+    conversation: Conversation, asker: Who, messages: Iterable[Mapping[str, object]]
 ) -> answers.HistoryChange:
     """Makes these messages the whole history. What they have in common with it from the beginning stays as it is."""
     return _take_over(conversation, "session.replace", messages, asker)
 
 
-def _would_be(conversation: Conversation, given: Iterable[Mapping[str, Any]]) -> answers.HistoryChange:
+def _would_be(conversation: Conversation, given: Iterable[Mapping[str, object]]) -> answers.HistoryChange:
     """What a reconciliation would do."""
     lines, left_out = outside(given)
     none = answers.HistoryChange(session=conversation.name, change="none", left_out=left_out, dry_run=True)
@@ -97,7 +96,7 @@ def _would_be(conversation: Conversation, given: Iterable[Mapping[str, Any]]) ->
 
 
 def _take_over(
-    conversation: Conversation, verb: str, given: Iterable[Mapping[str, Any]], asker: Who
+    conversation: Conversation, verb: str, given: Iterable[Mapping[str, object]], asker: Who
 ) -> answers.HistoryChange:
     lines, left_out = outside(given)
     if conversation.kept_out:

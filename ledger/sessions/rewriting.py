@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ledger.domain import compaction
 from ledger.domain.compaction import LEAF_CHUNK_TOKENS
 from ledger.domain.errors import ConflictError, ModelError, NotFoundError, RejectedError
@@ -32,7 +30,7 @@ REWRITTEN_TOKENS = 2 * LEAF_CHUNK_TOKENS  # a leaf may be of one message more th
 
 
 def rewrite(
-    conversation: Conversation, asker: Who, id: str, *, summarizer: Any = None, timeout: float = TIMEOUT_SECONDS
+    conversation: Conversation, asker: Who, id: str, *, summarizer: object = None, timeout: float = TIMEOUT_SECONDS
 ) -> answers.Summary:
     """Writes a summary again from the same sources, by another summarizer perhaps, and puts it in the place of the old
     one, which stays in the log. What was written from the old one stands for nothing any more.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from datetime import timedelta
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -91,9 +90,9 @@ def _asked(
     pattern: str,
     scope: str,
     role: str | None,
-    since: Any,
-    before: Any,
-    last: Any,
+    since: object,
+    before: object,
+    last: object,
     limit: int,
     hidden: bool,
 ) -> Asked:

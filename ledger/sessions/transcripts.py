@@ -97,7 +97,7 @@ def _message(given: object, what: str) -> Outside | None:
     return Outside(draft, model, moment, tokens)
 
 
-def _content(fields: Mapping[str, Any], what: str) -> tuple[Any, list[Any]]:
+def _content(fields: Mapping[str, object], what: str) -> tuple[Any, list[Any]]:
     """The text and the parts, whichever of the two forms they are in."""
     content, parts = fields.get("content"), _listed(fields.get("parts"), f"the parts of {what}")
     if isinstance(content, list | tuple):
@@ -121,7 +121,7 @@ def as_parts(content: str, parts: Any, tool_calls: Any, tool_call_id: str | None
     return _content(fields, "the message")
 
 
-def _listed(given: Any, what: str) -> list[Any]:
+def _listed(given: object, what: str) -> list[Any]:
     if given is None:
         return []
     if not isinstance(given, list | tuple):

@@ -24,7 +24,7 @@ UPCASTERS: dict[tuple[str, int], Callable[[dict[str, Any]], dict[str, Any]]] = {
 encode = msgspec.json.Encoder().encode
 
 
-def to_stored(stream: str, version: int, envelope: Envelope[Any]) -> StoredEvent:
+def to_stored(stream: str, version: int, envelope: Envelope[object]) -> StoredEvent:
     """One event as the row that the event store writes; ``RejectedError`` above 1 MiB."""
     state = encode(envelope)
     if len(state) > STATE_BYTES:
@@ -38,7 +38,7 @@ def to_stored(stream: str, version: int, envelope: Envelope[Any]) -> StoredEvent
 
 
 @cache
-def _decoder(kind: type[Any]) -> msgspec.json.Decoder[Envelope[Any]]:
+def _decoder(kind: type[object]) -> msgspec.json.Decoder[Envelope[Any]]:
     return msgspec.json.Decoder(Envelope[kind])  # type: ignore[valid-type]
 
 
@@ -86,5 +86,5 @@ def upcast(kind: type[Event], schema: int, raw: msgspec.Raw) -> Event:
     return msgspec.convert(data, kind)
 
 
-def _with_data(envelope: Envelope[Any], data: object) -> Envelope[Any]:
+def _with_data(envelope: Envelope[object], data: object) -> Envelope[Any]:
     return msgspec.structs.replace(envelope, data=data)

@@ -87,7 +87,7 @@ class _Wrong(ValueError):
     """What is wrong, in words."""
 
 
-def _by_numpy(given: Any) -> Vectors:
+def _by_numpy(given: object) -> Vectors:
     numpy: Any = importlib.import_module("numpy")
     table = numpy.asarray(given)
     if table.dtype.kind not in "fiu":
@@ -149,7 +149,7 @@ def as_embedder(given: object) -> Embedder:
 class Named:
     """A function as an embedder."""
 
-    def __init__(self, name: str, function: Callable[[list[str]], Any]) -> None:
+    def __init__(self, name: str, function: Callable[[list[str]], object]) -> None:
         self.name, self.embed = name, function
 
 

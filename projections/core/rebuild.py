@@ -70,7 +70,7 @@ class Rebuild:
         log: Log,
         secret: bytes,
         ledger_id: str,
-        reading: Callable[[Callable[[], Any]], Reading],
+        reading: Callable[[Callable[[], object]], Reading],
         progress: Progress | None,
         only: frozenset[str] = frozenset(),
     ) -> None:
@@ -85,7 +85,7 @@ class Rebuild:
         self._late: list[Table] = []  # tables whose indexes are made when their rows are there
         self._apart = True  # fresh tables stand next to the live ones, and will change places with them
 
-    def run(self, switched: Callable[[Any, Projector], None]) -> tuple[int, str]:
+    def run(self, switched: Callable[[object, Projector], None]) -> tuple[int, str]:
         """``switched`` is called in the last transaction, with the projector, after the tables have changed places."""
         with self._leased():
             self._start()
@@ -194,7 +194,7 @@ class Rebuild:
         rows.refused = self._projector.refused
         return rows
 
-    def _switch(self, done: int, switched: Callable[[Any, Projector], None]) -> int:
+    def _switch(self, done: int, switched: Callable[[object, Projector], None]) -> int:
         with self._writing(durable=True) as transaction:
             connection = self._connection = transaction.connection
             for table in self._tables() if not self._apart else ():

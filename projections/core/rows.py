@@ -84,7 +84,7 @@ class TextIndex(Struct, frozen=True, eq=False):
 _STORED: dict[str, type | tuple[type, ...]] = {"TEXT": str, "INTEGER": int, "BLOB": bytes, "REAL": (int, float)}
 
 
-def check(table: Table, row: Sequence[Any]) -> None:
+def check(table: Table, row: Sequence[object]) -> None:
     """``DamagedError`` for a row that no fold wrote; columns beyond those of the table are somebody else's."""
     if wrong := _ill_typed(table, tuple(map(type, row))):
         raise DamagedError(table.name, table.key_of(tuple(row)), f"its {wrong} is of another type")

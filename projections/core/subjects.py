@@ -8,7 +8,7 @@ from typing import Any, Generic, Protocol
 
 from msgspec import Struct
 
-from ledger.domain.events import AnyEvent
+from ledger.domain.events import AnyEvent, Event
 from projections.core.codec import S, codec
 from projections.core.codec import columns as columns_of
 from projections.core.rows import AsOf, Rows, Table, TextIndex, Values
@@ -31,11 +31,11 @@ class Family(Struct, Generic[S], frozen=True, eq=False):
 
     kind: str
     evolve: Callable[[S | None, AnyEvent], S | None]
-    admits: Callable[[S | None, Any], bool]
+    admits: Callable[[S | None, Event], bool]
     live: Table
     closed: Table
     to_row: Callable[[S], Values]
-    from_row: Callable[[Sequence[Any]], S]
+    from_row: Callable[[Sequence[object]], S]
 
 
 EVERYTHING: frozenset[str] = frozenset()
@@ -65,7 +65,7 @@ def family(
     kind: str,
     state: type[S],
     evolve: Callable[[S | None, AnyEvent], S | None],
-    admits: Callable[[S | None, Any], bool],
+    admits: Callable[[S | None, Event], bool],
     names: tuple[str, str],
     *,
     indexes: tuple[tuple[str, str], ...],
@@ -118,7 +118,7 @@ def keep(change: Change, rows: Rows, family: Family[Any]) -> None:
 def newest(
     connection: sqlite3.Connection,
     table: str,
-    of: tuple[str, Any],
+    of: tuple[str, object],
     statuses: Sequence[str],
     before: int | None,
     limit: int,
@@ -136,7 +136,7 @@ def newest(
     return connection.execute(sql, (*values, limit)).fetchall()
 
 
-def of_projects(where: list[str], values: list[Any], projects: Sequence[str | None] | None) -> None:
+def of_projects(where: list[str], values: list[object], projects: Sequence[str | None] | None) -> None:
     """Bounds a listing to these projects, in which None stands for what is of no project; no bound without any given."""
     if projects is not None:
         where.append("(" + " OR ".join(["project IS ?"] * len(projects)) + ")")

@@ -328,7 +328,7 @@ def matching_then(
     return sorted(found, key=lambda each: (-each[1], each[0].row))[:limit]
 
 
-def gone(connection: sqlite3.Connection, position: int, condition: str, values: Sequence[Any]) -> list[Values]:
+def gone(connection: sqlite3.Connection, position: int, condition: str, values: Sequence[object]) -> list[Values]:
     """The rows that stood at a position and are not in the index any more; ``condition`` is on ``m``."""
     names = ", ".join(f"m.{name}" for name in PASSAGES.names)
     sql = (

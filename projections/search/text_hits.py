@@ -10,7 +10,7 @@ import math
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from msgspec import Struct
 
@@ -38,7 +38,7 @@ def hits(
     source: Source,
     expression: str,
     condition: str,
-    values: Sequence[Any],
+    values: Sequence[object],
     limit: int,
     *,
     schema: str,
@@ -66,7 +66,7 @@ def matching(
     connection: sqlite3.Connection,
     source: Source,
     expression: str,
-    wanted: tuple[str, Sequence[Any]],
+    wanted: tuple[str, Sequence[object]],
     make: Callable[[Values], T],
     *,
     limit: int,
@@ -84,7 +84,7 @@ def matching_then(
     connection: sqlite3.Connection,
     source: Source,
     expression: str,
-    wanted: tuple[str, Sequence[Any]],
+    wanted: tuple[str, Sequence[object]],
     make: Callable[[Values], T],
     position: int,
     versions: str,
@@ -137,7 +137,7 @@ def _wanted(
     source: Source,
     scores: dict[int, float | None],
     condition: str,
-    values: Sequence[Any],
+    values: Sequence[object],
 ) -> Scored[Values]:
     found = {row[0]: row for row in of_rows(connection, source, scores, condition, values)}
     return [(found[row], more(score)) for row, score in scores.items() if row in found]
@@ -151,7 +151,7 @@ def more(score: float | None) -> float:
 
 
 def of_rows(
-    connection: sqlite3.Connection, source: Source, rows: Iterable[int], condition: str, values: Sequence[Any]
+    connection: sqlite3.Connection, source: Source, rows: Iterable[int], condition: str, values: Sequence[object]
 ) -> list[Values]:
     """Those of these rows that are wanted."""
     columns, wanted = ", ".join(f"m.{each}" for each in source.names), list(rows)

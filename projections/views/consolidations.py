@@ -238,7 +238,7 @@ def scopes(connection: sqlite3.Connection) -> Iterator[tuple[str, str | None, in
         user = _first(connection, "SELECT min(user) FROM memories WHERE user > ?", user)
 
 
-def _first(connection: sqlite3.Connection, sql: str, *values: Any) -> Any:
+def _first(connection: sqlite3.Connection, sql: str, *values: object) -> Any:
     return connection.execute(sql, values).fetchone()[0]
 
 

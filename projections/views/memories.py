@@ -74,7 +74,7 @@ def listing(
 ) -> list[Memory]:
     """Current memories of one user, newest first, or oldest first from ``behind`` a row (0 for all of them); ``projects`` may
     hold None for global ones; ``valid`` is when they hold."""
-    where, values = ["user = ?"], [user]
+    where, values = ["user = ?"], list[object]([user])
     if valid is not None:
         where.append(f"quarantined = 0 AND {HOLDS}")
         values.extend((valid, valid))
@@ -86,13 +86,13 @@ def listing(
         values.append(tag)
     if min_confidence:
         where.append("confidence >= ?")
-        values.append(min_confidence)  # type: ignore[arg-type]
+        values.append(min_confidence)
     if before is not None:
         where.append("row < ?")
-        values.append(before)  # type: ignore[arg-type]
+        values.append(before)
     if behind is not None:
         where.append("row > ?")
-        values.append(behind)  # type: ignore[arg-type]
+        values.append(behind)
     order = "DESC" if behind is None else "ASC"
     sql = f"SELECT * FROM memories WHERE {' AND '.join(where)} ORDER BY row {order} LIMIT ?"
     return [from_row(row) for row in connection.execute(sql, (*values, limit))]
@@ -102,7 +102,7 @@ def active_texts(
     connection: sqlite3.Connection, user: str, projects: Sequence[str | None] | None, columns: str
 ) -> sqlite3.Cursor:
     """Columns of the active memories of a user that have a text and are not in quarantine, oldest first."""
-    where, values = ["user = ?"], [user]
+    where, values = ["user = ?"], list[object]([user])
     of_projects(where, values, projects)
     sql = f"SELECT {columns} FROM memories WHERE {' AND '.join(where)} AND status = 'active' AND quarantined = 0"
     return connection.execute(f"{sql} AND content IS NOT NULL ORDER BY row", values)

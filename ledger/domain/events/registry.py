@@ -23,13 +23,13 @@ TYPES: dict[str, type[Event]] = {
 _KNOWN: dict[type[Any], dict[str, Any]] = {}  # reading the hints of a class takes long
 
 
-def _hints(kind: type[Any]) -> dict[str, Any]:
+def _hints(kind: type[object]) -> dict[str, Any]:
     if kind not in _KNOWN:
         _KNOWN[kind] = get_type_hints(kind, include_extras=True)
     return _KNOWN[kind]
 
 
-def string_fields(kind: type[Any]) -> dict[str, str]:
+def string_fields(kind: type[object]) -> dict[str, str]:
     """Each string-bearing field of a struct and what it was declared to be; undeclared strings are ``"?"``."""
     found: dict[str, str] = {}
     for name, hint in _hints(kind).items():
@@ -38,7 +38,7 @@ def string_fields(kind: type[Any]) -> dict[str, str]:
     return found
 
 
-def _string_kind(hint: Any) -> str | None:
+def _string_kind(hint: object) -> str | None:
     if hint is str:
         return "?"
     for meta in getattr(hint, "__metadata__", ()):
@@ -80,7 +80,7 @@ def _has(kind: type[Event], name: str, wanted: object) -> bool:
     return any(each in known if isinstance(known, tuple) else each == known for each in options)
 
 
-def type_names(kinds: Iterable[type[Any]]) -> tuple[str, ...]:
+def type_names(kinds: Iterable[type[object]]) -> tuple[str, ...]:
     """The names of these events in the log."""
     return tuple(kind.__name__ for kind in kinds)
 
@@ -95,12 +95,12 @@ class IdField(Struct, frozen=True):
     ref: Ref | None
 
 
-def id_fields(kind: type[Any]) -> tuple[IdField, ...]:
+def id_fields(kind: type[object]) -> tuple[IdField, ...]:
     """Every field of a struct, and of the structs in it, that holds ids."""
     return tuple(dict.fromkeys(each for name, hint in _hints(kind).items() for each in _ids_under(hint, (name,), None)))
 
 
-def _ids_under(hint: Any, path: tuple[str, ...], ref: Ref | None) -> Iterator[IdField]:
+def _ids_under(hint: object, path: tuple[str, ...], ref: Ref | None) -> Iterator[IdField]:
     declared = getattr(hint, "__metadata__", ())
     ref = next((each for each in declared if isinstance(each, Ref)), ref)
     if any(isinstance(each, Meta) and (each.extra or {}).get("string") == "id" for each in declared):
@@ -126,7 +126,7 @@ def ids_in(data: Event, role: Role, needs: str | None = None) -> Iterator[str]:
             yield from _values(data, each.path)
 
 
-def _values(value: Any, path: tuple[str, ...]) -> Iterator[str]:
+def _values(value: object, path: tuple[str, ...]) -> Iterator[str]:
     if isinstance(value, tuple):
         for each in value:
             yield from _values(each, path)

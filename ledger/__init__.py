@@ -6,7 +6,7 @@ The public names load on first use, so that importing the package costs next to 
 from __future__ import annotations
 
 import logging as _logging
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ledger.domain import secrecy as _secrecy
 
@@ -64,7 +64,7 @@ __all__ = [
 
 if not TYPE_CHECKING:  # to a type checker, a name that is not there is a mistake
 
-    def __getattr__(name: str) -> Any:
+    def __getattr__(name: str) -> object:
         if name not in __all__:
             raise AttributeError(f"module 'ledger' has no attribute {name!r}")
         from importlib import import_module

@@ -97,7 +97,9 @@ def _lines(name: str) -> list[dict[str, Any]]:
 # --- the whole evening -----------------------------------------------------------------------------------------------
 
 
-def rehearse(db: str | None, *, keep: bool = False, progress: Progress | None = None) -> tuple[dict[str, Any], Any]:
+def rehearse(
+    db: str | None, *, keep: bool = False, progress: Progress | None = None
+) -> tuple[dict[str, object], object]:
     """Plays, looks, loses every projection and gets it back: the numbers, and the pages that show it.
 
     The ledger stays at ``db``; without one it is made in a temporary directory, which stays only with ``keep``.
@@ -131,7 +133,7 @@ def _place(db: str | None, *, keep: bool) -> Iterator[str]:
             yield os.path.join(directory, "memory.db")
 
 
-def _counts(ledger: Ledger, play: Play) -> dict[str, Any]:
+def _counts(ledger: Ledger, play: Play) -> dict[str, object]:
     stats = ledger.maintenance.stats()
     superseded = ledger.memories.list(statuses=["superseded"]).all()
     reinforced = ledger.history.audit(type="MemoryReinforced").all()
@@ -148,7 +150,7 @@ def _counts(ledger: Ledger, play: Play) -> dict[str, Any]:
     }
 
 
-def lose_and_rebuild(path: str) -> dict[str, Any]:
+def lose_and_rebuild(path: str) -> dict[str, object]:
     """Drops every table that is no part of the log, behind the ledger's back, and opens it again."""
     dropped = drop_projections(path)
     started = time.monotonic()

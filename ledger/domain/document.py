@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
-from typing import Any, assert_never
+from typing import assert_never
 
 from msgspec import UNSET, Raw, Struct, json
 from msgspec.structs import replace
@@ -285,7 +285,7 @@ def _begun(event: AnyEvent, data: DocumentAdded) -> Document:
     )
 
 
-def _changes(document: Document, event: AnyEvent, data: DocumentEvent) -> dict[str, Any]:
+def _changes(document: Document, event: AnyEvent, data: DocumentEvent) -> dict[str, object]:
     match data:
         case ChunkAdded():
             return {"awaited": max(0, document.awaited - 1)}
@@ -301,7 +301,7 @@ def _changes(document: Document, event: AnyEvent, data: DocumentEvent) -> dict[s
             assert_never(data)
 
 
-def _newer(document: Document, event: AnyEvent, data: DocumentReplaced) -> dict[str, Any]:
+def _newer(document: Document, event: AnyEvent, data: DocumentReplaced) -> dict[str, object]:
     return {
         "project": event.envelope.project,
         "digest": data.digest,

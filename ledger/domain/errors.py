@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copyreg
-from typing import Any
 
 from ledger.domain import secrecy
 
@@ -14,7 +13,7 @@ class LedgerError(Exception):
     def __init__(self, message: str = "", *rest: object) -> None:
         super().__init__(secrecy.redacted(message) if isinstance(message, str) else message, *rest)
 
-    def __reduce__(self) -> tuple[Any, ...]:  # as it is: a family member may make its message of other arguments
+    def __reduce__(self) -> tuple[object, ...]:  # as it is: a family member may make its message of other arguments
         return copyreg.__newobj__, (type(self), *self.args), vars(self)  # type: ignore[attr-defined]
 
 

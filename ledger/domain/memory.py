@@ -10,7 +10,7 @@ An erasure ends all of them: what lost its content is erased, and nothing is dec
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, assert_never
+from typing import assert_never
 
 from msgspec import Struct
 from msgspec.structs import asdict, replace
@@ -401,7 +401,7 @@ def _captured(event: AnyEvent, data: MemoryCaptured | DuplicateAbsorbed) -> Memo
     )  # fmt: skip
 
 
-def _reinforced(memory: Memory, event: AnyEvent, data: MemoryReinforced) -> dict[str, Any]:
+def _reinforced(memory: Memory, event: AnyEvent, data: MemoryReinforced) -> dict[str, object]:
     return {
         "confidence": rules.reinforced(data.rule, memory.confidence, data.delta),
         "reference_count": memory.reference_count + 1,
@@ -409,11 +409,11 @@ def _reinforced(memory: Memory, event: AnyEvent, data: MemoryReinforced) -> dict
     }
 
 
-def _hidden(memory: Memory, status: str) -> dict[str, Any]:
+def _hidden(memory: Memory, status: str) -> dict[str, object]:
     return {"status": status, "before": memory.status}
 
 
-def _changes(memory: Memory, event: AnyEvent, data: MemoryEvent) -> dict[str, Any]:
+def _changes(memory: Memory, event: AnyEvent, data: MemoryEvent) -> dict[str, object]:
     now = event.envelope.recorded_at
     match data:
         case MemoryReinforced():
@@ -485,7 +485,7 @@ def _earlier(known: str | None, end: str) -> str:
     return end if known is None else min(known, end)
 
 
-def _reopened(memory: Memory) -> dict[str, Any]:
+def _reopened(memory: Memory) -> dict[str, object]:
     return {"valid_to": memory.until_before, "until_before": None} if memory.status == "superseded" else {}
 
 

@@ -138,7 +138,7 @@ def _begun(event: AnyEvent, data: MergeProposed | MemoriesMerged) -> Merge:
     return replace(begun, **_changes(event, data))
 
 
-def _changes(event: AnyEvent, data: MergeEvent) -> dict[str, Any]:
+def _changes(event: AnyEvent, data: MergeEvent) -> dict[str, object]:
     match data:
         case MergeProposed(memories, similarity, rule, content, model):
             fields = {"memories": memories, "similarity": similarity, "rule": rule, "content": content, "model": model}

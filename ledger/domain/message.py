@@ -125,7 +125,7 @@ def _part(given: object, what: str) -> Part:
     return part
 
 
-def _value(kind: str, name: str, value: object, what: str) -> Any:
+def _value(kind: str, name: str, value: object, what: str) -> object:
     if name == "arguments":
         return check_json(f"the arguments of {what}", {} if value is None else value)
     named = (kind, name) in (("tool_use", "id"), ("tool_use", "name"), ("tool_result", "id"))

@@ -10,7 +10,7 @@ worded from a source that is no longer live is not recalled.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, assert_never
+from typing import assert_never
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -251,7 +251,7 @@ def _formed(event: AnyEvent, data: ObservationFormed) -> Observation:
     )
 
 
-def _changes(event: AnyEvent, data: ObservationEvent) -> dict[str, Any]:
+def _changes(event: AnyEvent, data: ObservationEvent) -> dict[str, object]:
     match data:
         case ObservationRevised():
             return _worded(event, data)
@@ -269,7 +269,7 @@ def _changes(event: AnyEvent, data: ObservationEvent) -> dict[str, Any]:
             assert_never(data)
 
 
-def _worded(event: AnyEvent, data: ObservationRevised) -> dict[str, Any]:
+def _worded(event: AnyEvent, data: ObservationRevised) -> dict[str, object]:
     given = {name: getattr(data, name) for name in ("confidence", "rule", "consolidator", "written_from")}
     changes = {name: value for name, value in given.items() if value is not None}
     return changes | {"text": data.content, "stale": "", "revised_at": event.envelope.recorded_at}

@@ -47,7 +47,7 @@ class Content(Struct, frozen=True):
     item: WindowItem
     content: str = ""
     reasoning: str = ""  # of another model run, which no provider takes back: not shown
-    parts: Sequence[Mapping[str, Any]] = ()
+    parts: Sequence[Mapping[str, object]] = ()
     sources: tuple[str, ...] = ()
     descendants: int = 0
     earliest: str = ""
@@ -120,7 +120,7 @@ class Call(Struct, frozen=True):
 
     id: str
     name: str
-    arguments: dict[str, Any]
+    arguments: dict[str, object]
     result: str | None = None
 
 
@@ -128,7 +128,7 @@ class Spoken(Struct, frozen=True):
     """A message as it is shown: text and media in their order, and the calls that it makes."""
 
     role: str
-    blocks: tuple[Mapping[str, Any], ...]  # parts of type text, not blank, and media
+    blocks: tuple[Mapping[str, object], ...]  # parts of type text, not blank, and media
     calls: tuple[Call, ...] = ()
 
 
@@ -187,9 +187,9 @@ def _is_result(message: Content) -> bool:
     return bool(message.item.results) and not _ids_of(message, TOOL_RESULT)
 
 
-def _blocks(message: Content) -> tuple[Mapping[str, Any], ...]:
+def _blocks(message: Content) -> tuple[Mapping[str, object], ...]:
     own = "" if _is_result(message) and message.item.role != TOOL else message.content
-    found = list[Mapping[str, Any]]([{"type": TEXT, "text": own}] if own.strip() else [])
+    found = list[Mapping[str, object]]([{"type": TEXT, "text": own}] if own.strip() else [])
     for part in message.parts:
         text, uri = str(part.get("text") or ""), str(part.get("uri") or "")
         if part.get("type") == TEXT and text.strip():
@@ -234,7 +234,7 @@ def _call(message: Content, name: str, shown: str, result: str | None) -> Call:
     return Call(shown, tool, _arguments(part.get("arguments")), result)
 
 
-def _arguments(given: object) -> dict[str, Any]:
+def _arguments(given: object) -> dict[str, object]:
     """Arguments as the object that providers ask for; anything else a model wrote is its ``input``."""
     if isinstance(given, str):
         try:
@@ -292,7 +292,7 @@ def _openai(each: Spoken) -> list[dict[str, Any]]:
     ]
 
 
-def _openai_block(block: Mapping[str, object]) -> dict[str, Any]:
+def _openai_block(block: Mapping[str, object]) -> dict[str, object]:
     if _image(block):
         return {"type": "image_url", "image_url": {"url": block["uri"]}}
     return {"type": TEXT, "text": _as_text(block)}
@@ -323,7 +323,7 @@ def anthropic(entries: Sequence[Content], *, memories: Iterable[str] = (), syste
     return Rendered(messages, "\n\n".join(apart), summary_block(summaries))
 
 
-def _anthropic(each: Spoken) -> list[tuple[str, list[dict[str, Any]]]]:
+def _anthropic(each: Spoken) -> list[tuple[str, list[dict[str, object]]]]:
     blocks = [_anthropic_block(block, each.role) for block in each.blocks]
     calls = [{"type": TOOL_USE, "id": call.id, "name": call.name, "input": call.arguments} for call in each.calls]
     results = [

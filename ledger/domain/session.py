@@ -5,8 +5,6 @@ What a session's window holds is no part of this state, for the state is written
 
 from __future__ import annotations
 
-from typing import Any
-
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -93,7 +91,7 @@ def add_alias(command: AddAlias, session: Session) -> list[tuple[str, Event]]:
 
 
 def evolve(session: Session | None, event: AnyEvent) -> Session | None:
-    data: Any = event.data
+    data: object = event.data
     envelope = event.envelope
     if session is None:
         return _opened(event, data) if isinstance(data, SessionOpened) else None

@@ -16,7 +16,7 @@ class Answer(Struct, frozen=True, kw_only=True):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the answer as dictionaries, lists, strings and numbers, ready for JSON."""
-        plain: dict[str, Any] = msgspec.to_builtins(self)
+        plain: dict[str, object] = msgspec.to_builtins(self)
         return plain
 
 
@@ -37,5 +37,5 @@ def _call(kind: type[Answer], state: type[Struct], different: tuple[str, ...]) -
     fields |= {name: f"different[{name!r}]" for name in different}
     by_place = takewhile(fields.__contains__, kind.__match_args__)
     values = [fields.pop(name) for name in by_place] + [f"{name}={value}" for name, value in fields.items()]
-    call: Callable[..., Any] = eval(f"lambda kind, state, different: kind({', '.join(values)})")
+    call: Callable[..., object] = eval(f"lambda kind, state, different: kind({', '.join(values)})")
     return call

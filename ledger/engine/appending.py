@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 import msgspec
 
@@ -51,7 +50,7 @@ def _envelope(
     key: bytes | None,
     place: tuple[str | None, str | None],
     command_id: str,
-) -> Envelope[Any]:
+) -> Envelope[object]:
     """``place`` is the project, and the time in the world."""
     who = work.who
     event_id = ids.uuid7(time.time_ns(), random[:8])

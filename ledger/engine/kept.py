@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ledger.domain import ids
 from ledger.domain.events import WAYS_BACK, AnyEvent, of
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ledger.engine.tables import Tables
 
 # after these events some of it may be otherwise
-CHANGING: tuple[type[Any], ...] = (*WAYS_BACK, *of(governs=("policy", "session")))
+CHANGING: tuple[type[object], ...] = (*WAYS_BACK, *of(governs=("policy", "session")))
 
 
 class Kept:

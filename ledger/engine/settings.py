@@ -37,7 +37,7 @@ class Setting(Struct, frozen=True, kw_only=True):
     """One value and its origin: "argument", the name of a variable, the path of a file, or "default"."""
 
     name: str
-    value: Any
+    value: object
     origin: str
 
 
@@ -102,7 +102,7 @@ class Settings(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
         text = ", ".join(f"{each.name}={each.value!r}" for each in self.shown if each.origin != DEFAULT)
         return f"Settings({text})"
 
-    def of_requests(self) -> dict[str, Any]:
+    def of_requests(self) -> dict[str, object]:
         """What stands in for what a request to the model asks for."""
         values = {
             "max_tokens": self.model_max_tokens,

@@ -195,7 +195,7 @@ def count(done: ExtractionRun, batch: Batch, results: Sequence[calls.Taken], fou
 
 def proposed(found: Answered) -> list[dict[str, Any]]:
     """What a model proposed, as a dry run shows it: nothing is decided about it yet."""
-    facts: list[dict[str, Any]] = [
+    facts: list[dict[str, object]] = [
         {"what": each.proposal.what, "kind": each.proposal.kind, "content": each.proposal.content, "reason": ""}
         | {"target": each.target.id if each.target is not None else None}
         for each in found.seen
@@ -205,7 +205,7 @@ def proposed(found: Answered) -> list[dict[str, Any]]:
 
 
 def _not_understood(found: Answered) -> list[dict[str, Any]]:
-    entries: list[dict[str, Any]] = [
+    entries: list[dict[str, object]] = [
         {"what": each.what, "reason": each.reason, "content": each.text} for each in found.parsed.dropped
     ]
     if found.parsed.truncated:

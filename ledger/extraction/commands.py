@@ -141,5 +141,5 @@ def _extraction_report(
 
 
 def _dropped(each: Dropped) -> dict[str, Any]:
-    options: dict[str, Any] = msgspec.to_builtins(each)
+    options: dict[str, object] = msgspec.to_builtins(each)
     return options | {"reason": options.pop("why")}

@@ -280,7 +280,7 @@ class _Look:
     def __init__(self, guard: Guard, work: Work, data: Any) -> None:
         self.data, self.redactions = data, list[e.Redacted]()
         self.found: Found | None = None
-        self._guard, self._work, self._changes = guard, work, dict[str, Any]()
+        self._guard, self._work, self._changes = guard, work, dict[str, object]()
         kind = type(data)
         self._watched = BELIEFS.get(kind) or MATERIAL.get(kind) or ()
         names, repeated = NAMES.get(kind, ()), REPEATED.get(kind, ())
@@ -463,7 +463,7 @@ def _marks_of_json(given: object, taken: dict[str, tuple[Taken, ...]]) -> list[T
 
 def _strings(given: object) -> Iterator[str]:
     """Every text in arguments: structs, lists, objects and free JSON."""
-    waiting: list[Any] = [given]
+    waiting: list[object] = [given]
     while waiting:
         each = waiting.pop()
         if isinstance(each, str):

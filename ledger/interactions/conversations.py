@@ -30,7 +30,7 @@ def turns_of(conversations: object) -> Iterator[dict[str, Any]]:
 
 
 def _pairs(name: str, turns: list[Any]) -> Iterator[dict[str, Any]]:
-    waiting: dict[str, Any] | None = None
+    waiting: dict[str, object] | None = None
     for turn in turns:
         if waiting is not None and turn.get("session") == waiting.get("session"):
             yield _interaction(name, waiting, turn)

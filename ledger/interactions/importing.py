@@ -129,7 +129,7 @@ def _lines(name: str) -> Iterator[tuple[int, Any]]:
     """(number, object or the text that is none) of every line; a conversation's turns are numbered as they come."""
     try:
         with _opened(name) as file:
-            found: Iterator[tuple[int, Any]]
+            found: Iterator[tuple[int, object]]
             if _first_character(file) == "[":
                 found = enumerate(turns_of(json.load(file)), 1)
             else:

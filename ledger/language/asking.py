@@ -206,7 +206,7 @@ def _is_set(cancelled: Cancel | None) -> bool:
 def within(seconds: float, call: Callable[[], object], cancelled: Cancel | None = None) -> Any:
     """What a call returns, made in a thread of its own, since a plain function cannot be made to stop; ``ModelError`` where
     it takes longer, or is cancelled. What it still does then is nobody's concern."""
-    given: list[Any] = []
+    given: list[object] = []
     failed: list[BaseException] = []
     context = contextvars.copy_context()
 

@@ -114,7 +114,7 @@ def read_actions(text: str, kinds: Mapping[str, type[object]], *, limit: int = A
 def read_json(text: str, fits: Callable[[object], bool]) -> tuple[Any, bool] | None:
     """The first JSON in a text that ``fits``, one that says something before one that is empty, and whether it was cut off;
     None where there is none."""
-    empty: tuple[Any, bool] | None = None
+    empty: tuple[object, bool] | None = None
     for part in _parts(text[:READ_CHARS]):
         after = 0
         for place in _beginnings(part):

@@ -57,7 +57,7 @@ def proven(connection: sqlite3.Connection) -> Iterator[list[LogRow]]:
 
 def _read(connection: sqlite3.Connection) -> Iterator[tuple[list[Any], sqlite3.Error | None]]:
     """Rows by position, and what ended the reading before the end; what could be read before an error is given too."""
-    rows: list[Any] = []
+    rows: list[object] = []
     try:
         for row in connection.execute(f"SELECT {COLUMNS} FROM events ORDER BY position"):
             rows.append(row)

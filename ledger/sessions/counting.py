@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
 
 from msgspec import Struct
 
@@ -28,7 +27,7 @@ class Counter(Struct, frozen=True):
         if not text:
             return 0
         try:
-            found: Any = self.count(text)
+            found: object = self.count(text)
         except Exception as error:
             raise ModelError(f"the token counter {self.name!r} failed ({type(error).__name__})") from error
         return checked(found, f"the token counter {self.name!r} gave")

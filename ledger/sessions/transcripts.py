@@ -160,7 +160,7 @@ def _call(call: Any, what: str) -> Any:
 def as_chat(message: Message) -> dict[str, Any]:
     """A message in the form that ``outside`` reads; in the OpenAI chat format, as far as that has a place for it."""
     content = message.content if message.content is not None else ERASED
-    entry: dict[str, Any] = {"role": message.role, "content": content}
+    entry: dict[str, object] = {"role": message.role, "content": content}
     kinds = [part["type"] for part in message.parts]
     if kinds == ["tool_result"] and message.role == "tool" and message.parts[0].get("text") == message.content:
         entry["tool_call_id"] = message.parts[0]["id"]

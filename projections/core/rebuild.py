@@ -79,7 +79,7 @@ class Rebuild:
         self._log, self._secret, self._ledger_id = log, secret, ledger_id
         self._progress = progress
         self._holder = lease.new_holder()
-        self._connection: Any = None
+        self._connection: object = None
         self._reading = reading(lambda: self._connection)
         self._projector = Projector(secret, self._reading)
         self._late: list[Table] = []  # tables whose indexes are made when their rows are there

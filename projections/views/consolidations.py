@@ -124,7 +124,7 @@ def turns(connection: sqlite3.Connection, scope: Scope, *, after: int = 0, limit
 def sourced(connection: sqlite3.Connection, scope: Scope, rows: Sequence[int] | None = None) -> list[Sourced]:
     """The active observations of a scope, all or those of these rows, oldest first."""
     sql = "SELECT * FROM observations WHERE user = ? AND project IS ? AND status = 'active' ORDER BY row"
-    values: tuple[Any, ...] = (scope.user, scope.project)
+    values: tuple[object, ...] = (scope.user, scope.project)
     if rows is not None:
         sql = sql.replace("ORDER BY", "AND row IN (SELECT value FROM json_each(?)) ORDER BY")
         values += (msgspec.json.encode(list(rows)).decode(),)

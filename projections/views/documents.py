@@ -154,7 +154,7 @@ def listing(
     limit: int,
 ) -> list[Document]:
     """Documents of one user, newest first, from ``before`` a row; ``projects`` may hold None for those of no project."""
-    where, values = ["user = ?"], list[Any]([user])
+    where, values = ["user = ?"], list[object]([user])
     if statuses:
         where.append(f"status IN ({', '.join('?' * len(statuses))})")
         values.extend(statuses)

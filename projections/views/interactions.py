@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
-from typing import Any
 
 from ledger.domain import interaction
 from ledger.domain.events import AnyEvent
@@ -65,7 +64,7 @@ def listing(
     conditions = {"session = ?": session, "client = ?": client, "row < ?": before}
     conditions |= {"time >= ?": since, "time < ?": until}
     given = {sql: value for sql, value in conditions.items() if value is not None}
-    where, values = ["user = ?", *given], list[Any]([user, *given.values()])
+    where, values = ["user = ?", *given], list[object]([user, *given.values()])
     of_projects(where, values, projects)
     sql = f"SELECT * FROM interactions WHERE {' AND '.join(where)} ORDER BY row DESC LIMIT ?"
     return [from_row(row) for row in connection.execute(sql, (*values, limit))]

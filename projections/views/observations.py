@@ -212,7 +212,7 @@ def listing(
     limit: int,
 ) -> list[Observation]:
     """Observations of one user, newest first; ``projects`` may hold None for those of no project."""
-    where, values = ["user = ?"], list[Any]([user])
+    where, values = ["user = ?"], list[object]([user])
     if statuses:
         where.append(f"status IN ({', '.join('?' * len(statuses))})")
         values.extend(statuses)

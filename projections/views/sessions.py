@@ -207,7 +207,7 @@ def listing(
     connection: sqlite3.Connection, *, user: str, project: str | None = None, before: int | None = None
 ) -> Iterator[Session]:
     """The sessions of a user that were not given up to another, the one opened last first; read as far as asked for."""
-    where, values = ["user = ?", "moved_to IS NULL", "name IS NOT NULL"], list[Any]([user])
+    where, values = ["user = ?", "moved_to IS NULL", "name IS NOT NULL"], list[object]([user])
     if project is not None:
         where.append("project = ?")
         values.append(project)

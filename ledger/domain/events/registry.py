@@ -20,10 +20,10 @@ TYPES: dict[str, type[Event]] = {
 }
 
 
-_KNOWN: dict[type[Any], dict[str, Any]] = {}  # reading the hints of a class takes long
+_KNOWN: dict[type[object], dict[str, object]] = {}  # reading the hints of a class takes long
 
 
-def _hints(kind: type[object]) -> dict[str, Any]:
+def _hints(kind: type[object]) -> dict[str, object]:
     if kind not in _KNOWN:
         _KNOWN[kind] = get_type_hints(kind, include_extras=True)
     return _KNOWN[kind]
@@ -114,7 +114,7 @@ def _ids_under(hint: object, path: tuple[str, ...], ref: Ref | None) -> Iterator
 IDS: dict[type[Event], tuple[IdField, ...]] = {kind: id_fields(kind) for kind in TYPES.values()}
 
 
-def with_role(role: Role, **wanted: object) -> tuple[type[Any], ...]:
+def with_role(role: Role, **wanted: object) -> tuple[type[object], ...]:
     """The events with these traits that have an id of this role."""
     return tuple(kind for kind in of(**wanted) if any(each.ref and each.ref.role == role for each in IDS[kind]))
 

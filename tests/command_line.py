@@ -2,24 +2,53 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
+import sys
 from pathlib import Path
+from typing import Any, NamedTuple
+from unittest import mock
 
-from typer.testing import CliRunner, Result
-
-from ledger.cli.app import app
+from ledger.cli import app
 
 
-def run(*arguments: str, db: str | Path | None = None, stdin: str | bytes | None = None) -> Result:
+class Result(NamedTuple):
+    """What a command left behind."""
+
+    exit_code: int
+    stdout: str
+    stderr: str
+
+    @property
+    def output(self) -> str:
+        return self.stdout + self.stderr
+
+
+def run(
+    *arguments: str,
+    db: str | Path | None = None,
+    stdin: str | bytes | None = None,
+    environment: dict[str, str] | None = None,
+) -> Result:
     where = [] if db is None else ["--db", str(db)]
-    environment = {"MEMORY_LEDGER_DB": None, "COLUMNS": "80"}
-    result = CliRunner(env=environment).invoke(app, [*arguments, *where], input=stdin)
+    given = stdin.encode("utf-8") if isinstance(stdin, str) else stdin or b""
+    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
+    variables = {name: value for name, value in os.environ.items() if name not in ("MEMORY_LEDGER_DB", "LEDGER_PATH")}
+    with (
+        mock.patch.dict(os.environ, variables | {"COLUMNS": "80", **(environment or {})}, clear=True),
+        mock.patch.multiple(sys, stdin=io.TextIOWrapper(io.BytesIO(given)), stdout=out, stderr=err),
+    ):
+        code = app.run([*arguments, *where])
+    texts = [each.buffer.getvalue().decode("utf-8") for each in (out, err)]  # type: ignore[attr-defined]
+    result = Result(code, *texts)
     assert "Traceback" not in result.output
     return result
 
 
-def answer(*arguments: str, db: str | Path, stdin: str | bytes | None = None) -> object:
-    """What it tells programs."""
+def answer(*arguments: str, db: str | Path, stdin: str | bytes | None = None) -> Any:
+    """What it tells programs; of a page its items."""
     result = run(*arguments, "--json", db=db, stdin=stdin)
     assert result.exit_code == 0, result.output
-    return json.loads(result.stdout)
+    found = json.loads(result.stdout)
+    return found["items"] if isinstance(found, dict) and found.keys() == {"items", "next"} else found

@@ -1,7 +1,7 @@
-"""The command line ``memory-ledger``: the library's verbs, spelled the same; it only translates.
+"""The command line ``memory-ledger``: every method of the library is a command of the same name.
 
-The modules next to it hold the commands, each those of some panels of the help, ``frame`` what they share, and ``showing``
-how answers look. Data goes to stdout, messages to stderr. Exit codes: 0 done, 1 a check failed, 2 wrong usage,
+``derive`` makes the commands, ``calling`` makes the call, ``views`` says how answers look, ``by_hand`` holds what a signature
+says too little about. Data goes to stdout, messages to stderr. Exit codes: 0 done, 1 a check failed, 2 wrong usage,
 3 not found, 4 conflict or rejected.
 """
 
@@ -9,84 +9,74 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated
+from collections.abc import Sequence
+from contextlib import suppress
 
-import typer
+from ledger.cli.calling import answer
+from ledger.cli.output import Stopped, Usage, progress_bar, say, show
+from ledger.domain.errors import LedgerError, NotFoundError
 
-from ledger import __version__
-from ledger.cli import (
-    back,
-    care,
-    config,
-    documents,
-    erasure,
-    guards,
-    merging,
-    observations,
-    proof,
-    reads,
-    rescue,
-    sessions,
-    work,
-    writes,
-)
-from ledger.cli.frame import INTERRUPTED, failing_plainly
-
-EXIT_CODES = "Exit codes: 0 done, 1 a check failed, 2 wrong usage, 3 not found, 4 conflict or rejected."
-
-app = typer.Typer(
-    name="memory-ledger",
-    help="A memory for LLM agents that can account for itself: every change is an event in one file.",
-    epilog=f"The ledger is --db, or LEDGER_PATH, or memory.db here; see config. {EXIT_CODES}",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["--help", "-h"]},
-)
-
-
-def _version(wanted: bool) -> None:
-    if wanted:
-        print(f"memory-ledger {__version__}")
-        raise typer.Exit()
-
-
-@app.callback()
-def _all(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="The version.")] = False,
-) -> None:
-    pass
-
-
-for part in (
-    writes,
-    guards,
-    merging,
-    observations,
-    sessions,
-    documents,
-    back,
-    reads,
-    config,
-    care,
-    erasure,
-    proof,
-    rescue,
-    work,
-):
-    part.add_to(app)
+OK, FAILED, USAGE, NOT_FOUND, REFUSED, BUG, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 3, 4, 70, 130, 141
 
 
 def main() -> None:
     """The entry point; whatever happens, no traceback."""
     _prepare_streams()
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(words: Sequence[str]) -> int:
+    """Does what the words ask for and returns the exit code; every failure is one line on stderr.
+
+    MEMORY_LEDGER_DEBUG=1 shows where a mistake of ours was made.
+    """
     try:
-        with failing_plainly():
-            app()
-    except typer.Exit as leaving:
-        sys.exit(leaving.exit_code)
+        return _run(words)
+    except NotFoundError as error:
+        return _failed(str(error), NOT_FOUND)
+    except LedgerError as error:
+        return _failed(str(error), REFUSED)
+    except Stopped as error:
+        return _failed(str(error), FAILED)
+    except Usage as error:
+        return _failed(f"{error}; see --help", USAGE)
     except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
+        return _failed("interrupted", INTERRUPTED)
+    except BrokenPipeError:
+        return _leave_the_pipe()
+    except OSError as error:
+        place = f": {error.filename}" if error.filename else ""
+        return _failed(f"{error.strerror or type(error).__name__}{place}", REFUSED)
+    except Exception as error:
+        if os.environ.get("MEMORY_LEDGER_DEBUG"):
+            raise
+        text = f"{type(error).__name__}: {error}"
+        return _failed(f"this is a mistake in memory-ledger ({text}); MEMORY_LEDGER_DEBUG=1 shows where", BUG)
+
+
+def _run(words: Sequence[str]) -> int:
+    from ledger.cli.derive import understood
+
+    call = understood(words or ["--help"])
+    if call is None:
+        return OK if words else USAGE
+    around = call.around
+    with progress_bar(call.method.name, quiet=around["quiet"]) as progress:
+        found = answer(call, progress)
+    show(found, json=around["json"], quiet=around["quiet"], brief=call.method.writes)
+    return FAILED if getattr(found, "ok", True) is False else OK
+
+
+def _failed(message: str, code: int) -> int:
+    say(message)
+    return code
+
+
+def _leave_the_pipe() -> int:
+    """Whoever read our output has gone: nothing is left to say, also not when Python flushes at its end."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return PIPE_CLOSED
 
 
 def _prepare_streams() -> None:

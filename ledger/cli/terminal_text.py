@@ -24,3 +24,10 @@ def as_json(value: Any, *, ascii_only: bool = False, indent: int | None = 2) -> 
     """JSON that a terminal shows harmlessly; the unsafe characters are JSON escapes, so that it means the same."""
     text = json.dumps(value, ensure_ascii=ascii_only, indent=indent, allow_nan=False)
     return UNSAFE.sub(lambda found: json.dumps(found.group())[1:-1], text).replace("\x7f", "\\u007f")
+
+
+def compact(data: Any, chars: int = 150) -> str:
+    """What an event recorded, as short JSON without its blanks."""
+    if isinstance(data, dict):
+        data = {name: value for name, value in data.items() if value not in (None, "", [], {})}
+    return shortened(json.dumps(data, ensure_ascii=False), chars)

@@ -1,28 +1,27 @@
-"""What sessions answer, as people read it in a terminal; harmless as everything in ``showing`` is, and made of its pieces."""
+"""What conversations answer: messages whole, what a search found, a window, a compaction, the graph of summaries."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-from msgspec import Struct
 from rich.console import Group, RenderableType
 from rich.text import Text
 from rich.tree import Tree
 
-from ledger.cli import showing
 from ledger.cli.pieces import card_of, counted, detailed, heading, listing, moment, short, titled, whole
 from ledger.cli.terminal_text import as_json, shortened, visible
+from ledger.cli.views.beliefs import pack
+from ledger.cli.views.tables import table
 from ledger.domain.assembly import REASONS
 from ledger.domain.compaction import SKIPS
 from ledger.domain.harmless import one_line
 from ledger.domain.message import readable
 from ledger.domain.rendering import Rendered
 from ledger.domain.window import FALLBACK, NORMAL
-from ledger.sessions.answers import CompactionReport, CompactionSkip, HistoryChange, Message, SessionInfo, Summary
+from ledger.sessions.answers import CompactionReport, CompactionSkip, HistoryChange, Message
 from ledger.sessions.assembled import Entry, Window
 from ledger.sessions.diagram import NO_SUMMARY, Node, SummaryGraph, span
-from ledger.sessions.search_answers import Expansion, Hit, Unexpanded
+from ledger.sessions.search_answers import Expansion, Hit, Hits, Unexpanded
 from projections.views.summaries import WINDOW
 
 SKIPPED: Mapping[str, str] = {
@@ -35,94 +34,6 @@ SKIPPED: Mapping[str, str] = {
     "moved": "the window was no longer what was summarized",
 }
 NO_MODEL = "written without a model: each is the cut beginning of its messages, marked as a fallback, and no summary"
-
-
-class Shown(Struct, frozen=True, kw_only=True):
-    """A session with its messages, the summary of it that somebody set, and those of its parts where asked for."""
-
-    session: SessionInfo
-    summary: str
-    messages: list[Message]
-    summaries: list[Summary] | None
-
-
-class InFull(Shown, frozen=True, kw_only=True):
-    """The same, to be shown with every message whole."""
-
-
-class Found(Struct, frozen=True, kw_only=True):
-    """A page of what a pattern matches, with what it says of the whole."""
-
-    hits: list[Hit]
-    total: int
-    searched: int
-    is_exact: bool
-    hint: str
-
-
-def ids(answer: Any) -> list[str] | None:
-    """What an answer lists, for ``--quiet``: ids, of messages their positions; None where it is no list."""
-    match answer:
-        case Shown():
-            return [str(each.position) for each in answer.messages]
-        case Message():
-            return [str(answer.position)] if not answer.skipped else []
-        case SessionInfo() | Summary():
-            return [answer.id]
-        case CompactionReport():
-            return [each.id for each in answer.created]
-        case HistoryChange():
-            return list(answer.invalidated)
-        case Window():
-            return [answer.receipt] if answer.receipt else [_known_by(each) for each in answer.entries]
-        case Found():
-            return [each.id or str(each.position) for each in answer.hits]
-        case Expansion():
-            return [str(each.position) for each in answer.messages]
-        case _:
-            return showing.ids(answer)
-
-
-# --- sessions and messages -------------------------------------------------------------------------------------------
-
-
-def infos(found: Sequence[SessionInfo]) -> RenderableType:
-    return listing("id", "messages", "session", rows=[_info_row(each) for each in found], right=["messages"])
-
-
-def _info_row(found: SessionInfo) -> list[RenderableType]:
-    names = [one_line(each) for each in found.aliases]
-    also = f"also {', '.join(names)}" if names else ""
-    window = f"window: {counted(found.window_items, 'item')}, {counted(found.window_tokens, 'token')}"
-    size = f"{counted(found.tokens, 'token')}{f', {found.hidden:,} hidden' if found.hidden else ''}"
-    about = (also, found.project, size, window, f"last {moment(found.updated_at)}")
-    return [Text(found.id), Text(f"{found.messages:,}"), detailed(short(found.name), *about)]
-
-
-def info(found: SessionInfo) -> RenderableType:
-    """A session after a command."""
-    return infos([found])
-
-
-def shown(found: Shown) -> RenderableType:
-    about = found.session
-    left = about.messages - len([each for each in found.messages if not each.hidden])
-    summary_set = titled("Summary, as it was set", whole(found.summary)) if found.summary else []
-    written = titled("Summaries", summaries(found.summaries)) if found.summaries else []
-    note = f"{counted(left, 'message')} not shown: --limit, --before" if left else ""
-    texts = _messages_whole(found.messages) if isinstance(found, InFull) else [_messages(found.messages)]
-    noted = [Text(note, style="dim")] if note else []
-    return Group(infos([about]), *summary_set, *written, *titled("Messages", Group(*noted, *texts)))
-
-
-def _messages(found: Sequence[Message]) -> RenderableType:
-    if not found:
-        return Text("none", style="dim")
-    rows = [
-        [Text(str(each.position)), Text(each.speaker or each.role), _message(each, short(_text_of(each)))]
-        for each in found
-    ]
-    return listing("pos", "role", "message", rows=rows, right=["pos"])
 
 
 def _messages_whole(found: Sequence[Message]) -> list[RenderableType]:
@@ -143,17 +54,6 @@ def _message(found: Message, text: Text) -> Text:
     return detailed(text, counted(found.tokens, "token"), moment(found.occurred_at), found.model, reasoning, hidden)
 
 
-def message(found: Message) -> RenderableType:
-    """A message after a command."""
-    if found.skipped:
-        return Text(f"not stored: {_why(found.skipped)}")
-    return _messages([found])
-
-
-def summary(found: str) -> RenderableType:
-    return Text(visible(found)) if found else Text("none is set", style="dim")
-
-
 def change(found: HistoryChange) -> RenderableType:
     """What became of a session's history."""
     if found.skipped:
@@ -169,27 +69,10 @@ def change(found: HistoryChange) -> RenderableType:
 # --- summaries and compaction ----------------------------------------------------------------------------------------
 
 
-def summaries(found: Sequence[Summary]) -> RenderableType:
-    return listing("id", "status", "summary", rows=[_summary_row(each) for each in found])
-
-
-def _summary_row(found: Summary) -> list[RenderableType]:
-    level = NO_SUMMARY if found.level == FALLBACK else found.level
-    size = f"{counted(found.messages, 'message')}, {found.source_tokens:,} → {counted(found.tokens, 'token')}"
-    by = f"by {found.model}" if found.model else ""
-    about = (f"{found.kind}, depth {found.depth}", level, size, by, span(found.earliest, found.latest))
-    return [Text(found.id), Text(found.status), detailed(short(found.content), *about)]
-
-
-def restored(found: Summary) -> RenderableType:
-    """A summary after a command."""
-    return summaries([found])
-
-
 def compaction(found: CompactionReport) -> RenderableType:
     if found.position == 0:
         return Group(*(Text(f"nothing was done: {_why(each.why)}") for each in found.skipped))
-    parts: list[RenderableType] = [summaries(found.created)] if found.created else []
+    parts: list[RenderableType] = [table(found.created)] if found.created else []
     tokens = _from_to(found.tokens_before, found.tokens_after, "token")
     items = _from_to(found.items_before, found.items_after, "item")
     under = "" if found.under is None else f", {'within' if found.under else 'over'} {found.budget:,}"
@@ -229,16 +112,19 @@ def _why(code: str) -> str:
 # --- assemblies ------------------------------------------------------------------------------------------------------
 
 
-def assembly(found: Window | Rendered) -> RenderableType | str:
-    """One line for each entry, and what all of them come to; for a provider the messages themselves, as JSON."""
-    if isinstance(found, Rendered):
-        given = {"messages": found.messages, "system": found.system}
-        return as_json({name: value for name, value in given.items() if value != ""}) + "\n"
+def rendered(found: Rendered) -> str:
+    """The messages as a provider takes them, as JSON."""
+    given = {"messages": found.messages, "system": found.system}
+    return as_json({name: value for name, value in given.items() if value != ""}) + "\n"
+
+
+def window(found: Window) -> RenderableType:
+    """One line for each entry, and what all of them come to."""
     if found.skipped:
         return Text(f"nothing is read of this session: {_why(found.skipped)}")
     rows = [_entry_row(each) for each in found.entries]
     entries = [listing("what", "tokens", "time", "words", rows=rows, right=["tokens"])] if rows else []
-    woven = titled("Remembered", showing.pack(found.pack)) if found.pack is not None else []
+    woven = titled("Remembered", pack(found.pack)) if found.pack is not None else []
     return Group(*entries, *woven, heading("In all"), *map(Text, _totals(found)))
 
 
@@ -271,24 +157,18 @@ def _entries(count: int) -> str:
     return "1 entry" if count == 1 else f"{count:,} entries"
 
 
-def _known_by(found: Entry) -> str:
-    return found.item.id or str(found.item.position)
-
-
 # --- search ----------------------------------------------------------------------------------------------------------
 
 
-def grep(found: Found) -> RenderableType:
+def hits(found: Hits) -> RenderableType:
     searched = f"{found.searched:,} searched"
-    if not found.hits:
+    if not found:
         hint = one_line(found.hint)
-        for advice, option in (("ask sessions.grep", "ask with --everywhere"), ("include_hidden=True", "--hidden")):
-            hint = hint.replace(advice, option)
+        hint = hint.replace("include_hidden=True", "--include-hidden")
         return Text(f"nothing found, {searched}{f': {hint}' if hint else ''}")
     total = f"{'' if found.is_exact else 'at least '}{found.total:,} found"
-    left = f", {found.total - len(found.hits):,} of them not shown: --limit" if found.total > len(found.hits) else ""
-    rows = [_hit_row(each) for each in found.hits]
-    return Group(listing("pos", "what", "text", rows=rows, right=["pos"]), Text(f"{total}, {searched}{left}", "dim"))
+    rows = [_hit_row(each) for each in found]
+    return Group(listing("pos", "what", "text", rows=rows, right=["pos"]), Text(f"{total}, {searched}", "dim"))
 
 
 def _hit_row(found: Hit) -> list[RenderableType]:
@@ -334,10 +214,8 @@ def _left(found: Unexpanded) -> str:
 # --- the picture -----------------------------------------------------------------------------------------------------
 
 
-def dag(found: SummaryGraph | str) -> RenderableType | str:
-    """The window as a tree; a text that was asked for (Mermaid, Graphviz) stays one."""
-    if isinstance(found, str):
-        return found
+def graph(found: SummaryGraph) -> RenderableType:
+    """The window as a tree, and apart from it what is out of use."""
     tree = _grown(Tree(Text(found.title, style="bold")), found.window)
     apart = [_grown(Tree(Text("out of use", style="dim")), found.replaced)] if found.replaced else []
     return Group(tree, *apart)

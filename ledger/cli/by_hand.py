@@ -1,0 +1,460 @@
+"""The commands that a signature says too little about: several files, a question to a person, a signal, a picture.
+
+Each function takes the call, and the parameters that it adds to those of its method; its docstring is their help.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from ledger.cli.calling import STDIN, Call, Progress, file_text, invoke, opened, stdin_text
+from ledger.cli.output import Stopped, Usage, say, show_once
+from ledger.domain.errors import LedgerError, RejectedError
+from ledger.types import EVERYTHING, DocumentPath, Event, Project, SessionName
+
+if TYPE_CHECKING:
+    from ledger import answers
+    from ledger.documents.answers import Document, IngestReport
+
+HAND = "by hand"  # the area of commands that no method stands behind
+
+
+class Change(NamedTuple):
+    """What a method is as a command: without the parameters ``drop``, with those of ``run``, which answers for it."""
+
+    run: Callable[..., object]
+    drop: tuple[str, ...] = ()
+
+
+# --- erase and hold --------------------------------------------------------------------------------------------------
+
+
+def erase(
+    call: Call,
+    subject: str | int | None = None,
+    *,
+    project: str | None = None,
+    session: str | None = None,
+    document: str | None = None,
+    everything: bool = False,
+    fields: Sequence[str] = (),
+    spans: Sequence[str] = (),
+    yes: bool = False,
+) -> object:
+    """Erase.
+
+    Args:
+        subject: An id, or the position of one event.
+        project: A project by name, alias or id.
+        session: A session by name, alias or id.
+        document: A document by its path or id.
+        everything: All of --user, and the name.
+        fields: Of one event: only this field, like data.reason; may be given again.
+        spans: Of one event: only these characters, FIELD:START:END; may be given again.
+        yes: Do not ask whether it is meant; without a terminal nothing is erased without it.
+    """
+    what = _subject(subject, project, session, document, everything=everything)
+    if fields or spans:
+        if not isinstance(what, int):
+            raise RejectedError("--fields and --spans are of one event, which is named by its position")
+        what = Event(what, tuple(fields), tuple(_span(each) for each in spans))
+    elif isinstance(what, int):
+        what = Event(what)
+    arguments = {**call.arguments, "subject": what}
+    with opened(call) as ledger:
+        if not arguments["dry_run"] and not yes:
+            if not sys.stdin.isatty():
+                raise RejectedError("without a terminal an erasure needs --yes; --dry-run lists what it would concern")
+            said = {name: value for name, value in arguments.items() if name not in ("reason", "exclusive")}
+            show_once(ledger.erase(**{**said, "dry_run": True}))
+            if not _is_meant("Erase this for good?"):
+                raise Stopped("nothing was erased")
+        return ledger.erase(**arguments)
+
+
+def _subject(
+    subject: str | int | None, project: str | None, session: str | None, document: str | None, *, everything: bool
+) -> Any:
+    called = ((SessionName, session), (Project, project), (DocumentPath, document))
+    named: list[Any] = [kind(name) for kind, name in called if name is not None]
+    named += [subject] if subject is not None else []
+    named += [EVERYTHING] if everything else []
+    if len(named) != 1:
+        raise Usage("name one thing: an id, a position, --session, --project, --document or --everything")
+    return named[0]
+
+
+def _span(given: str) -> tuple[str, int, int]:
+    field, _, rest = given.partition(":")
+    first, _, last = rest.partition(":")
+    if not (first.isascii() and first.isdigit() and last.isascii() and last.isdigit()):
+        raise RejectedError(f"a span is FIELD:START:END in characters, like data.prompt:3:9, and {given!r:.60} is not")
+    return field, int(first), int(last)
+
+
+def _is_meant(question: str) -> bool:
+    """Asks on stderr; anything but a yes is a no."""
+    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def hold(
+    call: Call,
+    subject: str | None = None,
+    *,
+    project: str | None = None,
+    session: str | None = None,
+    document: str | None = None,
+    everything: bool = False,
+) -> object:
+    """Hold.
+
+    Args:
+        subject: An id.
+        project: A project by name, alias or id.
+        session: A session by name, alias or id.
+        document: A document by its path or id.
+        everything: All of --user.
+    """
+    what = _subject(subject, project, session, document, everything=everything)
+    with opened(call) as ledger:
+        return ledger.holds.add(what, **call.arguments)
+
+
+# --- files -----------------------------------------------------------------------------------------------------------
+
+
+def add_documents(
+    call: Call, paths: Sequence[str], *, recursive: bool = False, progress: Progress | None = None
+) -> IngestReport:
+    """Add documents.
+
+    Args:
+        paths: Files of UTF-8 text, Markdown or .txt; "-" for standard input.
+        recursive: Of a directory: the .md, .markdown and .txt files in it.
+    """
+    from ledger.documents.answers import IngestReport
+    from ledger.domain.ids import uuid7
+
+    arguments = call.arguments
+    found, errors = _files(paths, recursive=recursive)
+    if len(found) + len(errors) > 1 and (arguments["title"] or arguments["path"] or "idempotency_key" in arguments):
+        raise Usage("--title, --path and --idempotency-key are for one file")
+    run = arguments.setdefault("correlation_id", uuid7(time.time_ns(), os.urandom(8)))
+    added: list[Document] = []
+    with opened(call) as ledger:
+        for number, (file, within) in enumerate(found, 1):
+            try:
+                added.append(ledger.documents.add(**_document(file, within, arguments)))
+            except LedgerError as error:
+                errors.append((file, str(error)))
+            if progress is not None:
+                progress(number, len(found))
+    for file, why in errors:
+        say(why if repr(file)[1:-1] in why else f"{file}: {why}")
+    is_new = any(not (each.absorbed or each.replayed) for each in added)
+    return IngestReport(documents=tuple(added), errors=tuple(errors), correlation_id=run if is_new else None)
+
+
+def _document(file: str, within: str | None, arguments: dict[str, Any]) -> dict[str, Any]:
+    from ledger.documents.files import read_document
+    from ledger.domain.document import TEXT_BYTES
+
+    if file == STDIN:
+        return {**arguments, "source": stdin_text(TEXT_BYTES + 1)}
+    if within is None:
+        return {**arguments, "source": Path(file).expanduser()}
+    text, name = read_document(file, within=within)
+    return {**arguments, "source": text, "path": name}
+
+
+def _files(paths: Sequence[str], *, recursive: bool) -> tuple[list[tuple[str, str | None]], list[tuple[str, str]]]:
+    """(file, directory that it was found in) of everything meant, each once, and what cannot be meant."""
+    from ledger.documents.files import SUFFIXES, files_below
+
+    found, errors = dict[str, str | None](), list[tuple[str, str]]()
+    for path in dict.fromkeys(map(os.path.expanduser, paths)):
+        if not path:  # what a shell makes of a variable that is not set, and not the directory that we are in
+            errors.append((path, "a path is blank"))
+        elif not os.path.isdir(path):
+            found.setdefault(path, None)
+        elif not recursive:
+            wanted = ", ".join(SUFFIXES)
+            errors.append((path, f"{path!r} is a directory: with --recursive its {wanted} files are taken in"))
+        else:
+            below = list(files_below(path))
+            found |= {each: path for each in below if each not in found}
+            if not below:
+                errors.append((path, f"{path!r} has no {', '.join(SUFFIXES)} file in it"))
+    if not found and not errors:
+        raise RejectedError("name at least one file")
+    return list(found.items()), errors
+
+
+def import_file(call: Call, *, progress: Progress | None = None) -> object:
+    """Import; "-" is standard input."""
+    with opened(call) as ledger:
+        if str(call.given["path"]) != STDIN:
+            return invoke(call, ledger, call.arguments, progress)
+        with tempfile.NamedTemporaryFile(suffix=".jsonl") as file:
+            file.write(stdin_text(1024**3).encode("utf-8"))
+            file.flush()
+            return invoke(call, ledger, {**call.arguments, "path": Path(file.name)}, progress)
+
+
+def export(call: Call, *, progress: Progress | None = None) -> object:
+    """Export; "-" is standard output."""
+    with opened(call) as ledger:
+        if str(call.given["path"]) != STDIN:
+            return invoke(call, ledger, call.arguments, progress)
+        with tempfile.TemporaryDirectory() as place:
+            path = Path(place) / "log.jsonl"
+            report = ledger.maintenance.export_log(path, progress=progress)
+            with path.open("rb") as file:
+                while part := file.read(1024 * 1024):
+                    sys.stdout.buffer.write(part)
+        say(report.warning, quiet=bool(call.around["quiet"]))
+        return None
+
+
+def certificates(call: Call, path: Path) -> object:
+    """Write certificates.
+
+    Args:
+        path: A file that is not there yet, for recover --certificates; "-" for standard output.
+    """
+    from ledger.maintenance.transfer import new_file
+
+    with opened(call) as ledger:
+        found = ledger.erasures.certificates()
+    lines = [each + "\n" for each in found]
+    if str(path) == STDIN:
+        sys.stdout.writelines(lines)
+        return None
+    with new_file(str(path.expanduser())) as file:
+        file.writelines(lines)
+    return {"path": str(path), "certificates": len(found)}
+
+
+def recover(call: Call, *, certificates: Sequence[Path] = (), progress: Progress | None = None) -> object:
+    """Recover.
+
+    Args:
+        certificates: A file of certificates of erasures, which are done again; may be given again.
+    """
+    from ledger.api import Ledger
+
+    lines = [line for path in certificates for line in file_text(path).splitlines() if line.strip()]
+    return Ledger.recover(path=call.settings.path, certificates=lines, progress=progress, **call.arguments)
+
+
+def import_log(call: Call, *, progress: Progress | None = None) -> object:
+    """Import a log."""
+    from ledger.api import Ledger
+
+    Ledger.import_log(path=call.settings.path, progress=progress, **call.arguments)
+    with Ledger.open(call.settings.path, readonly=True) as ledger:
+        return ledger.maintenance.stats()
+
+
+# --- proofs ----------------------------------------------------------------------------------------------------------
+
+
+def verify(call: Call, *, progress: Progress | None = None) -> object:
+    """Verify the file, also one that is too damaged to be opened."""
+    from ledger.proof.proving import verify_file
+
+    return verify_file(call.settings.path, progress=progress, **call.arguments)
+
+
+def checkpoint(call: Call, *, seal: bool = True, progress: Progress | None = None) -> object:
+    """Make a checkpoint.
+
+    Args:
+        seal: Also keep it in the log; without, the ledger is only read.
+    """
+    with opened(call, readonly=not seal) as ledger:
+        return invoke(call, ledger, call.arguments, progress)
+
+
+# --- windows and pictures --------------------------------------------------------------------------------------------
+
+Provider = Literal["openai", "anthropic"]
+
+
+def rendered(call: Call, *, provider: Provider | None = None) -> object:
+    """A window.
+
+    Args:
+        provider: The messages as this provider takes them, as JSON.
+    """
+    with opened(call) as ledger:
+        found: Any = invoke(call, ledger, call.arguments)
+    return found if provider is None else found.render(provider)
+
+
+def drawn(call: Call, *, format: Literal["tree", "mermaid", "dot"] = "tree") -> object:
+    """A graph.
+
+    Args:
+        format: A tree for people, or the source of a picture.
+    """
+    with opened(call) as ledger:
+        found: Any = invoke(call, ledger, call.arguments)
+    if format == "tree":
+        return found
+    if call.method.area == "graph":
+        from ledger.cli.views import graphs
+
+        return graphs.mermaid(found) if format == "mermaid" else graphs.dot(found)
+    return found.draw(format)
+
+
+# --- work ------------------------------------------------------------------------------------------------------------
+
+
+def work(call: Call, *, progress: Progress | None = None) -> object:
+    """Work; with --follow a line for each pass that did something."""
+    from ledger.answers import JobReport
+
+    total: dict[str, int] = {}
+    follow = call.given["follow"]
+    with opened(call) as ledger, stopped_by_signals() as stop:
+        for report in ledger.jobs.work(stop=stop, progress=None if follow else progress, **call.arguments):
+            done = _numbers(report)
+            total |= {name: total.get(name, 0) + number for name, number in done.items()}
+            if follow and done:
+                _tell(call, done)
+    if not follow:
+        return JobReport(**total)
+    say(f"stopped; {_line(total) or 'there was nothing to do'}", quiet=call.around["quiet"])
+    return None
+
+
+def _numbers(report: answers.JobReport) -> dict[str, int]:
+    return {name: number for name, number in report.to_dict().items() if number}
+
+
+def _line(done: dict[str, int]) -> str:
+    return ", ".join(f"{name.replace('_', ' ')} {number:,}" for name, number in done.items())
+
+
+def _tell(call: Call, done: dict[str, int]) -> None:
+    from ledger.cli.terminal_text import as_json
+
+    if call.around["json"]:
+        print(as_json(done, indent=None), flush=True)
+    else:
+        say(_line(done), quiet=call.around["quiet"])
+
+
+@contextmanager
+def stopped_by_signals() -> Iterator[threading.Event]:
+    """An event that SIGINT and SIGTERM set, so that the piece under way is finished; a second one interrupts."""
+    stop = threading.Event()
+
+    def ask(number: int, frame: object) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+        print("memory-ledger: stopping after what is under way", file=sys.stderr, flush=True)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield stop  # only the main thread may say what a signal does
+        return
+    before = {each: signal.signal(each, ask) for each in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+
+# --- commands that no method stands behind ---------------------------------------------------------------------------
+
+
+def config(call: Call) -> object:
+    """List each setting with its origin: argument, LEDGER_* variable, ledger.toml, default. A secret is only set or not."""
+    return call.settings.shown
+
+
+def demo(call: Call, *, keep: bool = False, progress: Progress | None = None) -> object:
+    """Play ten weeks of a conversation, show what is believed after them and why, and rebuild it from the log alone.
+
+    Args:
+        keep: Keep the temporary ledger, and say where it is; one at --db stays anyway.
+    """
+    from ledger.demo.play import rehearse
+
+    path = call.around["db"]
+    numbers, shown = rehearse(None if path is None else str(path.expanduser()), keep=keep, progress=progress)
+    show_once(numbers if call.around["json"] else shown, json=call.around["json"])
+    if "path" in numbers:
+        say(f"the ledger is kept at {numbers['path']}", quiet=call.around["quiet"])
+    if not numbers["equal"]:
+        raise Stopped("the rebuilt ledger is not the same")
+    return None
+
+
+def docs(call: Call, page: str | None = None, *, words: Sequence[str] = (), path: bool = False) -> object:
+    """List the pages of the documentation, show one, or search them.
+
+    Args:
+        page: A page by its name, as the list has it.
+        words: Show the lines that hold this; may be given again.
+        path: Print where the page's file is.
+    """
+    from ledger.cli import manual
+
+    if page is None:
+        return manual.found(words) if words else manual.pages()
+    file = manual.file(page)
+    if path:
+        return str(file)
+    text = file.read_text(encoding="utf-8")
+    if call.around["json"] or not sys.stdout.isatty():
+        return text if call.around["json"] else manual.Raw(text)
+    manual.show(text)
+    return None
+
+
+def completion(call: Call, shell: Literal["bash", "zsh", "fish"] | None = None) -> object:
+    """Install the completion of commands, options, ids, kinds and projects for a shell.
+
+    Args:
+        shell: Which shell; None for the one that runs.
+    """
+    from ledger.cli.derive import root
+
+    place = root(whole=True).install_completion(shell=shell)
+    say(f"installed at {place}; it works in a new shell", quiet=call.around["quiet"])
+    return None
+
+
+CHANGED = {
+    ("", "erase"): Change(erase, drop=("subject",)),
+    ("holds", "add"): Change(hold, drop=("subject",)),
+    ("documents", "add"): Change(add_documents, drop=("source",)),
+    ("interactions", "import_file"): Change(import_file),
+    ("maintenance", "export_log"): Change(export),
+    ("erasures", "certificates"): Change(certificates),
+    ("", "recover"): Change(recover, drop=("certificates",)),
+    ("", "import_log"): Change(import_log),
+    ("proof", "verify"): Change(verify),
+    ("proof", "checkpoint"): Change(checkpoint),
+    ("session", "window"): Change(rendered),
+    ("session", "reopen"): Change(rendered),
+    ("graph", "neighbors"): Change(drawn),
+    ("summaries", "graph"): Change(drawn),
+    ("jobs", "work"): Change(work),
+}
+OTHERS: dict[str, Callable[..., object]] = {"config": config, "demo": demo, "docs": docs, "completion": completion}

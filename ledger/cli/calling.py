@@ -1,0 +1,210 @@
+"""One call of the library on behalf of a shell: settings, the open ledger, texts from files, the call itself."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from msgspec.structs import replace
+
+from ledger.cli.methods import OF_A_SESSION, OF_THE_FILE, Method
+from ledger.cli.output import Usage, say
+from ledger.domain.errors import NotFoundError, RejectedError
+
+if TYPE_CHECKING:
+    from ledger.api import Ledger
+    from ledger.engine.settings import Settings
+
+STDIN_BYTES = 10 * 1024 * 1024 + 2  # the longest text there is, its newline, and one more to tell that it is too long
+STDIN = "\0-"  # what a lone hyphen is to the parser, which would take it for an option
+FILE_BYTES = 256 * 1024 * 1024
+BOUND = ("user", "actor", "client", "channel", "agent")  # said when the ledger is opened
+TEXTS = ("content", "prompt", "response", "summary", "text", "value", "query")  # "-" is standard input
+TRANSCRIPTS = ("transcript", "messages")  # a file of messages
+_IN_A_PROJECT = {
+    ("", "capture"),
+    ("", "remember"),
+    ("", "propose"),
+    ("documents", "add"),
+    ("interactions", "import_file"),
+}
+Progress = Callable[[int, int], None]
+
+
+@dataclass
+class Call:
+    """A method with what was given for it, and what was said around it (``--db``, ``--json``, ``--as-of`` …)."""
+
+    method: Method
+    given: dict[str, Any]
+    around: dict[str, Any]
+
+    @property
+    def settings(self) -> Settings:
+        from ledger.engine.settings import Settings
+
+        path = self.around.get("db")
+        said = {name: self.around.get(name) for name in ("user", "actor", "client", "agent")}
+        return Settings.load(path=None if path is None else os.path.expanduser(path), **said)
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """What the method is given, with the options of a write among it."""
+        from ledger.types import WriteOptions
+
+        options = WriteOptions.__annotations__.keys() - set(BOUND)
+        said = {name: value for name, value in self.around.items() if name in options and value is not None}
+        own = {name: value for name, value in self.given.items() if name not in ("session_name", "new_in")}
+        if self.method.options == "PolicyChanges":
+            own = {name: value for name, value in own.items() if value is not None}
+        return {name: _value(name, value) for name, value in read_texts(own).items()} | said
+
+
+def _value(name: str, value: Any) -> Any:
+    if isinstance(value, Path):
+        if name in TRANSCRIPTS:
+            return transcript(value)
+        return value.expanduser()
+    if name == "statuses" and "all" in value:
+        return ()
+    if name == "over" and value in (["memories"], ["interactions"]):
+        return value[0]
+    return value
+
+
+def answer(call: Call, progress: Progress | None) -> object:
+    """What the library answers."""
+    from ledger.cli.by_hand import CHANGED, HAND
+
+    if call.method.area == HAND:
+        return call.method.function(call, **call.given, **_progress(call, progress))
+    if (change := CHANGED.get(call.method.key)) is not None:
+        own = inspect.signature(change.run).parameters
+        added = {name: call.given.pop(name) for name in own if name in call.given and name not in call.method.names - set(change.drop)}
+        return change.run(call, **added, **({"progress": progress} if "progress" in own else {}))
+    if call.method.key in OF_THE_FILE:
+        path = call.settings.path
+        return call.method.function(**call.arguments, path=path, **_progress(call, progress))
+    with opened(call) as ledger:
+        return invoke(call, ledger, call.arguments, progress)
+
+
+def invoke(call: Call, ledger: Ledger, arguments: Mapping[str, Any], progress: Progress | None = None) -> object:
+    method = getattr(_object(call, ledger), call.method.name)
+    found = method(**arguments, **_progress(call, progress))
+    if call.around.get("all_pages"):
+        return list(found.all())
+    return found
+
+
+def _progress(call: Call, progress: Progress | None) -> dict[str, Progress | None]:
+    return {"progress": progress} if call.method.progresses else {}
+
+
+def _object(call: Call, ledger: Ledger) -> object:
+    """What the method is of: the ledger, a namespace or a session, now or then."""
+    then, valid = call.around.get("as_of"), call.around.get("valid_at")
+    asked: Any = ledger if then is None and valid is None else ledger.at(then or ledger.position, valid_at=valid)
+    area = call.method.area
+    if area not in OF_A_SESSION:
+        return getattr(asked, area) if area else asked
+    session = asked.session(call.given["session_name"], project=call.given["new_in"])
+    if session.id is None and not call.method.creates:
+        name = call.given["session_name"]
+        raise NotFoundError(f"no session of this user is called {name!r:.60}; `sessions list` names those there are")
+    return session.summaries if area == "summaries" else session
+
+
+@contextmanager
+def opened(call: Call, *, readonly: bool | None = None) -> Iterator[Ledger]:
+    """The ledger, with what the caller said about itself as what its commands fall back on."""
+    from ledger.api import Ledger
+
+    settings, method = call.settings, call.method
+    if "\0" in settings.path:
+        raise RejectedError("a path holds no NUL character")
+    if not method.creates and not os.path.lexists(settings.path):
+        raise NotFoundError(f"there is no ledger at {settings.path}; name one with --db or LEDGER_PATH")
+    if method.key in _IN_A_PROJECT and call.given.get("project") is None:
+        call.given["project"] = settings.project
+    words = {name: getattr(settings, name) for name in ("user", "agent", "actor")}
+    words["client"] = "cli" if not settings.client else settings.client
+    if channel := call.around.get("channel"):
+        words["channel"] = channel
+    if readonly is None:
+        readonly = not (method.writes or call.given.get("receipt"))
+    unused = {} if method.key == ("", "recall") or method.area == "vectors" else {"embedder": None}
+    unused |= {"model": None} if readonly else {}  # what only asks about memories asks no model
+    with Ledger.open(
+        settings.path, readonly=readonly, create=method.creates, settings=replace(settings, **unused), **words
+    ) as ledger:
+        yield ledger
+        if taken := ledger.guards.redactions:
+            kinds = ", ".join(f"{count} × {kind}" for kind, count in sorted(taken.items()))
+            say(f"taken out before anything was recorded: {kinds}", quiet=bool(call.around.get("quiet")))
+
+
+# --- texts from elsewhere --------------------------------------------------------------------------------------------
+
+
+def read_texts(given: dict[str, Any]) -> dict[str, Any]:
+    """The arguments, and standard input in the place of the text that is "-"."""
+    places = [name for name in TEXTS if given.get(name) == STDIN]
+    if len(places) > 1:
+        raise Usage(f"only one text can come from standard input, and {' and '.join(places)} are both -")
+    return given | {name: stdin_text().removesuffix("\n").removesuffix("\r") for name in places}
+
+
+def stdin_text(most: int = STDIN_BYTES) -> str:
+    """The text of standard input, at most so many bytes of it, without a byte order mark."""
+    data = sys.stdin.buffer.read(most)
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        if error.start < len(data) - 3 or len(data) < most:
+            at = f"the byte at {error.start} is 0x{data[error.start]:02x}"
+            raise RejectedError(f"standard input is no UTF-8 text: {at}") from None
+        text = data[: error.start].decode("utf-8")
+    return text.removeprefix("\ufeff")
+
+
+def file_text(path: Path, most: int = FILE_BYTES + 1) -> str:
+    """A text file, or standard input for "-"; a byte order mark is no part of it."""
+    if str(path) == STDIN:
+        return stdin_text(most)
+    try:
+        with path.expanduser().open(encoding="utf-8-sig") as file:
+            return file.read(most)
+    except FileNotFoundError:
+        raise NotFoundError(f"there is no file {path}") from None
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or "it is no UTF-8 text"
+        raise RejectedError(f"{path} cannot be read: {why}") from None
+
+
+def transcript(path: Path) -> list[Mapping[str, Any]]:
+    """The messages of a file, a JSON list or one a line; a blank file is a mistake, and no conversation of nothing."""
+    what, text = "standard input" if str(path) == STDIN else str(path), file_text(path)
+    if len(text) > FILE_BYTES:
+        raise RejectedError(f"{what} is too long; at most {FILE_BYTES:,} characters are allowed", rule="size")
+    if not text.strip():
+        raise RejectedError(f"{what} is blank; a conversation of nothing is []")
+    if text.lstrip().startswith("["):
+        return cast("list[Mapping[str, Any]]", _parsed(text, what))
+    lines = enumerate(text.split("\n"), 1)
+    return [_parsed(line, f"line {number:,} of {what}") for number, line in lines if line.strip()]
+
+
+def _parsed(text: str, what: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        why = error.msg if isinstance(error, json.JSONDecodeError) else "it is nested too deep"
+        raise RejectedError(f"{what} is no JSON: {why}; give a list of messages, or one message a line") from None

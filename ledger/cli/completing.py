@@ -1,0 +1,62 @@
+"""What a shell offers at a TAB for an argument: ids, kinds, projects and sessions of the ledger that is meant."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ledger.api import Ledger
+
+OFFERED = 50
+_IDS = ("id", "memory", "memories", "interaction", "subject", "target", "sources", "ids", "keep")
+
+
+def of(name: str) -> Callable[[Any], list[tuple[str, str]]] | None:
+    """The completer of the parameters of a name, None where nothing is known."""
+    if name in _IDS:
+        return _asking(_ids)
+    if name in ("kind", "kinds"):
+        return _asking(_kinds)
+    if name in ("project", "new_in"):
+        return _asking(_projects)
+    return _asking(_sessions) if name in ("session", "session_name") else None
+
+
+def _asking(ask: Callable[[Ledger], Iterator[tuple[str, str]]]) -> Callable[[Any], list[tuple[str, str]]]:
+    def complete(context: Any) -> list[tuple[str, str]]:
+        from ledger.api import Ledger
+        from ledger.engine.settings import Settings
+
+        typed = {name: context[name].raw for name in ("db", "user") if name in context}
+        settings = Settings.load(path=typed.get("db"), user=typed.get("user"))
+        if not os.path.exists(settings.path):
+            return []
+        with Ledger.open(settings.path, user=settings.user, readonly=True, create=False) as ledger:
+            return list(islice(ask(ledger), OFFERED))
+
+    return complete
+
+
+def _ids(ledger: Ledger) -> Iterator[tuple[str, str]]:
+    for each in ledger.memories.list(limit=OFFERED):
+        yield each.id, each.content or ""
+    for turn in ledger.interactions.list(limit=OFFERED // 2):
+        yield turn.id, turn.prompt or ""
+
+
+def _kinds(ledger: Ledger) -> Iterator[tuple[str, str]]:
+    for kind in sorted({each.kind for each in ledger.memories.list(limit=1_000)}):
+        yield kind, ""
+
+
+def _projects(ledger: Ledger) -> Iterator[tuple[str, str]]:
+    for each in ledger.projects.list(limit=OFFERED):
+        yield each.name or each.id, each.description or ""
+
+
+def _sessions(ledger: Ledger) -> Iterator[tuple[str, str]]:
+    for each in ledger.sessions.list(limit=OFFERED):
+        yield each.name or each.id, f"{each.messages:,} messages"

@@ -1,0 +1,342 @@
+"""Commands made of signatures and docstrings: the one file that knows the parser of the command line, cyclopts.
+
+What Python takes by its place is an argument, every keyword an option of the same name. What they mean stands in the method's
+docstring, or in the table of what many methods share; a parameter without help is an error.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import sys
+import types as runtime
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin
+
+from cyclopts import App, CycloptsError, Group, Parameter, Token, UnusedCliTokensError
+
+from ledger import __version__, types
+from ledger.cli import completing
+from ledger.cli.by_hand import CHANGED, HAND, OTHERS
+from ledger.cli.calling import STDIN, Call
+from ledger.cli.docstrings import doc_of, fields_of
+from ledger.cli.methods import (
+    AREAS,
+    OF_A_SESSION,
+    OF_THE_FILE,
+    PANELS,
+    SHORT,
+    Method,
+    named,
+    of_area,
+)
+from ledger.cli.output import Usage
+from ledger.domain.harmless import one_line
+
+OPTIONS = Group("Options", sort_key=2)
+WHO = Group("Who writes, and when", sort_key=3)
+EVERYWHERE = Group("Of every command", sort_key=4)
+AREAS_OF = Group("Namespaces, each with commands of its own", sort_key=80)
+BESIDES = Group("Besides", sort_key=90)
+EPILOGUE = "Exit codes: 0 done, 1 a check failed, 2 wrong usage, 3 not found, 4 conflict or rejected."
+KEYWORD = inspect.Parameter.KEYWORD_ONLY
+PLACE = inspect.Parameter.POSITIONAL_ONLY
+DIGITS = 19  # more are no position of an event
+
+
+# --- values ----------------------------------------------------------------------------------------------------------
+
+
+def _number_or_text(kind: Any, tokens: Sequence[Token]) -> str | int | list[str | int]:
+    """Digits are a position."""
+    found = [int(each.value) if _is_number(each.value) else each.value for each in tokens]
+    return found if get_origin(kind) is list else found[0]
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < DIGITS
+
+
+def _json(kind: Any, tokens: Sequence[Token]) -> Any:
+    found = []
+    for each in tokens:
+        try:
+            found.append(json.loads(each.value))
+        except (ValueError, RecursionError):
+            raise ValueError(f"{each.value!r:.60} is no JSON") from None
+    return found if get_origin(kind) is list else found[0]
+
+
+def _origin(kind: Any, tokens: Sequence[Token]) -> Any:
+    """``actor=crawler`` names an origin, digits a position, the rest is an id."""
+    text = tokens[0].value
+    what, equals, name = text.partition("=")
+    if equals and what in get_args(types.OriginKind):
+        return {what: name}
+    return int(text) if _is_number(text) else text
+
+
+class Shell:
+    """What types of Python are on a command line; a parameter whose type is none of these is not offered."""
+
+    Point = Annotated[str, Parameter(converter=_number_or_text)]
+    Points = Annotated[list[str], Parameter(converter=_number_or_text)]
+    Json = Annotated[str, Parameter(converter=_json)]
+    Jsons = Annotated[list[str], Parameter(converter=_json)]
+    Origin = Annotated[str, Parameter(converter=_origin)]
+
+
+_TYPES: dict[str, Any] = {  # names in annotations that mean something else here
+    "Iterable": list, "Sequence": list, "Time": str, "Since": str, "Moment": Shell.Point, "StrPath": Path, "Given": Path,
+    "EmbedderLike": str, "ModelLike": str, "os": runtime.SimpleNamespace(PathLike={str: Path}),
+    "Callable": {}, "Subject": Shell.Point, "Triple": dict,
+}  # fmt: skip
+_BY_NAME: dict[str, Any] = {  # parameters whose type says too little
+    "signing_key": Path | None, "public_key": Path | None, "parts": Shell.Jsons, "tool_calls": Shell.Jsons,
+    "transcript": Path, "messages": Path, "relations": Shell.Jsons, "without": Shell.Origin | None,
+    "policy": Shell.Json | None, "ids": Shell.Points, "over": list[str], "target": Shell.Point, "proof": Path,
+    "keep": Shell.Points,
+}  # fmt: skip
+_NOT_OFFERED = {"progress", "stop", "cancel", "context", "summarizer"}
+
+
+def offered(method: Method) -> Iterator[inspect.Parameter]:
+    """The parameters of a method as those of a command."""
+    change = CHANGED.get(method.key)
+    drop = () if change is None else change.drop
+    yield from _offered(method, [each for each in method.parameters if each.name not in drop])
+    if change is not None:
+        own = Method(HAND, method.name, change.run, of_the_past=False)
+        yield from _offered(own, [each for each in own.parameters if each.name not in method.names - set(drop)])
+    if method.options == "PolicyChanges":
+        yield from _keys(fields_of("PolicyChanges"), OPTIONS)
+
+
+def _offered(method: Method, parameters: Iterable[inspect.Parameter]) -> Iterator[inspect.Parameter]:
+    names = {**vars(types), **vars(sys.modules[method.function.__module__]), **_TYPES}
+    help_of = method.doc.args
+    for each in parameters:
+        if each.kind is inspect.Parameter.VAR_KEYWORD or each.name in _NOT_OFFERED or _of_the_file(method, each):
+            continue
+        text = help_of.get(each.name) or types.SHARED.get(each.name)
+        if text is None:
+            raise NotImplementedError(f"{method.area}.{method.name}: no help for {each.name}")
+        by_place = each.kind is not KEYWORD
+        yield parameter(each.name, _type(method, each, names), text, default=each.default, by_place=by_place)
+
+
+def _of_the_file(method: Method, each: inspect.Parameter) -> bool:
+    return method.key in OF_THE_FILE and each.name == "path"
+
+
+def _type(method: Method, each: inspect.Parameter, names: dict[str, Any]) -> Any:
+    if each.name in _BY_NAME and not (each.name == "keep" and method.area in ("conflicts", "session")):
+        return _BY_NAME[each.name]
+    kind = eval(str(each.annotation), names)
+    members = get_args(kind) if get_origin(kind) in (Union, runtime.UnionType) else (kind,)
+    if int in members and str in members:
+        return Shell.Point | None if type(None) in members else Shell.Point
+    if Path in members:
+        return Path | None if type(None) in members else Path
+    if each.name == "statuses":
+        return list[Literal[*get_args(get_args(kind)[0]), "all"]]
+    return kind
+
+
+def parameter(
+    name: str,
+    kind: Any,
+    text: str,
+    *,
+    default: object = inspect.Parameter.empty,
+    by_place: bool = False,
+    group: Group = OPTIONS,
+    alias: str | None = None,
+) -> inspect.Parameter:
+    """A parameter of a command: an argument where Python takes it by its place, or else an option."""
+    required = default is inspect.Parameter.empty
+    if isinstance(default, tuple):
+        default = list(default)
+    negative: str | tuple[str, ...] | None = None if default is True or kind == bool | None else ()
+    settings: dict[str, Any] = {"help": plain(text), "negative": negative, "alias": alias}
+    settings["show_default"] = not required and default not in (None, False, "", [])
+    if not by_place:
+        settings["group"] = group
+    if completer := completing.of(name):
+        settings["completer"] = completer
+    kind = Annotated[kind, Parameter(**settings)]
+    return inspect.Parameter(name, PLACE if by_place else KEYWORD, default=default, annotation=kind)
+
+
+def plain(text: str) -> str:
+    """Help without the marks of code, which a terminal shows as they are."""
+    return one_line(text.replace("``", "").replace("`", ""))
+
+
+def _keys(fields: Iterable[Any], group: Group) -> Iterator[inspect.Parameter]:
+    """The keys of a typed dictionary as options that nobody has to give."""
+    names = {**vars(types), **_TYPES}
+    for each in fields:
+        kind = eval(each.annotation, names)
+        yield parameter(each.name, kind if kind is str else kind | None, each.text, default=None, group=group)
+
+
+# --- options that many commands share -------------------------------------------------------------------------------
+
+
+def shared(method: Method) -> Iterator[inspect.Parameter]:
+    """Who writes, of which moment a read is, and what every command takes."""
+    if method.pages:
+        yield parameter("all_pages", Annotated[bool, Parameter(name="--all")], "Go through every page.", default=False)
+    if method.of_the_past:
+        text = "As known then: a position, an event's id, a time with its offset, or a date."
+        yield parameter("as_of", str | None, text, default=None)
+        yield parameter("valid_at", str | None, "What was true in the world at this time.", default=None)
+    if method.writes:
+        actor = "Who does it (LEDGER_ACTOR)."
+        yield parameter("actor", str | None, actor, default=None, group=WHO)
+    if method.options is not None:
+        own = {each.name for each in method.parameters}
+        keys = fields_of("WriteOptions") if method.options != "GroupOptions" else ()
+        yield from (each for each in _keys([*fields_of("GroupOptions"), *keys], WHO) if each.name not in own)
+    yield from EVERY
+
+
+EVERY = (
+    parameter("db", Path | None, "The ledger's file (LEDGER_PATH, or memory.db).", default=None, group=EVERYWHERE),
+    parameter("user", str | None, "Whose memory (LEDGER_USER).", default=None, group=EVERYWHERE),
+    parameter("json", bool, "The answer as JSON, named as in Python.", default=False, group=EVERYWHERE),
+    parameter("quiet", bool, "Ids only where there are ids; no messages.", default=False, group=EVERYWHERE, alias="-q"),
+)
+SESSION = (
+    parameter("session_name", Annotated[str, Parameter(name="NAME")], "A session's name, alias or id.", by_place=True),
+    parameter(
+        "new_in", Annotated[str | None, Parameter(name="--project")], "Where a new session belongs.", default=None
+    ),
+)
+
+
+# --- commands --------------------------------------------------------------------------------------------------------
+
+
+def command(method: Method) -> Callable[..., Call]:
+    """A function for the parser: it has the parameters of a command, and returns what is to be done."""
+    own = list(offered(method))
+    if method.area in OF_A_SESSION:
+        own = [SESSION[0], *own, SESSION[1]]
+    taken = {each.name for each in own}
+    more = [each for each in shared(method) if each.name not in taken]
+
+    def call(**given: Any) -> Call:
+        around = {each.name: given.pop(each.name) for each in more}
+        return Call(method, given, around)
+
+    return _with(call, [*own, *more], method.doc.first)
+
+
+def _listed(text: str) -> Callable[..., None]:
+    """What a name stands for in a list."""
+
+    def nothing() -> None: ...
+
+    return _with(nothing, (), text)
+
+
+def _with(function: Callable[..., Any], parameters: Sequence[inspect.Parameter], text: str) -> Callable[..., Any]:
+    order = sorted(parameters, key=lambda each: each.kind)
+    function.__signature__ = inspect.Signature(order)  # type: ignore[attr-defined]
+    function.__annotations__ = {each.name: each.annotation for each in order}
+    function.__doc__ = plain(text)
+    return function
+
+
+def cli_name(name: str) -> str:
+    return name.strip("_").replace("_", "-")
+
+
+def root(words: Sequence[str] = (), *, whole: bool = False) -> App:
+    """The command line, as much of it as these words need: one command, one namespace, or all names for help.
+
+    ``whole`` is every command with its options, for the completion of a shell.
+    """
+    first = next((each for each in words if not each.startswith("-")), None)
+    others = {name: Method(HAND, name, each, of_the_past=False) for name, each in OTHERS.items()}
+    app = _app(
+        name="memory-ledger",
+        help="A memory for LLM agents that can account for itself: every change is an event in one file.",
+        help_epilogue=f"The ledger is --db, or LEDGER_PATH, or memory.db here; see config. {EPILOGUE}",
+        version=__version__,
+    )
+    groups = [(Group(title, sort_key=number), of) for number, (title, of) in enumerate(PANELS.items())]
+    panels = {name: group for group, of in groups for name in of}
+    order = list(panels)
+    known = {*panels, *AREAS, *others}
+    wanted = known if whole or first not in known else {first}
+    for name in (each for each in panels if each in wanted):
+        made = _flat(name) if whole or name == first else _listed(_method(name).doc.first)
+        app.command(made, name=name, group=panels[name], sort_key=order.index(name))
+    for area in (each for each in AREAS if each in wanted and each != "summaries"):
+        app.command(area_app(area, filled=whole or area == first))
+    for name in (each for each in others if each in wanted):
+        app.command(command(others[name]), name=name, group=BESIDES)
+    return app
+
+
+def area_app(area: str, *, filled: bool = True) -> App:
+    """A namespace with its commands, or its name alone."""
+    app = _app(name=area, help=_about(area), group=AREAS_OF)
+    for each in of_area(area) if filled else ():
+        if each.key not in SHORT:
+            app.command(command(each), name=cli_name(each.name))
+    if area == "session" and filled:
+        app.command(area_app("summaries"))
+    return app
+
+
+def _flat(name: str) -> Callable[..., Any]:
+    return command(_method(name))
+
+
+def _method(name: str) -> Method:
+    """The method behind a command that stands in no namespace."""
+    for (area, each), short in SHORT.items():
+        if short == name:
+            return named(area, each)
+    return named("", name.replace("-", "_"))
+
+
+def _about(area: str) -> str:
+    from ledger.api import Ledger
+
+    if area in OF_A_SESSION:
+        return {"session": "Read and write one conversation.", "summaries": "The summaries of a conversation."}[area]
+    return plain(doc_of(getattr(Ledger, area)).first)
+
+
+def _app(**more: Any) -> App:
+    return App(
+        help_format="plaintext",
+        default_parameter=Parameter(negative_iterable=(), negative_none=()),
+        group_parameters=OPTIONS,
+        **({"version_flags": ()} | more if "version" not in more else more),
+    )
+
+
+def understood(words: Sequence[str], app: App | None = None) -> Call | None:
+    """What these words ask for; None where the parser answered by itself, with help or the version.
+
+    ``Usage`` says what is wrong with them.
+    """
+    words = [STDIN if each == "-" else each for each in words]
+    try:
+        command, bound, _ = (app or root(words)).parse_args(words, exit_on_error=False, print_error=False, verbose=False)
+    except UnusedCliTokensError as error:
+        raise Usage(f"too many arguments: {' '.join(map(repr, error.unused_tokens or ()))}") from None
+    except CycloptsError as error:
+        raise Usage(one_line(str(error)).rstrip(".")) from None
+    bound.apply_defaults()
+    if command.__name__ != "call":
+        command(*bound.args, **bound.kwargs)
+        return None
+    return cast("Call", command(**bound.arguments))

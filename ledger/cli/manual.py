@@ -1,0 +1,75 @@
+"""The pages of the documentation, which the wheel has with it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from ledger.domain.errors import NotFoundError
+
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+
+
+class PageOfDocs(NamedTuple):
+    """A page by the name that ``docs PAGE`` takes, with its first sentence."""
+
+    page: str
+    about: str
+
+
+class Line(NamedTuple):
+    """A line that holds what was searched for."""
+
+    page: str
+    line: int
+    text: str
+
+
+class Raw(str):
+    """A text to be printed as it is."""
+
+
+def pages() -> list[PageOfDocs]:
+    return [PageOfDocs(_name(each), _about(each)) for each in _files()]
+
+
+def _files() -> list[Path]:
+    return sorted(DOCS.rglob("*.md"))
+
+
+def _name(path: Path) -> str:
+    return path.relative_to(DOCS).with_suffix("").as_posix()
+
+
+def _about(path: Path) -> str:
+    """The first sentence under the heading."""
+    body = path.read_text(encoding="utf-8").partition("\n")[2].strip().partition("\n\n")[0]
+    return " ".join(body.split()).split(". ")[0].rstrip(".") + "."
+
+
+def file(page: str) -> Path:
+    for each in _files():
+        if _name(each) == page.removesuffix(".md"):
+            return each
+    raise NotFoundError(f"there is no page {page!r:.60}; `memory-ledger docs` lists them")
+
+
+def found(words: Sequence[str]) -> list[Line]:
+    """The lines that hold every one of these texts, in any case."""
+    wanted = [each.casefold() for each in words]
+    return [
+        Line(_name(path), number, line.strip())
+        for path in _files()
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if all(each in line.casefold() for each in wanted)
+    ]
+
+
+def show(text: str) -> None:
+    from rich.console import Console
+    from rich.markdown import Markdown
+
+    console = Console()
+    with console.pager(styles=True):
+        console.print(Markdown(text))

@@ -1,0 +1,145 @@
+"""Which methods of the library are commands, and what a shell has to know about each."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from typing import Any, NamedTuple
+
+from ledger.cli.docstrings import Doc, doc_of
+
+AREAS = {  # the namespaces of a ledger, and the class of each
+    "memories": "ledger.memories.api:Memories",
+    "interactions": "ledger.interactions.api:Interactions",
+    "documents": "ledger.documents.api:Documents",
+    "observations": "ledger.observations.api:Observations",
+    "sessions": "ledger.sessions.api:Sessions",
+    "session": "ledger.sessions.api:Session",
+    "summaries": "ledger.sessions.api:Summaries",
+    "projects": "ledger.projects.api:Projects",
+    "conflicts": "ledger.conflicts.api:Conflicts",
+    "merges": "ledger.merges.api:Merges",
+    "graph": "ledger.graph.api:Relations",
+    "history": "ledger.history.api:History",
+    "policy": "ledger.policies.api:UserPolicy",
+    "guards": "ledger.guards.api:Guards",
+    "jobs": "ledger.jobs.api:Jobs",
+    "vectors": "ledger.vectors.api:Vectors",
+    "erasures": "ledger.erasure.api:Erasures",
+    "holds": "ledger.erasure.api:Holds",
+    "proof": "ledger.proof.api:Proofs",
+    "maintenance": "ledger.maintenance.api:Maintenance",
+}
+OF_A_SESSION = ("session", "summaries")  # their commands begin with the name of a session
+PANELS = {  # the verbs of a ledger itself, as its help groups them
+    "Take in": ("capture", "remember", "propose", "extract", "import"),
+    "Change": (
+        "promote", "reject", "revise", "supersede", "invalidate", "retract", "restore", "reinforce", "consolidate",
+    ),
+    "Look": ("recall", "profile", "why", "review", "reopen"),
+    "Take back": ("undo", "redo", "erase"),
+    "The file": ("doctor", "verify", "backup", "export", "import-log", "recover"),
+}  # fmt: skip
+SHORT = {  # methods of a namespace that everybody looks for at the top
+    ("interactions", "import_file"): "import",
+    ("maintenance", "backup"): "backup",
+    ("maintenance", "export_log"): "export",
+    ("proof", "verify"): "verify",
+}
+NO_COMMANDS = {"open", "close", "batch", "bind", "at", "session"}  # of a ledger: what only a program needs
+OF_THE_FILE = {("", "doctor"), ("", "import_log"), ("", "recover")}  # asked of the class; the path is that of --db
+SAME_AS_FLAT = {("maintenance", "doctor")}
+WRITE_WITHOUT_OPTIONS = {
+    ("interactions", "import_file"), ("maintenance", "rebuild"), ("jobs", "run"), ("jobs", "work"),
+    ("vectors", "update"), ("vectors", "remove"), ("guards", "scan"), ("erasures", "finish"), ("proof", "checkpoint"),
+}  # fmt: skip
+CREATE = {  # begin a ledger where there is none
+    ("", "capture"), ("", "remember"), ("", "propose"), ("interactions", "import_file"), ("documents", "add"),
+    ("observations", "add"), ("projects", "add"), ("policy", "set"), ("session", "append"), ("session", "reconcile"),
+    ("session", "replace"),
+}  # fmt: skip
+
+
+class Method(NamedTuple):
+    """A method of the library that is a command."""
+
+    area: str  # "" for those of the ledger itself
+    name: str
+    function: Callable[..., Any]
+    of_the_past: bool  # `--as-of` goes with it
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.area, self.name
+
+    @property
+    def doc(self) -> Doc:
+        return doc_of(self.function)
+
+    @property
+    def parameters(self) -> list[inspect.Parameter]:
+        """Its own, without what stands for the object."""
+        return list(inspect.signature(self.function).parameters.values())[0 if inspect.ismethod(self.function) else 1 :]
+
+    @property
+    def names(self) -> set[str]:
+        return {each.name for each in self.parameters}
+
+    @property
+    def options(self) -> str | None:
+        """The typed dictionary that its further keywords are described by."""
+        last = self.parameters[-1:]
+        if not last or last[0].kind is not inspect.Parameter.VAR_KEYWORD:
+            return None
+        return str(last[0].annotation).removeprefix("Unpack[").removesuffix("]")
+
+    @property
+    def writes(self) -> bool:
+        return self.options is not None or self.key in WRITE_WITHOUT_OPTIONS
+
+    @property
+    def creates(self) -> bool:
+        return self.key in CREATE
+
+    @property
+    def pages(self) -> bool:
+        """Whether it lists one page of many."""
+        return any(each.name == "after" for each in self.parameters)
+
+    @property
+    def progresses(self) -> bool:
+        return any(each.name == "progress" for each in self.parameters)
+
+
+def of_ledger() -> Iterator[Method]:
+    """The verbs that a ledger has itself."""
+    from ledger.api import Ledger
+
+    for each in _methods("", Ledger):
+        if each.name not in NO_COMMANDS:
+            yield each
+
+
+def of_area(area: str) -> Iterator[Method]:
+    module, _, name = AREAS[area].partition(":")
+    for each in _methods(area, getattr(import_module(module), name)):
+        if each.key not in SAME_AS_FLAT and not (area == "session" and each.name == "bind"):
+            yield each
+
+
+def named(area: str, name: str) -> Method:
+    return next(each for each in (of_area(area) if area else of_ledger()) if each.name == name)
+
+
+def _methods(area: str, owner: type) -> Iterator[Method]:
+    """In the order in which they stand in the source, those that only ask first."""
+    seen = set[str]()
+    for kind in reversed(owner.__mro__):
+        past = kind.__name__.endswith("Read")
+        for name in vars(kind):
+            value = getattr(owner, name)
+            if name.startswith("_") or name in seen or isinstance(value, property) or not callable(value):
+                continue
+            seen.add(name)
+            yield Method(area, name, value, past)

@@ -1,0 +1,101 @@
+"""What a command prints: data to stdout, as people or programs read it, messages to stderr, and a bar for long work."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from ledger.cli.terminal_text import as_json
+from ledger.domain.harmless import one_line
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+class Stopped(Exception):
+    """A command that ended before it was done, and not by a mistake: exit code 1."""
+
+
+class Usage(Exception):
+    """Words that are no command, or options that do not go together: exit code 2."""
+
+
+def show(answer: object, *, json: bool, quiet: bool, brief: bool) -> None:
+    """An answer; ``brief`` is a subject on one line, as after a write."""
+    if answer is None:
+        return
+    if json:
+        print(as_json(_plain(answer), ascii_only=not _is_utf8()))
+    else:
+        _show_to_people(answer, quiet=quiet, brief=brief)
+    sys.stdout.flush()
+
+
+def show_once(answer: object, *, json: bool = False) -> None:
+    show(answer, json=json, quiet=False, brief=False)
+
+
+def _plain(answer: object) -> object:
+    from msgspec import to_builtins
+
+    from ledger.types import Page
+
+    if isinstance(answer, Page):
+        return {"items": to_builtins(list(answer)), "next": answer.next}
+    return to_builtins(answer)
+
+
+def _show_to_people(answer: object, *, quiet: bool, brief: bool) -> None:
+    from ledger.cli import views
+    from ledger.types import Page
+
+    ids = views.ids(answer) if quiet else None
+    if ids is not None:
+        print("".join(each + "\n" for each in ids), end="")
+        return
+    if isinstance(answer, Page | list | tuple) and not answer:
+        say("nothing found", quiet=quiet)
+        return
+    shown = views.render(answer, brief=brief)
+    if isinstance(shown, str):  # a text for a file of its own, neither wrapped nor cut
+        print(shown, end="")
+    else:
+        console().print(shown)
+    if isinstance(answer, Page) and answer.next is not None:
+        say(f"there are more: --after {answer.next}, or --all", quiet=quiet)
+    if getattr(answer, "replayed", False):
+        say("this key had been used for the same command: its first answer, nothing recorded", quiet=quiet)
+    elif getattr(answer, "absorbed", False):
+        say("known already: nothing new was made of it", quiet=quiet)
+
+
+def console() -> Console:
+    """Standard output for rich: no markup, no emoji codes, no guesses at what is a number."""
+    from rich.console import Console
+
+    return Console(file=sys.stdout, markup=False, emoji=False, highlight=False)
+
+
+def say(message: str, *, quiet: bool = False) -> None:
+    if not quiet:
+        print(f"memory-ledger: {one_line(message)}", file=sys.stderr)
+
+
+@contextmanager
+def progress_bar(title: str, *, quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
+    """A function for (done, of) that moves a bar on stderr; None where nobody would see it. Drawn on the first call."""
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title.replace("_", " "), total=None, visible=False)
+        yield lambda done, of: bar.update(task, completed=done, total=of, visible=True)
+
+
+def _is_utf8() -> bool:
+    return (getattr(sys.stdout, "encoding", None) or "").lower().replace("-", "") == "utf8"

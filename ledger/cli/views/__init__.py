@@ -1,0 +1,109 @@
+"""How answers look in a terminal: by the type of the answer, a view of its own, or else a list or a card of its fields."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from ledger.types import Page
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+ONE = {  # type of an answer: the view of one
+    "CompactionReport": "sessions.compaction",
+    "ConflictReport": "reports.conflicts_found",
+    "Diff": "changes.diff",
+    "DistrustReport": "changes.distrust",
+    "DoctorReport": "reports.health",
+    "ErasureReport": "changes.erasure",
+    "Expansion": "sessions.expansion",
+    "ExtractionReport": "reports.extraction",
+    "Graph": "graphs.tree",
+    "Hits": "sessions.hits",
+    "HistoryChange": "sessions.change",
+    "ImportReport": "reports.imported",
+    "IngestReport": "reports.added",
+    "MergeReport": "reports.merges_proposed",
+    "Pack": "beliefs.pack",
+    "Reinforcement": "reports.reinforcement",
+    "Rendered": "sessions.rendered",
+    "Stats": "reports.stats",
+    "SummaryGraph": "sessions.graph",
+    "UndoReport": "changes.undo",
+    "VerifyReport": "reports.verified",
+    "WhatIf": "changes.what_if",
+    "Why": "beliefs.why",
+    "Window": "sessions.window",
+    "WithdrawalReport": "reports.withdrawn",
+}
+MANY = {  # ... of a list of them
+    "Candidate": "beliefs.review",
+    "ConfidencePoint": "beliefs.confidence",
+    "Step": "beliefs.history",
+}
+SUBJECTS = {  # what a write answers with a line, and a read with a card
+    "Chunk", "Conflict", "Document", "Hold", "Interaction", "Memory", "Merge", "Message", "Observation", "Project",
+    "Quarantined", "SessionInfo", "Summary",
+}  # fmt: skip
+IDS = {  # answers that list others: where the ids stand that ``--quiet`` prints
+    "CompactionReport": "created", "ConflictReport": "found", "ConsolidationReport": "formed", "Expansion": "messages",
+    "Graph": "memories", "HistoryChange": "invalidated", "IngestReport": "documents", "MergeReport": "proposed",
+    "Pack": "items", "Window": "entries", "WithdrawalReport": "observations",
+}  # fmt: skip
+
+
+def render(answer: object, *, brief: bool) -> RenderableType | str:
+    """What rich prints; a text is printed as it is. ``brief`` shows a subject on one line."""
+    from ledger.cli.views import tables
+
+    if isinstance(answer, Page | list | tuple) and not hasattr(answer, "_fields"):
+        many = _view(MANY.get(type(answer[0]).__name__)) or _view(ONE.get(type(answer).__name__))
+        if many is None and isinstance(answer[0], str):
+            return "".join(f"{each}\n" for each in answer)
+        return (many or tables.table)(answer)
+    if isinstance(answer, str):
+        return answer if answer.endswith("\n") else answer + "\n"
+    name = type(answer).__name__
+    if name in ("Checkpoint", "Proof"):  # the text that is made to be kept
+        return getattr(answer, "text", None) or answer.as_text()  # type: ignore[attr-defined]
+    if name in SUBJECTS and brief:
+        return tables.table([answer])
+    one = _view(ONE.get(name))
+    return (one or tables.numbers)(answer)
+
+
+def _view(name: str | None):  # type: ignore[no-untyped-def]
+    if name is None:
+        return None
+    module, _, function = name.partition(".")
+    return getattr(import_module(f"ledger.cli.views.{module}"), function)
+
+
+def ids(answer: object) -> list[str] | None:
+    """What an answer lists, for ``--quiet``: ids, or positions where there are none; None where it is no list of subjects."""
+    place = IDS.get(type(answer).__name__)
+    if place is not None:
+        if (receipt := getattr(answer, "receipt", None)) is not None:
+            return [receipt]
+        listed = list(getattr(answer, place)) + list(getattr(answer, "observations", ()) if place == "items" else ())
+        return [_id(each) or "" for each in listed]
+    if isinstance(answer, Page | list | tuple):
+        found = [_id(each) for each in answer]
+        return None if None in found else [str(each) for each in found]
+    one = _id(answer) if type(answer).__name__ in SUBJECTS else None
+    return None if one is None else [one]
+
+
+def _id(found: object) -> str | None:
+    if isinstance(found, str):
+        return found
+    for place in ("memory", "item"):
+        inner = getattr(found, place, None)
+        if inner is not None and not isinstance(inner, str):
+            found = inner
+    id = getattr(found, "id", None)
+    if isinstance(id, str) and id:
+        return id
+    position = getattr(found, "position", None)
+    return str(position) if position else None

@@ -1,0 +1,206 @@
+"""What changed, and what would: between two moments, by an undo, a distrust or an erasure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from ledger import answers
+from ledger.cli.pieces import card_of, counted, detailed, listing, moment, short, titled
+from ledger.cli.terminal_text import shortened
+from ledger.cli.views.tables import QUOTED_CHARS, decimal
+from ledger.domain.harmless import one_line
+from ledger.observations.answers import Observation
+
+_PARTS = ("added", "promoted", "superseded", "moved", "hidden", "restored", "revised")
+
+
+def diff(found: answers.Diff) -> RenderableType:
+    """Each part under its name, a memory at a time, with what is otherwise."""
+    span = f"from position {found.from_position} ({moment(found.start)}) to {found.to_position} ({moment(found.end)})"
+    parts: list[RenderableType] = []
+    for name in _PARTS:
+        pairs: tuple[answers.Changed, ...] = getattr(found, name)
+        rows = [[Text(each.id), _changed(name, each)] for each in pairs]
+        parts += titled(f"{name.capitalize()} ({len(pairs):,})", listing("id", "memory", rows=rows) if rows else None)
+    nothing = [Text("nothing is believed otherwise")] if not parts else []
+    return Group(Text(span, style="dim"), *nothing, *parts)
+
+
+def _changed(part: str, pair: answers.Changed) -> Text:
+    before, after = pair.before, pair.after
+    one = after or before
+    assert one is not None  # a pair is of a memory that was there at one end
+    if part == "revised" and before is not None and after is not None:
+        return detailed(short(after.content), *_revisions(before, after))
+    return detailed(short(one.content), one.kind, one.project, _turn_of(part, before, after))
+
+
+def _turn_of(part: str, before: answers.Memory | None, after: answers.Memory | None) -> str:
+    if after is None:
+        return "gone: what made it was undone"
+    if before is None:
+        return _memory_status(after)
+    if part == "moved":
+        return f"{decimal(before.confidence)} → {decimal(after.confidence)}"
+    by = f" by {after.superseded_by}" if part == "superseded" and after.superseded_by else ""
+    return f"{_memory_status(before)} → {_memory_status(after)}{by}"
+
+
+def _memory_status(memory: answers.Memory) -> str:
+    return memory.status + (" (quarantined)" if memory.quarantined else "")
+
+
+def _revisions(before: answers.Memory, after: answers.Memory) -> list[str]:
+    changes = {
+        "text": ("" if before.content == after.content else f"was “{shortened(before.content or '', QUOTED_CHARS)}”"),
+        "tags": _difference_of("tags", ", ".join(before.tags), ", ".join(after.tags)),
+        "entities": _difference_of("entities", ", ".join(before.entities), ", ".join(after.entities)),
+        "edges": _difference_of("relations", _edges(before), _edges(after)),
+        "validity": _difference_of("valid", _validity(before), _validity(after)),
+    }
+    return [each for each in changes.values() if each]
+
+
+def _edges(memory: answers.Memory) -> str:
+    return ", ".join(f"{each.subject} {each.relation} {each.object}" for each in memory.relations)
+
+
+def _difference_of(name: str, before: str, after: str) -> str:
+    return "" if before == after else f"{name} {before or 'none'} → {after or 'none'}"
+
+
+def _validity(memory: answers.Memory) -> str:
+    return f"from {moment(memory.valid_from)}" + (f" to {moment(memory.valid_to)}" if memory.valid_to else "")
+
+
+# --- undo, distrust, what if ---
+
+
+def undo(found: answers.UndoReport) -> RenderableType:
+    if not found.events and found.command_id is None:
+        return Text("there was nothing to do: no event became void, or came back", style="dim")
+    what = f"{counted(found.events, 'event')} of {counted(len(found.commands), 'command')}"
+    text = f"{'would concern' if found.dry_run else 'concerned'} {what} on {counted(len(found.subjects), 'subject')}"
+    again = {"to go back": _reversal(found)} if found.command_id else {}
+    concerned = {"commands": Text("\n".join(found.commands)), "subjects": ", ".join(found.subjects)}
+    concerned |= {"void with it": _dependents(found.dependents)} if found.dependents else {}
+    return Group(Text(text), card_of(concerned | again))
+
+
+def _dependents(found: Sequence[answers.Dependent]) -> Text:
+    more = [f"and {len(found) - 20:,} more"] if len(found) > 20 else []
+    return Text("\n".join([*map(str, found[:20]), *more]))
+
+
+def _reversal(found: answers.UndoReport) -> str:
+    if found.reversed_by == "redo":
+        return f"redo {found.command_id}"
+    if found.reversed_by == "distrust":
+        return "distrust the source again"
+    more = f", and {len(found.commands) - 5:,} more" if len(found.commands) > 5 else ""
+    return ", ".join(f"undo {each}" for each in found.commands[:5]) + more
+
+
+def distrust(found: answers.DistrustReport) -> RenderableType:
+    """What a source had said and moved, and what nobody can know."""
+    would = "would concern" if found.dry_run else "concerned"
+    asker = f"{found.kind} {one_line(found.origin)} from position {found.since}{_until(found)}: {would} {counted(found.events, 'event')}"
+    lists = {
+        "memories": found.memories,
+        "observations": found.observations,
+        "unsupported": found.unsupported,
+        "gone": found.gone,
+        "shown to": found.receipts,
+    }
+    card: dict[str, object] = {name: Text("\n".join(each)) for name, each in lists.items() if each}
+    if found.dependents:
+        card["void with it"] = _dependents(found.dependents)
+    if found.command_id and not found.trusted:
+        card["to go back"] = f"trust {found.command_id}"
+    return Group(Text(asker), card_of(card), *_open_questions(found.uncertain))
+
+
+def _until(found: answers.DistrustReport) -> str:
+    return f" to {found.until - 1}" if found.until is not None else ""
+
+
+def what_if(found: answers.WhatIf) -> RenderableType:
+    """Beliefs now and then, side by side."""
+    groups = (("no longer held", found.lost), ("held again", found.gained), ("held otherwise", found.changed))
+    rows: list[list[RenderableType]] = [
+        [Text(name), Text(each.id), _belief(each.now), _belief(each.would_be)]
+        for name, beliefs in groups
+        for each in beliefs
+    ]
+    observed: list[list[RenderableType]] = [
+        [Text(each.id), _observed(each.now), _observed(each.would_be)] for each in found.observations
+    ]
+    count = len(rows) + len(observed)
+    doubts = Text(f"{counted(count, 'belief')} would differ at position {found.position}; nothing was written")
+    table = [listing("", "memory", "now", "then", rows=rows)] if rows else []
+    table += [listing("observation", "now", "then", rows=observed)] if observed else []
+    return Group(*table, doubts, *_open_questions(found.uncertain))
+
+
+def _observed(found: Observation | None) -> Text:
+    if found is None:
+        return Text("—", style="dim")
+    proof = counted(found.proof_count, "source")
+    return detailed(short(found.content, QUOTED_CHARS), found.status, decimal(found.confidence), proof, found.freshness)
+
+
+def _belief(memory: answers.Memory | None) -> Text:
+    if memory is None:
+        return Text("—", style="dim")
+    return detailed(
+        short(memory.content, QUOTED_CHARS), memory.status, decimal(memory.confidence), f"×{memory.reference_count}"
+    )
+
+
+def _open_questions(found: Sequence[answers.Uncertain]) -> list[RenderableType]:
+    if not found:
+        return []
+    rows: list[list[RenderableType]] = [
+        [Text(str(each.position)), Text(each.type), Text(each.subject), Text(each.why)] for each in found
+    ]
+    return [
+        Text("\nundetermined: it could have come out otherwise"),
+        listing("position", "event", "subject", "why", rows=rows),
+    ]
+
+
+# --- erasure ---
+
+
+def erasure(found: answers.ErasureReport) -> RenderableType:
+    """The lists of an erasure, and how far it is."""
+    names = ("erased", "derived", "sources", "quotes")
+    rows = [_erased_row(name, each) for name in names for each in getattr(found, name)]
+    table = [listing("position", "list", "what becomes of it", "text", rows=rows)] if rows else []
+    return Group(*table, _erasure_state(found))
+
+
+def _erased_row(name: str, each: answers.Erased) -> list[RenderableType]:
+    fields = ", ".join(field.removeprefix("data.") for field in each.fields)
+    becomes = Text(each.choice or "nobody has said", style="" if each.choice else "yellow")
+    return [
+        Text(str(each.position)),
+        Text(name),
+        becomes,
+        detailed(short(each.excerpt or ""), each.type, each.subject, fields),
+    ]
+
+
+def _erasure_state(found: answers.ErasureReport) -> Text:
+    what = " ".join(each for each in (found.kind, found.subject) if each)
+    if found.state == "dry run":
+        return Text(f"erasing {what} would change these events; nothing was written")
+    if found.state == "pending":
+        return Text(f"{what} is erased from the log; pending: {one_line(found.why)}", style="yellow")
+    files = f"no plaintext found in {', '.join(found.files)}" if found.files else "the files were written again"
+    kept = f"; {counted(found.hits, 'place')} where other events say the same" if found.hits else ""
+    before = f", and {counted(len(found.earlier), 'erasure')} before it" if found.earlier else ""
+    return Text(f"{what} is erased by {found.command_id}{before}: {files}{kept}")

@@ -1,0 +1,261 @@
+"""Answers as lists and cards: which fields of each type are columns, and how a value of a field reads.
+
+A type that is not named here is shown by all its fields. Every stored text becomes a ``Text`` without escape sequences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from msgspec import Struct
+from msgspec.structs import fields
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from ledger import answers
+from ledger.cli.pieces import card_of, counted, detailed, listing, moment, short, titled, whole
+from ledger.cli.terminal_text import shortened, visible
+from ledger.domain.harmless import one_line
+
+COLUMNS = {  # type: its columns, and after the bar what stands in small print under the last of them
+    "AuditEntry": "position recorded_at subject type | command actor client project session in_effect",
+    "Chunk": "id line size heading_path | content",
+    "Conflict": "id attribute memories | status project winner action reason",
+    "ConfidencePoint": "position recorded_at confidence delta type | echo matcher interaction in_effect",
+    "Distrusted": "kind origin since until command_id | reason",
+    "Document": "id chunk_count title | path project type status tags size added dropped absorbed",
+    "ErasureReport": "position state kind subject | command_id why",
+    "Hold": "id recorded_at subject | reason",
+    "Interaction": "id occurred_at prompt | project session client quarantined",
+    "Memory": "id confidence content | kind project status reference_count quarantined tags",
+    "Merge": "id similarity memories | status project why memory content reason",
+    "Message": "position role content | speaker tokens occurred_at model reasoning hidden quarantined",
+    "ModelCall": "position recorded_at purpose model | error status kept dropped input_tokens output_tokens prompt",
+    "Observation": "id confidence proof_count trend freshness content | project status retracted quarantined tags",
+    "ObservationSource": "id at live | withdrawn",
+    "Evidence": "id at live content | withdrawn status",
+    "Project": "id name description | aliases state",
+    "Quarantined": "position kind id finding | scanner recorded_at",
+    "Refusal": "position recorded_at command rule | finding subject actor limit current requested",
+    "SessionInfo": "id messages name | aliases project tokens hidden window_items window_tokens updated_at",
+    "Setting": "name value origin",
+    "StateEntry": "category name value | recorded_at actor source to_position",
+    "Step": "position recorded_at confidence delta type | command actor in_effect because",
+    "Summary": "id status content | kind depth level messages source_tokens tokens model",
+    "Uncertain": "position type subject why",
+    "Wording": "position recorded_at content | why consolidator actor reason in_effect",
+}
+NAMES = {  # headings and labels that are shorter than the fields
+    "position": "pos", "recorded_at": "when", "occurred_at": "when", "confidence": "conf", "chunk_count": "chunks",
+    "proof_count": "proof", "similarity": "alike", "heading_path": "under", "delta": "change", "size": "chars",
+}  # fmt: skip
+RIGHT = (
+    "position",
+    "line",
+    "size",
+    "chunk_count",
+    "proof_count",
+    "similarity",
+    "delta",
+    "messages",
+    "tokens",
+    "events",
+)
+STYLES = {
+    "active": "green", "open": "red", "proposed": "yellow", "candidate": "yellow", "superseded": "dim",
+    "invalid": "red", "retracted": "dim", "fresh": "green", "stale": "yellow", "unsupported": "yellow",
+}  # fmt: skip
+DULL = {"active", "markdown", "knowledge", "window", "normal"}  # what goes without saying in small print
+QUOTED_CHARS = 110
+
+
+# --- values ----------------------------------------------------------------------------------------------------------
+
+
+def decimal(value: float, sign: str = "") -> str:
+    """Two digits after the point, or as many as the millionths need."""
+    text = f"{value:{sign}.6f}".rstrip("0")
+    return text if len(text.partition(".")[2]) > 2 else f"{value:{sign}.2f}"
+
+
+def _is_time(name: str) -> bool:
+    return name.endswith("_at") or name in (
+        "at",
+        "valid_from",
+        "valid_to",
+        "start",
+        "end",
+        "time",
+        "earliest",
+        "latest",
+    )
+
+
+def plain_value(name: str, value: object) -> str:
+    """A value on one line, without its name."""
+    if value is None or value == "":
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}" if name != "position" else str(value)
+    if isinstance(value, float):
+        return decimal(value)
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {plain_value('', each)}" for key, each in value.items())
+    if isinstance(value, Struct):
+        return str(
+            getattr(value, "id", None)
+            or ", ".join(plain_value(each.name, getattr(value, each.name)) for each in fields(value))
+        )
+    if isinstance(value, list | tuple | frozenset):
+        return ", ".join(plain_value("", each) for each in value)
+    if _is_time(name) and isinstance(value, str) and len(value) > 15:
+        return moment(value)
+    return str(value)
+
+
+def cell(name: str, value: object) -> Text:
+    """A value as a column of its own."""
+    if name == "heading_path":
+        above = " › ".join(one_line(each) for each in value or ()) if isinstance(value, Sequence) else ""
+        return Text(above or "(no heading)", style="cyan" if above else "dim")
+    if name == "delta" and isinstance(value, float):
+        return Text(decimal(value, "+") if value else "", style="green" if value > 0 else "red")
+    if name == "live":
+        return Text("live" if value else "not live", style="green" if value else "yellow")
+    text = one_line(plain_value(name, value))
+    style = "bold" if name == "confidence" else STYLES.get(text, "")
+    return Text(shortened(text, 40) if name in ("attribute", "origin", "name") else text, style=style)
+
+
+def small(name: str, value: object, *, said: str) -> str:
+    """A value in small print: with its name where that says what it is; blank where it goes without saying."""
+    if value in (None, "", (), [], 0, False, {}) or value in DULL or value == said:
+        return "not in effect" if name == "in_effect" and value is False else ""
+    if name == "in_effect":
+        return ""
+    if value is True:
+        return name.replace("_", " ")
+    if name == "tags" and isinstance(value, Sequence):
+        return " ".join(f"#{each}" for each in value)
+    if name == "reference_count":
+        return f"{value} × confirmed"
+    if name == "state" and isinstance(value, Sequence):
+        return f"{len(value)} of trusted state"
+    if name in ("command", "kind", "project", "session", "client", "type", "status", "path", "why", "model", "subject"):
+        return shortened(str(value), QUOTED_CHARS)
+    if isinstance(value, str) and name in ("reason", "because", "content", "reasoning", "prompt", "description"):
+        return (
+            f"“{shortened(value, QUOTED_CHARS)}”" if name != "reasoning" else f"{len(value):,} characters of reasoning"
+        )
+    label = "by" if name == "actor" else "last" if name == "updated_at" else name.removesuffix("_at").replace("_", " ")
+    return f"{label} {shortened(plain_value(name, value), QUOTED_CHARS)}"
+
+
+# --- lists -----------------------------------------------------------------------------------------------------------
+
+
+def member(memory: answers.Memory) -> Text:
+    """A memory as one of several that are decided on."""
+    state = "quarantined" if memory.quarantined else "" if memory.status == "active" else memory.status
+    return Text.assemble((memory.id[:9] + " ", "dim"), short(memory.content), (f"  {state}" if state else "", "dim"))
+
+
+def turn(found: answers.Interaction) -> Text:
+    asked = Text("> ", style="dim").append_text(short(found.prompt, QUOTED_CHARS))
+    return asked if not found.response else asked.append("\n").append_text(short(found.response, QUOTED_CHARS))
+
+
+def _wide(found: object, name: str) -> Text:
+    """The last column, which takes what room is left."""
+    value = getattr(found, name, None)
+    if isinstance(found, answers.Interaction):
+        return turn(found)
+    if name == "memories" and isinstance(value, Sequence):
+        return Text("\n").join(member(each) for each in value)
+    if name == "content":
+        parts = getattr(found, "text", None)
+        return short(value if value is None or not parts else parts)
+    return cell(name, value) if name in ("heading_path",) or not isinstance(value, str) else short(value)
+
+
+def table(found: Sequence[object]) -> RenderableType:
+    """A list of answers of one type."""
+    columns, _, details = _columns(found[0]).partition("|")
+    names = columns.split()
+    rows = [
+        [*(cell(name, getattr(each, name, None)) for name in names[:-1]), _last(each, names[-1], details)]
+        for each in found
+    ]
+    heads = [NAMES.get(name, name.replace("_", " ")) for name in names]
+    return listing(*heads, rows=rows, right=[NAMES.get(name, name) for name in RIGHT])
+
+
+def _last(found: object, name: str, details: str) -> Text:
+    text = _wide(found, name)
+    said = text.plain
+    return detailed(text, *(small(each, getattr(found, each, None), said=said) for each in details.split()))
+
+
+def _columns(found: object) -> str:
+    declared = COLUMNS.get(type(found).__name__)
+    if declared is not None:
+        return declared
+    names = list(getattr(found, "__struct_fields__", ()) or getattr(found, "_fields", ()))
+    return " ".join(names[:4]) + " | " + " ".join(names[4:])
+
+
+# --- cards -----------------------------------------------------------------------------------------------------------
+
+_TEXTS = ("content", "prompt", "response", "summary", "text")
+_UNSAID = ("replayed", "absorbed", "skipped")  # said on stderr
+
+
+def card(found: object, *, without: Iterable[str] = (), negative: bool = False) -> RenderableType:
+    """One answer with every field that says something; lists of answers under their names. ``negative``: a no is told too."""
+    if not isinstance(found, Struct):
+        return Text(visible(str(found)))
+    left = {each.name: getattr(found, each.name) for each in fields(found) if each.name not in (*without, *_UNSAID)}
+    below = {name: left.pop(name) for name, value in list(left.items()) if _is_list_of_answers(value)}
+    shown = {name.replace("_", " "): _field(name, value, negative=negative) for name, value in left.items()}
+    parts: list[RenderableType] = [card_of({name: value for name, value in shown.items() if value is not None})]
+    for name, value in below.items():
+        parts += titled(name.replace("_", " ").capitalize(), table(value))
+    return Group(*parts)
+
+
+def _is_list_of_answers(value: object) -> bool:
+    return isinstance(value, list | tuple) and bool(value) and all(isinstance(each, Struct) for each in value)
+
+
+def _field(name: str, value: object, *, negative: bool) -> Text | str | None:
+    if name in _TEXTS and (value is None or isinstance(value, str)):
+        return whole(value) if value != "" else None
+    if value is None or value == "" or (value is False and not negative) or (value in ((), []) and not isinstance(value, int)):
+        return None
+    text = plain_value(name, value)
+    return Text(one_line(text), style=STYLES.get(text, "")) if text else None
+
+
+def numbers(found: object) -> RenderableType:
+    """A report: what is 0 is told too."""
+    if isinstance(found, Mapping):
+        return card_of({str(name).replace("_", " "): plain_value(str(name), value) for name, value in found.items()})
+    return card(found, negative=True)
+
+
+def under(
+    parts: Iterable[tuple[str, Sequence[object]]], make: Callable[[Sequence[object]], RenderableType] = table
+) -> list[RenderableType]:
+    """Lists under their titles, without the empty ones."""
+    return [part for title, found in parts if found for part in titled(title, make(found))]
+
+
+def counts(found: object, *names: str) -> str:
+    """Some numbers of a report on one line, without those that are 0."""
+    pairs = ((name, getattr(found, name)) for name in names)
+    return ", ".join(f"{number:,} {name.replace('_', ' ')}" for name, number in pairs if number)
+
+
+__all__ = ["card", "counted", "counts", "decimal", "member", "numbers", "table", "turn", "under"]

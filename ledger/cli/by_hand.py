@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ledger.cli.calling import STDIN, Call, Progress, file_text, invoke, opened, stdin_text
 from ledger.cli.output import Stopped, Usage, say, show_once
+from ledger.cli.views import Raw
 from ledger.domain.errors import LedgerError, RejectedError
 from ledger.types import EVERYTHING, DocumentPath, Event, Project, SessionName
 
@@ -315,8 +316,8 @@ def drawn(call: Call, *, format: Literal["tree", "mermaid", "dot"] = "tree") -> 
     if call.method.area == "graph":
         from ledger.cli.views import graphs
 
-        return graphs.mermaid(found) if format == "mermaid" else graphs.dot(found)
-    return found.draw(format)
+        return Raw(graphs.mermaid(found) if format == "mermaid" else graphs.dot(found))
+    return Raw(found.draw(format))
 
 
 # --- work ------------------------------------------------------------------------------------------------------------
@@ -422,7 +423,7 @@ def docs(call: Call, page: str | None = None, *, words: Sequence[str] = (), path
         return str(file)
     text = file.read_text(encoding="utf-8")
     if call.around["json"] or not sys.stdout.isatty():
-        return text if call.around["json"] else manual.Raw(text)
+        return text if call.around["json"] else Raw(text)
     manual.show(text)
     return None
 

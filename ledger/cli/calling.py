@@ -64,6 +64,8 @@ class Call:
         own = {name: value for name, value in self.given.items() if name not in ("session_name", "new_in")}
         if self.method.options == "PolicyChanges":
             own = {name: value for name, value in own.items() if value is not None}
+            if not own:
+                raise Usage("name at least one parameter of the policy")
         return {name: _value(name, value) for name, value in read_texts(own).items()} | said
 
 
@@ -87,7 +89,11 @@ def answer(call: Call, progress: Progress | None) -> object:
         return call.method.function(call, **call.given, **_progress(call, progress))
     if (change := CHANGED.get(call.method.key)) is not None:
         own = inspect.signature(change.run).parameters
-        added = {name: call.given.pop(name) for name in own if name in call.given and name not in call.method.names - set(change.drop)}
+        added = {
+            name: call.given.pop(name)
+            for name in own
+            if name in call.given and name not in call.method.names - set(change.drop)
+        }
         return change.run(call, **added, **({"progress": progress} if "progress" in own else {}))
     if call.method.key in OF_THE_FILE:
         path = call.settings.path
@@ -98,7 +104,7 @@ def answer(call: Call, progress: Progress | None) -> object:
 
 def invoke(call: Call, ledger: Ledger, arguments: Mapping[str, Any], progress: Progress | None = None) -> object:
     method = getattr(_object(call, ledger), call.method.name)
-    found = method(**arguments, **_progress(call, progress))
+    found = method(**arguments, **_progress(call, progress)) if callable(method) else method
     if call.around.get("all_pages"):
         return list(found.all())
     return found

@@ -80,11 +80,11 @@ def _origin(kind: Any, tokens: Sequence[Token]) -> Any:
 class Shell:
     """What types of Python are on a command line; a parameter whose type is none of these is not offered."""
 
-    Point = Annotated[str, Parameter(converter=_number_or_text)]
-    Points = Annotated[list[str], Parameter(converter=_number_or_text)]
-    Json = Annotated[str, Parameter(converter=_json)]
-    Jsons = Annotated[list[str], Parameter(converter=_json)]
-    Origin = Annotated[str, Parameter(converter=_origin)]
+    Point = Annotated[str | int, Parameter(converter=_number_or_text)]
+    Points = Annotated[list[str | int], Parameter(converter=_number_or_text)]
+    Json = Annotated[Any, Parameter(converter=_json)]
+    Jsons = Annotated[list[Any], Parameter(converter=_json)]
+    Origin = Annotated[Any, Parameter(converter=_origin)]
 
 
 _TYPES: dict[str, Any] = {  # names in annotations that mean something else here
@@ -94,8 +94,8 @@ _TYPES: dict[str, Any] = {  # names in annotations that mean something else here
 }  # fmt: skip
 _BY_NAME: dict[str, Any] = {  # parameters whose type says too little
     "signing_key": Path | None, "public_key": Path | None, "parts": Shell.Jsons, "tool_calls": Shell.Jsons,
-    "transcript": Path, "messages": Path, "relations": Shell.Jsons, "without": Shell.Origin | None,
-    "policy": Shell.Json | None, "ids": Shell.Points, "over": list[str], "target": Shell.Point, "proof": Path,
+    "transcript": Path, "messages": Path, "relations": Shell.Jsons, "without": Shell.Origin,
+    "policy": Shell.Json, "ids": Shell.Points, "over": list[str], "target": Shell.Point, "proof": Path,
     "keep": Shell.Points,
 }  # fmt: skip
 _NOT_OFFERED = {"progress", "stop", "cancel", "context", "summarizer"}
@@ -140,7 +140,8 @@ def _type(method: Method, each: inspect.Parameter, names: dict[str, Any]) -> Any
     if Path in members:
         return Path | None if type(None) in members else Path
     if each.name == "statuses":
-        return list[Literal[*get_args(get_args(kind)[0]), "all"]]
+        one, several = cast("Any", Literal), cast("Any", list)
+        return several[one[(*get_args(get_args(kind)[0]), "all")]]
     return kind
 
 
@@ -179,7 +180,7 @@ def _keys(fields: Iterable[Any], group: Group) -> Iterator[inspect.Parameter]:
     names = {**vars(types), **_TYPES}
     for each in fields:
         kind = eval(each.annotation, names)
-        yield parameter(each.name, kind if kind is str else kind | None, each.text, default=None, group=group)
+        yield parameter(each.name, kind | None, each.text, default=None, group=group)
 
 
 # --- options that many commands share -------------------------------------------------------------------------------
@@ -266,7 +267,7 @@ def root(words: Sequence[str] = (), *, whole: bool = False) -> App:
         name="memory-ledger",
         help="A memory for LLM agents that can account for itself: every change is an event in one file.",
         help_epilogue=f"The ledger is --db, or LEDGER_PATH, or memory.db here; see config. {EPILOGUE}",
-        version=__version__,
+        version=f"memory-ledger {__version__}",
     )
     groups = [(Group(title, sort_key=number), of) for number, (title, of) in enumerate(PANELS.items())]
     panels = {name: group for group, of in groups for name in of}
@@ -330,7 +331,9 @@ def understood(words: Sequence[str], app: App | None = None) -> Call | None:
     """
     words = [STDIN if each == "-" else each for each in words]
     try:
-        command, bound, _ = (app or root(words)).parse_args(words, exit_on_error=False, print_error=False, verbose=False)
+        command, bound, _ = (app or root(words)).parse_args(
+            words, exit_on_error=False, print_error=False, verbose=False
+        )
     except UnusedCliTokensError as error:
         raise Usage(f"too many arguments: {' '.join(map(repr, error.unused_tokens or ()))}") from None
     except CycloptsError as error:

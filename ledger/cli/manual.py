@@ -26,10 +26,6 @@ class Line(NamedTuple):
     text: str
 
 
-class Raw(str):
-    """A text to be printed as it is."""
-
-
 def pages() -> list[PageOfDocs]:
     return [PageOfDocs(_name(each), _about(each)) for each in _files()]
 

@@ -47,6 +47,7 @@ SHORT = {  # methods of a namespace that everybody looks for at the top
     ("maintenance", "export_log"): "export",
     ("proof", "verify"): "verify",
 }
+PROPERTIES = {("session", "abstract")}  # that are asked for like a method
 NO_COMMANDS = {"open", "close", "batch", "bind", "at", "session"}  # of a ledger: what only a program needs
 OF_THE_FILE = {("", "doctor"), ("", "import_log"), ("", "recover")}  # asked of the class; the path is that of --db
 SAME_AS_FLAT = {("maintenance", "doctor")}
@@ -56,8 +57,8 @@ WRITE_WITHOUT_OPTIONS = {
 }  # fmt: skip
 CREATE = {  # begin a ledger where there is none
     ("", "capture"), ("", "remember"), ("", "propose"), ("interactions", "import_file"), ("documents", "add"),
-    ("observations", "add"), ("projects", "add"), ("policy", "set"), ("session", "append"), ("session", "reconcile"),
-    ("session", "replace"),
+    ("observations", "add"), ("projects", "add"), ("projects", "set_state"), ("policy", "set"),
+    ("session", "append"), ("session", "reconcile"), ("session", "replace"),
 }  # fmt: skip
 
 
@@ -139,7 +140,9 @@ def _methods(area: str, owner: type) -> Iterator[Method]:
         past = kind.__name__.endswith("Read")
         for name in vars(kind):
             value = getattr(owner, name)
-            if name.startswith("_") or name in seen or isinstance(value, property) or not callable(value):
+            if isinstance(value, property) and (area, name) in PROPERTIES:
+                value = value.fget
+            if name.startswith("_") or name in seen or not callable(value):
                 continue
             seen.add(name)
             yield Method(area, name, value, past)

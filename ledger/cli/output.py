@@ -43,7 +43,8 @@ def _plain(answer: object) -> object:
     from ledger.types import Page
 
     if isinstance(answer, Page):
-        return {"items": to_builtins(list(answer)), "next": answer.next}
+        more = {name: getattr(answer, name) for name in type(answer).__slots__ if not name.startswith("_")}
+        return {"items": to_builtins(list(answer)), "next": answer.next, **more}
     return to_builtins(answer)
 
 
@@ -55,7 +56,7 @@ def _show_to_people(answer: object, *, quiet: bool, brief: bool) -> None:
     if ids is not None:
         print("".join(each + "\n" for each in ids), end="")
         return
-    if isinstance(answer, Page | list | tuple) and not answer:
+    if isinstance(answer, Page | list | tuple) and not answer and type(answer).__name__ not in views.ONE:
         say("nothing found", quiet=quiet)
         return
     shown = views.render(answer, brief=brief)

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from ledger.cli.terminal_text import visible
+from ledger.domain.harmless import one_line
 from ledger.types import Page
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-ONE = {  # type of an answer: the view of one
+
+class Raw(str):
+    """A text that was made to be printed or kept as it is."""
+
+
+ONE = {  # the view of an answer of a type
     "CompactionReport": "sessions.compaction",
     "ConflictReport": "reports.conflicts_found",
     "Diff": "changes.diff",
@@ -57,27 +65,30 @@ def render(answer: object, *, brief: bool) -> RenderableType | str:
     """What rich prints; a text is printed as it is. ``brief`` shows a subject on one line."""
     from ledger.cli.views import tables
 
-    if isinstance(answer, Page | list | tuple) and not hasattr(answer, "_fields"):
-        many = _view(MANY.get(type(answer[0]).__name__)) or _view(ONE.get(type(answer).__name__))
-        if many is None and isinstance(answer[0], str):
-            return "".join(f"{each}\n" for each in answer)
-        return (many or tables.table)(answer)
-    if isinstance(answer, str):
-        return answer if answer.endswith("\n") else answer + "\n"
     name = type(answer).__name__
+    if name in ONE:
+        return _view(ONE[name])(answer)
+    if isinstance(answer, Page | list | tuple) and not hasattr(answer, "_fields"):
+        if isinstance(answer[0], str):
+            return "".join(f"{one_line(each)}\n" for each in answer)
+        many = MANY.get(type(answer[0]).__name__)
+        return tables.table(answer) if many is None else _view(many)(answer)
+    if isinstance(answer, str):
+        text = answer if isinstance(answer, Raw) else visible(answer)
+        return text if text.endswith("\n") else text + "\n"
     if name in ("Checkpoint", "Proof"):  # the text that is made to be kept
-        return getattr(answer, "text", None) or answer.as_text()  # type: ignore[attr-defined]
-    if name in SUBJECTS and brief:
-        return tables.table([answer])
-    one = _view(ONE.get(name))
-    return (one or tables.numbers)(answer)
+        return str(getattr(answer, "text", None) or answer.as_text())  # type: ignore[attr-defined]
+    if why := getattr(answer, "skipped", ""):
+        return _view("sessions.not_stored")(why)
+    if name in SUBJECTS:
+        return tables.table([answer]) if brief else tables.card(answer)
+    return tables.numbers(answer)
 
 
-def _view(name: str | None):  # type: ignore[no-untyped-def]
-    if name is None:
-        return None
+def _view(name: str) -> Callable[[object], RenderableType]:
     module, _, function = name.partition(".")
-    return getattr(import_module(f"ledger.cli.views.{module}"), function)
+    view: Callable[[object], RenderableType] = getattr(import_module(f"ledger.cli.views.{module}"), function)
+    return view
 
 
 def ids(answer: object) -> list[str] | None:
@@ -91,8 +102,9 @@ def ids(answer: object) -> list[str] | None:
     if isinstance(answer, Page | list | tuple):
         found = [_id(each) for each in answer]
         return None if None in found else [str(each) for each in found]
-    one = _id(answer) if type(answer).__name__ in SUBJECTS else None
-    return None if one is None else [one]
+    if type(answer).__name__ not in SUBJECTS:
+        return None
+    return [] if getattr(answer, "skipped", "") else [_id(answer) or ""]
 
 
 def _id(found: object) -> str | None:

@@ -107,7 +107,8 @@ def _reversal(found: answers.UndoReport) -> str:
 def distrust(found: answers.DistrustReport) -> RenderableType:
     """What a source had said and moved, and what nobody can know."""
     would = "would concern" if found.dry_run else "concerned"
-    asker = f"{found.kind} {one_line(found.origin)} from position {found.since}{_until(found)}: {would} {counted(found.events, 'event')}"
+    span = f"from position {found.since}{_until(found)}"
+    asker = f"{found.kind} {one_line(found.origin)} {span}: {would} {counted(found.events, 'event')}"
     lists = {
         "memories": found.memories,
         "observations": found.observations,

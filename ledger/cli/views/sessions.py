@@ -54,6 +54,10 @@ def _message(found: Message, text: Text) -> Text:
     return detailed(text, counted(found.tokens, "token"), moment(found.occurred_at), found.model, reasoning, hidden)
 
 
+def not_stored(why: str) -> RenderableType:
+    return Text(f"not stored: {_why(why)}")
+
+
 def change(found: HistoryChange) -> RenderableType:
     """What became of a session's history."""
     if found.skipped:

@@ -16,8 +16,10 @@ from ledger import answers
 from ledger.cli.pieces import card_of, counted, detailed, listing, moment, short, titled, whole
 from ledger.cli.terminal_text import shortened, visible
 from ledger.domain.harmless import one_line
+from ledger.domain.window import FALLBACK
+from ledger.sessions.diagram import NO_SUMMARY
 
-COLUMNS = {  # type: its columns, and after the bar what stands in small print under the last of them
+COLUMNS = {  # of each type its columns, and after the bar what stands in small print under the last of them
     "AuditEntry": "position recorded_at subject type | command actor client project session in_effect",
     "Chunk": "id line size heading_path | content",
     "Conflict": "id attribute memories | status project winner action reason",
@@ -27,7 +29,7 @@ COLUMNS = {  # type: its columns, and after the bar what stands in small print u
     "ErasureReport": "position state kind subject | command_id why",
     "Hold": "id recorded_at subject | reason",
     "Interaction": "id occurred_at prompt | project session client quarantined",
-    "Memory": "id confidence content | kind project status reference_count quarantined tags",
+    "Memory": "id confidence content | kind project status reference_count quarantined tags relations",
     "Merge": "id similarity memories | status project why memory content reason",
     "Message": "position role content | speaker tokens occurred_at model reasoning hidden quarantined",
     "ModelCall": "position recorded_at purpose model | error status kept dropped input_tokens output_tokens prompt",
@@ -103,6 +105,8 @@ def plain_value(name: str, value: object) -> str:
         return decimal(value)
     if isinstance(value, Mapping):
         return ", ".join(f"{key} {plain_value('', each)}" for key, each in value.items())
+    if isinstance(value, answers.Relation):
+        return f"{value.subject} {value.relation} {value.object}"
     if isinstance(value, Struct):
         return str(
             getattr(value, "id", None)
@@ -139,6 +143,8 @@ def small(name: str, value: object, *, said: str) -> str:
         return name.replace("_", " ")
     if name == "tags" and isinstance(value, Sequence):
         return " ".join(f"#{each}" for each in value)
+    if name == "relations" and isinstance(value, Sequence):
+        return plain_value(name, value)
     if name == "reference_count":
         return f"{value} × confirmed"
     if name == "state" and isinstance(value, Sequence):
@@ -149,6 +155,10 @@ def small(name: str, value: object, *, said: str) -> str:
         return (
             f"“{shortened(value, QUOTED_CHARS)}”" if name != "reasoning" else f"{len(value):,} characters of reasoning"
         )
+    if name == "level" and value == FALLBACK:
+        return NO_SUMMARY
+    if name == "hidden" and isinstance(value, str):
+        return f"hidden by {value}"
     label = "by" if name == "actor" else "last" if name == "updated_at" else name.removesuffix("_at").replace("_", " ")
     return f"{label} {shortened(plain_value(name, value), QUOTED_CHARS)}"
 
@@ -199,7 +209,7 @@ def _last(found: object, name: str, details: str) -> Text:
 
 
 def _columns(found: object) -> str:
-    declared = COLUMNS.get(type(found).__name__)
+    declared: str | None = COLUMNS.get(type(found).__name__)
     if declared is not None:
         return declared
     names = list(getattr(found, "__struct_fields__", ()) or getattr(found, "_fields", ()))
@@ -232,7 +242,12 @@ def _is_list_of_answers(value: object) -> bool:
 def _field(name: str, value: object, *, negative: bool) -> Text | str | None:
     if name in _TEXTS and (value is None or isinstance(value, str)):
         return whole(value) if value != "" else None
-    if value is None or value == "" or (value is False and not negative) or (value in ((), []) and not isinstance(value, int)):
+    if (
+        value is None
+        or value == ""
+        or (value is False and not negative)
+        or (value in ((), []) and not isinstance(value, int))
+    ):
         return None
     text = plain_value(name, value)
     return Text(one_line(text), style=STYLES.get(text, "")) if text else None

@@ -669,6 +669,11 @@ class ImportReport(Answer, frozen=True, kw_only=True):
     dry_run: bool = False
     seconds: float = 0.0
 
+    @property
+    def ok(self) -> bool:
+        """Whether no line was bad."""
+        return not self.errors
+
 
 class ExportReport(Answer, frozen=True, kw_only=True):
     path: str

@@ -73,7 +73,7 @@ def erase(
     arguments = {**call.arguments, "subject": what}
     with opened(call) as ledger:
         if not arguments["dry_run"] and not yes:
-            if not sys.stdin.isatty():
+            if not _is_at_a_terminal():
                 raise RejectedError("without a terminal an erasure needs --yes; --dry-run lists what it would concern")
             said = {name: value for name, value in arguments.items() if name not in ("reason", "exclusive")}
             show_once(ledger.erase(**{**said, "dry_run": True}))
@@ -100,6 +100,10 @@ def _span(given: str) -> tuple[str, int, int]:
     if not (first.isascii() and first.isdigit() and last.isascii() and last.isdigit()):
         raise RejectedError(f"a span is FIELD:START:END in characters, like data.prompt:3:9, and {given!r:.60} is not")
     return field, int(first), int(last)
+
+
+def _is_at_a_terminal() -> bool:
+    return sys.stdin.isatty()
 
 
 def _is_meant(question: str) -> bool:

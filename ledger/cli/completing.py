@@ -30,8 +30,8 @@ def _asking(ask: Callable[[Ledger], Iterator[tuple[str, str]]]) -> Callable[[Any
         from ledger.api import Ledger
         from ledger.engine.settings import Settings
 
-        typed = {name: context[name].raw for name in ("db", "user") if name in context}
-        settings = Settings.load(path=typed.get("db"), user=typed.get("user"))
+        path, user = context["db"].raw, context["user"].raw
+        settings = Settings.load(path=None if path is None else os.path.expanduser(path), user=user)
         if not os.path.exists(settings.path):
             return []
         with Ledger.open(settings.path, user=settings.user, readonly=True, create=False) as ledger:

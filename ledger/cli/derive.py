@@ -20,7 +20,7 @@ from ledger import __version__, types
 from ledger.cli import completing
 from ledger.cli.by_hand import CHANGED, HAND, OTHERS
 from ledger.cli.calling import STDIN, Call
-from ledger.cli.docstrings import doc_of, fields_of
+from ledger.cli.docstrings import fields_of, first_lines
 from ledger.cli.methods import (
     AREAS,
     OF_A_SESSION,
@@ -83,7 +83,7 @@ class Shell:
     Point = Annotated[str | int, Parameter(converter=_number_or_text)]
     Points = Annotated[list[str | int], Parameter(converter=_number_or_text)]
     Json = Annotated[Any, Parameter(converter=_json)]
-    Jsons = Annotated[list[Any], Parameter(converter=_json)]
+    Jsons = Annotated[list[Any], Parameter(converter=_json, json_list=False)]
     Origin = Annotated[Any, Parameter(converter=_origin)]
 
 
@@ -275,7 +275,7 @@ def root(words: Sequence[str] = (), *, whole: bool = False) -> App:
     known = {*panels, *AREAS, *others}
     wanted = known if whole or first not in known else {first}
     for name in (each for each in panels if each in wanted):
-        made = _flat(name) if whole or name == first else _listed(_method(name).doc.first)
+        made = _flat(name) if whole or name == first else _listed(_first_line(name))
         app.command(made, name=name, group=panels[name], sort_key=order.index(name))
     for area in (each for each in AREAS if each in wanted and each != "summaries"):
         app.command(area_app(area, filled=whole or area == first))
@@ -307,12 +307,18 @@ def _method(name: str) -> Method:
     return named("", name.replace("-", "_"))
 
 
-def _about(area: str) -> str:
-    from ledger.api import Ledger
+def _first_line(name: str) -> str:
+    """What a command that stands in no namespace says of itself."""
+    for (area, each), short in SHORT.items():
+        if short == name:
+            return first_lines(AREAS[area].partition(":")[0])[each]
+    return first_lines("ledger.api")[name.replace("-", "_")]
 
+
+def _about(area: str) -> str:
     if area in OF_A_SESSION:
         return {"session": "Read and write one conversation.", "summaries": "The summaries of a conversation."}[area]
-    return plain(doc_of(getattr(Ledger, area)).first)
+    return plain(first_lines("ledger.api")[area])
 
 
 def _app(**more: Any) -> App:
@@ -324,16 +330,16 @@ def _app(**more: Any) -> App:
     )
 
 
-def understood(words: Sequence[str], app: App | None = None) -> Call | None:
+def understood(words: Sequence[str]) -> Call | None:
     """What these words ask for; None where the parser answered by itself, with help or the version.
 
     ``Usage`` says what is wrong with them.
     """
+    tab = list(words[:1]) == ["__complete"]  # what a shell asks at a TAB, of the words that stand there
+    app = root(words[1:] if tab else words)
     words = [STDIN if each == "-" else each for each in words]
     try:
-        command, bound, _ = (app or root(words)).parse_args(
-            words, exit_on_error=False, print_error=False, verbose=False
-        )
+        command, bound, _ = app.parse_args(words, exit_on_error=False, print_error=False, verbose=False)
     except UnusedCliTokensError as error:
         raise Usage(f"too many arguments: {' '.join(map(repr, error.unused_tokens or ()))}") from None
     except CycloptsError as error:

@@ -7,6 +7,7 @@ import inspect
 import itertools
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -47,6 +48,19 @@ def _entries(body: str) -> Iterator[tuple[str, str]]:
 
 def line(text: str) -> str:
     return " ".join(text.split())
+
+
+@cache
+def first_lines(module: str) -> dict[str, str]:
+    """What the functions of the product's module say in the first line, by name, without loading it: help is asked for often."""
+    place = Path(str(types.__file__)).parent.parent.joinpath(*module.split(".")).with_suffix(".py")
+    tree = ast.parse(place.read_text(encoding="utf-8"))
+    methods = (each for kind in tree.body if isinstance(kind, ast.ClassDef) for each in kind.body)
+    found: dict[str, str] = {}
+    for each in methods:
+        if isinstance(each, ast.FunctionDef) and (text := ast.get_docstring(each)):
+            found.setdefault(each.name, line(text.partition("\n\n")[0]))
+    return found
 
 
 def fields_of(name: str) -> Iterator[Field]:

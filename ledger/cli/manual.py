@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from ledger.domain.errors import NotFoundError
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 
 
-class PageOfDocs(NamedTuple):
+class PageOfDocs(Struct, frozen=True):
     """A page by the name that ``docs PAGE`` takes, with its first sentence."""
 
     page: str
     about: str
 
 
-class Line(NamedTuple):
+class Line(Struct, frozen=True):
     """A line that holds what was searched for."""
 
     page: str

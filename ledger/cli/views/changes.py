@@ -14,6 +14,7 @@ from ledger.cli.views.tables import QUOTED_CHARS, decimal
 from ledger.domain.harmless import one_line
 from ledger.observations.answers import Observation
 
+Belief = answers.Memory | Observation
 _PARTS = ("added", "promoted", "superseded", "moved", "hidden", "restored", "revised")
 
 
@@ -129,48 +130,46 @@ def _until(found: answers.DistrustReport) -> str:
 
 
 def what_if(found: answers.WhatIf) -> RenderableType:
-    """Beliefs now and then, side by side."""
-    groups = (("no longer held", found.lost), ("held again", found.gained), ("held otherwise", found.changed))
-    rows: list[list[RenderableType]] = [
-        [Text(name), Text(each.id), _belief(each.now), _belief(each.would_be)]
-        for name, beliefs in groups
-        for each in beliefs
-    ]
-    observed: list[list[RenderableType]] = [
-        [Text(each.id), _observed(each.now), _observed(each.would_be)] for each in found.observations
-    ]
-    count = len(rows) + len(observed)
-    doubts = Text(f"{counted(count, 'belief')} would differ at position {found.position}; nothing was written")
-    table = [listing("", "memory", "now", "then", rows=rows)] if rows else []
-    table += [listing("observation", "now", "then", rows=observed)] if observed else []
-    return Group(*table, doubts, *_open_questions(found.uncertain))
+    """Each belief that would differ, as it is now and as it would be."""
+    groups = (("No longer held", found.lost), ("Held again", found.gained), ("Held otherwise", found.changed))
+    parts: list[RenderableType] = []
+    for title, beliefs in (*groups, ("Observations", found.observations)):
+        rows = [[Text(each.id), _otherwise(each.now, each.would_be)] for each in beliefs]
+        parts += titled(f"{title} ({len(rows):,})", listing("id", "belief", rows=rows) if rows else None)
+    count = sum(len(each) for _, each in groups) + len(found.observations)
+    text = f"{counted(count, 'belief')} would differ at position {found.position}; nothing was written"
+    return Group(*parts, Text(text, style="dim"), *_open_questions(found.uncertain))
 
 
-def _observed(found: Observation | None) -> Text:
+def _otherwise(now: Belief | None, then: Belief | None) -> Text:
+    one = now or then
+    assert one is not None  # what is held neither now nor then is no difference
+    details = [f"{when} {_held(each)}" for when, each in (("now", now), ("then", then))]
+    said = then.content if then is not None and now is not None and then.content != now.content else None
+    text = detailed(short(one.content, QUOTED_CHARS), " → ".join(details))
+    return text if said is None else Text.assemble(text, "\n", short(said, QUOTED_CHARS))
+
+
+def _held(found: Belief | None) -> str:
     if found is None:
-        return Text("—", style="dim")
-    proof = counted(found.proof_count, "source")
-    return detailed(short(found.content, QUOTED_CHARS), found.status, decimal(found.confidence), proof, found.freshness)
-
-
-def _belief(memory: answers.Memory | None) -> Text:
-    if memory is None:
-        return Text("—", style="dim")
-    return detailed(
-        short(memory.content, QUOTED_CHARS), memory.status, decimal(memory.confidence), f"×{memory.reference_count}"
-    )
+        return "not there"
+    if isinstance(found, Observation):
+        return f"{found.status} {decimal(found.confidence)}, {counted(found.proof_count, 'source')}, {found.freshness}"
+    return f"{found.status} {decimal(found.confidence)}, {found.reference_count} × confirmed"
 
 
 def _open_questions(found: Sequence[answers.Uncertain]) -> list[RenderableType]:
-    if not found:
-        return []
-    rows: list[list[RenderableType]] = [
-        [Text(str(each.position)), Text(each.type), Text(each.subject), Text(each.why)] for each in found
-    ]
-    return [
-        Text("\nundetermined: it could have come out otherwise"),
-        listing("position", "event", "subject", "why", rows=rows),
-    ]
+    """What could have come out otherwise, each reason once."""
+    reasons: dict[str, list[answers.Uncertain]] = {}
+    for each in found:
+        reasons.setdefault(each.why, []).append(each)
+    rows = [[Text(f"{len(each):,}"), detailed(Text(why), _positions(each))] for why, each in reasons.items()]
+    return titled("Undetermined", listing("events", "why", rows=rows, right=["events"]) if rows else None)
+
+
+def _positions(found: Sequence[answers.Uncertain]) -> str:
+    first = ", ".join(f"{each.position} {each.type}" for each in found[:3])
+    return f"at {first}{', …' if len(found) > 3 else ''}"
 
 
 # --- erasure ---

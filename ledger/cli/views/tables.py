@@ -24,7 +24,7 @@ COLUMNS = {  # of each type its columns, and after the bar what stands in small 
     "Chunk": "id line size heading_path | content",
     "Conflict": "id attribute memories | status project winner action reason",
     "ConfidencePoint": "position recorded_at confidence delta type | echo matcher interaction in_effect",
-    "Distrusted": "kind origin since until command_id | reason",
+    "Distrusted": "kind since until origin | reason command_id",
     "Document": "id chunk_count title | path project type status tags size added dropped absorbed",
     "ErasureReport": "position state kind subject | command_id why",
     "Hold": "id recorded_at subject | reason",

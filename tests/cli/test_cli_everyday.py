@@ -1,0 +1,197 @@
+"""What people do with the command line besides: files and pipes, a question before an erasure, TAB, the documentation."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from command_line import Result, answer, run
+
+from ledger import Ledger
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> str:
+    return str(tmp_path / "memory.db")
+
+
+# --- files and pipes -------------------------------------------------------------------------------------------------
+
+
+def test_a_log_goes_through_a_pipe(db: str, tmp_path: Path) -> None:
+    run("remember", "The sea is salty.", db=db)
+    exported = run("export", "-", db=db)
+    assert exported.exit_code == 0 and "secret" in exported.stderr
+    assert json.loads(exported.stdout.splitlines()[0])["format"].startswith("memory-ledger/export/")
+    log = tmp_path / "log.jsonl"
+    log.write_text(exported.stdout, encoding="utf-8")
+    copy = str(tmp_path / "copy.db")
+    assert run("import-log", str(log), db=copy).exit_code == 0
+    assert answer("proof", "digest", db=copy) == answer("proof", "digest", db=db)
+
+
+def test_turns_come_from_standard_input(db: str) -> None:
+    report = answer("import", "-", db=db, stdin=b'\xef\xbb\xbf{"prompt": "Hello"}\n')
+    assert (report["captured"], report["errors"]) == (1, [])
+
+
+def test_a_file_with_bad_lines_is_a_failure_that_keeps_the_good_ones(db: str, tmp_path: Path) -> None:
+    lines = tmp_path / "turns.jsonl"
+    lines.write_text('{"prompt": "hello"}\nnonsense\n', encoding="utf-8")
+    result = run("import", str(lines), db=db)
+    assert result.exit_code == 1 and "1 captured" in result.stdout and "1 bad" in result.stdout
+    assert len(answer("interactions", "list", db=db)) == 1
+
+
+def test_a_byte_order_mark_is_no_part_of_a_text(db: str, tmp_path: Path) -> None:
+    assert answer("remember", "-", db=db, stdin=b"\xef\xbb\xbfTea.\n")["content"] == "Tea."
+    said = tmp_path / "said.json"
+    said.write_bytes(b'\xef\xbb\xbf[{"role": "user", "content": "one"}]')
+    assert answer("session", "reconcile", "talk", str(said), db=db)["appended"] == 1
+
+
+def test_a_tilde_is_the_home_of_whoever_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert run("remember", "Home.", "--db", "~/own.db").exit_code == 0
+    assert (tmp_path / "own.db").exists()
+    assert run("backup", "~/copy.db", "--db", "~/own.db").exit_code == 0
+    assert (tmp_path / "copy.db").exists()
+    (tmp_path / "notes.md").write_text("# Notes\n\nBread.\n", encoding="utf-8")
+    assert answer("documents", "add", "~/notes.md", db=str(tmp_path / "own.db"))["errors"] == []
+
+
+def test_certificates_are_printed_or_kept(db: str, tmp_path: Path) -> None:
+    id = answer("remember", "Ada's number is 12.", db=db)["id"]
+    backup = tmp_path / "backup.db"
+    assert run("backup", str(backup), db=db).exit_code == 0
+    assert run("erase", id, "--yes", db=db).exit_code == 0
+    printed = run("erasures", "certificates", "-", db=db).stdout
+    kept = tmp_path / "certificates.jsonl"
+    assert answer("erasures", "certificates", str(kept), db=db)["certificates"] == 1
+    assert kept.read_text(encoding="utf-8") == printed
+    again = str(tmp_path / "again.db")
+    assert answer("recover", str(backup), "--certificates", str(kept), db=again)["certificates"] == 1
+    assert run("memories", "get", id, "--json", db=again).stdout.count("Ada's number") == 0
+
+
+# --- an erasure asks -------------------------------------------------------------------------------------------------
+
+
+def erase(db: str, *words: str, said: str | None, monkeypatch: pytest.MonkeyPatch) -> Result:
+    """As at a terminal where somebody says this."""
+    monkeypatch.setattr("ledger.cli.by_hand._is_at_a_terminal", lambda: said is not None)
+    return run("erase", *words, db=db, stdin=said)
+
+
+def test_an_erasure_asks_first_and_takes_only_yes(db: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    id = answer("remember", "Ada's number is 12.", db=db)["id"]
+    refused = erase(db, id, said="\n", monkeypatch=monkeypatch)
+    assert refused.exit_code == 1 and "Ada's number is 12." in refused.stdout and "nothing was erased" in refused.stderr
+    assert answer("memories", "get", id, db=db)["content"] == "Ada's number is 12."
+    assert erase(db, id, said="yes\n", monkeypatch=monkeypatch).exit_code == 0
+    assert answer("memories", "get", id, db=db)["content"] is None
+
+
+def test_without_a_terminal_an_erasure_needs_to_be_meant(db: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    id = answer("remember", "Ada's number is 12.", db=db)["id"]
+    refused = erase(db, id, said=None, monkeypatch=monkeypatch)
+    assert refused.exit_code == 4 and "--yes" in refused.stderr
+    assert erase(db, id, "--dry-run", said=None, monkeypatch=monkeypatch).exit_code == 0
+    assert answer("memories", "get", id, db=db)["content"] is not None
+    assert erase(db, id, "--yes", said=None, monkeypatch=monkeypatch).exit_code == 0
+
+
+@pytest.mark.parametrize("words", [[], ["m_1", "--everything"], ["--project", "a", "--session", "b"]], ids=" ".join)
+def test_an_erasure_and_a_hold_name_one_thing(words: list[str], db: str) -> None:
+    run("remember", "x", db=db)
+    assert run("erase", *words, "--yes", db=db).exit_code == 2
+    assert run("holds", "add", *words, db=db).exit_code == 2
+
+
+def test_one_event_loses_some_characters(db: str) -> None:
+    turn = answer("capture", "My number is 12345, and I like tea.", db=db)
+    words = (str(turn["position"]), "--spans", "data.prompt:13:18", "--yes")
+    assert run("erase", *words, db=db).exit_code == 0
+    assert "12345" not in answer("interactions", "get", turn["id"], db=db)["prompt"]
+    assert run("erase", turn["id"], "--spans", "data.prompt:0:1", "--yes", db=db).exit_code == 4
+    assert run("erase", str(turn["position"]), "--spans", "prompt", "--yes", db=db).exit_code == 4
+
+
+# --- values ----------------------------------------------------------------------------------------------------------
+
+
+def test_what_python_says_with_objects_has_words(db: str) -> None:
+    words = ("--relations", '["Ana", "works_at", "Acme"]', "--actor", "crawler")
+    id = answer("remember", "Ana took a job.", *words, db=db)["id"]
+    assert answer("memories", "get", id, db=db)["relations"][0]["object"] == "Acme"
+    lost = answer("history", "what-if", "--without", "actor=crawler", db=db)["lost"]
+    assert [each["id"] for each in lost] == [id]
+    assert answer("history", "what-if", "--policy", '{"gain": 0.5}', db=db)["changed"] == []
+    assert run("history", "what-if", "--policy", "gain=1", db=db).exit_code == 2
+    position = str(answer("memories", "get", id, db=db)["position"])
+    assert answer("history", "what-if", "--without", position, db=db)["lost"] != []
+
+
+def test_every_status_is_asked_for_with_all(db: str) -> None:
+    id = answer("remember", "Tea.", db=db)["id"]
+    run("retract", id, db=db)
+    assert answer("memories", "list", db=db) == []
+    assert [each["id"] for each in answer("memories", "list", "--statuses", "all", db=db)] == [id]
+
+
+def test_a_list_says_how_to_go_on(db: str) -> None:
+    with Ledger.open(db) as ledger:
+        for number in range(5):
+            ledger.remember(f"Fact {number}.")
+    first = run("memories", "list", "--limit", "2", "-q", db=db)
+    assert first.stdout.count("\n") == 2 and first.stderr == ""
+    told = run("memories", "list", "--limit", "2", db=db).stderr
+    cursor = re.fullmatch(r"memory-ledger: there are more: --after (\S+), or --all\n", told)
+    assert cursor is not None
+    page = json.loads(run("memories", "list", "--limit", "2", "--json", db=db).stdout)
+    assert page["next"] == cursor[1] and len(page["items"]) == 2
+    assert len(answer("memories", "list", "--limit", "2", "--all", db=db)) == 5
+
+
+# --- help in the shell -----------------------------------------------------------------------------------------------
+
+
+def completed(*words: str, db: str) -> list[str]:
+    """What a shell would offer for the last of these words."""
+    lines = run("__complete", *words, environment={"LEDGER_PATH": db}).stdout.partition("\x1fbegin\n")[2]
+    return [line.partition("\t")[0] for line in lines.splitlines()]
+
+
+def test_a_tab_offers_ids_kinds_projects_and_sessions(db: str) -> None:
+    id = answer("remember", "Tea.", "--kind", "preference", "--project", "shop", db=db)["id"]
+    run("session", "append", "chat", "user", "Hello.", db=db)
+    assert id in completed("memories", "get", "", db=db)
+    assert completed("memories", "list", "--kinds", "", db=db) == ["preference"]
+    assert completed("remember", "x", "--project", "", db=db) == ["shop"]
+    assert completed("session", "messages", "", db=db) == ["chat"]
+
+
+def test_a_tab_without_a_ledger_offers_nothing_and_makes_none(db: str) -> None:
+    assert completed("memories", "get", "", db=db) == []
+    assert not Path(db).exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_installs(shell: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    result = run("completion", shell)
+    assert result.exit_code == 0, result.output
+    scripts = [each for each in tmp_path.rglob("*") if each.is_file() and "memories" in each.read_text("utf-8")]
+    assert scripts, "the script knows the commands"
+
+
+def test_the_documentation_is_at_hand() -> None:
+    pages = {each["page"]: each["about"] for each in answer("docs", db="x")}
+    assert {"tutorial", "recall", "sessions"} <= pages.keys() and all(pages.values())
+    assert run("docs", "recall").stdout.startswith("# ")
+    assert Path(run("docs", "recall", "--path").stdout.strip()).name == "recall.md"
+    assert any(each["page"] == "recall" for each in answer("docs", "--words", "budget", db="x"))
+    assert run("docs", "nowhere").exit_code == 3

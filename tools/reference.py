@@ -5,10 +5,8 @@ The public surface is ``Ledger``, ``Session`` and every namespace that a propert
 
 from __future__ import annotations
 
-import ast
 import importlib
 import inspect
-import itertools
 import re
 import sys
 from collections.abc import Iterator
@@ -19,22 +17,12 @@ ROOT = Path(__file__).resolve().parent.parent
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-from ledger import types  # noqa: E402
 from ledger.api import Ledger, PastLedger  # noqa: E402
+from ledger.cli.derive import commands, usage  # noqa: E402
+from ledger.cli.docstrings import Doc, doc_of, fields_of, line  # noqa: E402
 from ledger.types import SHARED  # noqa: E402
 
 DOCS = ROOT / "ledger" / "docs"
-BLOCK = re.compile(r"^(Args|Raises):\n((?:(?: {4}.*)?\n)*)", re.M)
-ENTRY = re.compile(r"^ {4}(\w+): ((?:.*\n)(?: {5,}.*\n)*)", re.M)
-
-
-class Doc(NamedTuple):
-    """A docstring in its parts: the first sentence or two, what follows, and what it says of parameters and errors."""
-
-    first: str
-    rest: str
-    args: dict[str, str]
-    raises: dict[str, str]
 
 
 class Method(NamedTuple):
@@ -48,22 +36,6 @@ class Method(NamedTuple):
     @property
     def is_property(self) -> bool:
         return isinstance(self.value, property)
-
-
-def doc_of(value: object) -> Doc:
-    text = (inspect.getdoc(value) or "") + "\n"
-    blocks = {name: dict(_entries(body)) for name, body in BLOCK.findall(text)}
-    first, _, rest = BLOCK.sub("", text).strip().partition("\n\n")
-    return Doc(_line(first), rest.strip(), blocks.get("Args", {}), blocks.get("Raises", {}))
-
-
-def _entries(body: str) -> Iterator[tuple[str, str]]:
-    for name, text in ENTRY.findall(body):
-        yield name, _line(text)
-
-
-def _line(text: str) -> str:
-    return " ".join(text.split())
 
 
 def own_types() -> dict[str, type]:
@@ -157,6 +129,23 @@ CONTENTS = (
     "- **Retries.** The same `idempotency_key` with the same arguments gives the first answer, marked `replayed`,",
     "  and appends nothing.",
 )
+COMMANDS = (
+    "# Commands",
+    "",
+    "Look up here how each command is called; `memory-ledger COMMAND --help` explains its arguments and options.",
+    "",
+    "A command has the name of its Python method, and its options the names of the keywords: `ledger.memories.list(kinds=…)` is",
+    "`memory-ledger memories list --kinds …`. What Python takes by its place is an argument. An option of several values is",
+    "given again for each: `--tags work --tags travel`. See [the command line](command-line.md) for what all commands share.",
+    "",
+    "- Every command: `--db PATH`, `--user NAME`, `--json`, `--quiet` (`-q`).",
+    "- Reads that the past has: `--as-of MOMENT`, `--valid-at TIME`. Lists: `--limit`, `--after`, `--all`.",
+    "- Writes: `--actor`, `--client`, `--channel`, `--agent`, `--idempotency-key`, `--occurred-at`, `--correlation-id`,",
+    "  `--causation-id`, `--expected`.",
+    "",
+    "## The verbs of a ledger",
+    "",
+)
 PAGES = {
     "api-ledger": ("Open, bind, read", "open a ledger, say for whom it works, and ask it", ()),
     "api-changes": ("Changes", "record, decide, change, undo and erase", ()),
@@ -193,7 +182,22 @@ def pages() -> dict[str, str]:
     """Every page of the API, by the name of its file."""
     areas = surface()
     written = {f"{name}.md": _page(name, areas) for name in PAGES if _areas_of(name, areas)}
-    return {name: text.replace("``", "`") for name, text in ({"api.md": _contents(areas)} | written).items()}
+    written |= {"api.md": _contents(areas), "commands.md": _commands()}
+    return {name: text.replace("``", "`") for name, text in written.items()}
+
+
+def _commands() -> str:
+    """Every command with its usage and the options that are its own."""
+    rows = [*COMMANDS]
+    heading = ""
+    for words, own, about in commands():
+        group = " ".join(words[:-1])
+        if group != heading:
+            heading = group
+            rows += ["", f"## `{group}`", ""]
+        rows.append(f"- `{usage(words, own)}`  ")
+        rows.append(f"  {about}")
+    return "\n".join(rows) + "\n"
 
 
 def _contents(areas: dict[str, type]) -> str:
@@ -207,7 +211,7 @@ def _contents(areas: dict[str, type]) -> str:
     rows += [f"| `{name}` | {text} |" for name, text in SHARED.items()]
     for title, of in (("The options of every write", "WriteOptions"), ("Parameters of a policy", "PolicyChanges")):
         rows += ["", f"## {title}", "", f"`ledger.types.{of}`:", "", "| name | meaning |", "|---|---|"]
-        rows += [f"| `{name}: {annotation.replace('|', 'or')}` | {text} |" for name, annotation, text in _fields(of)]
+        rows += [f"| `{name}: {annotation.replace('|', 'or')}` | {text} |" for name, annotation, text in fields_of(of)]
     rows += [
         "",
         "## Errors",
@@ -226,15 +230,6 @@ def _contents(areas: dict[str, type]) -> str:
         f"`ledger.at(moment)` is a `PastLedger`. It has {_listed(past)}; of a namespace the reads.",
     ]
     return "\n".join(rows) + "\n"
-
-
-def _fields(of: str) -> Iterator[tuple[str, str, str]]:
-    """The fields of a typed dictionary, each with its annotation and the text under it."""
-    module = ast.parse(Path(str(types.__file__)).read_text(encoding="utf-8"))
-    body = next(each.body for each in module.body if isinstance(each, ast.ClassDef) and each.name == of)
-    for field, under in itertools.pairwise(body):
-        if isinstance(field, ast.AnnAssign) and isinstance(under, ast.Expr):
-            yield ast.unparse(field.target), ast.unparse(field.annotation), _line(str(ast.literal_eval(under.value)))
 
 
 def _errors() -> Iterator[tuple[str, Doc]]:
@@ -271,7 +266,7 @@ def _page(name: str, areas: dict[str, type]) -> str:
     rows += ["What many calls share is explained once in [Python API](api.md#parameters-that-many-calls-share).", ""]
     for prefix, area in _areas_of(name, areas):
         if prefix != "ledger":
-            rows += [f"## `{prefix}`", "", _line(doc_of(area).first), ""]
+            rows += [f"## `{prefix}`", "", line(doc_of(area).first), ""]
         for each in _of_page(name, prefix, area):
             rows += _entry(each)
     return "\n".join(rows).rstrip() + "\n"
@@ -286,7 +281,7 @@ def _entry(each: Method) -> list[str]:
         return [f"### `{each.name}`", "", each.doc.first, ""]
     rows = [f"### `{each.name}({_signature(each)})`", "", f"→ `{_type(_answer(each))}`. {each.doc.first}"]
     if each.doc.rest:
-        rows += ["", *(_line(part) for part in each.doc.rest.split("\n\n"))]
+        rows += ["", *(line(part) for part in each.doc.rest.split("\n\n"))]
     rows.append("")
     rows += [f"- `{name}: {_type(_annotation(each, name))}`: {text}" for name, text in each.doc.args.items()]
     rows += [f"- raises `{name}`: {text}" for name, text in each.doc.raises.items()]

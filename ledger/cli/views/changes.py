@@ -164,7 +164,7 @@ def _open_questions(found: Sequence[answers.Uncertain]) -> list[RenderableType]:
     for each in found:
         reasons.setdefault(each.why, []).append(each)
     rows = [[Text(f"{len(each):,}"), detailed(Text(why), _positions(each))] for why, each in reasons.items()]
-    return titled("Undetermined", listing("events", "why", rows=rows, right=["events"]) if rows else None)
+    return titled("Uncertain", listing("events", "why", rows=rows, right=["events"]) if rows else None)
 
 
 def _positions(found: Sequence[answers.Uncertain]) -> str:

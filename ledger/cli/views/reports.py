@@ -125,7 +125,7 @@ def _unseen(found: answers.VerifyReport) -> list[str]:
 
 def added(report: IngestReport) -> RenderableType:
     """The documents that were added, and how all of it is taken back."""
-    notes = [f"{len(report.errors):,} not taken in"] if report.errors else []
+    notes = [f"{len(report.errors):,} not added"] if report.errors else []
     if len(report.documents) > 1 and report.correlation_id is not None:
         notes.append(f"undo {report.correlation_id} takes all of it back")
     parts: list[RenderableType] = [table(report.documents)] if report.documents else []

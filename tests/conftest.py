@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import gc
 import os
 import shutil
@@ -17,8 +16,6 @@ from pathlib import Path
 
 import probe
 import pytest
-import typer.main
-import typer.testing
 from hypothesis import settings
 from old_names import Ledger
 from places import ROOT
@@ -73,9 +70,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_collection_finish() -> None:
     gc.freeze()  # what was imported and collected stays to the end, and no collection of garbage need look at it again
 
-
-# A command line is built once for all tests: building it takes longer than most of its commands.
-typer.testing._get_command = functools.cache(typer.main.get_command)  # type: ignore[attr-defined]
 
 # Whoever runs the tests may have settings of their own.
 for _name in [each for each in os.environ if each.startswith(("LEDGER_", "MEMORY_LEDGER_"))]:

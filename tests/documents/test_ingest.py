@@ -461,21 +461,26 @@ def test_whatever_happens_the_tables_are_what_the_log_says_and_a_text_is_whole(
 def test_several_files_go_on_past_a_bad_one(tmp_path: Path, notes: Path) -> None:
     db, bad = str(tmp_path / "memory.db"), tmp_path / "bad.md"
     bad.write_bytes(b"a\0b")
-    done = run("ingest", str(notes), str(bad), str(tmp_path), "--tag", "Drinks", db=db)
-    assert done.exit_code == 1 and "3 new" in done.stdout and "2 not taken in" in done.stdout
+    done = run("documents", "add", str(notes), str(bad), str(tmp_path), "--tags", "Drinks", db=db)
+    assert done.exit_code == 1 and "added 3" in done.stdout and "2 not added" in done.stdout
     assert "binary" in done.stderr and "--recursive" in done.stderr
-    again = run("ingest", str(notes), db=db)
-    assert again.exit_code == 0 and "known already" in again.stdout
+    again = run("documents", "add", str(notes), db=db)
+    assert again.exit_code == 0 and "absorbed" in again.stdout
     with Ledger.open(db) as ledger:
         (found,) = ledger.documents()
-    assert run("documents", "-q", db=db).stdout == found.id + "\n"
-    shown = run("document", found.id[:9], "--text", db=db).stdout
+    assert run("documents", "list", "-q", db=db).stdout == found.id + "\n"
+    shown = run("documents", "get", found.id[:9], "--text", db=db).stdout
     assert "Coffee › Water" in shown and "93 degrees" in shown
-    assert run("document", "nope", db=db).exit_code == run("chunk", "c_00", db=db).exit_code == 3
-    assert "removed" in run("remove-document", found.id, "-r", "old", db=db).stdout
-    assert run("documents", db=db).stdout == "" and "notes.md" in run("documents", "--as-of", "5", db=db).stdout
-    assert run("restore-document", found.id, db=db).exit_code == 0
-    assert run("ingest", str(notes), str(bad), "--title", "x", db=db).exit_code == 2
+    assert (
+        run("documents", "get", "nope", db=db).exit_code == run("documents", "get-chunk", "c_00", db=db).exit_code == 3
+    )
+    assert "removed" in run("documents", "remove", found.id, "--reason", "old", db=db).stdout
+    assert (
+        run("documents", "list", db=db).stdout == ""
+        and "notes.md" in run("documents", "list", "--as-of", "5", db=db).stdout
+    )
+    assert run("documents", "restore", found.id, db=db).exit_code == 0
+    assert run("documents", "add", str(notes), str(bad), "--title", "x", db=db).exit_code == 2
 
 
 def test_a_directory_is_walked_when_asked_and_not_left_by_a_link(tmp_path: Path, notes: Path) -> None:
@@ -485,30 +490,32 @@ def test_a_directory_is_walked_when_asked_and_not_left_by_a_link(tmp_path: Path,
     (folder / "b.txt").write_text("b")
     (folder / ".hidden.md").write_text("no")
     (folder / "deep" / "up.md").symlink_to(folder / "b.txt")
-    done = run("ingest", "-R", str(folder), "--json", db=db)
+    done = run("documents", "add", str(folder), "--recursive", "--json", db=db)
     report = json.loads(done.stdout)
     assert done.exit_code == 0 and [os.path.basename(each["path"]) for each in report["documents"]] == [
         "b.txt", "a.md", "up.md"
     ]  # fmt: skip
     (folder / "out.md").symlink_to(notes)
-    assert "leads out" in run("ingest", "-R", str(folder), db=db).stderr
+    assert "leads out" in run("documents", "add", str(folder), "--recursive", db=db).stderr
     assert run("undo", report["correlation_id"], db=db).exit_code == 0
-    assert run("documents", db=db).stdout == ""
+    assert run("documents", "list", db=db).stdout == ""
 
 
 def test_standard_input_is_a_text_and_a_blank_path_is_no_directory(tmp_path: Path) -> None:
     db = str(tmp_path / "memory.db")
-    done = run("ingest", "-", "--title", "Piped", "--path", "pipe.md", "--json", db=db, stdin="\ufeff" + NOTES)
+    done = run(
+        "documents", "add", "-", "--title", "Piped", "--path", "pipe.md", "--json", db=db, stdin="\ufeff" + NOTES
+    )
     with Ledger.open(db) as ledger:
         (found,) = ledger.documents()
         assert (found.title, found.path, text_of(ledger, found.id)) == ("Piped", "pipe.md", NOTES)
     assert done.exit_code == 0 and json.loads(done.stdout)["documents"][0]["id"] == found.id
-    assert "known already" in run("ingest", "-", "--path", "pipe.md", db=db, stdin=NOTES).stdout
-    assert "no UTF-8" in run("ingest", "-", db=db, stdin=b"\xff").stderr
-    for how in (["ingest", ""], ["ingest", "-R", ""]):
-        refused = run(*how, db=db)
+    assert "absorbed" in run("documents", "add", "-", "--path", "pipe.md", db=db, stdin=NOTES).stdout
+    assert "no UTF-8" in run("documents", "add", "-", db=db, stdin=b"\xff").stderr
+    for how in ([""], ["", "--recursive"]):
+        refused = run("documents", "add", *how, db=db)
         assert refused.exit_code == 1 and "blank" in refused.stderr
-    missed = run("erase", "--document", "nope.md", db=db)
+    missed = run("erase", "--document", "nope.md", "--yes", db=db)
     assert missed.exit_code == 3 and "absolute" in missed.stderr
 
 

@@ -579,9 +579,10 @@ def test_every_command_that_looks_takes_as_of(tmp_path):
         ledger.supersede(fact.id, "The user drinks tea.")
         ledger.set_state("shop", "decision", "db", "postgres")
     calls = {
-        "memories": [], "memory": [fact.id], "review": [], "interactions": [], "interaction": [turn.id],
-        "recall": ["coffee"], "why": [fact.id], "history": [fact.id], "confidence": [fact.id], "audit": [],
-        "refusals": [], "calls": [], "projects": [], "project": ["shop"], "state": ["shop"], "stats": [], "policy show": [],
+        "memories list": [], "memories get": [fact.id], "memories confidence": [fact.id], "review": [],
+        "interactions list": [], "interactions get": [turn.id], "recall": ["coffee"], "why": [fact.id],
+        "history events": [fact.id], "history audit": [], "history model-calls": [], "guards refusals": [],
+        "projects list": [], "projects get": ["shop"], "projects state": ["shop"], "maintenance stats": [], "policy get": [],
     }  # fmt: skip
     for name, arguments in calls.items():
         result = run(*name.split(), *arguments, "--as-of", str(then), "--json", db=db)
@@ -589,9 +590,9 @@ def test_every_command_that_looks_takes_as_of(tmp_path):
         assert "tea" not in result.stdout and "postgres" not in result.stdout, name
         refused = run(*name.split(), *arguments, "--as-of", "999", db=db)
         assert refused.exit_code == 4 and "go from 1 to" in refused.stderr, name
-    shown = run("memory", fact.id, "--as-of", str(then), db=db)
+    shown = run("memories", "get", fact.id, "--as-of", str(then), db=db)
     assert "active" in shown.stdout
     assert "today's text index" in run("recall", "coffee", "--as-of", str(then), db=db).output
-    told = json.loads(run("memories", "--valid", "2020-01-01", "--json", db=db).stdout)
-    assert told == []
-    assert run("memories", "--as-of", "2026-01-01T00:00", db=db).exit_code == 4
+    told = json.loads(run("memories", "list", "--valid-at", "2020-01-01", "--json", db=db).stdout)
+    assert told["items"] == []
+    assert run("memories", "list", "--as-of", "2026-01-01T00:00", db=db).exit_code == 4

@@ -9,14 +9,14 @@ from typing import Any
 
 import probe
 import pytest
+from command_line import Result
+from command_line import run as run_command
 from hypothesis import HealthCheck, given
 from hypothesis import settings as profile
 from hypothesis import strategies as st
 from old_names import Ledger
-from typer.testing import CliRunner
 
 from ledger import LedgerError, NotFoundError, RejectedError, Settings
-from ledger.cli.app import app
 from ledger.engine.settings import FIELDS, FILE_BYTES
 
 KEY = "sk-0123456789-secret"
@@ -264,10 +264,8 @@ def test_without_settings_a_ledger_looks_at_no_environment(db: Path, monkeypatch
 # --- the command line ------------------------------------------------------------------------------------------------
 
 
-def run(*arguments: str, env: dict[str, str] | None = None) -> Any:
-    result = CliRunner(env=dict(env or {}) | {"COLUMNS": "200"}).invoke(app, list(arguments))
-    assert "Traceback" not in result.output
-    return result
+def run(*arguments: str, env: dict[str, str] | None = None) -> Result:
+    return run_command(*arguments, environment={"COLUMNS": "200", **(env or {})})
 
 
 def test_config_shows_each_value_with_its_origin_and_no_secret(db: Path) -> None:
@@ -293,8 +291,10 @@ def test_every_command_falls_back_on_the_settings(db: Path) -> None:
         assert {each.project for each in ledger.memories()} == {"shop", "home"}
         entries = ledger.audit(type="MemoryCaptured") + ledger.audit(type="InteractionCaptured")
         assert [(each.actor, each.client) for each in entries] == [("eve", "cli"), ("bot", "cli"), ("bot", "desk")]
-    assert len(json.loads(run("memories", "--json", env=env).stdout)) == 2, "a read is bounded by no project"
-    assert json.loads(run("memories", "--json", "--user", "", env=env).stdout) == []
+    assert len(json.loads(run("memories", "list", "--json", env=env).stdout)["items"]) == 2, (
+        "a read is bounded by no project"
+    )
+    assert json.loads(run("memories", "list", "--json", "--user", "", env=env).stdout)["items"] == []
 
 
 def test_a_wrong_setting_is_one_line_and_exit_code_four(db: Path) -> None:
@@ -302,9 +302,11 @@ def test_a_wrong_setting_is_one_line_and_exit_code_four(db: Path) -> None:
         result = run("remember", "x", "--db", str(db), env=env)
         assert result.exit_code == 4 and result.stderr.count("\n") == 1, result.output
     Ledger.open(db).close()
-    assert run("memories", "--db", str(db), env={"LEDGER_MODEL": "local:x"}).exit_code == 0, "a read asks no model"
+    assert run("memories", "list", "--db", str(db), env={"LEDGER_MODEL": "local:x"}).exit_code == 0, (
+        "a read asks no model"
+    )
 
 
 def test_calls_are_listed(db: Path) -> None:
     Ledger.open(db).close()
-    assert json.loads(run("calls", "--db", str(db), "--json").stdout) == []
+    assert json.loads(run("history", "model-calls", "--db", str(db), "--json").stdout)["items"] == []

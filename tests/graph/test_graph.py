@@ -9,16 +9,15 @@ from pathlib import Path
 
 import probe
 import pytest
+from command_line import run
 from conftest import LONG, Clock, folded_from_zero
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from old_names import Ledger
 from places import QUICK
-from typer.testing import CliRunner
 
 from ledger import ConflictError, LedgerError, NotFoundError, RejectedError, answers
-from ledger.cli import graphs
-from ledger.cli.app import app
+from ledger.cli.views import graphs
 from ledger.domain.memory import EDGES, NAME_CHARS
 from ledger.policies import edges as rules
 from projections.views import graph as projection
@@ -599,26 +598,26 @@ def test_the_same_edge_is_drawn_once_though_both_ends_were_asked_about(ledger: L
     assert graphs.dot(found).count("->") == 2
 
 
-def run(db: Path, *arguments: str) -> str:
-    done = CliRunner(env={"MEMORY_LEDGER_DB": str(db), "COLUMNS": "100"}).invoke(app, arguments)
+def drawn(db: Path, *arguments: str) -> str:
+    done = run(*arguments, db=db, environment={"COLUMNS": "100"})
     assert done.exit_code == 0, done.output
     return done.output
 
 
 def test_the_command_line_relates_and_draws(tmp_path: Path) -> None:
     db = tmp_path / "memory.db"
-    id = run(db, "remember", "Ana took a job.", "-q").strip()
-    run(db, "relate", id, "Ana de Souza", "works_at", "Acme \x1b[31m", "--valid-to", "2099-01-01")
-    tree = run(db, "graph", "Ana", "de", "Souza")
+    id = drawn(db, "remember", "Ana took a job.", "-q").strip()
+    edge = (id, "Ana de Souza", "works_at", "Acme \x1b[31m")
+    drawn(db, "graph", "relate", *edge, "--valid-to", "2099-01-01")
+    tree = drawn(db, "graph", "neighbors", "Ana de Souza")
     assert (
         "Ana de Souza  1 memory" in tree and f"works_at → Acme \\x1b[31m  1 memory: {id[:9]}  until 2099-01-02" in tree
     )
-    assert "relations" in run(db, "memory", id)
-    assert run(db, "graph", "ana de souza", "--mermaid").startswith("flowchart LR\n")
-    assert run(db, "graph", "ana de souza", "--dot").startswith("digraph memory {\n")
-    assert '"works_at"' in run(db, "graph", "Ana de Souza", "--json", "--limit", "1")
-    assert "no believed memory" in run(db, "graph", "Ana de Souza", "--as-of", "2")
-    run(db, "unrelate", id, "Ana de Souza", "works_at", "Acme \x1b[31m", "--reason", "a mistake")
-    assert "no believed memory" in run(db, "graph", "Ana de Souza")
-    both = CliRunner(env={"MEMORY_LEDGER_DB": str(db)}).invoke(app, ["graph", "Ana", "--mermaid", "--dot"])
-    assert both.exit_code == 2
+    assert "Relations\nsubject" in drawn(db, "memories", "get", id)
+    assert drawn(db, "graph", "neighbors", "ana de souza", "--format", "mermaid").startswith("flowchart LR\n")
+    assert drawn(db, "graph", "neighbors", "ana de souza", "--format", "dot").startswith("digraph memory {\n")
+    assert '"works_at"' in drawn(db, "graph", "neighbors", "Ana de Souza", "--json", "--limit", "1")
+    assert "no believed memory" in drawn(db, "graph", "neighbors", "Ana de Souza", "--as-of", "2")
+    drawn(db, "graph", "unrelate", *edge, "--reason", "a mistake")
+    assert "no believed memory" in drawn(db, "graph", "neighbors", "Ana de Souza")
+    assert run("graph", "neighbors", "Ana", "--format", "png", db=db).exit_code == 2

@@ -12,12 +12,12 @@ from typing import Any
 
 import probe
 import pytest
+from command_line import Result
+from command_line import run as run_command
 from conftest import Clock
 from old_names import Ledger
-from typer.testing import CliRunner
 
 from ledger import LedgerError, NotFoundError, RejectedError
-from ledger.cli.app import app
 from ledger.guards import secrets, threats
 from ledger.guards.guarding import BELIEFS, MATERIAL, NAMES, PLANS, REPEATED, ScannerFailed
 from ledger.guards.quarantining import TEXTS
@@ -720,29 +720,27 @@ def test_since_is_a_position(ledger: Ledger, since: Any) -> None:
 
 
 def test_the_command_line_says_what_was_taken_out_and_what_is_held(tmp_path: Path) -> None:
-    db = str(tmp_path / "m.db")
-
-    def run(*arguments: str) -> Any:
-        return CliRunner(env={"COLUMNS": "100"}).invoke(app, [*arguments, "--db", db])
+    def run(*arguments: str) -> Result:
+        return run_command(*arguments, db=tmp_path / "m.db", environment={"COLUMNS": "100"})
 
     done = run("remember", SECRET)
     assert "taken out before anything was recorded: 1 × github_token" in done.stderr and CANARY not in done.output
     assert run("remember", SECRET, "--quiet").stderr == ""
     refused = run("remember", ORDER)
     assert refused.exit_code == 4 and "prompt_injection" in refused.stderr and "zebras" not in refused.stderr
-    assert "prompt_injection" in run("refusals").stdout
+    assert "prompt_injection" in run("guards", "refusals").stdout
     assert run("capture", ORDER).exit_code == 0
-    (held,) = json.loads(run("quarantined", "--json").stdout)
-    assert "prompt_injection (threats/1)" in run("quarantined").stdout
-    assert "not in quarantine" in run("release", str(held["position"])).stdout
-    assert run("quarantined").stdout == ""
-    assert json.loads(run("rescan", "--json").stdout)["quarantined"] == 0
-    assert "secrets/1" in run("rescan").stdout
-    assert (
-        json.loads(run("policy", "adopt", "--secrets", "off", "--threats", "off", "--json").stdout)["threats"] == "off"
-    )
+    (held,) = json.loads(run("guards", "quarantined", "--json").stdout)["items"]
+    shown = run("guards", "quarantined").stdout
+    assert "prompt_injection" in shown and "scanner threats/1" in shown
+    released = json.loads(run("guards", "release", str(held["position"]), "--json").stdout)
+    assert (released["id"], released["finding"]) == (held["id"], "")
+    assert run("guards", "quarantined").stdout == ""
+    assert json.loads(run("guards", "scan", "--json").stdout)["quarantined"] == 0
+    assert "secrets/1" in run("guards", "scan").stdout
+    assert json.loads(run("policy", "set", "--secrets", "off", "--threats", "off", "--json").stdout)["threats"] == "off"
     run("remember", SECRET)
-    assert "github_token" in run("rescan").stdout
+    assert "github_token" in run("guards", "scan").stdout
 
 
 def test_the_log_of_an_older_product_is_read_as_it_is(tmp_path: Path, clock: Clock) -> None:

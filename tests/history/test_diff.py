@@ -152,12 +152,12 @@ def test_the_command_line_shows_what_changed(tmp_path: Path) -> None:
         ledger.promote(idea.id)
         ledger.supersede(tea.id, "The user drinks coffee.")
         ledger.revise(idea.id, "The user runs daily.")
-    shown = run("diff", str(start), db=db)
+    shown = run("history", "diff", str(start), db=db)
     assert shown.exit_code == 0
     for told in ("Added (1)", "Promoted (1)", "0.50 → 0.75", "active → superseded by m_", "was “The user runs.”"):
         assert told in " ".join(shown.stdout.split()), shown.stdout
-    told = json.loads(run("diff", str(start), str(start + 1), "--json", db=db).stdout)
+    told = json.loads(run("history", "diff", str(start), str(start + 1), "--json", db=db).stdout)
     assert [each["after"]["confidence"] for each in told["moved"]] == [0.75]
-    assert "nothing is believed otherwise" in run("diff", "1", "1", db=db).stdout
-    assert run("diff", "5", "2", db=db).exit_code == 4
-    assert run("diff", "then", db=db).exit_code == 4
+    assert "nothing is believed otherwise" in run("history", "diff", "1", "1", db=db).stdout
+    assert run("history", "diff", "5", "2", db=db).exit_code == 4
+    assert run("history", "diff", "then", db=db).exit_code == 4

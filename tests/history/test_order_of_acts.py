@@ -7,14 +7,13 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from command_line import run
 from conftest import Clock, folded_from_zero
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from old_names import Ledger
-from typer.testing import CliRunner
 
 from ledger import ConflictError, LedgerError, NotFoundError, RejectedError
-from ledger.cli.app import app
 
 WORDS = ("The lamp is green.", "The boat is blue.", "The door is red.", "The roof is new.")
 
@@ -405,28 +404,27 @@ def test_a_report_says_what_takes_the_act_back(ledger: Ledger, key: str | None) 
 
 
 def test_the_command_line_says_what_goes_with_an_undo_and_why(tmp_path: Path) -> None:
-    runner = CliRunner(env={"MEMORY_LEDGER_DB": str(tmp_path / "memory.db"), "COLUMNS": "200"})
     with Ledger.open(tmp_path / "memory.db") as ledger:
         fact = ledger.propose(WORDS[0])
         ledger.promote(fact.id)
-    done = runner.invoke(app, ["undo", str(fact.position), "--dry-run"])
+    wide = {"COLUMNS": "200"}
+    done = run("undo", str(fact.position), "--dry-run", db=tmp_path / "memory.db", environment=wide)
     assert f"promote at 3: {fact.id[:8]}… would not be there" in done.output
-    refused = runner.invoke(app, ["undo", str(fact.position)])
+    refused = run("undo", str(fact.position), db=tmp_path / "memory.db", environment=wide)
     assert refused.exit_code == 4 and "promote at 3" in refused.output
 
 
 def test_the_command_line_says_it_too(tmp_path: Path) -> None:
-    def run(*command: str) -> str:
-        runner = CliRunner(env={"MEMORY_LEDGER_DB": str(tmp_path / "memory.db"), "COLUMNS": "200"})
-        done = runner.invoke(app, list(command))
+    def text(*command: str) -> str:
+        done = run(*command, db=tmp_path / "memory.db", environment={"COLUMNS": "200"})
         assert done.exit_code == 0, done.output
         return " ".join(done.output.split())
 
-    run("remember", WORDS[0], "--actor", "ann")
+    text("remember", WORDS[0], "--actor", "ann")
     with Ledger.open(tmp_path / "memory.db") as ledger:
         position = str(ledger.position)
-    undone = run("undo", position).rpartition("to go back ")[2]
+    undone = text("undo", position).rpartition("to go back ")[2]
     assert undone.startswith("redo ")
-    back = run(*undone.split()).rpartition("to go back ")[2]
+    back = text(*undone.split()).rpartition("to go back ")[2]
     assert back.startswith("undo ")
-    assert run(*back.split()).rpartition("to go back ")[2].startswith("redo ")
+    assert text(*back.split()).rpartition("to go back ")[2].startswith("redo ")

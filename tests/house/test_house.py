@@ -292,7 +292,7 @@ def test_no_test_compares_measured_time() -> None:
 
 
 def test_importing_the_package_loads_nothing_heavy() -> None:
-    heavy = ("pydantic", "typer", "rich", "eventsourcing", "sqlite3")
+    heavy = ("pydantic", "cyclopts", "rich", "eventsourcing", "sqlite3")
     code = f"import sys, ledger; print([name for name in {heavy!r} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

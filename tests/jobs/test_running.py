@@ -171,7 +171,7 @@ def test_a_worker_that_follows_takes_what_comes_until_it_is_stopped(tmp_path: Pa
         assert len(ledger.review()) == 2 == sum(seen)
 
 
-FOLLOW = [sys.executable, "-m", "ledger", "work", "--follow", "--json", "--db"]
+FOLLOW = [sys.executable, "-m", "ledger", "jobs", "work", "--follow", "--json", "--db"]
 
 
 def started(path: Path) -> subprocess.Popen[str]:

@@ -16,15 +16,14 @@ from typing import Any
 
 import probe
 import pytest
+from command_line import run
 from conftest import folded_from_zero
 from life import life
 from old_names import Ledger
 from soundness import assert_sound, contents, problems
 from tampering import raw
-from typer.testing import CliRunner
 
 from ledger import ConflictError, LedgerError, NotFoundError, RejectedError, StorageError
-from ledger.cli.app import app
 from ledger.store.file_lock import lock_of
 
 PAGE = 4096
@@ -508,35 +507,30 @@ def test_an_erased_text_that_may_still_be_there_ends_the_recovery(path, copy, ta
 # --- the command line ------------------------------------------------------------------------------------------------
 
 
-def run(*words):
-    done = CliRunner(env={"MEMORY_LEDGER_DB": None, "COLUMNS": "120"}).invoke(app, words)
-    return done.exit_code, done.stdout, done.stderr
-
-
 def test_the_commands_say_what_they_did_and_end_with_the_right_code(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert run("remember", "The user likes tea.")[0] == 0
-    code, out, _ = run("backup", "b.db", "--json")
-    assert code == 0 and json.loads(out)["events"] == 2
-    assert run("backup", "b.db")[0] == 4
-    code, out, _ = run("recover", "b.db", "--db", "r.db", "--json")
-    assert code == 0 and json.loads(out)["ok"] is True
-    assert run("recover", "b.db", "--db", "r.db")[0] == 4
-    assert run("recover", "nix.db", "--db", "n.db")[0] == 3
-    assert run("recover", "b.db", "--db", "n.db", "--certificate", "nix")[0] == 3
+    assert run("remember", "The user likes tea.").exit_code == 0
+    made = run("backup", "b.db", "--json")
+    assert made.exit_code == 0 and json.loads(made.stdout)["events"] == 2
+    assert run("backup", "b.db").exit_code == 4
+    again = run("recover", "b.db", "--json", db="r.db")
+    assert again.exit_code == 0 and json.loads(again.stdout)["ok"] is True
+    assert run("recover", "b.db", db="r.db").exit_code == 4
+    assert run("recover", "nix.db", db="n.db").exit_code == 3
+    assert run("recover", "b.db", "--certificates", "nix", db="n.db").exit_code == 3
     (tmp_path / "bad").write_text("no certificate\n")
-    assert run("recover", "b.db", "--db", "n.db", "--certificate", "bad")[0] == 4
-    assert run("recover", "b.db")[0] == 4, "the ledger itself is in the way"
+    assert run("recover", "b.db", "--certificates", "bad", db="n.db").exit_code == 4
+    assert run("recover", "b.db").exit_code == 4, "the ledger itself is in the way"
     assert not (tmp_path / "n.db").exists()
-    assert run("doctor", "--db", "r.db")[0] == 0
-    assert run("doctor", "--db", "nix.db")[0] == 3
+    assert run("doctor", db="r.db").exit_code == 0
+    assert run("doctor", db="nix.db").exit_code == 3
     with raw(tmp_path / "r.db") as connection:
         connection.execute("UPDATE memories SET content = 'forged'")
-    code, out, _ = run("doctor", "--db", "r.db")
-    assert code == 1 and "rebuild makes the projections again" in out and "forged" not in out
-    assert run("rebuild", "--db", "r.db")[0] == 0
-    assert run("doctor", "--db", "r.db")[0] == 0
-    assert "tea" in run("memories", "--db", "r.db")[1]
+    ill = run("doctor", db="r.db")
+    assert ill.exit_code == 1 and "rebuild makes the projections again" in ill.stdout and "forged" not in ill.stdout
+    assert run("maintenance", "rebuild", db="r.db").exit_code == 0
+    assert run("doctor", db="r.db").exit_code == 0
+    assert "tea" in run("memories", "list", db="r.db").stdout
 
 
 @pytest.mark.parametrize("path", [5, None, b"\xff\x00", "a\x00b", "\ud800x"])

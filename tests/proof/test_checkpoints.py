@@ -343,12 +343,12 @@ def test_opening_and_verifying_load_no_cryptography(tmp_path):
 def test_the_command_writes_the_text_as_it_is_and_signs_it(tmp_path, keys):
     db, note = tmp_path / "memory.db", tmp_path / "kept.txt"
     run("remember", "one", db=db)
-    result = run("checkpoint", "--no-seal", db=db)
+    result = run("proof", "checkpoint", "--no-seal", db=db)
     assert result.exit_code == 0 and parse(result.stdout).size == 2
-    note.write_text(run("checkpoint", "--sign", str(keys["key.pem"]), db=db).stdout, encoding="utf-8")
+    note.write_text(run("proof", "checkpoint", "--signing-key", str(keys["key.pem"]), db=db).stdout, encoding="utf-8")
     assert parse(note.read_text(encoding="utf-8")).signatures
     public = ("--public-key", str(keys["public.pem"]))
     assert "signed by that key" in run("verify", "--against", str(note), *public, db=db).stdout
     assert run("verify", *public, db=db).exit_code == 4
-    assert run("checkpoint", "--sign", str(keys["rubbish.pem"]), db=db).exit_code == 4
-    assert run("checkpoint", "--sign", "nowhere", db=db).exit_code == 3
+    assert run("proof", "checkpoint", "--signing-key", str(keys["rubbish.pem"]), db=db).exit_code == 4
+    assert run("proof", "checkpoint", "--signing-key", "nowhere", db=db).exit_code == 3

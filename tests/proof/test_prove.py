@@ -278,18 +278,20 @@ def test_an_inclusion_proof_of_a_million_events_is_at_most_a_kilobyte():
 def test_the_command_prints_a_proof_for_the_script(filled, tmp_path):
     db, note = filled.path, tmp_path / "note.txt"
     note.write_text(filled.notes[0].text)
-    for arguments in (("prove", "9", "--against", str(note)), ("prove", "9", "--against", str(note), "--json")):
-        result = run(*arguments, db=db)
+    for arguments in (("9", "--against", str(note)), ("9", "--against", str(note), "--json")):
+        result = run("proof", "prove", *arguments, db=db)
         assert result.exit_code == 0
         assert by_script(result.stdout, filled.notes[0].text, tmp_path)[0] == 0
-    assert json.loads(run("prove", "3", "--size", "14", "--state", db=db).stdout)["state"].startswith("{")
+    assert json.loads(run("proof", "prove", "3", "--size", "14", "--include-state", db=db).stdout)["state"].startswith(
+        "{"
+    )
     for arguments, code in (
         (("x",), 2),
         ((), 2),
         (("0",), 4),
-        (("-1",), 2),
+        (("-1",), 4),
         (("21",), 4),
         (("3", "--size", "2"), 4),
     ):
-        assert run("prove", *arguments, db=db).exit_code == code
-    assert run("prove", "1", db=tmp_path / "nowhere.db").exit_code == 3
+        assert run("proof", "prove", *arguments, db=db).exit_code == code
+    assert run("proof", "prove", "1", db=tmp_path / "nowhere.db").exit_code == 3

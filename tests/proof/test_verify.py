@@ -739,7 +739,7 @@ def test_the_command_reads_and_never_repairs(path):
 
 def test_the_command_with_what_was_kept(path, tmp_path):
     note = tmp_path / "kept.txt"
-    result = run("checkpoint", db=path)
+    result = run("proof", "checkpoint", db=path)
     note.write_text(result.stdout)
     assert result.exit_code == 0 and len(result.stdout.splitlines()) == 5
     assert run("verify", "--against", str(note), db=path).exit_code == 0

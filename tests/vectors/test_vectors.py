@@ -824,10 +824,10 @@ def test_the_command_line_embeds_and_drops(path: Path) -> None:
     pytest.importorskip("wordllama")
     with Ledger.open(path) as ledger:
         remember(ledger, *TEXTS)
-    made = answer("embed", "--model", "wordllama", db=str(path))
+    made = answer("vectors", "update", "--model", "wordllama", db=path)
     assert isinstance(made, dict)
     assert (made["embedded"], made["dimension"]) == (3, 256)
-    gone = answer("embed", "--model", "wordllama", "--drop", db=str(path))
+    gone = answer("vectors", "remove", "wordllama", db=path)
     assert isinstance(gone, dict)
     assert gone["dropped"] == 3
 
@@ -835,10 +835,11 @@ def test_the_command_line_embeds_and_drops(path: Path) -> None:
 def test_the_command_line_says_what_is_wrong(path: Path, tmp_path: Path) -> None:
     Ledger.open(path).close()
     for given, code, text in (
-        (("--model", "gpt"), 4, "wordllama, onnx:DIRECTORY"),
-        (("--model", f"onnx:{tmp_path}"), 3, "no model.onnx"),
-        ((), 2, "--model"),
+        (("update", "--model", "gpt"), 4, "wordllama, onnx:DIRECTORY"),
+        (("update", "--model", f"onnx:{tmp_path}"), 3, "no model.onnx"),
+        (("update",), 4, "needs a model"),
+        (("remove",), 2, "MODEL"),
     ):
-        told = run("embed", *given, db=str(path))
+        told = run("vectors", *given, db=path)
         assert told.exit_code == code
         assert text in told.stderr

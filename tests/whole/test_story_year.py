@@ -13,13 +13,12 @@ from pathlib import Path
 
 import probe
 import pytest
+from command_line import run
 from conftest import Clock, folded_from_zero
 from old_names import Ledger
 from soundness import assert_sound
-from typer.testing import CliRunner
 
 from ledger import ConflictError, RejectedError
-from ledger.cli.app import app
 
 ANA, CRAWLER = {"actor": "ana"}, {"actor": "crawler", "client": "pages"}
 NOTES = "# Office\n\nThe office is in Porto, near the river.\n\n# Hours\n\nIt opens at nine.\n"
@@ -45,8 +44,8 @@ class Year:
         return Ledger.open(self.path, clock=self.clock)
 
     def call(self, *words: str, code: int = 0) -> str:
-        done = CliRunner().invoke(app, [*words, "--db", str(self.path)])
-        assert done.exit_code == code, (words, done.output, done.exception)
+        done = run(*words, db=self.path)
+        assert done.exit_code == code, (words, done.output)
         return done.stdout
 
 
@@ -185,7 +184,7 @@ def september_the_crawler_is_distrusted(year: Year) -> None:
         with pytest.raises(RejectedError):
             ledger.remember("The office is closed.", **CRAWLER)
         assert "The office is closed for ever." in believed(ledger.at(year.moments["august"]))  # type: ignore[arg-type]
-    assert "crawler" in year.call("distrusted")
+    assert "crawler" in year.call("history", "distrusted")
 
 
 def october_rosa_asks_to_be_forgotten(year: Year) -> None:
@@ -231,7 +230,7 @@ def december_the_disk_is_lost(year: Year) -> None:
     july = year.path.parent / "summer" / "july.db"
     certificate = year.path.parent / "certificates.jsonl"
     certificate.write_text("".join(f"{each}\n" for each in year.certificates), encoding="utf-8")
-    done = CliRunner().invoke(app, ["recover", str(july), "--db", str(again), "--certificate", str(certificate)])
+    done = run("recover", str(july), "--certificates", str(certificate), db=again)
     assert done.exit_code == 0, done.output
     with Ledger.open(again, clock=year.clock) as ledger:
         assert {"The office opens at eight.", "Ana lives in Porto."} <= believed(ledger)

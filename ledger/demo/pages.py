@@ -10,10 +10,10 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from ledger import answers
-from ledger.cli import showing
 from ledger.cli.charts import StepChart
 from ledger.cli.pieces import heading
 from ledger.cli.terminal_text import shortened
+from ledger.cli.views import render
 from ledger.types import Corpus
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def _current(ledger: Ledger) -> list[RenderableType]:
     pages: list[RenderableType] = [heading("What is believed now: the strongest by project")]
     projects = [each.name for each in reversed(ledger.projects.list())]
     found = [each for name in ("", *projects) for each in _strongest(ledger.memories.list(project=name).all())]
-    return [*pages, showing.memories(found)]
+    return [*pages, render(found, brief=False)]
 
 
 def _strongest(found: Iterable[answers.Memory]) -> list[answers.Memory]:
@@ -65,11 +65,8 @@ def _strongest(found: Iterable[answers.Memory]) -> list[answers.Memory]:
 
 def _asked(ledger: Ledger) -> list[RenderableType]:
     """A question, and what answers it within a budget: of what is believed, and of what was said."""
-    title = f"Asked: {A_QUESTION}"
-    return [
-        heading(title),
-        showing.pack(ledger.recall(A_QUESTION, among=get_args(Corpus), limit=3, budget=600, unit="chars")),
-    ]
+    pack = ledger.recall(A_QUESTION, among=get_args(Corpus), limit=3, budget=600, unit="chars")
+    return [heading(f"Asked: {A_QUESTION}"), render(pack, brief=False)]
 
 
 def _changed(ledger: Ledger) -> list[RenderableType]:
@@ -92,7 +89,7 @@ def _changed(ledger: Ledger) -> list[RenderableType]:
 def _queue(ledger: Ledger) -> list[RenderableType]:
     queue = list(ledger.review().all())
     title = f"Waiting for review: {len(queue)} candidates that the rules found, the first 2"
-    return [heading(title), showing.review(queue[:2])]
+    return [heading(title), render(queue[:2], brief=False)]
 
 
 def _diagram(ledger: Ledger, memory: answers.Memory) -> list[RenderableType]:
@@ -108,7 +105,7 @@ def _diagram(ledger: Ledger, memory: answers.Memory) -> list[RenderableType]:
 
 def _trail(ledger: Ledger, memory: str) -> list[RenderableType]:
     entries = ledger.history.audit(subject=memory, limit=TRAIL)
-    return [heading("The audit trail of one memory, newest first"), showing.audit(entries)]
+    return [heading("The audit trail of one memory, newest first"), render(entries, brief=False)]
 
 
 def _decay(ledger: Ledger, strongest: answers.Memory) -> list[RenderableType]:
@@ -134,7 +131,7 @@ def _then(ledger: Ledger) -> list[RenderableType]:
     now = {each.id for each in ledger.memories.list().all()}
     gone = [each for each in ledger.at(A_DAY).memories.list().all() if each.id not in now]
     title = f"As it was known on {A_DAY}: {len(gone)} beliefs that are no longer held"
-    return [heading(title), showing.memories(gone[:TOP])]
+    return [heading(title), render(gone[:TOP], brief=False)]
 
 
 def _without(ledger: Ledger) -> list[RenderableType]:

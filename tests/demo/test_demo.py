@@ -6,15 +6,15 @@ import json
 from pathlib import Path
 
 import pytest
+from command_line import Result
+from command_line import run as run_command
 from old_names import Ledger
-from typer.testing import CliRunner, Result
 
-from ledger.cli.app import app
 from ledger.demo import play
 
 
 def run(*arguments: str) -> Result:
-    return CliRunner(env={"COLUMNS": "80"}).invoke(app, ["demo", *arguments])
+    return run_command("demo", *arguments)
 
 
 @pytest.fixture(scope="module")

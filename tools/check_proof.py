@@ -1,4 +1,4 @@
-"""Checks a proof from ``memory-ledger prove`` against a checkpoint that you kept; it needs Python 3.8 and nothing else.
+"""Checks a proof from ``memory-ledger proof prove`` against a checkpoint kept elsewhere; needs Python 3.8 and nothing else.
 
 ``python check_proof.py PROOF CHECKPOINT`` says that the event is among those that the checkpoint covers, or, if it is
 younger, in a log that continues them: exit code 0, 1 when that does not hold, 2 when a file is no proof or no checkpoint.

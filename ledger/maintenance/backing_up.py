@@ -52,8 +52,8 @@ def backup(engine: Engine, path: StrPath, *, progress: Progress | None = None) -
             raise
         rebuilding.check_whole_log(engine)  # a damaged log is named, with the position
         raise StorageError(
-            "the projections are damaged, so that the file cannot be copied: rebuild() makes them again from the log, "
-            "which is sound"
+            "the projections are damaged, so that the file cannot be copied: maintenance.rebuild() makes them again "
+            "from the log, which is sound"
         ) from error
     return answers.BackupReport(
         path=place,

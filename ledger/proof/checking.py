@@ -31,9 +31,11 @@ def _proof(given: object) -> answers.Proof:
         try:
             given = msgspec.json.decode(given, type=answers.Proof)
         except (msgspec.MsgspecError, ValueError, RecursionError):
-            raise RejectedError("this is no proof: give what prove() returned, or its text") from None
+            raise RejectedError("this is no proof: give what proof.prove() returned, or its text") from None
     if not isinstance(given, answers.Proof):
-        raise RejectedError(f"a proof is what prove() returned, or its text, and this is a {type(given).__name__}")
+        raise RejectedError(
+            f"a proof is what proof.prove() returned, or its text, and this is a {type(given).__name__}"
+        )
     return given
 
 

@@ -104,7 +104,7 @@ def _joined(nodes: Sequence[bytes]) -> str:
 
 
 def _damaged() -> StorageError:
-    return StorageError("the log is damaged, so that nothing of it can be proven; verify() tells where")
+    return StorageError("the log is damaged, so that nothing of it can be proven; proof.verify() says where")
 
 
 def _other(whose: str, size: int) -> StorageError:

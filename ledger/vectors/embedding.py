@@ -140,7 +140,8 @@ class VectorSearch:
             return f"{what}: {name!r} is not the model it was, for {error}; vectors.remove deletes the old ones"
         if isinstance(error, LedgerError):
             return f"{what}: {error}"
-        return f"{what}: the vector index of {name!r} cannot be read ({type(error).__name__}); embed() makes it again"
+        why = type(error).__name__
+        return f"{what}: the vector index of {name!r} cannot be read ({why}); vectors.update() makes it again"
 
     # --- texts that are newer than their vectors -------------------------------------------------------------------
 

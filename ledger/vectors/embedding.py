@@ -93,7 +93,8 @@ class VectorSearch:
             if closed.is_denied(error):
                 raise
             return VectorAnswer((), (*asked.warnings, self._warning(error)))
-        warning = f"{missing:,} texts have no vector of {self.embedder.name!r} yet, and are found by words only; embed() helps"
+        name = self.embedder.name
+        warning = f"{missing:,} texts have no vector of {name!r} yet, and are found by words only; vectors.update() helps"
         return VectorAnswer(tuple(found), (*asked.warnings, *((warning,) if missing else ())))
 
     def cosines(

@@ -72,7 +72,6 @@ def test_what_is_raised_has_the_words_of_the_field(path: Path) -> None:
 
 PAGES = (ROOT / "README.md", *sorted((ROOT / "ledger" / "docs").glob("*.md")))
 ALLOWED = {  # page -> texts in which a banned word is right
-    "command-line": ("memory-ledger ingest",),
     "import-export": ("`response_summary`", "`session_id`", "`context_pack`"),  # of the files that are read
 }
 

@@ -1,8 +1,8 @@
 """A document: taken in, replaced by a newer text, removed and restored. Its chunks' texts stay in the log.
 
-none ──ingest──► active ──remove──► removed       restore, or ingesting it again: active
-                 │    ▲
-                 └────┘ ingest of another text: replaced
+none ──add──► active ──remove──► removed       restore, or adding it again: active
+              │    ▲
+              └────┘ add of another text: replaced
 
 An erasure ends both: what lost its title is erased, and nothing is decided about it any more. The state holds no list of
 chunks, for it is written again with each of them; which chunks there are is told by ``projections.views.documents``.

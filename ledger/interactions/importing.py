@@ -45,7 +45,7 @@ def import_file(
 
     A bad line is reported with its number and skipped; with ``strict`` every line is checked before the first write.
     The same file twice adds nothing: each line has a key of its place and content. The asker's client and ``occurred_at`` are
-    for lines that say none. Reinforcement and extraction are left to ``run_policies``. A ``dry_run`` checks and counts the
+    for lines that say none. Reinforcement and extraction are left to ``jobs.run``. A ``dry_run`` checks and counts the
     lines, and writes nothing.
     ``progress`` is called with (lines done, lines).
     """

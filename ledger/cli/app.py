@@ -7,12 +7,15 @@ says too little about. Data goes to stdout, messages to stderr. Exit codes: 0 do
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
 
-from ledger.cli.calling import answer
+from ledger.cli.by_hand import CHANGED, HAND
+from ledger.cli.calling import Call, Progress, invoke, opened, progress_of
+from ledger.cli.methods import OF_THE_FILE
 from ledger.cli.output import Stopped, Usage, progress_bar, say, show
 from ledger.domain.errors import LedgerError, NotFoundError
 
@@ -62,9 +65,28 @@ def _run(words: Sequence[str]) -> int:
         return OK if words else USAGE
     around = call.around
     with progress_bar(call.method.name, quiet=around["quiet"]) as progress:
-        found = answer(call, progress)
+        found = _answer(call, progress)
     show(found, json=around["json"], quiet=around["quiet"], brief=call.method.writes)
     return FAILED if getattr(found, "ok", True) is False else OK
+
+
+def _answer(call: Call, progress: Progress | None) -> object:
+    """What the library answers."""
+    if call.method.area == HAND:
+        return call.method.function(call, **call.given, **progress_of(call, progress))
+    if (change := CHANGED.get(call.method.key)) is not None:
+        own = inspect.signature(change.run).parameters
+        added = {
+            name: call.given.pop(name)
+            for name in own
+            if name in call.given and name not in call.method.names - set(change.drop)
+        }
+        return change.run(call, **added, **({"progress": progress} if "progress" in own else {}))
+    if call.method.key in OF_THE_FILE:
+        path = call.settings.path
+        return call.method.function(**call.arguments, path=path, **progress_of(call, progress))
+    with opened(call) as ledger:
+        return invoke(call, ledger, call.arguments, progress)
 
 
 def _failed(message: str, code: int) -> int:

@@ -75,8 +75,8 @@ def erase(
         if not arguments["dry_run"] and not yes:
             if not _is_at_a_terminal():
                 raise RejectedError("without a terminal an erasure needs --yes; --dry-run lists what it would concern")
-            said = {name: value for name, value in arguments.items() if name not in ("reason", "exclusive")}
-            show_once(ledger.erase(**{**said, "dry_run": True}))
+            plan = {name: value for name, value in arguments.items() if name not in ("reason", "exclusive")}
+            show_once(ledger.erase(**{**plan, "dry_run": True}))
             if not _is_meant("Erase this for good?"):
                 raise Stopped("nothing was erased")
         return ledger.erase(**arguments)
@@ -432,19 +432,6 @@ def docs(call: Call, page: str | None = None, *, words: Sequence[str] = (), path
     return None
 
 
-def completion(call: Call, shell: Literal["bash", "zsh", "fish"] | None = None) -> object:
-    """Install the completion of commands, options, ids, kinds and projects for a shell.
-
-    Args:
-        shell: Which shell; None for the one that runs.
-    """
-    from ledger.cli.derive import root
-
-    place = root(whole=True).install_completion(shell=shell)
-    say(f"installed at {place}; it works in a new shell", quiet=call.around["quiet"])
-    return None
-
-
 CHANGED = {
     ("", "erase"): Change(erase, drop=("subject",)),
     ("holds", "add"): Change(hold, drop=("subject",)),
@@ -462,4 +449,4 @@ CHANGED = {
     ("summaries", "graph"): Change(drawn),
     ("jobs", "work"): Change(work),
 }
-OTHERS: dict[str, Callable[..., object]] = {"config": config, "demo": demo, "docs": docs, "completion": completion}
+OTHERS: dict[str, Callable[..., object]] = {"config": config, "demo": demo, "docs": docs}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import os
 import sys
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from msgspec.structs import replace
 
-from ledger.cli.methods import OF_A_SESSION, OF_THE_FILE, Method
+from ledger.cli.methods import OF_A_SESSION, Method
 from ledger.cli.output import Usage, say
 from ledger.domain.errors import NotFoundError, RejectedError
 
@@ -51,8 +50,8 @@ class Call:
         from ledger.engine.settings import Settings
 
         path = self.around.get("db")
-        said = {name: self.around.get(name) for name in ("user", "actor", "client", "agent")}
-        return Settings.load(path=None if path is None else os.path.expanduser(path), **said)
+        words = {name: self.around.get(name) for name in ("user", "actor", "client", "agent")}
+        return Settings.load(path=None if path is None else os.path.expanduser(path), **words)
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -60,13 +59,13 @@ class Call:
         from ledger.types import WriteOptions
 
         options = WriteOptions.__annotations__.keys() - set(BOUND)
-        said = {name: value for name, value in self.around.items() if name in options and value is not None}
+        given = {name: value for name, value in self.around.items() if name in options and value is not None}
         own = {name: value for name, value in self.given.items() if name not in ("session_name", "new_in")}
         if self.method.options == "PolicyChanges":
             own = {name: value for name, value in own.items() if value is not None}
             if not own:
                 raise Usage("name at least one parameter of the policy")
-        return {name: _value(name, value) for name, value in read_texts(own).items()} | said
+        return {name: _value(name, value) for name, value in read_texts(own).items()} | given
 
 
 def _value(name: str, value: Any) -> Any:
@@ -81,36 +80,15 @@ def _value(name: str, value: Any) -> Any:
     return value
 
 
-def answer(call: Call, progress: Progress | None) -> object:
-    """What the library answers."""
-    from ledger.cli.by_hand import CHANGED, HAND
-
-    if call.method.area == HAND:
-        return call.method.function(call, **call.given, **_progress(call, progress))
-    if (change := CHANGED.get(call.method.key)) is not None:
-        own = inspect.signature(change.run).parameters
-        added = {
-            name: call.given.pop(name)
-            for name in own
-            if name in call.given and name not in call.method.names - set(change.drop)
-        }
-        return change.run(call, **added, **({"progress": progress} if "progress" in own else {}))
-    if call.method.key in OF_THE_FILE:
-        path = call.settings.path
-        return call.method.function(**call.arguments, path=path, **_progress(call, progress))
-    with opened(call) as ledger:
-        return invoke(call, ledger, call.arguments, progress)
-
-
 def invoke(call: Call, ledger: Ledger, arguments: Mapping[str, Any], progress: Progress | None = None) -> object:
     method = getattr(_object(call, ledger), call.method.name)
-    found = method(**arguments, **_progress(call, progress)) if callable(method) else method
+    found = method(**arguments, **progress_of(call, progress)) if callable(method) else method
     if call.around.get("all_pages"):
         return list(found.all())
     return found
 
 
-def _progress(call: Call, progress: Progress | None) -> dict[str, Progress | None]:
+def progress_of(call: Call, progress: Progress | None) -> dict[str, Progress | None]:
     return {"progress": progress} if call.method.progresses else {}
 
 

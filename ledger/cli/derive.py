@@ -31,7 +31,7 @@ from ledger.cli.methods import (
     named,
     of_area,
 )
-from ledger.cli.output import Usage
+from ledger.cli.output import Usage, say
 from ledger.domain.harmless import one_line
 
 OPTIONS = Group("Options", sort_key=2)
@@ -257,7 +257,7 @@ def commands() -> Iterator[tuple[tuple[str, ...], list[inspect.Parameter], str]]
     for name in (each for names in PANELS.values() for each in names):
         method = _method(name)
         yield (name,), list(offered(method)), plain(method.doc.first)
-    for name, function in OTHERS.items():
+    for name, function in BY_HAND.items():
         method = Method(HAND, name, function, of_the_past=False)
         yield (name,), list(offered(method)), plain(method.doc.first)
     for area in AREAS:
@@ -294,7 +294,7 @@ def root(words: Sequence[str] = (), *, whole: bool = False) -> App:
     ``whole`` is every command with its options, for the completion of a shell.
     """
     first = next((each for each in words if not each.startswith("-")), None)
-    others = {name: Method(HAND, name, each, of_the_past=False) for name, each in OTHERS.items()}
+    others = {name: Method(HAND, name, each, of_the_past=False) for name, each in BY_HAND.items()}
     app = _app(
         name="memory-ledger",
         help="A memory for LLM agents that can account for itself: every change is an event in one file.",
@@ -360,6 +360,20 @@ def _app(**more: Any) -> App:
         group_parameters=OPTIONS,
         **({"version_flags": ()} | more if "version" not in more else more),
     )
+
+
+def completion(call: Call, shell: Literal["bash", "zsh", "fish"] | None = None) -> object:
+    """Install the completion of commands, options, ids, kinds and projects for a shell.
+
+    Args:
+        shell: Which shell; None for the one that runs.
+    """
+    place = root(whole=True).install_completion(shell=shell)
+    say(f"installed at {place}; it works in a new shell", quiet=call.around["quiet"])
+    return None
+
+
+BY_HAND = OTHERS | {"completion": completion}
 
 
 def understood(words: Sequence[str]) -> Call | None:

@@ -20,8 +20,7 @@ from places import ROOT
 
 from ledger import Ledger
 from ledger.cli import views
-from ledger.cli.by_hand import OTHERS
-from ledger.cli.derive import offered, root
+from ledger.cli.derive import BY_HAND, offered, root
 from ledger.cli.methods import AREAS, SHORT, Method, of_area, of_ledger
 from ledger.cli.terminal_text import as_json, shortened, visible
 from ledger.domain.harmless import one_line
@@ -104,7 +103,7 @@ def test_every_method_of_the_library_is_a_command() -> None:
         name = words[-1].replace("-", "_")
         found.add(shorts.get(name, ("", name)) if not area else (area, name))
     assert methods <= found
-    assert {name for _, name in found - methods} == set(OTHERS)
+    assert {name for _, name in found - methods} == set(BY_HAND)
 
 
 def test_the_namespaces_are_those_of_a_ledger_and_its_sessions() -> None:
@@ -275,9 +274,11 @@ def test_import_and_export(db: str, tmp_path: Path) -> None:
     lines = tmp_path / "turns.jsonl"
     lines.write_text('{"prompt": "hello"}\n{"promt": "oops"}\n', encoding="utf-8")
     assert run("import", str(lines), "--strict", db=db).exit_code == 4
-    report = answer("import", str(lines), "--project", "shop", db=db)
+    result = run("import", str(lines), "--project", "shop", "--json", db=db)
+    report = json.loads(result.stdout)
+    assert result.exit_code == 1, "a line is bad"
     assert (report["captured"], [number for number, _ in report["errors"]]) == (1, [2])
-    assert answer("import", str(lines), "--project", "shop", db=db)["known"] == 1
+    assert json.loads(run("import", str(lines), "--project", "shop", "--json", db=db).stdout)["known"] == 1
     log, copy = str(tmp_path / "log.jsonl"), str(tmp_path / "copy.db")
     assert "secret" in answer("export", log, db=db)["warning"]
     assert "secret" in run("export", str(tmp_path / "again.jsonl"), db=db).stdout

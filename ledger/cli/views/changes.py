@@ -106,7 +106,7 @@ def _reversal(found: answers.UndoReport) -> str:
 
 
 def distrust(found: answers.DistrustReport) -> RenderableType:
-    """What a source had said and moved, and what nobody can know."""
+    """What an origin wrote and changed, and what nobody can know."""
     would = "would concern" if found.dry_run else "concerned"
     span = f"from position {found.since}{_until(found)}"
     asker = f"{found.kind} {one_line(found.origin)} {span}: {would} {counted(found.events, 'event')}"
@@ -134,20 +134,20 @@ def what_if(found: answers.WhatIf) -> RenderableType:
     groups = (("No longer held", found.lost), ("Held again", found.gained), ("Held otherwise", found.changed))
     parts: list[RenderableType] = []
     for title, beliefs in (*groups, ("Observations", found.observations)):
-        rows = [[Text(each.id), _otherwise(each.now, each.would_be)] for each in beliefs]
+        rows = [[Text(each.id), _compared(each.now, each.would_be)] for each in beliefs]
         parts += titled(f"{title} ({len(rows):,})", listing("id", "belief", rows=rows) if rows else None)
     count = sum(len(each) for _, each in groups) + len(found.observations)
     text = f"{counted(count, 'belief')} would differ at position {found.position}; nothing was written"
     return Group(*parts, Text(text, style="dim"), *_open_questions(found.uncertain))
 
 
-def _otherwise(now: Belief | None, then: Belief | None) -> Text:
+def _compared(now: Belief | None, then: Belief | None) -> Text:
     one = now or then
     assert one is not None  # what is held neither now nor then is no difference
     details = [f"{when} {_held(each)}" for when, each in (("now", now), ("then", then))]
-    said = then.content if then is not None and now is not None and then.content != now.content else None
+    wording = then.content if then is not None and now is not None and then.content != now.content else None
     text = detailed(short(one.content, QUOTED_CHARS), " → ".join(details))
-    return text if said is None else Text.assemble(text, "\n", short(said, QUOTED_CHARS))
+    return text if wording is None else Text.assemble(text, "\n", short(wording, QUOTED_CHARS))
 
 
 def _held(found: Belief | None) -> str:
@@ -185,7 +185,7 @@ def erasure(found: answers.ErasureReport) -> RenderableType:
 
 def _erased_row(name: str, each: answers.Erased) -> list[RenderableType]:
     fields = ", ".join(field.removeprefix("data.") for field in each.fields)
-    becomes = Text(each.choice or "nobody has said", style="" if each.choice else "yellow")
+    becomes = Text(each.choice or "undecided", style="" if each.choice else "yellow")
     return [
         Text(str(each.position)),
         Text(name),

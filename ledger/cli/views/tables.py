@@ -133,9 +133,9 @@ def cell(name: str, value: object) -> Text:
     return Text(shortened(text, 40) if name in ("attribute", "origin", "name") else text, style=style)
 
 
-def small(name: str, value: object, *, said: str) -> str:
+def small(name: str, value: object, *, shown: str) -> str:
     """A value in small print: with its name where that says what it is; blank where it goes without saying."""
-    if value in (None, "", (), [], 0, False, {}) or value in DULL or value == said:
+    if value in (None, "", (), [], 0, False, {}) or value in DULL or value == shown:
         return "not in effect" if name == "in_effect" and value is False else ""
     if name == "in_effect":
         return ""
@@ -204,8 +204,8 @@ def table(found: Sequence[object]) -> RenderableType:
 
 def _last(found: object, name: str, details: str) -> Text:
     text = _wide(found, name)
-    said = text.plain
-    return detailed(text, *(small(each, getattr(found, each, None), said=said) for each in details.split()))
+    shown = text.plain
+    return detailed(text, *(small(each, getattr(found, each, None), shown=shown) for each in details.split()))
 
 
 def _columns(found: object) -> str:
@@ -219,14 +219,14 @@ def _columns(found: object) -> str:
 # --- cards -----------------------------------------------------------------------------------------------------------
 
 _TEXTS = ("content", "prompt", "response", "summary", "text")
-_UNSAID = ("replayed", "absorbed", "skipped")  # said on stderr
+_MARKS = ("replayed", "absorbed", "skipped")  # said on stderr
 
 
 def card(found: object, *, without: Iterable[str] = (), negative: bool = False) -> RenderableType:
     """One answer with every field that says something; lists of answers under their names. ``negative``: a no is told too."""
     if not isinstance(found, Struct):
         return Text(visible(str(found)))
-    left = {each.name: getattr(found, each.name) for each in fields(found) if each.name not in (*without, *_UNSAID)}
+    left = {each.name: getattr(found, each.name) for each in fields(found) if each.name not in (*without, *_MARKS)}
     below = {name: left.pop(name) for name, value in list(left.items()) if _is_list_of_answers(value)}
     shown = {name.replace("_", " "): _field(name, value, negative=negative) for name, value in left.items()}
     parts: list[RenderableType] = [card_of({name: value for name, value in shown.items() if value is not None})]

@@ -94,7 +94,9 @@ class VectorSearch:
                 raise
             return VectorAnswer((), (*asked.warnings, self._warning(error)))
         name = self.embedder.name
-        warning = f"{missing:,} texts have no vector of {name!r} yet, and are found by words only; vectors.update() helps"
+        warning = (
+            f"{missing:,} texts have no vector of {name!r} yet, and are found by words only; vectors.update() helps"
+        )
         return VectorAnswer(tuple(found), (*asked.warnings, *((warning,) if missing else ())))
 
     def cosines(

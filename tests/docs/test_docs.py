@@ -14,6 +14,8 @@ README = ROOT / "README.md"
 DOCS = ROOT / "ledger" / "docs"
 PAGES = (README, *sorted(DOCS.rglob("*.md")))
 README_BYTES = 10_240
+
+
 def read(page: Path) -> str:
     return page.read_text(encoding="utf-8")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ledger.domain.errors import RejectedError, StorageError
 from ledger.domain.events import LedgerCreated
@@ -82,7 +82,7 @@ class Engine:
         return "temp" if self.store.folded_privately else "main"
 
     @contextmanager
-    def reading(self, *, stale: bool = False) -> Iterator[Any]:
+    def reading(self, *, stale: bool = False) -> Iterator[Connection]:
         """The connection alone, after a look at the tables: what reads one of a suspended projection is a ``SuspendedError``,
         but for who takes it ``stale``."""
         self.writer.write_waiting()

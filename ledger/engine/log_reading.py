@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from itertools import starmap
-from typing import Any
 
 from ledger.domain import ids
 from ledger.domain.errors import AmbiguousIdError, ConflictError, NewerFormatError, StorageError, UnknownEventError
@@ -168,7 +167,7 @@ def decode_known(connection: Connection, first: int, last: int) -> Iterator[AnyE
 class Reading:
     """The log as folds read it, through whatever connection ``connect`` gives at the time."""
 
-    def __init__(self, connect: Callable[[], Any]) -> None:
+    def __init__(self, connect: Callable[[], Connection]) -> None:
         self._connect = connect
 
     def stream(self, stream: str, up_to: int) -> list[AnyEvent]:

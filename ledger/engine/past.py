@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import date, datetime
-from typing import Any, cast
+from typing import cast
 
 from ledger.domain import times
 from ledger.domain.errors import NotFoundError, RejectedError
@@ -19,6 +19,7 @@ from ledger.store.event_store import EventStore
 from ledger.store.recorders import read_tip
 from projections.core import as_of, shadow
 from projections.core.as_of import HEAD
+from projections.core.rows import Connection
 from projections.search.text_hits import Rarity
 from projections.views import audit
 
@@ -75,7 +76,7 @@ def at(engine: Engine, moment: Instant, valid: Instant | None = None) -> PastEng
 
 
 @contextmanager
-def committed(engine: Engine) -> Iterator[Any]:
+def committed(engine: Engine) -> Iterator[Connection]:
     """All that is committed: what a batch under way has appended is not there yet."""
     with PastEngine(engine, HEAD, "").reading() as connection:
         yield connection

@@ -14,6 +14,7 @@ from ledger.engine.log_reading import Reading, check_log_since, check_tables, de
 from ledger.store import closed
 from ledger.store.event_store import EventStore, Transaction
 from projections.core.projector import ESSENTIAL, FAMILIES, OWNERS, Projector, checkpoint, tables_of, text_indexes
+from projections.core.rows import Connection
 from projections.core.sqlite import SQLiteRows, fill_index
 from projections.views import memories
 
@@ -90,7 +91,7 @@ class Tables:
         if self._rows_of is not None:
             self.rows.discard()
 
-    def connection(self) -> Any:
+    def connection(self) -> Connection:
         """The connection of the transaction under way, with every event of it written."""
         assert self._transaction is not None
         self._transaction.flush()

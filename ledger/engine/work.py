@@ -20,6 +20,7 @@ from ledger.domain.text import check_text
 from ledger.engine.log_reading import first_position, read_event
 from ledger.guards.guarding import Found, Taken, Verdict
 from ledger.store.event_store import Transaction
+from projections.core.rows import Connection
 from projections.core.sqlite import SQLiteRows
 
 if TYPE_CHECKING:
@@ -173,7 +174,7 @@ class Work:
         """The policy in effect for the user."""
         return self._tables.kept.policy(self.who.user)
 
-    def connection(self) -> Any:
+    def connection(self) -> Connection:
         """The connection of this transaction, for reads that go beyond the rows."""
         return self._tables.connection()
 

@@ -7,7 +7,6 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable
-from typing import Any
 
 from ledger import answers
 from ledger.domain.errors import ConflictError, RejectedError
@@ -16,6 +15,7 @@ from ledger.engine.engine import Engine
 from ledger.engine.log_reading import Reading
 from ledger.engine.past import fold_apart
 from ledger.engine.work import Who, Work
+from ledger.store.event_store import Transaction
 from ledger.store.recorders import read_tip
 from projections.core import projector
 from projections.core.projector import Projector, resumed
@@ -113,7 +113,7 @@ def suspended_names(engine: Engine) -> set[str]:
 
 def _switched(
     engine: Engine,
-    transaction: Any,
+    transaction: Transaction,
     fold: Projector,
     names: frozenset[str],
     suspended_before: set[str],

@@ -19,6 +19,7 @@ from ledger.store.file_lock import lock_of
 from ledger.store.integrity import GENESIS, check_chain
 from ledger.store.recorders import COLUMNS
 from ledger.store.sqlite_files import StrPath, checked_path, put_in_place, typed
+from projections.core.rows import Values
 
 CHUNK = 500  # rows proven together
 COMMIT_ROWS = 20_000  # copied in one transaction
@@ -55,9 +56,9 @@ def proven(connection: sqlite3.Connection) -> Iterator[list[LogRow]]:
             raise StorageError(f"the log is damaged: position {position + 1}: cannot be read, {text}") from failure
 
 
-def _read(connection: sqlite3.Connection) -> Iterator[tuple[list[Any], sqlite3.Error | None]]:
+def _read(connection: sqlite3.Connection) -> Iterator[tuple[list[Values], sqlite3.Error | None]]:
     """Rows by position, and what ended the reading before the end; what could be read before an error is given too."""
-    rows: list[object] = []
+    rows: list[Values] = []
     try:
         for row in connection.execute(f"SELECT {COLUMNS} FROM events ORDER BY position"):
             rows.append(row)
@@ -70,7 +71,7 @@ def _read(connection: sqlite3.Connection) -> Iterator[tuple[list[Any], sqlite3.E
         yield rows, None
 
 
-def _blob_problem(connection: sqlite3.Connection, row: Any) -> str | None:
+def _blob_problem(connection: sqlite3.Connection, row: Values) -> str | None:
     """What is wrong with a text that an event left to the blobs; one that was erased is rightly gone."""
     if '"blob":' not in row[4]:
         return None

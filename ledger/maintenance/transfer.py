@@ -7,19 +7,37 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
-from typing import IO, Any
+from typing import IO, TypedDict
 
 from ledger import answers
 from ledger.domain.errors import NotFoundError, RejectedError, StorageError
 from ledger.engine.engine import Engine
 from ledger.maintenance.copying import check_log, free_place, in_the_making
-from ledger.store.event_store import EventStore, LogRow
+from ledger.store.event_store import EventStore, LogRow, Transaction
 from ledger.store.recorders import COLUMNS
 from ledger.store.sqlite_files import path_name
 
 Progress = Callable[[int, int], None]
 CHUNK = 500  # lines captured in one commit
 EXPORT_FORMAT = "memory-ledger/export/1"
+
+
+class Line(TypedDict, total=False):
+    """What a line of an export may name: those of a row of the log, of a text that lies apart, and of the first line."""
+
+    position: int
+    stream: str
+    version: int
+    type: str
+    state: str
+    digest: str
+    head: str
+    key: str | None
+    erased_by: int | None
+    blob: str
+    data: str | None
+    format: str
+    events: object
 
 
 def export_file(
@@ -64,7 +82,7 @@ def import_log(
         _write_log(store, lines, header.get("events"), progress)
 
 
-def _write_log(store: EventStore, lines: Iterable[Any], total: Any, progress: Progress | None) -> None:
+def _write_log(store: EventStore, lines: Iterable[Line], total: object, progress: Progress | None) -> None:
     if isinstance(total, bool) or not isinstance(total, int) or total < 1:
         raise RejectedError("the export does not name how many events it holds, which is one at the least")
     rows: list[LogRow] = []
@@ -88,7 +106,7 @@ def _write_log(store: EventStore, lines: Iterable[Any], total: Any, progress: Pr
             raise RejectedError(f"the export is not what was exported: {error}") from None
 
 
-def _put_blob(transaction: Any, line: dict[str, Any]) -> None:
+def _put_blob(transaction: Transaction, line: Line) -> None:
     try:
         data = base64.b64decode(line["data"], validate=True) if line["data"] is not None else None
         line["erased_by"]
@@ -97,14 +115,14 @@ def _put_blob(transaction: Any, line: dict[str, Any]) -> None:
     transaction.put_blob(line["blob"], data, line["erased_by"])
 
 
-def _row_line(row: LogRow) -> dict[str, Any]:
+def _row_line(row: LogRow) -> dict[str, object]:
     key = row.key.hex() if row.key is not None else None
     texts = {"stream": row.stream, "version": row.version, "type": row.type, "state": row.state}
     proof = {"digest": row.digest.hex(), "head": row.head.hex(), "key": key, "erased_by": row.erased_by}
     return {"position": row.position} | texts | proof
 
 
-def _log_row(line: Any) -> LogRow:
+def _log_row(line: Line) -> LogRow:
     try:
         key = bytes.fromhex(line["key"]) if line["key"] is not None else None
         return LogRow(
@@ -122,7 +140,7 @@ def _log_row(line: Any) -> LogRow:
         raise RejectedError("the export holds a line that is no row of a log") from None
 
 
-def _export_lines(source: str) -> Iterator[Any]:
+def _export_lines(source: str) -> Iterator[Line]:
     try:
         with open(source, encoding="utf-8") as file:
             for number, line in enumerate(file, 1):
@@ -133,9 +151,9 @@ def _export_lines(source: str) -> Iterator[Any]:
         raise StorageError(f"{source} cannot be read: {type(error).__name__}") from None
 
 
-def _parsed(line: str, number: int) -> Any:
+def _parsed(line: str, number: int) -> Line:
     try:
-        value = json.loads(line)
+        value: Line = json.loads(line)
     except (ValueError, RecursionError):
         raise RejectedError(f"line {number} of the export is no JSON: it was cut short or changed") from None
     if not isinstance(value, dict):

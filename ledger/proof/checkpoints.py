@@ -19,12 +19,17 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+from collections.abc import Callable
 from hashlib import sha256
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from ledger.domain.errors import RejectedError
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 TEXT_BYTES = 64 * 1024  # the longest text that is looked at: room for hundreds of signatures
 ORIGIN = "memory-ledger/"
@@ -108,7 +113,7 @@ def _signatures(text: str, ledger_id: str) -> list[tuple[bytes, bytes]]:
 # --- signatures ------------------------------------------------------------------------------------------------------
 
 
-def sign(stated: Stated, private: Any) -> Stated:
+def sign(stated: Stated, private: Ed25519PrivateKey) -> Stated:
     """The checkpoint with one more signature, of a key that ``private_key`` gave."""
     signature = (_key_id(stated, private.public_key()), private.sign(stated.note.encode()))
     return Stated(stated.ledger_id, stated.size, stated.root, stated.head, stated.time, (*stated.signatures, signature))
@@ -121,7 +126,7 @@ def is_signed(stated: Stated, key: object) -> bool:
     return bool(own) and all(_holds(public, each, stated.note.encode()) for each in own)
 
 
-def _holds(public: Any, signature: bytes, note: bytes) -> bool:
+def _holds(public: Ed25519PublicKey, signature: bytes, note: bytes) -> bool:
     from cryptography.exceptions import InvalidSignature
 
     try:
@@ -131,12 +136,12 @@ def _holds(public: Any, signature: bytes, note: bytes) -> bool:
     return True
 
 
-def _key_id(stated: Stated, public: Any) -> bytes:
+def _key_id(stated: Stated, public: Ed25519PublicKey) -> bytes:
     name = f"{ORIGIN}{stated.ledger_id}\n".encode()
     return sha256(name + b"\x01" + public.public_bytes_raw()).digest()[:4]
 
 
-def private_key(given: Any) -> Any:
+def private_key(given: object) -> Ed25519PrivateKey:
     """An Ed25519 private key that is one already, or from the bytes of its file; ``RejectedError`` for any other."""
     ed25519, loaders = _library()
     if isinstance(given, bytes):
@@ -144,20 +149,22 @@ def private_key(given: Any) -> Any:
         given = _loaded(load, given, "an Ed25519 private key", password=None)
     if not isinstance(given, ed25519.Ed25519PrivateKey):
         raise RejectedError(f"a checkpoint is signed with an Ed25519 private key, and this is {_kind(given)}")
-    return given
+    key: Ed25519PrivateKey = given
+    return key
 
 
-def _public_key(given: object) -> Any:
+def _public_key(given: object) -> Ed25519PublicKey:
     ed25519, loaders = _library()
     if isinstance(given, bytes):
         load = loaders.load_ssh_public_key if given.startswith(b"ssh-") else loaders.load_pem_public_key
         given = _loaded(load, given, "an Ed25519 public key")
     if not isinstance(given, ed25519.Ed25519PublicKey):
         raise RejectedError(f"a signature is checked with an Ed25519 public key, and this is {_kind(given)}")
-    return given
+    key: Ed25519PublicKey = given
+    return key
 
 
-def _loaded(load: Any, data: bytes, wanted: str, **more: Any) -> Any:
+def _loaded(load: Callable[..., object], data: bytes, wanted: str, **more: None) -> object:
     from cryptography.exceptions import UnsupportedAlgorithm
 
     try:
@@ -174,7 +181,7 @@ def _kind(key: object) -> str:
     return f"a {type(key).__name__.removeprefix('_')}"
 
 
-def _library() -> tuple[Any, Any]:
+def _library() -> tuple[ModuleType, ModuleType]:
     try:
         from cryptography.hazmat.primitives import serialization
         from cryptography.hazmat.primitives.asymmetric import ed25519

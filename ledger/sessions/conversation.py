@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from ledger.domain import ids
 from ledger.domain.errors import NotFoundError
@@ -60,7 +59,7 @@ class Conversation:
             return [self.name, *(each for each in known if each is not None)]
 
     @contextmanager
-    def reading(self) -> Iterator[tuple[Any, State | None]]:
+    def reading(self) -> Iterator[tuple[Connection, State | None]]:
         """A snapshot, and the session's state in it."""
         with self.engine.reading() as connection:
             yield connection, self.state(connection)

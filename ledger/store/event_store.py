@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from types import TracebackType
-from typing import Any, Never
+from typing import Never
 
 from eventsourcing import persistence
 
@@ -156,7 +156,7 @@ class EventStore:
             found = connection.execute("SELECT data FROM blobs WHERE id = ?", (blob_id,)).fetchone()
         return found[0] if found else None
 
-    def _select(self, where: str, values: Sequence[Any]) -> list[LogRow]:
+    def _select(self, where: str, values: Sequence[object]) -> list[LogRow]:
         with self.snapshot() as connection:
             return [LogRow(*row) for row in connection.execute(f"SELECT {COLUMNS} FROM events WHERE {where}", values)]
 
@@ -235,7 +235,10 @@ class _Snapshot:
     __slots__ = ("_connection", "_explained", "_of_pool", "_reading", "_writing")
 
     def __init__(
-        self, writing: Writing, reading: Reading, explained: Callable[[BaseException, Any], LedgerError | None]
+        self,
+        writing: Writing,
+        reading: Reading,
+        explained: Callable[[BaseException, sqlite3.Connection], LedgerError | None],
     ) -> None:
         self._writing, self._reading, self._explained = writing, reading, explained
 

@@ -11,7 +11,6 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
-from typing import Any
 
 from ledger.domain.events import ContentErased
 
@@ -107,18 +106,20 @@ def check_chain(
         if leaf_to is not None:
             leaf_to(sha256(b"\x00" + record).digest())
         if not sound or (computed != stored and erased_by is None):
-            yield from _problems(position, place, computed == stored or erased_by is not None, sha256(record), after)
+            yield from _problems(
+                position, place, computed == stored or erased_by is not None, sha256(record).digest(), after
+            )
         if erasures is not None and (erased_by is not None or place in erased):
             yield from erasures.problems(place, erased_by, stored, computed)
         position, previous = place, following
 
 
-def _problems(position: int, place: int, intact: bool, expected: Any, after: bytes) -> Iterator[str]:
+def _problems(position: int, place: int, intact: bool, expected: bytes, after: bytes) -> Iterator[str]:
     if place != position + 1:
         yield f"position {place}: follows position {position}, where {position + 1} was expected"
     if not intact:
         yield f"position {place}: the state does not hash to its digest, and no erasure is named"
-    if expected.digest() != after:
+    if expected != after:
         yield f"position {place}: the head does not follow from the row and the head before it"
 
 

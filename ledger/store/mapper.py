@@ -19,7 +19,7 @@ from ledger.domain.events import TYPES, AnyEvent, Envelope, Event, Recorded, Unk
 STATE_BYTES = 1024 * 1024  # the most that one event's state may take
 
 # (type, schema) -> the data as the next schema has it, on plain dicts; none yet, for every schema is the first
-UPCASTERS: dict[tuple[str, int], Callable[[dict[str, Any]], dict[str, Any]]] = {}
+UPCASTERS: dict[tuple[str, int], Callable[[dict[str, object]], dict[str, object]]] = {}
 
 encode = msgspec.json.Encoder().encode
 
@@ -38,12 +38,12 @@ def to_stored(stream: str, version: int, envelope: Envelope[object]) -> StoredEv
 
 
 @cache
-def _decoder(kind: type[object]) -> msgspec.json.Decoder[Envelope[Any]]:
+def _decoder(kind: type[object]) -> msgspec.json.Decoder[Envelope[object]]:
     return msgspec.json.Decoder(Envelope[kind])  # type: ignore[valid-type]
 
 
 _raw_decoder = msgspec.json.Decoder(Envelope[msgspec.Raw])
-_DECODERS: dict[str, tuple[Callable[[str], Envelope[Any]], int]] = {
+_DECODERS: dict[str, tuple[Callable[[str], Envelope[object]], int]] = {
     name: (_decoder(kind).decode, kind.schema) for name, kind in TYPES.items()
 }
 
@@ -63,9 +63,9 @@ def decode(
     return Recorded(position, first, stream, version, type_, _uncommon(position, type_, state), key)
 
 
-def _uncommon(position: int, type_: str, state: str) -> Envelope[Any]:
+def _uncommon(position: int, type_: str, state: str) -> Envelope[object]:
     try:
-        envelope: Envelope[Any] = _raw_decoder.decode(state)
+        envelope = _raw_decoder.decode(state)
     except (TypeError, UnicodeEncodeError, msgspec.DecodeError, RecursionError):
         named = f"({type_:.60})" if isinstance(type_, str) else "(a type that is no text)"
         raise UnknownEventError(f"the row at position {position} {named} holds no event that can be read") from None
@@ -86,5 +86,5 @@ def upcast(kind: type[Event], schema: int, raw: msgspec.Raw) -> Event:
     return msgspec.convert(data, kind)
 
 
-def _with_data(envelope: Envelope[object], data: object) -> Envelope[Any]:
+def _with_data(envelope: Envelope[Any], data: object) -> Envelope[object]:
     return msgspec.structs.replace(envelope, data=data)

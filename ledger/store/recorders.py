@@ -8,10 +8,11 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from sqlite3 import Cursor
 from types import TracebackType
-from typing import Any, Literal
+from typing import Literal
 from uuid import UUID
 from weakref import WeakSet
 
@@ -229,7 +230,7 @@ class ApplicationRecorder(sqlite.SQLiteApplicationRecorder):
         return []  # the file is made with its tables
 
     def _insert_events(
-        self, c: sqlite.SQLiteCursor, stored_events: Sequence[StoredEvent], **kwargs: Any
+        self, c: sqlite.SQLiteCursor, stored_events: Sequence[StoredEvent], **kwargs: object
     ) -> Sequence[int] | None:
         rows = chained(stored_events, (), *read_tip(c))
         insert(c, rows)
@@ -269,7 +270,7 @@ class ApplicationRecorder(sqlite.SQLiteApplicationRecorder):
         ]
 
     def _rows(
-        self, where: dict[str, Any], order: str, limit: int | None, topics: Sequence[str] = ()
+        self, where: Mapping[str, object], order: str, limit: int | None, topics: Sequence[str] = ()
     ) -> list[tuple[int, str, int, str, bytes]]:
         """Rows that meet every condition whose value is given."""
         conditions = [condition for condition, value in where.items() if value is not None]
@@ -374,7 +375,7 @@ class Factory(sqlite.SQLiteFactory):
         )
 
 
-def read_tip(cursor: Any) -> tuple[int, bytes]:
+def read_tip(cursor: Cursor | sqlite.SQLiteCursor) -> tuple[int, bytes]:
     cursor.execute(_TIP)
     found = cursor.fetchone()
     return (found[0], found[1]) if found else (0, GENESIS)

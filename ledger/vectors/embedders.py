@@ -17,6 +17,7 @@ from array import array
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Protocol
 
 from msgspec import Struct
@@ -39,10 +40,10 @@ class Embedder(Protocol):
     @property
     def name(self) -> str: ...
 
-    def embed(self, texts: list[str], /) -> Any: ...
+    def embed(self, texts: list[str], /) -> object: ...
 
 
-EmbedderLike = Embedder | Callable[[list[str]], Any] | str  # what a caller may name
+EmbedderLike = Embedder | Callable[[list[str]], object] | str  # what a caller may name
 
 
 class Vectors(Struct, frozen=True):
@@ -88,7 +89,7 @@ class _Wrong(ValueError):
 
 
 def _by_numpy(given: object) -> Vectors:
-    numpy: Any = importlib.import_module("numpy")
+    numpy = importlib.import_module("numpy")
     table = numpy.asarray(given)
     if table.dtype.kind not in "fiu":
         raise _Wrong(f"its type is {table.dtype}")
@@ -195,8 +196,8 @@ class WordLlama:
         self._model: Any = None
         self._lock = threading.Lock()
 
-    def embed(self, texts: list[str], /) -> Any:
-        numpy: Any = importlib.import_module("numpy")
+    def embed(self, texts: list[str], /) -> object:
+        numpy = importlib.import_module("numpy")
         with self._lock:  # its tokenizer is one object
             model = self._model = self._model or self._load()
             found = model.tokenizer.encode_batch(texts, add_special_tokens=False)
@@ -210,10 +211,10 @@ class WordLlama:
     def _load() -> Any:
         root = logging.getLogger()
         level, handlers = root.level, root.handlers[:]
-        package: Any = importlib.import_module("wordllama")
+        package = importlib.import_module("wordllama")
         root.setLevel(level)  # the package sets up the logging of the whole program when it is imported
         root.handlers[:] = handlers
-        here = Path(package.__file__).parent  # its weights and its tokenizer; without this it looks on the network
+        here = Path(str(package.__file__)).parent  # its weights and its tokenizer; without this it looks on the network
         model = package.WordLlama.load(dim=256, cache_dir=here, disable_download=True)
         model.tokenizer.no_padding()
         model.tokenizer.enable_truncation(WORDLLAMA_TOKENS)
@@ -250,17 +251,17 @@ class Onnx:
                 total.update(hashlib.file_digest(file, "sha256").digest())
         return total.hexdigest()[:12]
 
-    def embed(self, texts: list[str], /) -> Any:
-        numpy: Any = importlib.import_module("numpy")
+    def embed(self, texts: list[str], /) -> object:
+        numpy = importlib.import_module("numpy")
         ordered = sorted(range(len(texts)), key=lambda each: len(texts[each]))
-        found: list[Any] = [None] * len(texts)
+        found: list[object] = [None] * len(texts)
         for start in range(0, len(ordered), ONNX_BATCH):
             places = ordered[start : start + ONNX_BATCH]
             for place, row in zip(places, self._run(numpy, [texts[each] for each in places]), strict=True):
                 found[place] = row
         return numpy.array(found)
 
-    def _run(self, numpy: Any, texts: list[str]) -> Any:
+    def _run(self, numpy: ModuleType, texts: list[str]) -> Any:
         with self._lock:
             session, tokenizer = self._loaded = self._loaded or self._load()
             read = tokenizer.encode_batch(texts)
@@ -282,8 +283,8 @@ class Onnx:
         return (given * weights).sum(axis=1) / numpy.maximum(weights.sum(axis=1), 1)
 
     def _load(self) -> tuple[Any, Any]:
-        runtime: Any = importlib.import_module("onnxruntime")
-        tokenizers: Any = importlib.import_module("tokenizers")
+        runtime = importlib.import_module("onnxruntime")
+        tokenizers = importlib.import_module("tokenizers")
         options = runtime.SessionOptions()
         options.log_severity_level = 3
         session = runtime.InferenceSession(str(self._model), options, providers=["CPUExecutionProvider"])

@@ -32,7 +32,7 @@ def columns(kind: type[Struct], always: Sequence[str] = (), *, rowid: bool = Tru
     return (key.replace("NOT NULL", "PRIMARY KEY") if rowid else key, *others)
 
 
-def codec(kind: type[S], table: Table) -> tuple[Callable[[S], Values], Callable[[Sequence[Any]], S]]:
+def codec(kind: type[S], table: Table) -> tuple[Callable[[S], Values], Callable[[Sequence[object]], S]]:
     """(encode, decode) between a struct and the rows of its table, or of one with the same columns and more after them.
 
     The struct may have fields for those too, with a default.
@@ -46,7 +46,7 @@ def codec(kind: type[S], table: Table) -> tuple[Callable[[S], Values], Callable[
             coded.append((place, null, msgspec.json.Decoder(type).decode))
 
     def encode(state: S) -> Values:
-        row: list[Any] = list(astuple(state))
+        row = list(astuple(state))
         for place, null, _ in coded:
             row[place] = _json(row[place]).decode() if row[place] != null else None
         for place in flags:

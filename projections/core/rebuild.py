@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any, Protocol
+from contextlib import AbstractContextManager, contextmanager
+from typing import Protocol
 
 from ledger.domain.errors import ConflictError
 from ledger.domain.events import AnyEvent
 from ledger.store import lease
+from ledger.store.event_store import Transaction
 from projections.core import digests, projector, sqlite
 from projections.core.projector import (
     Projector,
@@ -27,8 +28,8 @@ from projections.core.projector import (
     write_checkpoints,
     write_checkpoints_of,
 )
+from projections.core.rows import Connection, Table, TextIndex
 from projections.core.rows import Log as FoldLog
-from projections.core.rows import Table, TextIndex
 from projections.core.sqlite import SQLiteRows
 
 BATCH = 4_000  # events folded and written in one transaction
@@ -50,8 +51,8 @@ class RebuildUnderWay(ConflictError):
 class Log(Protocol):
     """What a rebuild needs of the event store."""
 
-    def transact(self, *, durable: bool = True) -> Any: ...
-    def snapshot(self) -> Any: ...
+    def transact(self, *, durable: bool = True) -> AbstractContextManager[Transaction]: ...
+    def snapshot(self) -> AbstractContextManager[Connection]: ...
 
 
 class Reading(FoldLog, Protocol):
@@ -70,7 +71,7 @@ class Rebuild:
         log: Log,
         secret: bytes,
         ledger_id: str,
-        reading: Callable[[Callable[[], object]], Reading],
+        reading: Callable[[Callable[[], Connection]], Reading],
         progress: Progress | None,
         only: frozenset[str] = frozenset(),
     ) -> None:
@@ -79,13 +80,13 @@ class Rebuild:
         self._log, self._secret, self._ledger_id = log, secret, ledger_id
         self._progress = progress
         self._holder = lease.new_holder()
-        self._connection: object = None
+        self._connection: Connection
         self._reading = reading(lambda: self._connection)
         self._projector = Projector(secret, self._reading)
         self._late: list[Table] = []  # tables whose indexes are made when their rows are there
         self._apart = True  # fresh tables stand next to the live ones, and will change places with them
 
-    def run(self, switched: Callable[[object, Projector], None]) -> tuple[int, str]:
+    def run(self, switched: Callable[[Transaction, Projector], None]) -> tuple[int, str]:
         """``switched`` is called in the last transaction, with the projector, after the tables have changed places."""
         with self._leased():
             self._start()
@@ -122,7 +123,7 @@ class Rebuild:
                 lease.give_back(transaction.connection, WORK, self._holder)
 
     @contextmanager
-    def _writing(self, *, durable: bool = False) -> Iterator[Any]:
+    def _writing(self, *, durable: bool = False) -> Iterator[Transaction]:
         """A transaction that still holds the lease."""
         with self._log.transact(durable=durable) as transaction:
             if not lease.renew(transaction.connection, WORK, self._holder, LEASE_SECONDS):
@@ -194,7 +195,7 @@ class Rebuild:
         rows.refused = self._projector.refused
         return rows
 
-    def _switch(self, done: int, switched: Callable[[object, Projector], None]) -> int:
+    def _switch(self, done: int, switched: Callable[[Transaction, Projector], None]) -> int:
         with self._writing(durable=True) as transaction:
             connection = self._connection = transaction.connection
             for table in self._tables() if not self._apart else ():

@@ -6,7 +6,6 @@ import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from itertools import count
-from typing import Any
 
 from projections.core.rows import Key, Table, TextIndex, Values
 
@@ -172,11 +171,11 @@ class SQLiteRows:
         self._put, self._appended, self._texts, self._groups = {}, {}, {}, {}
 
 
-def _null_first(key: Key) -> tuple[tuple[bool, Any], ...]:
+def _null_first(key: Key) -> tuple[tuple[bool, object], ...]:
     return tuple((part is not None, part) for part in key)
 
 
-def _write(connection: sqlite3.Connection, sql: str, rows: Sequence[Any]) -> None:
+def _write(connection: sqlite3.Connection, sql: str, rows: Sequence[Values]) -> None:
     if len(rows) == 1:
         connection.execute(sql, rows[0])
     elif rows:

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from itertools import islice
+from types import ModuleType
 from typing import Any
 
 from ledger.domain.events import WAYS_BACK, ContentErased
@@ -227,7 +228,7 @@ class Matrix:
     ``add`` says which of the vectors are damaged.
     """
 
-    def __init__(self, numpy: Any) -> None:
+    def __init__(self, numpy: ModuleType) -> None:
         self._numpy = numpy
         self.clear()
 

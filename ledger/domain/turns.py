@@ -6,10 +6,10 @@ A turn is what a user said, and what the assistant answered to it. A piece is on
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from msgspec import Struct
 
+from ledger.domain.interaction import Interaction
 from ledger.domain.message import Part
 from ledger.domain.salience import is_salient
 
@@ -93,7 +93,7 @@ def _tells(turn: Sequence[Line]) -> bool:
     return is_salient(line.text for line in turn if line.role == "user")
 
 
-def of_interaction(state: Any, texts: dict[str, str | None]) -> list[Line]:
+def of_interaction(state: Interaction, texts: dict[str, str | None]) -> list[Line]:
     """A captured turn as lines, in the order in which it was said."""
     places = {"prompt": state.prompt_at, "response": state.response_at, "summary": state.response_at}
     return [

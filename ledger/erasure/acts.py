@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 import msgspec
 
@@ -39,11 +38,11 @@ from projections.views import audit, conflicts, merges
 REASON = ("data.reason",)
 BY_ID = ("interaction", "session", "document")  # sources that are subjects; an actor's name is none
 CONSOLIDATED = (ConsolidationCompleted, ConsolidationFailed)
-_OF_LEDGER: tuple[type[Any], ...] = (
+_OF_LEDGER: tuple[type[object], ...] = (
     *(TextQuarantined, TextReleased, CommandUndone, CommandRedone, OriginDistrusted, OriginTrusted),
     *(LegalHoldPlaced, LegalHoldReleased, *CONSOLIDATED),
 )
-_OF_JOINED: dict[type[Any], tuple[str, ...]] = {
+_OF_JOINED: dict[type[object], tuple[str, ...]] = {
     ConflictFound: ("data.attribute", "data.values"),
     ConflictResolved: REASON,
     MergeProposed: ("data.content",),

@@ -41,7 +41,7 @@ def _positions(connection: Connection, act: str) -> list[int]:
     return sorted(found | ({erasure.completed_at} if erasure is not None and erasure.completed_at else set()))
 
 
-def _row(connection: Connection, position: int) -> dict[str, Any]:
+def _row(connection: Connection, position: int) -> dict[str, object]:
     sql = "SELECT stream, version, type, state, hex(digest), hex(head) FROM events WHERE position = ?"
     row = connection.execute(sql, (position,)).fetchone()
     if row is None or row[2] not in _EVENTS:
@@ -72,7 +72,7 @@ def _event(row: Any) -> AnyEvent:
     return mapper.decode(row["position"], 1, row["stream"], row["version"], row["type"], row["state"])
 
 
-def _json(value: Any) -> str:
+def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 

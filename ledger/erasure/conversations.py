@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Any
 
 import msgspec
 from msgspec import Raw, Struct
@@ -45,7 +44,6 @@ class _Event(Struct, frozen=True):
 
 
 _decoder = msgspec.json.Decoder(_Event)
-_parts = msgspec.json.Decoder(list[dict[str, Any]])
 
 
 def summed_of(state: str) -> Summed:

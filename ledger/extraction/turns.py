@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -17,7 +16,7 @@ from ledger.domain.turns import EXTRACTED, Line
 from ledger.engine.engine import Engine
 from ledger.engine.log_reading import read_event
 from ledger.engine.snapshot import answer_texts, event_data, text_of
-from ledger.engine.work import Who, Work
+from ledger.engine.work import Outcome, Who, Work
 from ledger.extraction.asking import (
     Answered,
     Asker,
@@ -37,7 +36,7 @@ from projections.core.rows import Connection
 from projections.views import erasures
 
 
-def extract_turn(engine: Engine, subject: Interaction, caller: Who, asker: Asker) -> tuple[ExtractionRun, Any]:
+def extract_turn(engine: Engine, subject: Interaction, caller: Who, asker: Asker) -> tuple[ExtractionRun, Outcome]:
     """Asks a model about one captured turn, and applies what it says in one append with what ends its extraction; what it came
     to, and the outcome of the command. ``ModelError`` where the model fails: that is recorded, and counts as an attempt."""
     done = ExtractionRun(kept=[], superseded=[], dropped=[])

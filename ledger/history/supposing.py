@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -25,14 +24,17 @@ from ledger.history.undoing import target_of
 from ledger.memories.queries import memories_shown
 from projections.core.rows import Connection
 
+Without = str | int | Mapping[str, str] | None
+Since = Position | Time | None
+
 
 def what_if(
     engine: Engine,
     user: str,
     *,
-    without: str | int | Mapping[str, str] | None = None,
-    since: Position | Time | None = None,
-    until: Position | Time | None = None,
+    without: Without = None,
+    since: Since = None,
+    until: Since = None,
     policy: Mapping[str, object] | None = None,
 ) -> answers.WhatIf:
     """What would be believed without a command, a group or a source, or under another confidence policy; writes nothing.
@@ -58,13 +60,14 @@ def what_if(
 
 
 def _left_out(
-    engine: Engine, reader: Reader, owner: str, without: Any, since: Any, until: Any
+    engine: Engine, reader: Reader, owner: str, without: Without, since: Since, until: Since
 ) -> tuple[Collection[int], Collection[int], Iterable[str], tuple[answers.Uncertain, ...]]:
     if without is None:
         return (), (), (), ()
     connection = reader.connection
     source = _source_of(engine, connection, owner, without, since, until)
     if source is None:
+        assert not isinstance(without, Mapping)
         entries = undoing.commands_named(connection, owner, target_of(without), None, None)
         plan = UndoPlan(reader, [entry.position for entry in entries])
         return plan.out, (), plan.streams, ()
@@ -73,7 +76,7 @@ def _left_out(
 
 
 def _source_of(
-    engine: Engine, connection: Connection, owner: str, without: Any, since: Any, until: Any
+    engine: Engine, connection: Connection, owner: str, without: Without, since: Since, until: Since
 ) -> Source | None:
     if isinstance(without, Mapping):
         if len(without) != 1:

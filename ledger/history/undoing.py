@@ -171,7 +171,7 @@ def act(
     engine: Engine,
     verb: str,
     asker: Who,
-    make: Callable[[Any, int], Plan],
+    make: Callable[[Connection, int], Plan],
     emit: Callable[[Work, Plan], None],
     given: object,
     dry_run: bool,
@@ -200,7 +200,7 @@ def act(
     return Done(plan, outcome, False)
 
 
-def _planned(engine: Engine, make: Callable[[Any, int], Plan]) -> Plan | Refused:
+def _planned(engine: Engine, make: Callable[[Connection, int], Plan]) -> Plan | Refused:
     """A plan on a snapshot, or why there is none: that is for the writer to say, who keeps refusals."""
     with engine.reading() as connection:
         (head,) = connection.execute("SELECT coalesce(max(position), 0) FROM events").fetchone()
@@ -210,12 +210,13 @@ def _planned(engine: Engine, make: Callable[[Any, int], Plan]) -> Plan | Refused
             return Refused(head, error)
 
 
-def _still(engine: Engine, work: Work, planned: Any, make: Callable[[Any, int], Plan], *, last: bool) -> Plan:
+def _still(
+    engine: Engine, work: Work, planned: Plan | Refused | None, make: Callable[[Connection, int], Plan], *, last: bool
+) -> Plan:
     if planned is not None and planned.head == work.transaction.position:
         if isinstance(planned, Refused):
             raise planned.error
-        plan: Plan = planned
-        return plan
+        return planned
     if last:
         engine.writer.write_waiting()
         return make(work.connection(), work.transaction.position)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -34,6 +34,9 @@ from ledger.memories.sources import check_chunks
 from ledger.policies import reinforcement
 from projections.core.rows import Connection
 from projections.views import audit, confidence, control, quarantine
+
+if TYPE_CHECKING:
+    from ledger.interactions.lines import Line  # pydantic is loaded where there are lines
 
 Progress = Callable[[int, int], None]
 
@@ -139,7 +142,7 @@ def attach_response(
     return _react(engine, engine.writer.run("interactions.add_response", asker, body, (id, attached)), asker)
 
 
-def capture_line(engine: Engine, asker: Who, line: Any) -> answers.Interaction:
+def capture_line(engine: Engine, asker: Who, line: Line) -> answers.Interaction:
     """One line of an import, as a capture."""
     fields = {name: getattr(line, name) for name in ("response_summary", "project", "session_id", "memories_used")}
     pack = line.context_pack | ({"line_id": line.line_id} if line.line_id else {})

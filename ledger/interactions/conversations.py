@@ -29,7 +29,7 @@ def turns_of(conversations: object) -> Iterator[dict[str, Any]]:
         yield from _pairs(str(conversation.get("sample_id", "conversation")), turns)
 
 
-def _pairs(name: str, turns: list[Any]) -> Iterator[dict[str, Any]]:
+def _pairs(name: str, turns: list[dict[str, object]]) -> Iterator[dict[str, Any]]:
     waiting: dict[str, object] | None = None
     for turn in turns:
         if waiting is not None and turn.get("session") == waiting.get("session"):

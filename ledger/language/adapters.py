@@ -104,9 +104,9 @@ class Hosted:
         from pydantic_ai import direct, messages
 
         async with httpx2.AsyncClient(timeout=request.timeout, follow_redirects=False) as client:
-            model: Any = self._model(client, key)
+            model = self._model(client, key)
             structured = structured and bool(model.profile.get("supports_json_schema_output"))
-            message: Any = messages.ModelRequest(
+            message = messages.ModelRequest(
                 parts=[messages.UserPromptPart(content=fenced(request.content.split("\n"), "data"))],
                 instructions=_instructions(request, in_words=not structured or self._base_url is not None),
             )
@@ -125,8 +125,8 @@ class Hosted:
             from pydantic_ai.models.anthropic import AnthropicModel
             from pydantic_ai.providers.anthropic import AnthropicProvider
 
-            there: Any = AnthropicProvider(api_key=key, base_url=self._base_url, http_client=client)
-            return AnthropicModel(self._name, provider=there)
+            provider = AnthropicProvider(api_key=key, base_url=self._base_url, http_client=client)
+            return AnthropicModel(self._name, provider=provider)
         from pydantic_ai.models.openai import OpenAIChatModel
         from pydantic_ai.providers.openai import OpenAIProvider
 

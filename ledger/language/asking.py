@@ -14,16 +14,19 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from random import SystemRandom
-from typing import Any
+from typing import TypeVar
 
 from msgspec import Struct
 
 from ledger.domain.errors import ModelError, RejectedError
 from ledger.engine.engine import Engine
+from ledger.engine.pipeline import Writer
 from ledger.engine.work import Who
 from ledger.language.port import NAME, Model, ModelAnswer, ModelRequest
 from ledger.types import Cancel
 from projections.views import control
+
+T = TypeVar("T")
 
 RETRIES = 3
 FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 0.5, 30.0
@@ -104,7 +107,7 @@ def ask(
             raise _failed(model, failure, attempts, taken()) from cause
 
 
-def check_outside(writer: Any) -> None:
+def check_outside(writer: Writer) -> None:
     """``RejectedError`` inside a batch or a transaction of this thread: nobody waits for a model while holding the
     writer's lock.
     """
@@ -203,10 +206,10 @@ def _is_set(cancelled: Cancel | None) -> bool:
     return cancelled.is_set() if isinstance(cancelled, threading.Event) else bool(cancelled())
 
 
-def within(seconds: float, call: Callable[[], object], cancelled: Cancel | None = None) -> Any:
+def within(seconds: float, call: Callable[[], T], cancelled: Cancel | None = None) -> T:
     """What a call returns, made in a thread of its own, since a plain function cannot be made to stop; ``ModelError`` where
     it takes longer, or is cancelled. What it still does then is nobody's concern."""
-    given: list[object] = []
+    given: list[T] = []
     failed: list[BaseException] = []
     context = contextvars.copy_context()
 

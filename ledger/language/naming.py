@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -19,7 +19,7 @@ class Called(Struct, frozen=True):
     """A plain function as a model; it may return a text, an ``ModelAnswer``, or what JSON can say."""
 
     name: str
-    function: Callable[[ModelRequest], Any]
+    function: Callable[[ModelRequest], object]
 
     def answer(self, request: ModelRequest, /) -> ModelAnswer:
         given = self.function(request)

@@ -88,7 +88,7 @@ class SummaryRequest(Struct, frozen=True, kw_only=True):
         return prompt_parts(self.prompt_version)[1].substitute(self._values)
 
     @property
-    def _values(self) -> dict[str, Any]:
+    def _values(self) -> dict[str, object]:
         heading = "What was summed up before, for context only:"
         before = (heading, fenced([_harmless(text) for text in self.previous], "summaries")) if self.previous else ()
         return {
@@ -114,7 +114,7 @@ class NamedSummarizer(Struct, frozen=True):
     recorded as well, and ``request`` says how it is asked."""
 
     name: str
-    write: Callable[[SummaryRequest], Any]
+    write: Callable[[SummaryRequest], object]
     model: Model | None = None
     request: Callable[[SummaryRequest], ModelRequest] | None = None
 

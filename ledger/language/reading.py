@@ -111,7 +111,7 @@ def read_actions(text: str, kinds: Mapping[str, type[object]], *, limit: int = A
 # --- JSON ------------------------------------------------------------------------------------------------------------
 
 
-def read_json(text: str, fits: Callable[[object], bool]) -> tuple[Any, bool] | None:
+def read_json(text: str, fits: Callable[[object], bool]) -> tuple[object, bool] | None:
     """The first JSON in a text that ``fits``, one that says something before one that is empty, and whether it was cut off;
     None where there is none."""
     empty: tuple[object, bool] | None = None
@@ -159,7 +159,7 @@ def _decimal(digits: str) -> float | None:
 _DECODER = json.JSONDecoder(parse_constant=_constant, parse_int=_integer, parse_float=_decimal, strict=False)
 
 
-def _decode(part: str, place: int) -> tuple[Any, int]:
+def _decode(part: str, place: int) -> tuple[object, int]:
     """The JSON that begins at a place, and where it ends; 0 where it does not, and then what of it is whole."""
     try:
         return _DECODER.raw_decode(part, place)
@@ -177,7 +177,7 @@ def _decode(part: str, place: int) -> tuple[Any, int]:
         return None, 0
 
 
-def _salvaged(part: str, wrong: int) -> Any:
+def _salvaged(part: str, wrong: int) -> object:
     """What stands before the place where JSON ends too early, up to the last object or list that is whole."""
     opened, whole = list[str](), ("", 0)
     for found in _TOKEN.finditer(part, 0, wrong):
@@ -200,7 +200,7 @@ def _salvaged(part: str, wrong: int) -> Any:
 # --- actions ---------------------------------------------------------------------------------------------------------
 
 
-def _items(value: object, kinds: Mapping[str, type[object]]) -> list[tuple[str, Any]] | None:
+def _items(value: object, kinds: Mapping[str, type[object]]) -> list[tuple[str, object]] | None:
     """(kind, item) of each action that a value has; None where it is of no shape that has any."""
     if isinstance(value, list):
         objects = [item for item in value if isinstance(item, dict)]
@@ -216,7 +216,7 @@ def _items(value: object, kinds: Mapping[str, type[object]]) -> list[tuple[str, 
     return [each for name, items in value.items() for each in _of_field(name, items, kinds)]
 
 
-def _wrapped(value: dict[str, object], kinds: Mapping[str, type[object]]) -> list[tuple[str, Any]] | None:
+def _wrapped(value: dict[str, object], kinds: Mapping[str, type[object]]) -> list[tuple[str, object]] | None:
     """The actions in the one field of an object that has any."""
     inside = [each for each in value.values() if isinstance(each, list | dict) and len(value) <= 10]
     found = [_items(each, kinds) for each in inside if isinstance(each, list) or not _is_wrapper(each, kinds)]
@@ -228,7 +228,7 @@ def _is_wrapper(value: dict[str, object], kinds: Mapping[str, type[object]]) -> 
     return not _tag(value) and not any(name in kinds or name in _LISTS for name in value)
 
 
-def _of_field(name: str, items: object, kinds: Mapping[str, type[object]]) -> list[tuple[str, Any]]:
+def _of_field(name: str, items: object, kinds: Mapping[str, type[object]]) -> list[tuple[str, object]]:
     if items is None or items == "":
         return []
     listed = items if isinstance(items, list) else [items]

@@ -7,7 +7,6 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import sha256
-from typing import Any
 
 from ledger.domain.errors import ConflictError, LedgerError, RejectedError, StorageError, UnknownEventError
 from ledger.domain.events import LedgerCreated, LedgerUpgraded, Unknown
@@ -15,7 +14,7 @@ from ledger.engine.log_reading import WRITER, blobs_named, least
 from ledger.proof.sealed import erasures
 from ledger.store import mapper
 from ledger.store.event_store import EventStore, LogRow
-from ledger.store.file_lock import lock_of
+from ledger.store.file_lock import FileLock, lock_of
 from ledger.store.integrity import GENESIS, check_chain
 from ledger.store.recorders import COLUMNS
 from ledger.store.sqlite_files import StrPath, checked_path, put_in_place, typed
@@ -203,7 +202,7 @@ def in_the_making(place: str, what: str, *, put: bool = True) -> Iterator[str]:
         lock.release()
 
 
-def _lock_alone(lock: Any, what: str) -> None:
+def _lock_alone(lock: FileLock, what: str) -> None:
     """Takes a lock whose file is removed by its last holder: one that was removed meanwhile locks nobody out."""
     while True:
         try:

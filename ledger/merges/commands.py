@@ -232,7 +232,7 @@ def _for_each_user(
     engine: Engine,
     what: str,
     actor: str,
-    look: Callable[[Any, str, int | None], Sequence[F]],
+    look: Callable[[Connection, str, int | None], Sequence[F]],
     record: Callable[[Who, Sequence[F]], list[str]],
 ) -> int:
     """Looks through the memories of each user once, and then at what has changed since this process looked."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -13,6 +12,7 @@ from ledger.domain import question
 from ledger.domain.errors import ModelError, RejectedError
 from ledger.domain.events import LEDGER_STREAM
 from ledger.domain.grouping import GROUPING
+from ledger.domain.interaction import Interaction
 from ledger.engine.engine import Engine
 from ledger.engine.log_reading import find_row
 from ledger.engine.snapshot import answer_texts, event_data, load, text_of
@@ -81,7 +81,7 @@ def _whole_turns(connection: Connection, pieces: Sequence[Piece], user: str) -> 
     return [each for each in found.values() if each.text]
 
 
-def _spoken_in(connection: Connection, state: Any) -> str:
+def _spoken_in(connection: Connection, state: Interaction) -> str:
     prompt = text_of(connection, event_data(connection, state.prompt_at).prompt)
     answer = answer_texts(connection, state)["response"]
     return " ".join(f"{who}: {text}" for who, text in (("user", prompt), ("assistant", answer)) if text)

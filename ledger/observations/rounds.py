@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
 from msgspec import Struct, field
 
 from ledger.domain import question
 from ledger.domain.events import LEDGER_STREAM, ConsolidationCompleted, ConsolidationFailed
 from ledger.domain.grouping import GROUPING, sentences
+from ledger.domain.interaction import Interaction
 from ledger.domain.observation import Revise
 from ledger.domain.passages import ASSISTANTS, PEOPLE, speaker
 from ledger.engine.engine import Engine
@@ -239,7 +239,7 @@ def _pieces_asked(connection: Connection, run: Run) -> list[Piece]:
     return [*found, *_pieces_of_turns(connection, turns)]
 
 
-def _pieces_of_turns(connection: Connection, turns: Iterable[Any]) -> list[Piece]:
+def _pieces_of_turns(connection: Connection, turns: Iterable[Interaction]) -> list[Piece]:
     """What people said in these turns, sentence by sentence; what an assistant says bears nothing out."""
     found: list[Piece] = []
     for state in turns:

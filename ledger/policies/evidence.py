@@ -6,7 +6,6 @@ Withdrawing a source, or putting it back, concerns every observation that it sup
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -17,6 +16,7 @@ from ledger.domain.observation import Observation, Support
 from ledger.domain.text import normalise
 from ledger.engine.work import Work
 from ledger.policies.bulk import check_size
+from projections.core.rows import Connection
 from projections.views import observations
 
 BY_HAND = "by_hand"  # the consolidator of what a person writes
@@ -75,7 +75,7 @@ def refuse_duplicate(work: Work, observation: Observation, text: str, verb: str)
 # --- withdrawing and putting back ------------------------------------------------------------------------------------
 
 
-def _committed(work: Work) -> Any:
+def _committed(work: Work) -> Connection:
     work.rows.flush()
     return work.connection()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -15,7 +15,7 @@ from ledger.domain.question import READ_CHARS, Question
 from ledger.engine.snapshot import ENOUGH, Snapshot, believed
 from ledger.recall.asked import Asked, day_of
 from ledger.vectors.embedding import Asked as Sought
-from projections.core.rows import TextIndex
+from projections.core.rows import TextIndex, Values
 from projections.search import memory_hits as search
 from projections.search import passages, ranking
 from projections.search.passages import NUMBER_BITS, Passage
@@ -155,7 +155,7 @@ class Finder:
 
     # --- by vectors ----------------------------------------------------------------------------------------------
 
-    def _rows_of(self, letter: str, rows: Collection[int]) -> list[Any]:
+    def _rows_of(self, letter: str, rows: Collection[int]) -> list[Values]:
         """Those of these rows of memories ("m") or passages ("p") that are searched."""
         source, wanted = (
             (search.SOURCE, self.memories.condition())

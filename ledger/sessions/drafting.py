@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 from msgspec.structs import replace
 
 from ledger.domain import compaction
+from ledger.domain.compaction import Attempt
 from ledger.domain.errors import RejectedError
 from ledger.domain.message import readable
 from ledger.domain.window import CONDENSED, Ranges
@@ -67,7 +67,7 @@ def first_short_enough(
     conversation: Conversation,
     writer: NamedSummarizer,
     kind: str,
-    tries: Any,
+    tries: Sequence[Attempt],
     texts: list[str],
     previous: list[str],
     timeout: float,

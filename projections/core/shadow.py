@@ -6,11 +6,10 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from typing import Any
 
 from projections.core.projector import Projector, checkpoint, create_all, suspend
 from projections.core.rebuild import Progress, Reading
-from projections.core.rows import Values
+from projections.core.rows import Table, Values
 from projections.core.sqlite import SQLiteRows
 
 BATCH = 4_000  # events folded between two writes
@@ -78,6 +77,6 @@ def fold_into(
     return fold
 
 
-def tables(connection: sqlite3.Connection, table: Any, prefix: str = "") -> Iterator[Values]:
+def tables(connection: sqlite3.Connection, table: Table, prefix: str = "") -> Iterator[Values]:
     """The rows of one table in the order of its key, to be compared with those of another fold."""
     return connection.execute(f"SELECT * FROM {prefix}{table.name} ORDER BY {', '.join(table.key)}")

@@ -105,7 +105,7 @@ def end(rows: Rows, live: Table, closed: Table, row: Values, position: int) -> N
     rows.append(closed, (*row, position))
 
 
-def keep(change: Change, rows: Rows, family: Family[Any]) -> None:
+def keep(change: Change, rows: Rows, family: Family[S]) -> None:
     """Writes the new current row, and the old one with the position that ended it."""
     if change.old is not None:
         rows.append(family.closed, (*family.to_row(change.old), change.event.position))

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
-from typing import Any
 
 from msgspec import Struct
 
 from ledger.domain.events import WAYS_BACK, AnyEvent, ConfidenceAdjusted, MemoryReinforced
 from projections.core.codec import columns
-from projections.core.rows import AsOf, Rows, Table
+from projections.core.rows import AsOf, Rows, Table, Values
 from projections.core.subjects import Change
 
 _GIVEN = "interaction IS NOT NULL AND matcher IS NULL"  # by somebody, with a turn as evidence
@@ -93,7 +92,7 @@ def timeline(connection: sqlite3.Connection, memory: int) -> list[Step]:
     return [_from_row(row) for row in connection.execute(sql, (memory,))]
 
 
-def _from_row(row: Sequence[Any]) -> Step:
+def _from_row(row: Values) -> Step:
     echo, undone_at = row[_UNDONE - 1 :]
     return Step(**dict(zip(STEPS.names, row, strict=True)) | {"echo": bool(echo), "undone_at": undone_at})
 

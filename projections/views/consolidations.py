@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from ledger.domain.interaction import Interaction
 from ledger.domain.observation import Observation
+from projections.core.rows import Values
 from projections.views import interactions, memories, observations
 from projections.views.observations import Proof
 
@@ -63,7 +64,7 @@ class Material(Struct, frozen=True):
     tags: tuple[str, ...]
 
 
-def _material(row: Sequence[Any]) -> Material:
+def _material(row: Values) -> Material:
     entities, tags = (_strings.decode(each) if each else () for each in row[5:])
     return Material(row[0], row[1], row[2], row[3], row[4], entities, tags)
 

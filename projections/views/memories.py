@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Collection, Iterator, Sequence
-from typing import Any
 
 from ledger.domain import memory
 from ledger.domain.events import AnyEvent
 from ledger.domain.memory import Memory
 from ledger.domain.text import normalise
-from projections.core.rows import Rows
+from projections.core.rows import Rows, Values
 from projections.core.subjects import Change, family, keep, of_projects
 
 FAMILY = family(
@@ -118,13 +117,13 @@ def believed(state: Memory, valid: str) -> bool:
     return holds and state.status in BELIEVED and not state.quarantined
 
 
-def _among(where: list[str], values: list[Any], column: str, wanted: Sequence[str]) -> None:
+def _among(where: list[str], values: list[object], column: str, wanted: Sequence[str]) -> None:
     if wanted:
         where.append(f"{column} IN ({', '.join('?' * len(wanted))})")
         values.extend(wanted)
 
 
-def pool_condition(project: str | None) -> tuple[str, tuple[Any, ...]]:
+def pool_condition(project: str | None) -> tuple[str, Values]:
     """Which active memories an interaction can reinforce: its project's, and global identity and preference."""
     everywhere = "(m.project IS NULL AND m.kind IN ('identity', 'preference'))"
     where = "m.user = ? AND m.status = 'active' AND m.quarantined = 0 AND "

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -432,9 +431,9 @@ def _by_kind(sources: Iterable[str]) -> dict[str, list[str]]:
     return kinds
 
 
-def _hundreds(given: Sequence[Any]) -> Iterable[Sequence[Any]]:
+def _hundreds(given: Sequence[object]) -> Iterable[Sequence[object]]:
     return (given[start : start + 500] for start in range(0, len(given), 500))
 
 
-def _marks(given: Sequence[Any]) -> str:
+def _marks(given: Sequence[object]) -> str:
     return ", ".join("?" * len(given))

@@ -125,9 +125,9 @@ def test_the_tables_of_the_log_are_written_in_the_store_alone() -> None:
 
 # --- limits: a bound is what is so today, and only ever goes down ----------------------------------------------------
 
-LINES_OF_CODE = 41_000  # goal 34,000
-LONG_FILES = 5
-ANYS = 580  # goal 400
+LINES_OF_CODE = 40_500  # goal 34,000
+LONG_FILES = 4
+ANYS = 340
 PRIVATE_REACHES = 20
 PUBLIC_NAMES = 58
 FILES_OF_A_COMMAND = 28  # goal 18

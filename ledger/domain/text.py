@@ -171,12 +171,12 @@ def _utf8_size(name: str, text: str) -> int:
     )
 
 
-def check_json(name: str, value: _T, max_depth: int = MAX_JSON_DEPTH) -> _T:
+def check_json(name: str, value: _T) -> _T:
     """The value as given, once it is sure that it is JSON which every reader reads alike.
 
     Allowed are None, bool, str, float, int within signed 64 bits, and dicts and lists of these. Raises RejectedError naming
     the path for NaN and infinities, larger ints, lone surrogates, keys that are not text, any other type, nesting
-    deeper than ``max_depth`` (rule "depth") and more than a million values (rule "size"). Never recurses.
+    deeper than 64 levels (rule "depth") and more than a million values (rule "size"). Never recurses.
     """
     pending: list[tuple[_Path, int, object]] = [((None, name), 0, value)]
     count = 1
@@ -186,8 +186,8 @@ def check_json(name: str, value: _T, max_depth: int = MAX_JSON_DEPTH) -> _T:
             _check_scalar(path, item)
             continue
         count += len(item)
-        if depth >= max_depth:
-            _refuse(path, "nests too deep", f"at most {max_depth} levels", rule="depth", limit=max_depth)
+        if depth >= MAX_JSON_DEPTH:
+            _refuse(path, "nests too deep", f"at most {MAX_JSON_DEPTH} levels", rule="depth", limit=MAX_JSON_DEPTH)
         if count > MAX_JSON_VALUES:
             _refuse((None, name), "holds too many values", "at most a million", rule="size", limit=MAX_JSON_VALUES)
         pending.extend(_members(path, depth + 1, item))

@@ -16,15 +16,13 @@ class Moved(Exception):
     """What a plan rests on is not as it was."""
 
 
-def optimistic(
-    plan: Callable[[], P], decide: Callable[[P], R], *, attempts: int = ATTEMPTS, at_last: Callable[[], R] | None = None
-) -> R:
+def optimistic(plan: Callable[[], P], decide: Callable[[P], R], *, at_last: Callable[[], R] | None = None) -> R:
     """What ``decide`` gives, which runs a command by a plan and raises ``Moved`` where that does not hold any more.
 
-    After so many attempts ``at_last`` decides, which plans under the lock, where nothing moves; without one it is a
+    After ``ATTEMPTS`` of them ``at_last`` decides, which plans under the lock, where nothing moves; without one it is a
     ``ConflictError``.
     """
-    for _ in range(attempts):
+    for _ in range(ATTEMPTS):
         try:
             return decide(plan())
         except Moved:

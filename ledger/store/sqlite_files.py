@@ -418,14 +418,14 @@ def _uri(path: str, query: str) -> str:
 
 
 @contextmanager
-def examining(path: str, *, timeout_seconds: float = 30.0) -> Iterator[sqlite3.Connection]:
+def examining(path: str) -> Iterator[sqlite3.Connection]:
     """A connection that only reads and takes nothing for granted, for a file that may be damaged.
 
     It is closed under the file lock. Errors of SQLite are raised as they are.
     """
     lock, query = lock_of(path), "mode=ro"
-    with lock.hold(timeout_seconds, create=False):
-        connection = sqlite3.connect(_uri(path, query), uri=True, timeout=timeout_seconds, isolation_level=None)
+    with lock.hold(30.0, create=False):
+        connection = sqlite3.connect(_uri(path, query), uri=True, timeout=30.0, isolation_level=None)
         try:
             connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
         except sqlite3.OperationalError as error:
@@ -440,7 +440,7 @@ def examining(path: str, *, timeout_seconds: float = 30.0) -> Iterator[sqlite3.C
         connection.execute("PRAGMA trusted_schema = 0")
         yield connection
     finally:
-        with lock.hold(timeout_seconds, create=False):
+        with lock.hold(30.0, create=False):
             connection.close()
 
 

@@ -368,7 +368,7 @@ class LedgerMachine(RuleBasedStateMachine):
         id = self.some(user, number)
         if number % 4 == 0 and id is not None and id not in self.oracle.erased:
             assert self.ledger.erase(id, user=user, **KEEP).state == "completed"
-            self.oracle.erased.add(id)
+            self.oracle.erase(id)
 
     # --- the world -----------------------------------------------------------------------------------------------
 

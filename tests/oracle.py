@@ -60,6 +60,7 @@ class Key:
     asked: tuple[Any, ...]
     subject: str | None
     bearer: Part
+    lost: bool = False  # what was asked is not known any more
 
 
 @dataclass
@@ -124,11 +125,36 @@ class Oracle:
         """The subject that a repeated key is answered with."""
         for each in self.keys:
             if (each.user, each.name) == (user, key) and each.bearer not in self.out:
-                erased = each.subject in self.erased  # what was asked is not known any more
-                if each.asked != asked and not (erased and each.asked[0] == asked[0]):
+                if each.asked != asked and not (each.lost and each.asked[0] == asked[0]):
                     raise Refused("ConflictError")
                 return each.subject
         return None
+
+    def erase(self, id: str) -> None:
+        """A memory loses its text, and with it what could confirm a guess at it: what keys stand for, of commands on it, and of
+        those that only answered with a memory that came from it."""
+        self.erased.add(id)
+        derived = self.derived(id)
+        for key in self.keys:
+            if key.subject == id or (key.bearer.verb == "answer" and key.subject in derived):
+                key.lost = True
+
+    def derived(self, id: str) -> set[str]:
+        """The memories that cite a memory, or one that does."""
+        found: set[str] = set()
+        waiting = {id}
+        while waiting:
+            at = waiting.pop()
+            citing = {str(part.subject) for part in self.parts if at in self.sources(part)}
+            waiting |= citing - found
+            found |= citing
+        return found
+
+    @staticmethod
+    def sources(part: Part) -> tuple[str, ...]:
+        """What a statement cites, the first one of a memory or a later one."""
+        again = part.data.get("again")
+        return tuple(again[2] if again is not None else part.data.get("sources", ()))
 
     def check_actor(self, user: str, actor: str, parts: list[Part]) -> None:
         if parts and self.distrusted(user, actor):

@@ -34,7 +34,7 @@ from ledger.history.citations import ATTEMPTS
 from ledger.history.conversations import senseless, sessions_of
 from ledger.history.in_effect import EVERYTHING, NAMES, Reader, is_subject, use_of
 from projections.core.projector import FAMILIES
-from projections.views import audit, control, observations
+from projections.views import audit, control, memories, observations
 
 ROUNDS = 20  # after so many, what ever did not fit stays out: two events that each stand only without the other
 _TAKING_ITS_PLACE = ("MemorySuperseded", "RelationRemoved", "MemoriesMerged")
@@ -264,6 +264,7 @@ class Closure:
         world.gone.add(stream)
         self._wake(self.reader.resting_on(stream))
         self._wake(self.reader.joining(stream) if stream[0] == "m" else ())
+        self._wake(memories.superseded_by(self.reader.connection, stream) if stream[0] == "m" else ())
         self._wake(self._predecessors(stream))
         self._wake(observations.merged_into(self.reader.connection, stream) if stream[0] == "o" else ())
         if stream[0] == "i":

@@ -13,11 +13,11 @@ from ledger.domain.errors import ConflictError, DependentsError
 from ledger.domain.events import (
     AnyEvent,
     DocumentAdded,
-    MemoryReinforced,
     MessageAppended,
     ProjectAliasAdded,
     ProjectRegistered,
     SessionAliasAdded,
+    ids_in,
 )
 from ledger.history.citations import ATTEMPTS
 from ledger.history.conversations import senseless
@@ -83,12 +83,11 @@ def _check_legal(reader: Reader, stream: str, again: set[int], but: Collection[i
 
 
 def _check_support(reader: Reader, again: set[int], but: Collection[int]) -> None:
-    """``ConflictError`` when a memory would be back whose sources, all that it has, fell since, or a reinforcement without its
-    evidence."""
+    """``ConflictError`` when a memory would be back whose sources, all that it has, fell since, or an act without its ground: a
+    reinforcement without its turn, a supersession without what it was by."""
     for event in map(reader.event, sorted(again)):
-        turn = getattr(event.data, "interaction", None) if event.type == MemoryReinforced.__name__ else None
-        if turn is not None and reader.is_gone(turn, but, again):
-            raise _cannot(event, f"has {turn} as its evidence, which is not there any more", "put that back first")
+        if gone := [each for each in ids_in(event.data, "rests_on") if reader.is_gone(each, but, again)]:
+            raise _cannot(event, f"rests on {gone[0]}, which is not there any more", "put that back first")
         if isinstance(event.data, ATTEMPTS) and reader.is_unsupported(event, but, again):
             cited = ", ".join(event.data.sources[:5])
             raise _cannot(event, f"rests on {cited}, which is not there any more", "put that back first")

@@ -23,6 +23,7 @@ FAMILY = family(
         ("user", "status = 'candidate'"),
         ("user, project, from_position", ""),  # where something is new to consolidate
         ("user", ""),  # a page of a listing is not sorted
+        ("superseded_by", "superseded_by IS NOT NULL"),
     ),
     among=(("status", memory.STATUSES),),
 )
@@ -31,7 +32,7 @@ from_row = FAMILY.from_row
 
 
 class Memories:
-    name, version, follows = "memories", 7, frozenset("m")
+    name, version, follows = "memories", 8, frozenset("m")
     tables = (MEMORIES, VERSIONS)
 
     def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
@@ -45,6 +46,11 @@ class Memories:
 def get(connection: sqlite3.Connection, row: int) -> Memory | None:
     found = connection.execute("SELECT * FROM memories WHERE row = ?", (row,)).fetchone()
     return from_row(found) if found else None
+
+
+def superseded_by(connection: sqlite3.Connection, memory: str) -> list[str]:
+    """The memories that gave way to another."""
+    return [id for (id,) in connection.execute("SELECT id FROM memories WHERE superseded_by = ?", (memory,))]
 
 
 def get_at(connection: sqlite3.Connection, row: int, position: int) -> Memory | None:

@@ -597,3 +597,46 @@ def test_the_digest_of_beliefs_is_the_same_after_undo_and_redo(ledger: Ledger) -
     assert ledger.digest(beliefs=True) == both != alone
     assert ledger.at(tea.position - 1).digest(beliefs=True) == alone
     assert ledger.digest(beliefs=True, user="ben") == ledger.digest(beliefs=True, user="cem") != both
+
+
+def replaced_by_what_was_there(ledger: Ledger) -> tuple[int, int, str]:
+    """A memory that gave way to an older one, which its command only found; nothing but that says so of the older one."""
+    tea = ledger.remember("The user prefers tea.")
+    office = ledger.remember("The office is in Porto.")
+    again = ledger.remember("The user prefers tea.", confidence=0.0)
+    ledger.supersede(office.id, "the user  PREFERS tea.")
+    ledger.undo(again.position)
+    return tea.position, ledger.position - 1, office.id
+
+
+def test_what_gave_way_to_a_memory_that_was_there_comes_back_with_the_undo_of_it(ledger: Ledger) -> None:
+    tea, superseding, office = replaced_by_what_was_there(ledger)
+    assert ledger.memory(office).status == "superseded"
+    with pytest.raises(ConflictError, match=str(superseding)):
+        ledger.undo(tea)
+    assert [each.position for each in ledger.undo(tea, dry_run=True).dependents] == [superseding]
+    ledger.undo(tea, cascade=True)
+    assert [each.id for each in ledger.memories()] == [office]
+    agrees(ledger)
+
+
+def test_what_gave_way_to_a_memory_of_a_distrusted_actor_comes_back(ledger: Ledger) -> None:
+    bob = ledger.remember("The user prefers tea.", actor="bob")
+    office = ledger.remember("The office is in Porto.")
+    again = ledger.remember("The user prefers tea.")
+    ledger.supersede(office.id, "the user prefers TEA.")
+    ledger.undo(again.position)
+    ledger.distrust("bob", kind="actor")
+    assert ledger.memory(bob.id) is None
+    assert [each.id for each in ledger.memories()] == [office.id]
+    agrees(ledger)
+
+
+def test_a_redo_brings_no_supersession_back_by_a_memory_that_is_gone(ledger: Ledger) -> None:
+    tea, superseding, office = replaced_by_what_was_there(ledger)
+    undone = ledger.undo(superseding)
+    ledger.undo(tea)
+    with pytest.raises(ConflictError):
+        ledger.redo(undone.command_id)
+    assert [each.id for each in ledger.memories()] == [office]
+    agrees(ledger)

@@ -112,7 +112,7 @@ def test_a_key_stays_taken_when_its_answer_is_erased_but_not_by_what_was_asked(l
     oracle.done(2, "", "", "m_1", [Part("say", None, SAID)], None)
     asked = oracle.ask("set_validity", "", "m_1", {"start": None, "end": end})
     oracle.done(3, "", "", "m_1", asked, ("k", ("set_validity", end)))
-    oracle.erased.add("m_1")
+    oracle.erase("m_1")
     assert oracle.known("", "k", ("set_validity", "2040-01-01")) == "m_1" and (again.replayed, again.id) == (
         True,
         fact.id,

@@ -62,7 +62,7 @@ def _run(words: Sequence[str]) -> int:
 
     call = understood(words or ["--help"])
     if call is None:
-        return OK if words else USAGE
+        return OK if {"--help", "-h", "--version", "__complete"} & set(words) else USAGE
     around = call.around
     with progress_bar(call.method.name, quiet=around["quiet"]) as progress:
         found = _answer(call, progress)

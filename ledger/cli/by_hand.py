@@ -194,7 +194,7 @@ def _files(paths: Sequence[str], *, recursive: bool) -> tuple[list[tuple[str, st
             found.setdefault(path, None)
         elif not recursive:
             wanted = ", ".join(SUFFIXES)
-            errors.append((path, f"{path!r} is a directory: with --recursive its {wanted} files are taken in"))
+            errors.append((path, f"{path!r} is a directory: with --recursive its {wanted} files are added"))
         else:
             below = list(files_below(path))
             found |= {each: path for each in below if each not in found}
@@ -289,6 +289,13 @@ def checkpoint(call: Call, *, seal: bool = True, progress: Progress | None = Non
     """
     with opened(call, readonly=not seal) as ledger:
         return invoke(call, ledger, call.arguments, progress)
+
+
+def check(call: Call) -> object:
+    """Check a proof that was kept; it needs no ledger."""
+    from ledger.proof.api import Proofs
+
+    return Proofs.check(file_text(call.given["proof"]), call.arguments["checkpoint"])
 
 
 # --- windows and pictures --------------------------------------------------------------------------------------------
@@ -443,6 +450,7 @@ CHANGED = {
     ("", "import_log"): Change(import_log),
     ("proof", "verify"): Change(verify),
     ("proof", "checkpoint"): Change(checkpoint),
+    ("proof", "check"): Change(check),
     ("session", "window"): Change(rendered),
     ("session", "reopen"): Change(rendered),
     ("graph", "neighbors"): Change(drawn),

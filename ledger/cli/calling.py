@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from ledger.engine.settings import Settings
 
 STDIN_BYTES = 10 * 1024 * 1024 + 2  # the longest text there is, its newline, and one more to tell that it is too long
-STDIN = "\0-"  # what a lone hyphen is to the parser, which would take it for an option
+MARK = "\0"  # before a word that the parser would take for an option
+STDIN = MARK + "-"
 FILE_BYTES = 256 * 1024 * 1024
 BOUND = ("user", "actor", "client", "channel", "agent")  # said when the ledger is opened
 TEXTS = ("content", "prompt", "response", "summary", "text", "value", "query")  # "-" is standard input

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 import sys
 import types as runtime
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,7 +20,7 @@ from cyclopts import App, CycloptsError, Group, Parameter, Token, UnusedCliToken
 from ledger import __version__, types
 from ledger.cli import completing
 from ledger.cli.by_hand import CHANGED, HAND, OTHERS
-from ledger.cli.calling import STDIN, Call
+from ledger.cli.calling import MARK, STDIN, Call
 from ledger.cli.docstrings import fields_of, first_lines
 from ledger.cli.methods import (
     AREAS,
@@ -96,7 +97,6 @@ _BY_NAME: dict[str, Any] = {  # parameters whose type says too little
     "signing_key": Path | None, "public_key": Path | None, "parts": Shell.Jsons, "tool_calls": Shell.Jsons,
     "transcript": Path, "messages": Path, "relations": Shell.Jsons, "without": Shell.Origin,
     "policy": Shell.Json, "ids": Shell.Points, "over": list[str], "target": Shell.Point, "proof": Path,
-    "keep": Shell.Points,
 }  # fmt: skip
 _NOT_OFFERED = {"progress", "stop", "cancel", "context", "summarizer"}
 
@@ -131,10 +131,12 @@ def _of_the_file(method: Method, each: inspect.Parameter) -> bool:
 
 
 def _type(method: Method, each: inspect.Parameter, names: dict[str, Any]) -> Any:
-    if each.name in _BY_NAME and not (each.name == "keep" and method.area in ("conflicts", "session")):
+    if each.name in _BY_NAME:
         return _BY_NAME[each.name]
     kind = eval(str(each.annotation), names)
     members = get_args(kind) if get_origin(kind) in (Union, runtime.UnionType) else (kind,)
+    if kind == list[str | int]:
+        return Shell.Points
     if int in members and str in members:
         return Shell.Point | None if type(None) in members else Shell.Point
     if Path in members:
@@ -159,6 +161,8 @@ def parameter(
     required = default is inspect.Parameter.empty
     if isinstance(default, tuple):
         default = list(default)
+    elif isinstance(default, str) and get_origin(kind) is list:
+        default = [default]
     negative: str | tuple[str, ...] | None = None if default is True or kind == bool | None else ()
     settings: dict[str, Any] = {"help": plain(text), "negative": negative, "alias": alias}
     settings["show_default"] = not required and default not in (None, False, "", [])
@@ -230,6 +234,7 @@ def command(method: Method) -> Callable[..., Call]:
     more = [each for each in shared(method) if each.name not in taken]
 
     def call(**given: Any) -> Call:
+        given = {name: _unmarked(value) for name, value in given.items()}
         around = {each.name: given.pop(each.name) for each in more}
         return Call(method, given, around)
 
@@ -373,6 +378,17 @@ def completion(call: Call, shell: Literal["bash", "zsh", "fish"] | None = None) 
     return None
 
 
+def _is_text(word: str) -> bool:
+    """Whether a word that begins as an option does is none: a lone hyphen, or a text with a blank in it."""
+    return word == "-" or (word.startswith("-") and any(map(str.isspace, word)) and "=" not in word.split()[0])
+
+
+def _unmarked(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_unmarked(each) for each in value]
+    return value[len(MARK) :] if isinstance(value, str) and value.startswith(MARK) and value != STDIN else value
+
+
 BY_HAND = OTHERS | {"completion": completion}
 
 
@@ -383,13 +399,13 @@ def understood(words: Sequence[str]) -> Call | None:
     """
     tab = list(words[:1]) == ["__complete"]  # what a shell asks at a TAB, of the words that stand there
     app = root(words[1:] if tab else words)
-    words = [STDIN if each == "-" else each for each in words]
+    words = [MARK + each if _is_text(each) else each for each in words]
     try:
         command, bound, _ = app.parse_args(words, exit_on_error=False, print_error=False, verbose=False)
     except UnusedCliTokensError as error:
         raise Usage(f"too many arguments: {' '.join(map(repr, error.unused_tokens or ()))}") from None
     except CycloptsError as error:
-        raise Usage(one_line(str(error)).rstrip(".")) from None
+        raise Usage(re.sub(r" Available commands:.*", "", one_line(str(error))).rstrip(".")) from None
     bound.apply_defaults()
     if command.__name__ != "call":
         command(*bound.args, **bound.kwargs)

@@ -33,7 +33,7 @@ AREAS = {  # the namespaces of a ledger, and the class of each
 }
 OF_A_SESSION = ("session", "summaries")  # their commands begin with the name of a session
 PANELS = {  # the verbs of a ledger itself, as its help groups them
-    "Take in": ("capture", "remember", "propose", "extract", "import"),
+    "Record": ("capture", "remember", "propose", "extract", "import"),
     "Change": (
         "promote", "reject", "revise", "supersede", "invalidate", "retract", "restore", "reinforce", "consolidate",
     ),
@@ -81,7 +81,8 @@ class Method(NamedTuple):
     @property
     def parameters(self) -> list[inspect.Parameter]:
         """Its own, without what stands for the object."""
-        return list(inspect.signature(self.function).parameters.values())[0 if inspect.ismethod(self.function) else 1 :]
+        found = inspect.signature(self.function).parameters.values()
+        return [each for each in found if each.name not in ("self", "call")]
 
     @property
     def names(self) -> set[str]:

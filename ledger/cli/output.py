@@ -59,6 +59,9 @@ def _show_to_people(answer: object, *, quiet: bool, brief: bool) -> None:
     if isinstance(answer, Page | list | tuple) and not answer and type(answer).__name__ not in views.ONE:
         say("nothing found", quiet=quiet)
         return
+    if answer == "":
+        say("there is none", quiet=quiet)
+        return
     shown = views.render(answer, brief=brief)
     if isinstance(shown, str):  # a text for a file of its own, neither wrapped nor cut
         print(shown, end="")

@@ -134,6 +134,46 @@ def test_what_python_says_with_objects_has_words(db: str) -> None:
     assert answer("history", "what-if", "--without", position, db=db)["lost"] != []
 
 
+def test_a_text_may_begin_like_an_option(db: str) -> None:
+    for text in ("- a list item", "-5 degrees and falling", "--json is an option"):
+        assert answer("remember", text, db=db)["content"] == text
+    assert answer("capture", "- one", "- two", db=db)["response"] == "- two"
+    assert run("remember", "--jsn", db=db).exit_code == 2
+
+
+def test_a_proof_is_checked_without_a_ledger(db: str, tmp_path: Path) -> None:
+    run("remember", "Tea.", db=db)
+    checkpoint, proof = tmp_path / "checkpoint", tmp_path / "proof"
+    checkpoint.write_text(run("proof", "checkpoint", db=db).stdout, encoding="utf-8")
+    proof.write_text(run("proof", "prove", "2", "--against", str(checkpoint), db=db).stdout, encoding="utf-8")
+    good = run("proof", "check", str(proof), str(checkpoint), db=str(tmp_path / "none.db"))
+    assert good.exit_code == 0, good.output
+    proof.write_text(proof.read_text(encoding="utf-8").replace('"position": 2', '"position": 1'), encoding="utf-8")
+    assert run("proof", "check", str(proof), str(checkpoint)).exit_code in (1, 4)
+
+
+def test_what_is_consolidated_is_named_or_not(db: str) -> None:
+    id = answer("remember", "Tea.", db=db)["id"]
+    for words in ((), ("interactions",), (id,)):
+        assert run("consolidate", *words, "--dry-run", db=db).exit_code == 0, words
+
+
+@pytest.mark.parametrize("words", [["memories"], ["session"], ["session", "summaries"], []], ids=" ".join)
+def test_a_namespace_alone_shows_its_commands_and_is_no_command(words: list[str]) -> None:
+    result = run(*words)
+    assert result.exit_code == 2 and "Usage: memory-ledger" in result.stdout
+    assert run(*words, "--help").exit_code == 0
+
+
+def test_quiet_prints_ids_of_what_a_report_lists(db: str) -> None:
+    turn = answer("capture", "I moved to Porto last week.", "Decision: the office is in Porto", db=db)["id"]
+    found = run("extract", turn, "-q", db=db).stdout.split()
+    assert found and all(each.startswith("m_") for each in found)
+    id = answer("remember", "Ana works.", "--relations", '["Ana", "works_at", "Acme"]', db=db)["id"]
+    assert run("graph", "neighbors", "Ana", "-q", db=db).stdout.split() == [id]
+    assert run("consolidate", "-q", db=db).exit_code == 0
+
+
 def test_every_status_is_asked_for_with_all(db: str) -> None:
     id = answer("remember", "Tea.", db=db)["id"]
     run("retract", id, db=db)

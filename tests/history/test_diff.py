@@ -158,6 +158,6 @@ def test_the_command_line_shows_what_changed(tmp_path: Path) -> None:
         assert told in " ".join(shown.stdout.split()), shown.stdout
     told = json.loads(run("history", "diff", str(start), str(start + 1), "--json", db=db).stdout)
     assert [each["after"]["confidence"] for each in told["moved"]] == [0.75]
-    assert "nothing is believed otherwise" in run("history", "diff", "1", "1", db=db).stdout
+    assert "no belief changed" in run("history", "diff", "1", "1", db=db).stdout
     assert run("history", "diff", "5", "2", db=db).exit_code == 4
     assert run("history", "diff", "then", db=db).exit_code == 4

@@ -53,6 +53,14 @@ def test_filters_never_raise_for_what_is_not_known(ledger: Ledger) -> None:
             shown(since=wrong)
 
 
+def test_a_pack_is_the_context_of_the_turn_that_it_was_made_for(ledger: Ledger) -> None:
+    ledger.remember("The user likes tea.", tags=["drinks"])
+    for pack in (ledger.recall("tea", receipt=True, explain=True), ledger.profile()):
+        turn = ledger.capture("What do I like?", "Tea.", context=pack)
+        assert turn.context == pack.to_dict()
+        assert ledger.interactions.get(turn.id).context["items"] == [each.to_dict() for each in pack.items]
+
+
 def test_get_gives_the_texts_or_raises(ledger: Ledger) -> None:
     turn = ledger.capture("Tea?", "Yes.", summary="yes", session="monday", context={"shown": [1]})
     found = ledger.interactions.get(turn.id)

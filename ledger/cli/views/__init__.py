@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from ledger.cli.terminal_text import visible
 from ledger.domain.harmless import one_line
@@ -55,8 +55,8 @@ SUBJECTS = {  # what a write answers with a line, and a read with a card
     "Quarantined", "SessionInfo", "Summary",
 }  # fmt: skip
 IDS = {  # answers that list others: where the ids stand that ``--quiet`` prints
-    "CompactionReport": "created", "ConflictReport": "found", "ConsolidationReport": "formed", "Expansion": "messages",
-    "Graph": "memories", "HistoryChange": "invalidated", "IngestReport": "documents", "MergeReport": "proposed",
+    "CompactionReport": "created", "ConflictReport": "found", "ExtractionReport": "kept", "Expansion": "messages",
+    "HistoryChange": "invalidated", "IngestReport": "documents", "MergeReport": "proposed",
     "Pack": "items", "Window": "entries", "WithdrawalReport": "observations",
 }  # fmt: skip
 
@@ -65,12 +65,14 @@ def render(answer: object, *, brief: bool) -> RenderableType | str:
     """What rich prints; a text is printed as it is. ``brief`` shows a subject on one line."""
     from ledger.cli.views import tables
 
+    if hasattr(answer, "__rich_console__"):
+        return cast("RenderableType", answer)
     name = type(answer).__name__
     if name in ONE:
         return _view(ONE[name])(answer)
     if isinstance(answer, Page | list | tuple) and not hasattr(answer, "_fields"):
         if isinstance(answer[0], str):
-            return "".join(f"{one_line(each)}\n" for each in answer)
+            return "".join(f"{one_line(each) or repr(each)}\n" for each in answer)
         many = MANY.get(type(answer[0]).__name__)
         return tables.table(answer) if many is None else _view(many)(answer)
     if isinstance(answer, str):
@@ -78,9 +80,9 @@ def render(answer: object, *, brief: bool) -> RenderableType | str:
         return text if text.endswith("\n") else text + "\n"
     if name in ("Checkpoint", "Proof"):  # the text that is made to be kept
         return str(getattr(answer, "text", None) or answer.as_text())  # type: ignore[attr-defined]
-    if why := getattr(answer, "skipped", ""):
-        return _view("sessions.not_stored")(why)
     if name in SUBJECTS:
+        if why := getattr(answer, "skipped", ""):
+            return _view("sessions.not_stored")(why)
         return tables.table([answer]) if brief else tables.card(answer)
     return tables.numbers(answer)
 
@@ -93,6 +95,8 @@ def _view(name: str) -> Callable[[object], RenderableType]:
 
 def ids(answer: object) -> list[str] | None:
     """What an answer lists, for ``--quiet``: ids, or positions where there are none; None where it is no list of subjects."""
+    if (neighbors := getattr(answer, "neighbors", None)) is not None:
+        return list(dict.fromkeys(id for each in neighbors for id in each.memories))
     place = IDS.get(type(answer).__name__)
     if place is not None:
         if (receipt := getattr(answer, "receipt", None)) is not None:

@@ -95,7 +95,7 @@ def why(answer: answers.Why) -> RenderableType:
     parts = [_head(answer, answer.memory)]
     chart = StepChart((step.recorded_at, step.confidence) for step in answer.steps)
     parts += [*titled("Confidence over time (UTC)", chart), *titled("Steps", table(answer.steps))]
-    parts += titled("Said", _quoted_from(answer.provenance) if answer.provenance is not None else None)
+    parts += titled("Quoted", _quoted_from(answer.provenance) if answer.provenance is not None else None)
     parts += titled("Sources", _quotes(answer) if answer.sources else None)
     parts += under((("Chunks", answer.chunks), ("Documents", answer.documents)))
     parts += titled("In conflict", Text(", ".join(answer.conflicts)) if answer.conflicts else None)
@@ -121,7 +121,7 @@ def _quoted_from(origin: answers.Provenance) -> RenderableType:
 def _quotes(answer: answers.Why) -> RenderableType:
     about = stems((answer.memory.content if answer.memory is not None else None) or "")
     rows = [[Text(each.id), Text(moment(each.occurred_at)), _closest_sentence(each, about)] for each in answer.sources]
-    return listing("id", "when", "said", rows=rows)
+    return listing("id", "when", "text", rows=rows)
 
 
 def _closest_sentence(source: answers.Interaction, about: frozenset[str]) -> Text:

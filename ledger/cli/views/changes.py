@@ -26,7 +26,7 @@ def diff(found: answers.Diff) -> RenderableType:
         pairs: tuple[answers.Changed, ...] = getattr(found, name)
         rows = [[Text(each.id), _changed(name, each)] for each in pairs]
         parts += titled(f"{name.capitalize()} ({len(pairs):,})", listing("id", "memory", rows=rows) if rows else None)
-    nothing = [Text("nothing is believed otherwise")] if not parts else []
+    nothing = [Text("no belief changed")] if not parts else []
     return Group(Text(span, style="dim"), *nothing, *parts)
 
 

@@ -37,7 +37,7 @@ COLUMNS = {  # of each type its columns, and after the bar what stands in small 
     "ObservationSource": "id at live | withdrawn",
     "Evidence": "id at live content | withdrawn status",
     "Project": "id name description | aliases state",
-    "Quarantined": "position kind id finding | scanner recorded_at",
+    "Quarantined": "position kind id finding | scanner recorded_at quarantined",
     "Refusal": "position recorded_at command rule | finding subject actor limit current requested",
     "SessionInfo": "id messages name | aliases project tokens hidden window_items window_tokens updated_at",
     "Setting": "name value origin",
@@ -45,6 +45,7 @@ COLUMNS = {  # of each type its columns, and after the bar what stands in small 
     "Step": "position recorded_at confidence delta type | command actor in_effect because",
     "Summary": "id status content | kind depth level messages source_tokens tokens model",
     "Uncertain": "position type subject why",
+    "WindowItem": "position tokens kind | role summary_kind id time messages",
     "Wording": "position recorded_at content | why consolidator actor reason in_effect",
 }
 NAMES = {  # headings and labels that are shorter than the fields
@@ -139,6 +140,8 @@ def small(name: str, value: object, *, shown: str) -> str:
         return "not in effect" if name == "in_effect" and value is False else ""
     if name == "in_effect":
         return ""
+    if name == "absorbed":
+        return "known already"
     if value is True:
         return name.replace("_", " ")
     if name == "tags" and isinstance(value, Sequence):
@@ -184,6 +187,8 @@ def _wide(found: object, name: str) -> Text:
         return turn(found)
     if name == "memories" and isinstance(value, Sequence):
         return Text("\n").join(member(each) for each in value)
+    if name == "subject" and value is None:
+        return Text("everything of this user")
     if name == "content":
         parts = getattr(found, "text", None)
         return short(value if value is None or not parts else parts)

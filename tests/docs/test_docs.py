@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from places import ROOT
 
+from ledger.engine.settings import FIELDS, PREFIX
 from tools.page_examples import as_run, blocks
 
 README = ROOT / "README.md"
@@ -85,3 +86,8 @@ def test_every_page_can_be_reached_from_the_readme() -> None:
 )
 def test_every_table_that_others_may_read_is_documented(table: str) -> None:
     assert f"`{table}`" in read(DOCS / "schema.md")
+
+
+@pytest.mark.parametrize("setting", FIELDS)
+def test_every_setting_is_documented_with_its_variable(setting: str) -> None:
+    assert f"| `{setting}` | `{PREFIX}{setting.upper()}` |" in read(DOCS / "settings.md")

@@ -551,7 +551,7 @@ class Ledger(LedgerRead):
         """Record an active memory, without review; the same text in the same project and kind is one memory.
 
         Args:
-            content: The statement, at most 64 KiB of UTF-8.
+            content: The statement, at most 256 KiB of UTF-8.
             kind: What kind of statement: "knowledge", "preference", "user_profile" or any word of yours.
             confidence: How much it is believed, from 0 to 1.
             entities: Names that it is about.
@@ -590,7 +590,7 @@ class Ledger(LedgerRead):
         """Record a candidate, which waits for review; the arguments are those of ``remember``.
 
         Args:
-            content: The statement, at most 64 KiB of UTF-8.
+            content: The statement, at most 256 KiB of UTF-8.
             kind: What kind of statement.
             confidence: How much it will be believed, from 0 to 1.
             entities: Names that it is about.

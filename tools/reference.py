@@ -18,6 +18,7 @@ if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
 from ledger.api import Ledger, PastLedger  # noqa: E402
+from ledger.cli import manual  # noqa: E402
 from ledger.cli.derive import commands, usage  # noqa: E402
 from ledger.cli.docstrings import Doc, doc_of, fields_of, line  # noqa: E402
 from ledger.types import SHARED  # noqa: E402
@@ -182,8 +183,19 @@ def pages() -> dict[str, str]:
     """Every page of the API, by the name of its file."""
     areas = surface()
     written = {f"{name}.md": _page(name, areas) for name in PAGES if _areas_of(name, areas)}
-    written |= {"api.md": _contents(areas), "commands.md": _commands()}
+    written |= {"api.md": _contents(areas), "commands.md": _commands(), "llms.txt": _index()}
     return {name: text.replace("``", "`") for name, text in written.items()}
+
+
+def _index() -> str:
+    """The pages with their first sentences, for agents that read them."""
+    rows = [
+        "# memory-ledger",
+        "",
+        "> A memory for LLM agents that keeps its whole history: an event log in one SQLite file.",
+        "",
+    ]
+    return "\n".join([*rows, *(f"- [{each.page}]({each.page}.md): {each.about}" for each in manual.pages())]) + "\n"
 
 
 def _commands() -> str:
@@ -209,9 +221,13 @@ def _contents(areas: dict[str, type]) -> str:
         rows.append(f"| [{title}]({name}.md) | {' · '.join(f'`{call}`' for call in calls)} |")
     rows += ["", "## Parameters that many calls share", "", "| parameter | meaning |", "|---|---|"]
     rows += [f"| `{name}` | {text} |" for name, text in SHARED.items()]
-    for title, of in (("The options of every write", "WriteOptions"), ("Parameters of a policy", "PolicyChanges")):
+    options = [*fields_of("GroupOptions"), *fields_of("WriteOptions")]
+    for title, of, fields in (
+        ("The options of every write", "WriteOptions", options),
+        ("Parameters of a policy", "PolicyChanges", [*fields_of("PolicyChanges")]),
+    ):
         rows += ["", f"## {title}", "", f"`ledger.types.{of}`:", "", "| name | meaning |", "|---|---|"]
-        rows += [f"| `{name}: {annotation.replace('|', 'or')}` | {text} |" for name, annotation, text in fields_of(of)]
+        rows += [f"| `{name}: {annotation.replace('|', 'or')}` | {text} |" for name, annotation, text in fields]
     rows += [
         "",
         "## Errors",

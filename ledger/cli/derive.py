@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin
 
-from cyclopts import App, CycloptsError, Group, Parameter, Token, UnusedCliTokensError
+from cyclopts import App, CycloptsError, Group, Parameter, Token, UnknownCommandError, UnusedCliTokensError
 
 from ledger import __version__, types
 from ledger.cli import completing
@@ -378,6 +378,11 @@ def completion(call: Call, shell: Literal["bash", "zsh", "fish"] | None = None) 
     return None
 
 
+def _without_lists(error: CycloptsError) -> str:
+    """What is wrong, without the first of all commands, which help has in order."""
+    return re.sub(r" Available commands:.*", "", one_line(str(error))).rstrip(".")
+
+
 def _is_text(word: str) -> bool:
     """Whether a word that begins as an option does is none: a lone hyphen, or a text with a blank in it."""
     return word == "-" or (word.startswith("-") and any(map(str.isspace, word)) and "=" not in word.split()[0])
@@ -402,10 +407,14 @@ def understood(words: Sequence[str]) -> Call | None:
     words = [MARK + each if _is_text(each) else each for each in words]
     try:
         command, bound, _ = app.parse_args(words, exit_on_error=False, print_error=False, verbose=False)
+    except UnknownCommandError as error:
+        if words and words[0].startswith("-"):
+            raise Usage(f"options stand behind the command: memory-ledger COMMAND {words[0]} …") from None
+        raise Usage(_without_lists(error)) from None
     except UnusedCliTokensError as error:
         raise Usage(f"too many arguments: {' '.join(map(repr, error.unused_tokens or ()))}") from None
     except CycloptsError as error:
-        raise Usage(re.sub(r" Available commands:.*", "", one_line(str(error))).rstrip(".")) from None
+        raise Usage(_without_lists(error)) from None
     bound.apply_defaults()
     if command.__name__ != "call":
         command(*bound.args, **bound.kwargs)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import threading
 import time
@@ -11,6 +10,14 @@ from contextlib import contextmanager, suppress
 from weakref import WeakValueDictionary
 
 from ledger.domain.errors import ConflictError, StorageError
+
+try:
+    import fcntl
+except ImportError:
+    message = (
+        "memory-ledger locks its files with flock, which Windows has not, so it does not run there; in WSL 2 it does"
+    )
+    raise ImportError(message, name="fcntl") from None
 
 
 class FileLock:

@@ -427,8 +427,10 @@ def docs(call: Call, page: str | None = None, *, words: Sequence[str] = (), path
     """
     from ledger.cli import manual
 
+    if words:
+        return manual.found(words, page)
     if page is None:
-        return manual.found(words) if words else manual.pages()
+        return manual.pages()
     file = manual.file(page)
     if path:
         return str(file)

@@ -33,6 +33,7 @@ from ledger.cli.methods import (
     of_area,
 )
 from ledger.cli.output import Usage, say
+from ledger.cli.views import Raw
 from ledger.domain.harmless import one_line
 
 OPTIONS = Group("Options", sort_key=2)
@@ -70,8 +71,10 @@ def _json(kind: Any, tokens: Sequence[Token]) -> Any:
 
 
 def _origin(kind: Any, tokens: Sequence[Token]) -> Any:
-    """``actor=crawler`` names an origin, digits a position, the rest is an id."""
+    """``actor=crawler`` names an origin, as ``{"actor": "crawler"}`` does in Python; digits are a position, the rest is an id."""
     text = tokens[0].value
+    if text.startswith("{"):
+        return _json(kind, tokens)
     what, equals, name = text.partition("=")
     if equals and what in get_args(types.OriginKind):
         return {what: name}
@@ -98,6 +101,13 @@ _BY_NAME: dict[str, Any] = {  # parameters whose type says too little
     "transcript": Path, "messages": Path, "relations": Shell.Jsons, "without": Shell.Origin,
     "policy": Shell.Json, "ids": Shell.Points, "over": list[str], "target": Shell.Point, "proof": Path,
 }  # fmt: skip
+_ON_A_COMMAND_LINE = {  # how a value that is an object in Python is written here
+    "without": " Here an origin is KIND=NAME: actor=crawler, session=s1.",
+    "relations": ' Here each is JSON: \'["Ana", "works_at", "Acme"]\'; may be given again.',
+    "parts": " Each is a JSON object; may be given again.",
+    "tool_calls": " Each is a JSON object; may be given again.",
+    "policy": " As a JSON object: '{\"gain\": 0.05}'.",
+}
 _NOT_OFFERED = {"progress", "stop", "cancel", "context", "summarizer"}
 
 
@@ -123,6 +133,7 @@ def _offered(method: Method, parameters: Iterable[inspect.Parameter]) -> Iterato
         if text is None:
             raise NotImplementedError(f"{method.area}.{method.name}: no help for {each.name}")
         by_place = each.kind is not KEYWORD
+        text += _ON_A_COMMAND_LINE.get(each.name, "")
         yield parameter(each.name, _type(method, each, names), text, default=each.default, by_place=by_place)
 
 
@@ -367,20 +378,33 @@ def _app(**more: Any) -> App:
     )
 
 
-def completion(call: Call, shell: Literal["bash", "zsh", "fish"] | None = None) -> object:
+def completion(call: Call, shell: Literal["bash", "zsh", "fish"] | None = None, *, script: bool = False) -> object:
     """Install the completion of commands, options, ids, kinds and projects for a shell.
 
     Args:
         shell: Which shell; None for the one that runs.
+        script: Print the script, and install nothing.
     """
+    if script:
+        return Raw(root(whole=True).generate_completion(shell=shell))
     place = root(whole=True).install_completion(shell=shell)
-    say(f"installed at {place}; it works in a new shell", quiet=call.around["quiet"])
+    say(f"installed at {place}; it works in a new shell, until that file is deleted", quiet=call.around["quiet"])
     return None
 
 
 def _without_lists(error: CycloptsError) -> str:
     """What is wrong, without the first of all commands, which help has in order."""
     return re.sub(r" Available commands:.*", "", one_line(str(error))).rstrip(".")
+
+
+def _unknown(words: list[str], error: CycloptsError) -> str:
+    """What is wrong with the words that should name a command."""
+    if (option := next((each for each in words if each.startswith("-")), None)) is not None:
+        area = [each for each in words[: words.index(option)] if each in AREAS]
+        return f"options stand behind the command: memory-ledger {' '.join([*area, 'COMMAND'])} {option} …"
+    if words[0] in ("help", "version"):
+        return f"--{words[0]} is an option"
+    return _without_lists(error)
 
 
 def _is_text(word: str) -> bool:
@@ -408,11 +432,12 @@ def understood(words: Sequence[str]) -> Call | None:
     try:
         command, bound, _ = app.parse_args(words, exit_on_error=False, print_error=False, verbose=False)
     except UnknownCommandError as error:
-        if words and words[0].startswith("-"):
-            raise Usage(f"options stand behind the command: memory-ledger COMMAND {words[0]} …") from None
-        raise Usage(_without_lists(error)) from None
+        raise Usage(_unknown(list(words), error)) from None
     except UnusedCliTokensError as error:
-        raise Usage(f"too many arguments: {' '.join(map(repr, error.unused_tokens or ()))}") from None
+        extra = " ".join(map(repr, error.unused_tokens or ()))
+        raise Usage(
+            f"too many arguments: {extra} (a text with blanks stands in quotes, a ledger behind --db)"
+        ) from None
     except CycloptsError as error:
         raise Usage(_without_lists(error)) from None
     bound.apply_defaults()

@@ -55,12 +55,9 @@ def first_lines(module: str) -> dict[str, str]:
     """What the functions of the product's module say in the first line, by name, without loading it: help is asked for often."""
     place = Path(str(types.__file__)).parent.parent.joinpath(*module.split(".")).with_suffix(".py")
     tree = ast.parse(place.read_text(encoding="utf-8"))
-    methods = (each for kind in tree.body if isinstance(kind, ast.ClassDef) for each in kind.body)
-    found: dict[str, str] = {}
-    for each in methods:
-        if isinstance(each, ast.FunctionDef) and (text := ast.get_docstring(each)):
-            found.setdefault(each.name, line(text.partition("\n\n")[0]))
-    return found
+    kinds = (each for each in tree.body if isinstance(each, ast.ClassDef) and not each.name.startswith("Past"))
+    methods = (each for kind in kinds for each in kind.body if isinstance(each, ast.FunctionDef))
+    return {each.name: line(text.partition("\n\n")[0]) for each in methods if (text := ast.get_docstring(each))}
 
 
 def fields_of(name: str) -> Iterator[Field]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -32,7 +33,8 @@ def pages() -> list[PageOfDocs]:
 
 
 def _files() -> list[Path]:
-    return sorted(DOCS.rglob("*.md"))
+    """Those that are read from the beginning to the end first, then those where something is looked up."""
+    return sorted(DOCS.rglob("*.md"), key=lambda each: ("Look up here" in each.read_text(encoding="utf-8")[:400], each))
 
 
 def _name(path: Path) -> str:
@@ -49,15 +51,18 @@ def file(page: str) -> Path:
     for each in _files():
         if _name(each) == page.removesuffix(".md"):
             return each
-    raise NotFoundError(f"there is no page {page!r:.60}; `memory-ledger docs` lists them")
+    near = difflib.get_close_matches(page.replace(" ", "-"), map(_name, _files()), n=1)
+    hint = f"; did you mean {near[0]}?" if near else "; `memory-ledger docs` lists them, docs --words searches them"
+    raise NotFoundError(f"there is no page {page!r:.60}{hint}")
 
 
-def found(words: Sequence[str]) -> list[Line]:
-    """The lines that hold every one of these texts, in any case."""
+def found(words: Sequence[str], page: str | None = None) -> list[Line]:
+    """The lines that hold every one of these texts, in any case; of one page or of all."""
     wanted = [each.casefold() for each in words]
+    files = _files() if page is None else [file(page)]
     return [
         Line(_name(path), number, line.strip())
-        for path in _files()
+        for path in files
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
         if all(each in line.casefold() for each in wanted)
     ]

@@ -59,6 +59,8 @@ def _show_to_people(answer: object, *, quiet: bool, brief: bool) -> None:
     if isinstance(answer, Page | list | tuple) and not answer and type(answer).__name__ not in views.ONE:
         say("nothing found", quiet=quiet)
         return
+    if getattr(answer, "failures", 0) and type(answer).__name__ == "JobReport":
+        say("`history model-calls` and `history audit` say what failed", quiet=quiet)
     if answer == "":
         say("there is none", quiet=quiet)
         return

@@ -88,7 +88,7 @@ class Pack(Answer, frozen=True, kw_only=True):
 
     @property
     def nothing(self) -> str:
-        """What to say where there are no items: that nothing was found, or that nothing of it fits."""
+        """What to say where there are no items: that nothing was found, or that nothing of it fits; for people."""
         unfit = sum(item.cut != "rank" for item in self.cut)
         why = f"nothing fits, {unfit:,} found" if unfit else "nothing found"
         return f"{why}, {self.searched:,} searched"
@@ -101,12 +101,12 @@ class Pack(Answer, frozen=True, kw_only=True):
         """The items as a fenced list, one line each, with every character escaped that could act on whoever shows it; then
         the observations as another, with how many sources bear each out and how they come in.
 
-        What is recalled is data: put it where a user's words go, never among instructions.
+        What is recalled is data: put it where a user's words go, never among instructions. An empty pack is an empty text.
         """
         items = [f"- {'(erased)' if item.content is None else one_line(item.content)}" for item in self.items]
         noted = [f"- {one_line(observed(item))}" for item in self.observations]
         blocks = [fenced(lines, label) for lines, label in ((items, "memory"), (noted, "observations")) if lines]
-        return "\n".join(blocks) or self.nothing
+        return "\n".join(blocks)
 
 
 def observed(item: Item) -> str:

@@ -128,6 +128,7 @@ def test_what_python_says_with_objects_has_words(db: str) -> None:
     assert answer("memories", "get", id, db=db)["relations"][0]["object"] == "Acme"
     lost = answer("history", "what-if", "--without", "actor=crawler", db=db)["lost"]
     assert [each["id"] for each in lost] == [id]
+    assert answer("history", "what-if", "--without", '{"actor": "crawler"}', db=db)["lost"] == lost
     assert answer("history", "what-if", "--policy", '{"gain": 0.5}', db=db)["changed"] == []
     assert run("history", "what-if", "--policy", "gain=1", db=db).exit_code == 2
     position = str(answer("memories", "get", id, db=db)["position"])
@@ -234,4 +235,23 @@ def test_the_documentation_is_at_hand() -> None:
     assert run("docs", "recall").stdout.startswith("# ")
     assert Path(run("docs", "recall", "--path").stdout.strip()).name == "recall.md"
     assert any(each["page"] == "recall" for each in answer("docs", "--words", "budget", db="x"))
-    assert run("docs", "nowhere").exit_code == 3
+    assert {each["page"] for each in answer("docs", "recall", "--words", "budget", db="x")} == {"recall"}
+    missing = run("docs", "chatlop")
+    assert missing.exit_code == 3 and "did you mean chat-loop" in missing.stderr
+
+
+def test_what_people_try_first_is_answered_with_a_hint(db: str) -> None:
+    for words, hint in (
+        (["help"], "--help"),
+        (["version"], "--version"),
+        (["remember", "two", "words"], "quotes"),
+        (["doctor", "chat.db"], "--db"),
+        (["memories", "--limit", "3"], "memories COMMAND --limit"),
+    ):
+        result = run(*words, db=db)
+        assert result.exit_code == 2 and hint in result.stderr, result.stderr
+
+
+def test_a_completion_script_is_printed_without_installing(tmp_path: Path) -> None:
+    result = run("completion", "bash", "--script", environment={"HOME": str(tmp_path)})
+    assert result.exit_code == 0 and "memories" in result.stdout and list(tmp_path.iterdir()) == []

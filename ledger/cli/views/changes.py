@@ -88,7 +88,9 @@ def undo(found: answers.UndoReport) -> RenderableType:
     again = {"to go back": _reversal(found)} if found.command_id else {}
     concerned = {"commands": Text("\n".join(found.commands)), "subjects": ", ".join(found.subjects)}
     concerned |= {"void with it": _dependents(found.dependents)} if found.dependents else {}
-    return Group(Text(text), card_of(concerned | again))
+    refused = found.dry_run and found.dependents and not found.cascaded
+    notes = [Text("refused without --cascade, for later commands built on it", style="yellow")] if refused else []
+    return Group(Text(text), card_of(concerned | again), *notes)
 
 
 def _dependents(found: Sequence[answers.Dependent]) -> Text:
@@ -111,7 +113,7 @@ def distrust(found: answers.DistrustReport) -> RenderableType:
     span = f"from position {found.since}{_until(found)}"
     asker = f"{found.kind} {one_line(found.origin)} {span}: {would} {counted(found.events, 'event')}"
     lists = {
-        "memories": found.memories,
+        "memories": tuple(each for each in found.memories if each not in found.gone),
         "observations": found.observations,
         "unsupported": found.unsupported,
         "gone": found.gone,

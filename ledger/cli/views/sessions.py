@@ -142,7 +142,7 @@ def _entry_row(found: Entry) -> list[RenderableType]:
 
 
 def _totals(found: Window) -> list[str]:
-    frame = f", {found.overhead:,} of them around summaries" if found.overhead else ""
+    frame = f", {found.overhead:,} of them around summaries and memories" if found.overhead else ""
     over = "; over budget" if found.over_budget else ""
     gone = found.evicted
     left = (

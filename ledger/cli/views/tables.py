@@ -189,6 +189,8 @@ def _wide(found: object, name: str) -> Text:
         return Text("\n").join(member(each) for each in value)
     if name == "subject" and value is None:
         return Text("everything of this user")
+    if name == "about" and isinstance(value, str):
+        return whole(value)
     if name == "content":
         parts = getattr(found, "text", None)
         return short(value if value is None or not parts else parts)

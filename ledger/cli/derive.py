@@ -399,11 +399,11 @@ def _without_lists(error: CycloptsError) -> str:
 
 def _unknown(words: list[str], error: CycloptsError) -> str:
     """What is wrong with the words that should name a command."""
+    if words[0] in ("help", "version"):
+        return f"--{words[0]} is an option"
     if (option := next((each for each in words if each.startswith("-")), None)) is not None:
         area = [each for each in words[: words.index(option)] if each in AREAS]
         return f"options stand behind the command: memory-ledger {' '.join([*area, 'COMMAND'])} {option} …"
-    if words[0] in ("help", "version"):
-        return f"--{words[0]} is an option"
     return _without_lists(error)
 
 

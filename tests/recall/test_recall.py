@@ -239,7 +239,7 @@ def test_what_does_not_fit_is_cut_with_its_reason_and_everything_behind_it(stock
     assert [item.id for item in pack.items] == [item.id for item in every[:2]]
     assert [(item.id, item.cut) for item in pack.cut] == [(item.id, "budget") for item in every[2:]]
     nothing = stocked.recall("tea", budget=0)
-    assert nothing.items == () and len(nothing.cut) == 9 and nothing.as_text() == "nothing fits, 9 found, 9 searched"
+    assert nothing.items == () and len(nothing.cut) == 9 and nothing.nothing == "nothing fits, 9 found, 9 searched"
 
 
 def test_explain_lists_the_rest_that_was_ranked(stocked: Ledger) -> None:

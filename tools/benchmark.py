@@ -43,7 +43,7 @@ from ledger.proof.merkle import Tree, inclusion_ranges
 from ledger.proof.sealed import head_at, rows_after
 from ledger.store.event_store import EventStore
 from ledger.store.integrity import Erasures, check_chain
-from ledger.store.recorders import COLUMNS
+from ledger.store.writing import COLUMNS
 from projections.core.projector import projections
 from projections.core.rows import Table, TextIndex
 from projections.search import memory_hits as search

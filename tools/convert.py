@@ -60,8 +60,8 @@ from ledger.proof.merkle import Tree  # noqa: E402
 from ledger.store import mapper  # noqa: E402
 from ledger.store.event_store import EventStore, LogRow, Transaction  # noqa: E402
 from ledger.store.integrity import GENESIS, leaf, link  # noqa: E402
-from ledger.store.recorders import COLUMNS  # noqa: E402
 from ledger.store.sqlite_files import APPLICATION_ID  # noqa: E402
+from ledger.store.writing import COLUMNS  # noqa: E402
 from tools import conversion_tables as tables  # noqa: E402
 
 _members = msgspec.json.Decoder(dict[str, Raw]).decode

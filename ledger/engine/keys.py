@@ -50,7 +50,7 @@ def answer(writer: Writer, key: Key, command: str) -> Outcome | None:
         raise ConflictError(f"what this key was used for at position {known.position} was erased; use another key")
     if state is None and known.subject != LEDGER_STREAM:
         raise ConflictError(f"this key was answered with {known.subject}, which was undone since; use another key")
-    return Outcome(known.subject, state, (), known.position, replayed=True, names=tables.kept.names_of(state))
+    return Outcome(known.subject, state, (), known.position, replayed=True, names=tables.names_of(state))
 
 
 def bearer(writer: Writer, work: Work, subject: str) -> str:

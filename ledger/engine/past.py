@@ -16,7 +16,7 @@ from ledger.engine.log_reading import Reading
 from ledger.engine.pipeline import Writer
 from ledger.engine.snapshot import AsOfSnapshot, FoldedSnapshot, Snapshot
 from ledger.store.event_store import EventStore
-from ledger.store.recorders import read_tip
+from ledger.store.reading import read_tip
 from projections.core import as_of, shadow
 from projections.core.as_of import HEAD
 from projections.core.rows import Connection

@@ -8,15 +8,18 @@ no trace but its own event.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC
+from typing import Any
 
+from ledger.domain import ids
 from ledger.domain.errors import RejectedError, SuspendedError
-from ledger.domain.events import LEDGER_STREAM, AnyEvent, MemoryQuarantined, TextQuarantined
+from ledger.domain.events import LEDGER_STREAM, AnyEvent, Envelope, MemoryQuarantined, Recorded, TextQuarantined
 from ledger.domain.policy import Policy
 from ledger.domain.text import keyed_digest
-from ledger.engine import appending, expecting, keys, trust
+from ledger.engine import expecting, keys, trust
 from ledger.engine.batch import Batch
 from ledger.engine.refusals import Refusals
 from ledger.engine.tables import Tables
@@ -41,7 +44,8 @@ class Writer:
         self.store, self.secret, self.ledger_id, self.clock = store, secret, ledger_id, clock
         self.random = Pooled(random)
         self.guard = Guard()
-        self.tables = Tables(store, secret)
+        self.tables = Tables(secret)
+        self._own_turn = store.transact()
         self._refusals = Refusals()
         self._batch: Batch | None = None
 
@@ -78,7 +82,7 @@ class Writer:
             subject = body(work)
             if who.expected is not None:
                 expecting.check(work, who.expected)
-            if distrusted := self.tables.kept.distrusted():
+            if distrusted := self.tables.distrusted():
                 trust.check(work, distrusted)
             quarantined = self.guard.watch(work)
             bearer = keys.bearer(self, work, subject) if key is not None else subject
@@ -90,7 +94,7 @@ class Writer:
         if not work.emitted:
             return []
         transaction = work.transaction
-        events = appending.append(work, self.random, key, bearer)
+        events = self._write(work, key, bearer)
         try:
             self.tables.fold(transaction, events)
             if self.tables.projector.poisoned:
@@ -101,10 +105,59 @@ class Writer:
             transaction.spoil()  # the events without their rows must not be committed, by a batch that goes on neither
             raise
         expecting.note(work, events)
-        self.tables.kept.learn(events)
+        self.tables.learn(events)
         if _log.isEnabledFor(logging.DEBUG):
             for event in events:
                 _log.debug("%s: %s at %d of %s", work.command, event.type, event.position, event.stream)
+        return events
+
+    def _write(self, work: Work, key: keys.Key | None, bearer: str) -> list[AnyEvent]:
+        """Puts each event in its envelope, at the end of the log; the last one on the stream ``bearer`` carries the key."""
+        transaction, who, position = work.transaction, work.who, work.transaction.position
+        versions: dict[str, int] = {}
+        begun = {LEDGER_STREAM: 1}  # stream -> the position of its first event
+        events: list[AnyEvent] = []
+        stored, bound, command_id = [], [], ""
+        streams = [stream for stream, *_ in work.emitted]
+        last = len(streams) - 1 - streams[::-1].index(bearer) if key is not None and bearer in streams else -1
+        for at, (stream, first, data, project, occurred_at) in enumerate(work.emitted):
+            position += 1
+            new = not first and stream != LEDGER_STREAM
+            version = versions.get(stream) or (1 if new else transaction.version(stream) + 1)
+            versions[stream] = version + 1
+            random = self.random(16)
+            event_id = ids.uuid7(time.time_ns(), random[:8])
+            carried = key.key if key is not None and at == last else None  # the answer is the state after this event
+            envelope: Envelope[Any] = Envelope(
+                event_id=event_id,
+                schema=data.schema,
+                recorded_at=work.recorded_at,
+                occurred_at=occurred_at,
+                begun=command_id or None,
+                command=work.command,
+                arguments=key.arguments if key is not None else None,
+                key=carried.hex() if carried is not None else None,
+                causation_id=who.causation_id,
+                correlation_id=who.correlation_id,
+                actor=who.actor,
+                client=who.client,
+                channel=who.channel,
+                user=work.user,
+                agent=who.agent,
+                project=project,
+                session=work.session,
+                salt=random[8:].hex(),
+                redactions=work.redactions.get(at, ()),
+                data=data,
+            )
+            command_id = command_id or event_id
+            stored.append(mapper.to_stored(stream, version, envelope))
+            bound.append(carried)
+            begins = begun.setdefault(stream, first or position)
+            events.append(Recorded(position, begins, stream, version, type(data).__name__, envelope, carried))
+        for blob_id, content in work.blobs:
+            transaction.put_blob(blob_id, content)
+        transaction.append(stored, bound)
         return events
 
     def _suspend(self, transaction: Transaction) -> None:
@@ -134,7 +187,7 @@ class Writer:
             events,
             work.transaction.position,
             absorbed=work.absorbed,
-            names=self.tables.kept.names_of(state),
+            names=self.tables.names_of(state),
             redacted=bool(work.redactions),
         )
 
@@ -143,7 +196,7 @@ class Writer:
     def _turn(self) -> AbstractContextManager[Transaction]:
         """The transaction of one command: that of the batch it is part of, or one of its own."""
         batch = self._batch
-        return batch if batch is not None and batch.is_here else self.store.transact()
+        return batch if batch is not None and batch.is_here else self._own_turn
 
     @property
     def batching(self) -> bool:
@@ -222,11 +275,11 @@ class Writer:
 
     def policy(self, user: str) -> Policy:
         """The policy in effect for a user, under the lock."""
-        return self.tables.kept.policy(user)
+        return self.tables.policy(user)
 
     def named(self, user: str, kind: str, name: str) -> str | None:
         """The id of a project or session of a user by name, alias or id, under the lock."""
-        return self.tables.kept.named(user, kind, name)
+        return self.tables.named(user, kind, name)
 
     def attend(self, transaction: Transaction) -> None:
         """Works in this transaction from here, whatever is suspended."""
@@ -234,7 +287,7 @@ class Writer:
 
     def forget_names(self) -> None:
         """An act may have taken names or trust away, or given them back."""
-        self.tables.kept.forget()
+        self.tables.forget_names()
 
     def index_waiting(self) -> None:
         """Takes the texts that wait into the text indexes, for whoever is about to search them, unless somebody is writing."""

@@ -1,39 +1,48 @@
-"""The projections' tables as a command has them under the lock: caught up with the log, read by subject, and folded into."""
+"""The projections' tables as a command has them under the lock: caught up with the log, read, and folded into.
+
+Names, policies and who is distrusted are looked up once and kept while nobody else writes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from ledger.domain import ids
 from ledger.domain.errors import SuspendedError
-from ledger.domain.events import AnyEvent
-from ledger.engine.kept import Kept
+from ledger.domain.events import WAYS_BACK, AnyEvent, of
+from ledger.domain.policy import Policy
+from ledger.domain.project import name_form
 from ledger.engine.log_reading import Reading, check_log_since, check_tables, decode_known, find_row, first_position
 from ledger.store import closed
-from ledger.store.event_store import EventStore, Transaction
+from ledger.store.event_store import Transaction
 from projections.core.projector import ESSENTIAL, FAMILIES, OWNERS, Projector, checkpoint, tables_of, text_indexes
 from projections.core.rows import Connection
 from projections.core.sqlite import SQLiteRows, fill_index
-from projections.views import memories
+from projections.views import control, memories, projects
 
 _OPEN = nullcontext()  # nothing is suspended
+# after these events a policy, a name or who is distrusted may be another one
+CHANGING: tuple[type[Any], ...] = (*WAYS_BACK, *of(governs=("policy", "session")))
 
 
 class Tables:
     """What every step of a command reads and writes, but for the log itself. In a batch the rows are kept back."""
 
-    def __init__(self, store: EventStore, secret: bytes) -> None:
+    def __init__(self, secret: bytes) -> None:
         self.rows: SQLiteRows
         self.projector = Projector(secret, Reading(self.connection))
-        self.kept = Kept(self)
         self.looked_at = 0  # the log was searched for what this product cannot go on from up to here
-        self._store, self._secret = store, secret
+        self._secret = secret
         self._transaction: Transaction | None = None
         self._rows_of: object = None
-        self._changes = -1  # of the store, when this was last looked at
+        self._changes = -1  # of the transaction in which this was last looked at
         self._folded = -1  # the last position that is known to be folded
+        self._names: dict[tuple[str, str, str], str] = {}
+        self._labels: dict[str, str] = {}
+        self._policies: dict[str, Policy] = {}
+        self._distrusted: set[tuple[str | None, str, str | None]] | None = None
 
     # --- one transaction after another ---------------------------------------------------------------------------
 
@@ -56,13 +65,10 @@ class Tables:
             self.rows.refused = self.projector.refused
         self._transaction = transaction
         if not transaction.deferred:
-            self.projector.forget()
-        if (
-            transaction.changed or self._changes != self._store.changes
-        ):  # a rebuild's transactions may have come between
+            self.projector.states.clear()
+        if self._changes != transaction.changes:
             self._look_again(transaction)
-            transaction.changed = False  # a batch comes here again with every command
-            self._changes = self._store.changes
+            self._changes = transaction.changes
 
     def _look_again(self, transaction: Transaction) -> None:
         """Somebody else committed: what was kept of names and tables may be old, and the log beyond this product."""
@@ -70,7 +76,8 @@ class Tables:
         self.looked_at = transaction.position
         self.forget()
         self.projector.poisoned.clear()
-        _, self.projector.suspended = check_tables(transaction.connection, self._secret)
+        _, suspended = check_tables(transaction.connection, self._secret)
+        self.projector.leave_out(suspended)
 
     def _catch_up(self, transaction: Transaction) -> None:
         """Folds what somebody wrote to the log alone: nothing is decided without it."""
@@ -86,7 +93,7 @@ class Tables:
     def forget(self) -> None:
         """Drops all that was kept back or kept in mind: it is not what the file says, or may not be."""
         self._folded = -1
-        self.kept.forget()
+        self.forget_names()
         self.projector.forget()
         if self._rows_of is not None:
             self.rows.discard()
@@ -182,3 +189,58 @@ class Tables:
         first = first_position(self.connection(), id)
         known = memories.get_at(self.connection(), first, position) if first is not None else None
         return known or state
+
+    # --- what is kept in mind ------------------------------------------------------------------------------------
+
+    def forget_names(self) -> None:
+        """An act may have taken names or trust away, or given them back."""
+        self._names.clear()
+        self._labels.clear()
+        self._policies.clear()
+        self._distrusted = None
+
+    def learn(self, events: Iterable[AnyEvent]) -> None:
+        """What was recorded, under the lock: whoever comes next must not decide by what was so before."""
+        for event in events:
+            if isinstance(event.data, CHANGING):
+                self.forget_names()
+
+    def policy(self, user: str) -> Policy:
+        """The policy in effect for a user."""
+        if user not in self._policies:
+            self.rows.flush()  # in a batch one may have been adopted just now
+            self._policies[user] = control.policy(self.connection(), user)
+        return self._policies[user]
+
+    def distrusted(self) -> set[tuple[str | None, str, str | None]]:
+        """(user, kind, source) of all from whom nothing is taken."""
+        known = self._distrusted  # another thread may forget it meanwhile
+        if known is None:
+            found = control.refused(self.connection())
+            known = self._distrusted = {(each.user, each.kind, each.source) for each in found}
+        return known
+
+    def named(self, user: str, kind: str, name: str) -> str | None:
+        """The id of a project or session of a user by name, alias or id."""
+        key = (user, kind, name)
+        if key not in self._names:
+            form = name_form(name) if kind == "p" else name
+            row = self.rows.get(projects.NAMES, (user, kind, form))
+            if row is None:
+                is_id = len(name) == ids.LENGTH and ids.is_prefix(name, kind)
+                return name if is_id and self.find(name, kind, user) is not None else None
+            self._names[key] = row[3]
+        return self._names[key]
+
+    def names_of(self, state: Any) -> dict[str, str]:
+        """What people call the project and session of a subject."""
+        places = (getattr(state, "project", None), getattr(state, "session", None))
+        given = [each for each in places if each is not None]
+        if not given or "projects" in self.projector.suspended:
+            return {}
+        for each in given:
+            if each not in self._labels:
+                place = self.subject(each)
+                if place is not None and place.name is not None:
+                    self._labels[each] = place.name
+        return {each: self._labels[each] for each in given if each in self._labels}

@@ -172,7 +172,7 @@ class Work:
 
     def policy(self) -> Policy:
         """The policy in effect for the user."""
-        return self._tables.kept.policy(self.who.user)
+        return self._tables.policy(self.who.user)
 
     def connection(self) -> Connection:
         """The connection of this transaction, for reads that go beyond the rows."""
@@ -228,7 +228,7 @@ class Work:
         what = "a project's name" if kind == "p" else "a session's id"
         if not check_text(what, name, max_bytes=NAME_BYTES, blank_allowed=True).strip():
             return None
-        found = self._tables.kept.named(self.who.user, kind, name)
+        found = self._tables.named(self.who.user, kind, name)
         if found is not None:
             return found
         self.check_not_elsewhere(kind, name)

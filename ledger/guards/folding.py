@@ -12,14 +12,13 @@ import html
 import re
 import unicodedata
 from collections.abc import Iterator
-from string import ascii_letters, digits, hexdigits
 from urllib.parse import unquote_to_bytes
+
+from ledger.guards.letters import as_bytes, classed, has_hexes, has_long_run, leeted, may_be_spaced
 
 DEPTH = 2  # an encoded text within an encoded text
 PIECES = 16  # encoded pieces of one text that are looked into
 PIECE_CHARS = 16_384  # of each
-_MEAN_WORD = 3  # a text whose words are shorter on average is spaced out
-
 # Letters of other scripts that look like Latin ones. NFKC has undone full width, circled and mathematical letters before.
 _LOOK_ALIKES = {
     "a": "аɑαᴀ", "b": "ьʙ", "c": "сϲᴄ", "d": "ԁɗᴅ", "e": "еєҽᴇ", "f": "ғ", "g": "ɡԍɢ", "h": "һнʜ", "i": "іıιɪ",
@@ -54,9 +53,6 @@ _SPACED = re.compile(r"(?<!\w)(?:\w([ ._\-*|/])(?=\w(?!\w))){2,}\w(?!\w)")
 _BACKWARDS = re.compile(r"\bbackwards?\b|\breversed?:|\bread\w* (?:it )?(?:backward|in reverse)")
 
 
-DECLARED = re.compile("[Rr][Oo][Tt]-?13|[Cc]aesar|[Bb]ackwards?|[Rr]eversed?:")  # what says itself that it is turned
-
-
 def fold(text: str) -> str:
     """Lower case, compatibility forms, accents and invisible characters gone, look-alikes as Latin letters."""
     if text.isascii() or is_typographic(text):
@@ -66,87 +62,14 @@ def fold(text: str) -> str:
     return plain.translate(_LETTERS)
 
 
-def is_odd(text: str, raw: bytes, lowered: str) -> bool:
-    """Whether an ASCII text may hide another: long runs, digits within words, letters set apart."""
-    words = b" " + raw.translate(_NOT_BLANK)
-    number = words.count(b" x")
-    if not number:
-        return False
-    return (
-        b"*" in raw
-        or b"`" in raw
-        or b"x" * 20 in words
-        or len(raw) < _MEAN_WORD * number
-        or 3 * raw.count(b".") > len(raw)
-        or is_declared(text, lowered)
-        or _leeted(raw) > 0
-    )
-
-
-def is_declared(text: str, lowered: str) -> bool:
-    """Whether a text says that it is turned."""
-    named = "rot" in lowered or "caesar" in lowered or "backward" in lowered or "reverse" in lowered
-    return named and DECLARED.search(text) is not None
-
-
-# --- looking at the letters of a text by their classes ---------------------------------------------------------------
-# A class is one letter of bytes, so that a run of a class is looked for as a text is, which is what a processor is best at.
-
-
-def classes(rest: str = " ", **of: str) -> bytes:
-    """A table for ``bytes.translate``: the characters of each class become its name, all others ``rest``."""
-    table = bytearray(rest.encode() * 256)
-    for name, characters in of.items():
-        for each in characters.encode():
-            table[each] = ord(name)
-    return bytes(table)
-
-
-_NOT_BLANK = classes("x", **{" ": " \t\n\v\f\r\x1c\x1d\x1e\x1f"})
-_RUNS = classes(x=ascii_letters + digits + "+/_-")
-_HEXES = classes(x=hexdigits)
-_LEET_CLASSES = classes(x=ascii_letters, n="01345789@$")
-_WORD_CLASSES = classes(x=ascii_letters + digits + "_")
-_WORD_BEYOND = re.compile("[^\\W\x00-\x7f]")
 _KEPT = re.compile(
     "[^\x00-\x7f\u2010\u2012-\u2015\u2018\u2019\u201c\u201d\u2022\u20ac\u2192\U0001f300-\U0001f3f3\U0001f400-\U0001f64f]"
 )
 
 
-def as_bytes(text: str) -> bytes:
-    """One byte for each character; those beyond ASCII as a question mark."""
-    return text.encode("ascii", "replace")
-
-
 def is_typographic(text: str) -> bool:
     """Whether a text has, beyond ASCII, only signs that folding leaves as they are."""
     return _KEPT.search(text) is None
-
-
-def _classed(text: str) -> bytes | None:
-    """A text as bytes, unless there are letters beyond ASCII in it."""
-    return as_bytes(text) if text.isascii() or _WORD_BEYOND.search(text) is None else None
-
-
-def _leeted(raw: bytes) -> int:
-    """How often digits stand between letters, as in ``_LEETED``."""
-    known = raw.translate(_LEET_CLASSES)
-    if b"xn" not in known:
-        return 0
-    while b"nn" in known:
-        known = known.replace(b"nn", b"n")
-    return known.count(b"xnx")
-
-
-def _may_be_spaced(raw: bytes) -> bool:
-    """False only where ``_SPACED`` finds nothing. An underscore is a word and may part two as well."""
-    known = b" " + raw.translate(_WORD_CLASSES) + b" "
-    return b" x x x " in known or (b"_" in raw and b" xxx x " in known)
-
-
-def has_long_run(raw: bytes, length: int = 20) -> bool:
-    """Whether so many letters, digits and signs of base64 stand side by side."""
-    return b"x" * length in raw.translate(_RUNS)
 
 
 def views(text: str, depth: int = DEPTH) -> Iterator[str]:
@@ -155,10 +78,10 @@ def views(text: str, depth: int = DEPTH) -> Iterator[str]:
     if "*" in folded or "`" in folded:
         folded = folded.replace("*", "").replace("`", "")  # Markdown in the middle of a word
     yield folded
-    raw = _classed(folded)
-    if (len(_LEETED.findall(folded)) if raw is None else _leeted(raw)) >= _LEETED_WORDS:
+    raw = classed(folded)
+    if (len(_LEETED.findall(folded)) if raw is None else leeted(raw)) >= _LEETED_WORDS:
         yield folded.translate(_LEET)
-    if (raw is None or _may_be_spaced(raw)) and (joined := _joined(folded)) != folded:
+    if (raw is None or may_be_spaced(raw)) and (joined := _joined(folded)) != folded:
         yield joined
     if "rot13" in folded or "rot-13" in folded or "caesar" in folded:
         yield folded.translate(_ROT13)
@@ -204,7 +127,7 @@ def _encoded(text: str) -> Iterator[str | None]:
         for run in _ENTITIES.findall(text):
             yield html.unescape(run[: 8 * PIECE_CHARS])
     raw = as_bytes(text)
-    if b"x" * 32 in raw.translate(_HEXES, b" :"):
+    if has_hexes(raw):
         for run in _HEX.findall(text):
             yield _readable(bytes.fromhex(re.sub("[ :]", "", run)[: 2 * PIECE_CHARS]))
     if has_long_run(raw):

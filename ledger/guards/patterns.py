@@ -21,12 +21,9 @@ from collections.abc import Callable, Iterator
 from functools import cache, cached_property
 from itertools import chain
 from pathlib import Path
-from string import ascii_lowercase
 
-from ledger.guards.folding import as_bytes, classes
+from ledger.guards.letters import HEAD
 
-HEAD = 5  # letters of a word that are looked up
-_LATIN = classes(**{each: each + each.upper() for each in ascii_lowercase})
 _NAME = re.compile(r"\{([a-z_]+)\}")
 _BREAK = re.compile(r"\s*\n\s*")
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
@@ -54,11 +51,6 @@ class Pattern:
             else:
                 return False
         return True
-
-
-def heads(text: str) -> set[bytes]:
-    """The first letters of each word in Latin letters, in lower case."""
-    return {word[:HEAD] for word in as_bytes(text).translate(_LATIN).split()}
 
 
 @cache

@@ -22,7 +22,7 @@ from ledger.guards.answers import Quarantined, ScanReport, StoredSecret
 from ledger.guards.guarding import BELIEFS, MATERIAL, PLANS, Found, Guard
 from ledger.memories import commands as of_memories
 from ledger.memories.given import check_reason
-from ledger.store.recorders import read_tip
+from ledger.store.reading import read_tip
 from projections.core.rows import Connection
 from projections.views import control, documents, memories, quarantine
 

@@ -10,11 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import cache
-from string import digits
 
 from msgspec import Struct
 
-from ledger.guards.folding import as_bytes, classes
+from ledger.guards.letters import as_bytes, has_digits
 from ledger.guards.patterns import Pattern, read
 
 NAME = "secrets/1"
@@ -38,7 +37,6 @@ MARK = re.compile(r"\[redacted:([a-z0-9_]+)\]")
 
 _KINDS = tuple(map(re.compile, ("[a-z]", "[A-Z]", r"\d", r"[^\w\s]")))
 _INNER = re.compile(r"[a-z][A-Z]|[A-Za-z]\d|\d[A-Za-z]|[A-Za-z\d][!@#$%^&*?+=~]")
-_DIGITS = classes(x=digits)
 _LOWER = str.maketrans(
     "\u0130\u0131\u017f\u212a", "iisk"
 )  # letters that expressions take for these where case is no matter
@@ -56,7 +54,7 @@ def scan(text: str) -> list[Secret]:
 
 def may_have(text: str) -> bool:
     """Whether a text has what one of the patterns asks for."""
-    return bool(_tried(text)) or _has_digits(text)
+    return bool(_tried(text)) or _may_have_cards(text)
 
 
 def patterns() -> list[Pattern]:
@@ -70,11 +68,6 @@ def _part(name: str) -> re.Pattern[str]:
 
 def lowered(text: str) -> str:
     return text.lower() if text.isascii() else text.translate(_LOWER).lower()
-
-
-def _has_digits(text: str) -> bool:
-    """Whether there may be a card number: thirteen digits in a row, blanks and hyphens between them left aside."""
-    return not text.isascii() or b"x" * 13 in as_bytes(text).translate(_DIGITS, b" -")
 
 
 @cache
@@ -103,7 +96,7 @@ def _found(text: str) -> Iterator[Secret]:
             start, end = hit.span(1 if hit.re.groups else 0)
             if not (hit.re.groups and _is_example(text[start:end])):
                 yield Secret(pattern.label, start, end)
-    if _has_digits(text):
+    if _may_have_cards(text):
         yield from _cards(text)
 
 
@@ -152,6 +145,10 @@ def _is_mixed(value: str) -> bool:
 def _is_example(value: str) -> bool:
     bare = value.strip("\"'`.,;:")
     return _part("example").match(bare) is not None or len(set(bare.lower())) < 3
+
+
+def _may_have_cards(text: str) -> bool:
+    return not text.isascii() or has_digits(as_bytes(text))
 
 
 def _cards(text: str) -> Iterator[Secret]:

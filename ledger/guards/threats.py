@@ -12,8 +12,9 @@ from functools import cache
 
 from msgspec import Struct
 
-from ledger.guards.folding import INVISIBLE, as_bytes, fold, has_long_run, is_odd, is_typographic, views
-from ledger.guards.patterns import Pattern, heads, read
+from ledger.guards.folding import INVISIBLE, fold, is_typographic, views
+from ledger.guards.letters import as_bytes, has_long_run, heads, is_odd
+from ledger.guards.patterns import Pattern, read
 
 NAME = "threats/1"
 SPAN = 160  # of what was matched, at the most

@@ -9,7 +9,7 @@ from ledger.engine.engine import Engine
 from ledger.engine.past import Instant, PastEngine, committed, position_of
 from ledger.engine.snapshot import NOWHERE, named
 from ledger.memories.queries import memories_shown
-from ledger.store.recorders import read_tip
+from ledger.store.reading import read_tip
 from projections.views import memories
 
 

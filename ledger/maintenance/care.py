@@ -16,7 +16,7 @@ from ledger.engine.log_reading import Reading
 from ledger.engine.past import fold_apart
 from ledger.engine.work import Who, Work
 from ledger.store.event_store import Transaction
-from ledger.store.recorders import read_tip
+from ledger.store.reading import read_tip
 from projections.core import projector
 from projections.core.projector import Projector, resumed
 from projections.core.rebuild import Rebuild
@@ -121,7 +121,7 @@ def _switched(
 ) -> None:
     """In the transaction of the switch: the writer starts again; what was suspended or resumed is recorded, and by whom."""
     writer, upto = engine.writer, int(transaction.position)
-    transaction.changed = True  # the tables are other ones
+    transaction.outdate()  # the tables are other ones
     writer.attend(transaction)
     work = Work(writer, transaction, "maintenance.rebuild", Who(actor="ledger"), writer.now())
     for name in sorted((suspended_before & names) - fold.suspended):

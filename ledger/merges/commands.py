@@ -25,7 +25,7 @@ from ledger.merges import answers as merge_answers
 from ledger.merges import queries as merge_queries
 from ledger.policies import conflicts as conflict_rules
 from ledger.policies import merging
-from ledger.store.recorders import read_tip
+from ledger.store.reading import read_tip
 from projections.core.rows import Connection
 from projections.search import vectors
 from projections.views import control, memories

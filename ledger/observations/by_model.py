@@ -28,7 +28,7 @@ from ledger.observations.queries import withheld
 from ledger.observations.rounds import INTERACTIONS, News, Run, completed, emit_failed_run
 from ledger.observations.rounds import cursor as cursor_of
 from ledger.policies.consolidation import USER, Piece
-from ledger.store.recorders import read_tip
+from ledger.store.reading import read_tip
 from projections.core.rows import Connection
 from projections.views import consolidations
 from projections.views.consolidations import Sourced

@@ -32,7 +32,7 @@ from ledger.observations import answers as observation_answers
 from ledger.observations import queries as observation_queries
 from ledger.policies import evidence as rules_of_evidence
 from ledger.policies.evidence import BY_HAND
-from ledger.store.recorders import read_tip
+from ledger.store.reading import read_tip
 from projections.core.rows import Connection
 from projections.views import audit, control, observations
 

@@ -21,7 +21,7 @@ from ledger.observations.answers import Consolidated, ConsolidationReport
 from ledger.policies import consolidation
 from ledger.policies.consolidation import COUNTED, USER, Material, Piece, Planner, Step
 from ledger.policies.evidence import BY_HAND
-from ledger.store.recorders import read_tip
+from ledger.store.reading import read_tip
 from projections.core.rows import Connection
 from projections.search import memory_hits as search
 from projections.search.text_hits import matching

@@ -24,7 +24,7 @@ from ledger.recall.asked import UNITS, Asked, checked, one_of, size
 from ledger.recall.finding import Finder, Found, Scope, of_memory
 from ledger.recall.observing import Observing, observed
 from ledger.recall.packs import Item, Pack, Passage
-from ledger.store.recorders import read_tip
+from ledger.store.reading import read_tip
 from ledger.vectors.embedding import Asked as Sought
 from projections.core import sqlite
 from projections.core.projector import text_indexes

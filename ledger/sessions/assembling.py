@@ -26,7 +26,7 @@ from ledger.sessions.reading import MessageTexts, is_held
 from ledger.sessions.summary_writes import joined
 from ledger.sessions.window import OpenWindow, of_message, of_summary
 from ledger.sessions.writing import LISTED
-from ledger.store.recorders import read_tip
+from ledger.store.reading import read_tip
 from projections.core.rows import Connection
 from projections.views import audit, quarantine, sessions, summaries
 

@@ -1,1 +1,1 @@
-"""The log in SQLite: event store, recorders, files and their lock, chain, format checks."""
+"""The log in SQLite: event store, recorders, connections, files and their lock, chain, format checks."""

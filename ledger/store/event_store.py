@@ -18,21 +18,19 @@ from eventsourcing import persistence
 from ledger.domain.errors import DamagedError, LedgerError, RejectedError, StorageError
 from ledger.store.failures import may_be_damage, raise_typed, typed
 from ledger.store.past_views import PastViews, Prepare
-from ledger.store.reading import Reading
+from ledger.store.pool import ConnectionPool
+from ledger.store.reading import Reading, read_tip
 from ledger.store.recorders import (
-    COLUMNS,
     AggregateRecorder,
     ApplicationRecorder,
-    ConnectionPool,
     Datastore,
     Factory,
     ProcessRecorder,
     Subscription,
     TrackingRecorder,
-    read_tip,
 )
 from ledger.store.sqlite_files import LedgerFile, StrPath, Tables, no_tables
-from ledger.store.writing import LogRow, Transaction, Writing
+from ledger.store.writing import COLUMNS, LogRow, Transaction, Writing
 
 _log = logging.getLogger(__name__)
 
@@ -81,11 +79,6 @@ class EventStore:
     def is_own(self) -> bool:
         """Whether whoever asks is inside a transaction: this thread, and of a batch, its owner."""
         return self._writing.is_own
-
-    @property
-    def changes(self) -> int:
-        """How often a transaction began after somebody else's commit, or a rollback."""
-        return self._writing.changes
 
     def write_now(self, work: Callable[[Transaction], None]) -> bool:
         """Runs work in a transaction unless somebody else is writing at this moment: False then, without waiting."""

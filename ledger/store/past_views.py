@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from eventsourcing import persistence
 
 from ledger.domain.errors import RejectedError, StorageError
-from ledger.store.recorders import Connection, ConnectionPool
+from ledger.store.pool import Connection, ConnectionPool
 
 PAST_VIEWS = 4  # of the pool's connections; who comes fifth waits
 

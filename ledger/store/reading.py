@@ -6,11 +6,15 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from typing import Any
 
 from eventsourcing import persistence
 
 from ledger.store.failures import raise_typed
-from ledger.store.recorders import Connection, ConnectionPool, read_tip
+from ledger.store.integrity import GENESIS
+from ledger.store.pool import Connection, ConnectionPool
+
+_TIP = "SELECT position, head FROM events ORDER BY position DESC LIMIT 1"
 
 
 class Reading:
@@ -95,3 +99,10 @@ class Reading:
         finally:
             if quiet:
                 self._private_lock.release()
+
+
+def read_tip(cursor: Any) -> tuple[int, bytes]:
+    """The last position and the head after it; 0 and ``GENESIS`` when the log is empty."""
+    cursor.execute(_TIP)
+    found = cursor.fetchone()
+    return (found[0], found[1]) if found else (0, GENESIS)

@@ -1,202 +1,23 @@
-"""The recorders of the eventsourcing library on one ledger file: the pool, the chained rows, subscriptions, the factory.
-
-Rows enter ``events`` in one place, ``insert``.
-"""
+"""The recorders of the eventsourcing library on one ledger file, with their subscriptions and factory."""
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from sqlite3 import Cursor
-from types import TracebackType
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Literal
 from uuid import UUID
-from weakref import WeakSet
 
 from eventsourcing import persistence, sqlite
 from eventsourcing.persistence import Notification, StoredEvent
 from eventsourcing.utils import Environment, EnvType
 
 from ledger.domain.errors import RejectedError
-from ledger.store.file_lock import forget_parent
-from ledger.store.integrity import GENESIS, digest, link
+from ledger.store.pool import Connection, ConnectionPool
+from ledger.store.reading import read_tip
 from ledger.store.sqlite_files import LedgerFile
-
-CONNECTIONS = 15  # of one store at the same time; none is closed before the store is
-
-# position, stream, version, type, state, digest, head, key, erased_by
-Row = tuple[int, str, int, str, str, bytes, bytes, bytes | None, int | None]
-
-COLUMNS = "position, stream, version, type, state, digest, head, key, erased_by"
-_INSERT = f"INSERT INTO events ({COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?)"
-_TIP = "SELECT position, head FROM events ORDER BY position DESC LIMIT 1"
-
-
-def chained(events: Sequence[StoredEvent], keys: Sequence[bytes | None], position: int, head: bytes) -> list[Row]:
-    """The rows of events that follow a position and a head; the library's ``DataError`` where a state is no text."""
-    if keys and len(keys) != len(events):
-        raise RejectedError(f"{len(events)} events cannot have {len(keys)} keys", rule="keys")
-    rows: list[Row] = []
-    for index, event in enumerate(events):
-        position += 1
-        stream, version, type_ = event.originator_id, event.originator_version, event.topic
-        if type(stream) is not str:
-            stream = stream.hex if isinstance(stream, UUID) else str(stream)
-        mark = digest(event.state)
-        head = link(head, position, stream, version, type_, mark)
-        try:
-            state = event.state.decode()
-        except UnicodeDecodeError:
-            raise persistence.DataError(f"the state of a {type_[:60]} is not UTF-8 text") from None
-        rows.append((position, stream, version, type_, state, mark, head, keys[index] if keys else None, None))
-    return rows
-
-
-def insert(cursor: sqlite3.Cursor | sqlite.SQLiteCursor, rows: Sequence[Row]) -> None:
-    """The one place where rows enter the log."""
-    try:
-        if len(rows) == 1:
-            cursor.execute(_INSERT, rows[0])
-        else:
-            cursor.executemany(_INSERT, rows)
-    except (UnicodeError, OverflowError) as error:
-        raise persistence.DataError(f"a value that SQLite cannot store: {error}") from error
-
-
-class Connection(sqlite.SQLiteConnection):
-    """A connection of the pool; it is closed under the file lock."""
-
-    def __init__(self, file: LedgerFile, *, named_columns: bool) -> None:
-        self.raw, self.file = file.connect(), file
-        if named_columns:
-            self.raw.row_factory = sqlite3.Row
-        super().__init__(sqlite_conn=self.raw, max_age=None)
-
-    @contextmanager
-    def transaction(self, *, commit: bool) -> Iterator[sqlite.SQLiteCursor]:
-        with _LibraryTransaction(self, commit=commit) as cursor, cursor:
-            yield cursor
-        if commit:
-            self.file.after_commit(self.raw)
-
-    def _close(self) -> None:
-        with self.file.hold():
-            super()._close()
-
-
-class _LibraryTransaction(sqlite.SQLiteTransaction):
-    """The library's, except that a writer waits for its turn at the beginning, and no transaction is left behind."""
-
-    connection: Connection
-
-    def __enter__(self) -> sqlite.SQLiteCursor:
-        cursor = self.connection.cursor()
-        try:
-            cursor.execute("BEGIN IMMEDIATE" if self.commit else "BEGIN")
-        except sqlite3.Error as error:
-            kind = getattr(persistence, type(error).__name__, persistence.PersistenceError)
-            raise kind(error) from error
-        return cursor
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        try:
-            super().__exit__(kind, error, trace)
-        except BaseException:
-            with suppress(sqlite3.Error):
-                self.connection.rollback()
-            raise
-
-
-class ConnectionPool(sqlite.SQLiteConnectionPool):
-    """The library's pool on one ledger file. A forked child neither uses nor closes what it inherits.
-
-    The library closes connections that other threads are using, and CPython's sqlite3 then reads freed memory. Here a
-    connection in use is closed by the thread that uses it, when it gives it back.
-    """
-
-    def __init__(self, file: LedgerFile, *, named_columns: bool) -> None:
-        self.file, self.named_columns, self.foreign = file, named_columns, False
-        super().__init__(
-            db_name=file.path, pool_size=CONNECTIONS, max_overflow=0, pool_timeout=file.busy_timeout_seconds
-        )
-        _pools.add(self)
-
-    @staticmethod
-    def detect_memory_mode(db_name: str) -> bool:
-        return False
-
-    def _create_connection(self) -> Connection:
-        if self.closed:
-            raise persistence.ConnectionPoolClosedError
-        try:
-            return Connection(self.file, named_columns=self.named_columns)
-        except sqlite3.Error as error:
-            raise persistence.InterfaceError(error) from error
-
-    def get_connection(self, timeout: float | None = None, *, is_writer: bool | None = None) -> Connection:
-        if self.foreign:
-            raise persistence.InterfaceError("this ledger was opened by the process that this one was forked from")
-        connection = super().get_connection(timeout, is_writer=is_writer)
-        assert isinstance(connection, Connection)
-        return connection
-
-    def put_connection(self, conn: sqlite.SQLiteConnection) -> None:
-        if self.foreign:
-            return
-        is_writer = conn.is_writer
-        try:
-            super().put_connection(conn)
-        except persistence.ConnectionPoolClosedError:
-            with self._put_condition:
-                known = self._in_use.pop(id(conn), None)
-            if known is not None:
-                conn.close()
-                if is_writer:
-                    self._writer_lock.release()
-
-    def close(self, *, unused: Sequence[sqlite3.Connection] = ()) -> None:
-        """Closes what nobody uses: what is in the pool, and what is ``unused`` though it was taken out."""
-        if self.foreign or self.closed:
-            return
-        with self.file.hold():
-            with self._put_condition:
-                self._closed = True
-                ended = [c for c in self._in_use.values() if any(c._sqlite_conn is raw for raw in unused)]
-                ended += self._pool
-                self._pool.clear()
-                for connection in ended:
-                    self._in_use.pop(id(connection), None)
-            for connection in ended:
-                connection.close()
-
-    def __del__(self) -> None:
-        if not self.foreign:
-            self.close(unused=[connection._sqlite_conn for connection in self._in_use.values()])
-
-    def leave_to_parent(self) -> bool:
-        """In a forked child: one reference more to each connection, so that nothing closes it. True if there are."""
-        import ctypes  # slow to load, and few processes fork
-
-        self.foreign = True
-        connections = [*self._in_use.values(), *self._pool]
-        for connection in connections:
-            ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection._sqlite_conn))
-        return bool(connections)
-
-
-_pools: WeakSet[ConnectionPool] = WeakSet()
-
-
-def _after_fork_in_child() -> None:
-    forget_parent({pool.file.path for pool in _pools if pool.leave_to_parent()})
-
-
-os.register_at_fork(after_in_child=_after_fork_in_child)
+from ledger.store.writing import chained, insert
 
 
 class Datastore(sqlite.SQLiteDatastore):
@@ -373,9 +194,3 @@ class Factory(sqlite.SQLiteFactory):
             single_row_tracking=library.single_row_tracking,
             originator_id_type=library.originator_id_type,
         )
-
-
-def read_tip(cursor: Cursor | sqlite.SQLiteCursor) -> tuple[int, bytes]:
-    cursor.execute(_TIP)
-    found = cursor.fetchone()
-    return (found[0], found[1]) if found else (0, GENESIS)

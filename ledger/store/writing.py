@@ -10,16 +10,24 @@ from dataclasses import dataclass
 from threading import get_ident
 from types import TracebackType
 from typing import Never
+from uuid import UUID
 
-from eventsourcing import persistence
+from eventsourcing import persistence, sqlite
 from eventsourcing.persistence import StoredEvent
 
 from ledger.domain.errors import ConflictError, RejectedError, StorageError
 from ledger.store.failures import raise_typed, typed
-from ledger.store.integrity import GENESIS
-from ledger.store.recorders import ConnectionPool, Row, chained, insert, read_tip
+from ledger.store.integrity import GENESIS, digest, link
+from ledger.store.pool import ConnectionPool
+from ledger.store.reading import read_tip
 from ledger.store.sqlite_files import CHECKPOINT_BYTES, LATE_CHECKPOINT_BYTES, LedgerFile
 from ledger.store.token import Token
+
+# position, stream, version, type, state, digest, head, key, erased_by
+Row = tuple[int, str, int, str, str, bytes, bytes, bytes | None, int | None]
+
+COLUMNS = "position, stream, version, type, state, digest, head, key, erased_by"
+_INSERT = f"INSERT INTO events ({COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,18 +193,16 @@ class Writing:
             if getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_CORRUPT:
                 raise
             cursor.execute("BEGIN IMMEDIATE")  # of a disk that failed and works again, SQLite has now dropped its cache
-        changed = self.look(cursor)
-        return Transaction(self, cursor, changed, self.position, self.head)
+        self.look(cursor)
+        return Transaction(self, cursor)
 
-    def look(self, cursor: sqlite3.Cursor) -> bool:
-        """Whether another connection committed since; then what was kept of the log is read again."""
+    def look(self, cursor: sqlite3.Cursor) -> None:
+        """Reads again where the log ends if another connection committed since."""
         data_version = cursor.execute("PRAGMA data_version").fetchone()[0]
-        if data_version == self.data_version:
-            return False
-        self.position, self.head = read_tip(cursor)
-        self.data_version = data_version
-        self.changes += 1
-        return True
+        if data_version != self.data_version:
+            self.position, self.head = read_tip(cursor)
+            self.data_version = data_version
+            self.changes += 1
 
     def commit(self) -> None:
         transaction = self.transaction
@@ -213,8 +219,8 @@ class Writing:
         self.commit()
         cursor = self.open_cursor()
         cursor.execute("BEGIN IMMEDIATE")
-        transaction.changed = self.look(cursor)
-        transaction.position, transaction.head = self.position, self.head
+        self.look(cursor)
+        transaction.position, transaction.head, transaction.changes = self.position, self.head, self.changes
 
     def _roll_back(self) -> None:
         self.data_version = -1
@@ -253,13 +259,13 @@ class Transaction:
 
     __slots__ = (
         *("_broken", "_cursor", "_marks", "_pending", "_versions", "_writing"),
-        *("changed", "connection", "deferred", "head", "over", "position", "token", "wrote"),
+        *("changes", "connection", "deferred", "head", "over", "position", "token", "wrote"),
     )
 
-    def __init__(self, writing: Writing, cursor: sqlite3.Cursor, changed: bool, position: int, head: bytes) -> None:
+    def __init__(self, writing: Writing, cursor: sqlite3.Cursor) -> None:
         self.connection = cursor.connection
-        self.changed = changed  # another connection committed, or something was rolled back: drop what was kept
-        self.position, self.head = position, head  # of the last event, including those appended here
+        self.changes = writing.changes  # another number than the last time: drop what was kept of the file
+        self.position, self.head = writing.position, writing.head  # of the last event, including those appended here
         self.deferred = False  # settable: append() then keeps the rows until flush() or the commit
         self.token: Token | None = None  # settable: whose it is within its thread
         self.over = self._broken = False
@@ -339,8 +345,9 @@ class Transaction:
             # Rows that were kept back before the savepoint and written inside of it are kept back again.
             self._pending = mark.pending
             self._versions = {row[1]: row[2] for row in self._pending}
-            self.position, self.head, self._broken, self.changed = mark.position, mark.head, mark.broken, True
+            self.position, self.head, self._broken = mark.position, mark.head, mark.broken
             self._writing.data_version = -1
+            self.outdate()
             raise_typed(error)
         else:
             self._check()
@@ -361,6 +368,11 @@ class Transaction:
                 mark.pending, mark.position, mark.head = [], self.position, self.head
         except BaseException as error:
             raise_typed(error)
+
+    def outdate(self) -> None:
+        """What was kept of the file has to be looked up again, in this transaction already."""
+        self._writing.changes += 1
+        self.changes = self._writing.changes
 
     def spoil(self) -> None:
         """What belongs together was done in part, so nothing of this transaction may be committed."""
@@ -402,3 +414,37 @@ class Transaction:
             self._cursor.execute(sql, values)
         except sqlite3.Error as error:
             raise_typed(error)
+
+
+# --- rows --------------------------------------------------------------------------------------------------------------
+
+
+def chained(events: Sequence[StoredEvent], keys: Sequence[bytes | None], position: int, head: bytes) -> list[Row]:
+    """The rows of events that follow a position and a head; the library's ``DataError`` where a state is no text."""
+    if keys and len(keys) != len(events):
+        raise RejectedError(f"{len(events)} events cannot have {len(keys)} keys", rule="keys")
+    rows: list[Row] = []
+    for index, event in enumerate(events):
+        position += 1
+        stream, version, type_ = event.originator_id, event.originator_version, event.topic
+        if type(stream) is not str:
+            stream = stream.hex if isinstance(stream, UUID) else str(stream)
+        mark = digest(event.state)
+        head = link(head, position, stream, version, type_, mark)
+        try:
+            state = event.state.decode()
+        except UnicodeDecodeError:
+            raise persistence.DataError(f"the state of a {type_[:60]} is not UTF-8 text") from None
+        rows.append((position, stream, version, type_, state, mark, head, keys[index] if keys else None, None))
+    return rows
+
+
+def insert(cursor: sqlite3.Cursor | sqlite.SQLiteCursor, rows: Sequence[Row]) -> None:
+    """The one place where rows enter the log."""
+    try:
+        if len(rows) == 1:
+            cursor.execute(_INSERT, rows[0])
+        else:
+            cursor.executemany(_INSERT, rows)
+    except (UnicodeError, OverflowError) as error:
+        raise persistence.DataError(f"a value that SQLite cannot store: {error}") from error

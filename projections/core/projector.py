@@ -131,7 +131,7 @@ class Projector:
     def __init__(self, secret: bytes, log: Log, suspended: Iterable[str] = ()) -> None:
         self.all = projections(secret, log)
         self._routes: dict[tuple[str, str], tuple[Projection, ...]] = {}
-        self._suspended = frozenset(suspended)
+        self.suspended = frozenset(suspended)
         self.poisoned: list[tuple[str, int, str]] = []
         self._log = log
         self._owners = {table: each.name for each in self.all for table in each.tables}
@@ -139,14 +139,10 @@ class Projector:
         self.states: dict[str, Any] = {}  # the subjects of the transaction under way, as they stand in it
         self._last_version = 0
 
-    @property
-    def suspended(self) -> frozenset[str]:
-        return self._suspended
-
-    @suspended.setter
-    def suspended(self, names: Iterable[str]) -> None:
-        if self._suspended != (suspended := frozenset(names)):
-            self._suspended = suspended
+    def leave_out(self, names: Iterable[str]) -> None:
+        """Leaves these projections as they are from here on, and no other."""
+        if self.suspended != (suspended := frozenset(names)):
+            self.suspended = suspended
             self._routes.clear()
 
     def forget(self) -> None:
@@ -199,7 +195,7 @@ class Projector:
     def _route(self, event: AnyEvent) -> tuple[Projection, ...]:
         """The projections that a type of event concerns on such a stream, by what they say of themselves: no suspended one."""
         kind = event.stream[0] if event.stream[1:2] == "_" else "ledger"
-        folding = (each for each in self.all if each.name not in self._suspended)
+        folding = (each for each in self.all if each.name not in self.suspended)
         concerned = (each for each in folding if each.follows is EVERYTHING or {kind, event.type} & each.follows)
         route = self._routes[(event.stream[:2], event.type)] = tuple(concerned)
         return route
@@ -208,7 +204,7 @@ class Projector:
         if isinstance(error, DamagedError) or not sqlite.asked_wrong(error):
             raise error
         if name not in self.suspended:
-            self.suspended = {*self._suspended, name}
+            self.leave_out({*self.suspended, name})
             self.poisoned.append((name, position, type(error).__name__))
 
     def _poison_readers_of(self, event: AnyEvent, error: Exception) -> None:

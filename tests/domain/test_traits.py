@@ -37,7 +37,7 @@ from ledger.domain.events import (
 )
 from ledger.domain.ids import KINDS
 from ledger.domain.policy import Policy
-from ledger.engine.kept import CHANGING
+from ledger.engine.tables import CHANGING
 from ledger.erasure import planning
 from ledger.guards import guarding, quarantining
 from ledger.history import elsewhere, in_effect, source_plan, under_policy, undo_plan, undoing

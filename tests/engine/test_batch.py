@@ -188,8 +188,8 @@ def _renew_after(writing, path):
         with Ledger.open(path) as other:
             other.remember(f"from elsewhere {other.position}", project="shared")
         self.cursor.execute("BEGIN IMMEDIATE")
-        transaction.changed = self.look(self.cursor)
-        transaction.position, transaction.head = self.position, self.head
+        self.look(self.cursor)
+        transaction.position, transaction.head, transaction.changes = self.position, self.head, self.changes
 
     return renew
 

@@ -15,6 +15,10 @@ README = ROOT / "README.md"
 DOCS = ROOT / "ledger" / "docs"
 PAGES = (README, *sorted(DOCS.rglob("*.md")))
 README_BYTES = 10_240
+PAGE_BYTES = range(2_048, 10_241)
+LINE_CHARS = 130
+GENERATED = re.compile(r"api(-.*)?|commands|events|schema")
+WRITTEN = [page for page in PAGES[1:] if not GENERATED.fullmatch(page.stem)]
 
 
 def read(page: Path) -> str:
@@ -34,6 +38,19 @@ def test_few_examples_do_not_run_and_each_says_why() -> None:
 
 def test_the_readme_is_short() -> None:
     assert len(README.read_bytes()) <= README_BYTES
+
+
+@pytest.mark.parametrize("page", [page for page in WRITTEN if page.stem != "measured"], ids=lambda page: page.stem)
+def test_a_page_has_one_topic_and_is_read_in_one_go(page: Path) -> None:
+    """``measured.md`` is all tables."""
+    assert len(page.read_bytes()) in PAGE_BYTES
+
+
+@pytest.mark.parametrize("page", WRITTEN, ids=lambda page: page.stem)
+def test_no_line_of_prose_is_long(page: Path) -> None:
+    prose = re.sub(r"^ *```.*?^ *```$", "", read(page), flags=re.M | re.S)
+    lines = [line for line in prose.splitlines() if not line.lstrip().startswith("|")]
+    assert [line for line in lines if len(line) > LINE_CHARS] == []
 
 
 def anchors(page: Path) -> set[str]:

@@ -64,15 +64,24 @@ def crash(rest: list[str]) -> int:
 def check(rest: list[str]) -> int:
     """Lint, format, types and the rules of the house."""
     python = set_up("check")
-    tasks = (
-        ("-m", "ruff", "check", "ledger", "projections", "tools", "tests"),
-        ("-m", "ruff", "format", "--check", "ledger", "projections", "tools", "tests"),
-        ("-m", "mypy"),
-        ("-m", "pyright", "--pythonpath", str(python)),
-        ("tools/check_types.py",),
-        ("-m", "pytest", "tests/house/test_house.py", "tests/house/test_words.py", "tests/house/test_help.py", *rest),
-    )
-    return max(run(python, *task) for task in tasks)
+    places = ("ledger", "projections", "tools", "tests")
+    tasks = {
+        "lint (ruff check --fix mends most)": ("-m", "ruff", "check", *places),
+        "format (ruff format does it)": ("-m", "ruff", "format", "--check", *places),
+        "types, mypy": ("-m", "mypy"),
+        "rules of the house": (
+            "-m",
+            "pytest",
+            *(f"tests/house/test_{name}.py" for name in ("house", "words", "help")),
+            *rest,
+        ),
+        "types, pyright": ("-m", "pyright", "--pythonpath", str(python)),
+        "types that a user sees": ("tools/check_types.py",),
+    }
+    codes = {name: run(python, *task) for name, task in tasks.items()}
+    for name, code in codes.items():
+        print(f"{'ok    ' if code == 0 else 'FAILED'}  {name}")
+    return max(codes.values())
 
 
 def bench(rest: list[str]) -> int:
@@ -88,6 +97,9 @@ def set_up(extra: str, version: str | None = None) -> Path:
     stamp = environment / "made-for"
     wanted = hashlib.sha256((ROOT / "pyproject.toml").read_bytes()).hexdigest()
     have = stamp.read_text().split() if stamp.exists() else []
+    if environment.exists() and not stamp.exists():
+        print(f"{environment.name} is not one that dev.py made: move it away first", file=sys.stderr)
+        raise SystemExit(2)
     if have[:1] != [wanted] or not python.exists():
         base = interpreter(version) if version else sys.executable
         shutil.rmtree(environment, ignore_errors=True)

@@ -75,8 +75,11 @@ def erase(
         if not arguments["dry_run"] and not yes:
             if not _is_at_a_terminal():
                 raise RejectedError("without a terminal an erasure needs --yes; --dry-run lists what it would concern")
-            plan = {name: value for name, value in arguments.items() if name not in ("reason", "exclusive")}
-            show_once(ledger.erase(**{**plan, "dry_run": True}))
+            plan: dict[str, Any] = {
+                name: value for name, value in arguments.items() if name not in ("reason", "exclusive")
+            }
+            plan["dry_run"] = True
+            show_once(ledger.erase(**plan))
             if not _is_meant("Erase this for good?"):
                 raise Stopped("nothing was erased")
         return ledger.erase(**arguments)

@@ -82,8 +82,8 @@ def _value(name: str, value: Any) -> Any:
 
 
 def invoke(call: Call, ledger: Ledger, arguments: Mapping[str, Any], progress: Progress | None = None) -> object:
-    method = getattr(_object(call, ledger), call.method.name)
-    found = method(**arguments, **progress_of(call, progress)) if callable(method) else method
+    method: Any = getattr(_object(call, ledger), call.method.name)
+    found: Any = method(**arguments, **progress_of(call, progress)) if callable(method) else method
     if call.around.get("all_pages"):
         return list(found.all())
     return found

@@ -370,12 +370,11 @@ def _about(area: str) -> str:
 
 
 def _app(**more: Any) -> App:
-    return App(
-        help_format="plaintext",
-        default_parameter=Parameter(negative_iterable=(), negative_none=()),
-        group_parameters=OPTIONS,
-        **({"version_flags": ()} | more if "version" not in more else more),
-    )
+    settings: dict[str, Any] = {"help_format": "plaintext", "group_parameters": OPTIONS}
+    settings["default_parameter"] = Parameter(negative_iterable=(), negative_none=())
+    if "version" not in more:
+        settings["version_flags"] = ()
+    return App(**settings, **more)
 
 
 def completion(call: Call, shell: Literal["bash", "zsh", "fish"] | None = None, *, script: bool = False) -> object:

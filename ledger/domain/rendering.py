@@ -326,7 +326,7 @@ def anthropic(entries: Sequence[Content], *, memories: Iterable[str] = (), syste
 def _anthropic(each: Spoken) -> list[tuple[str, list[dict[str, object]]]]:
     blocks = [_anthropic_block(block, each.role) for block in each.blocks]
     calls = [{"type": TOOL_USE, "id": call.id, "name": call.name, "input": call.arguments} for call in each.calls]
-    results = [
+    results: list[dict[str, object]] = [
         {"type": TOOL_RESULT, "tool_use_id": call.id, "content": call.result}
         for call in each.calls
         if call.result is not None

@@ -196,8 +196,13 @@ def count(done: ExtractionRun, batch: Batch, results: Sequence[calls.Taken], fou
 def proposed(found: Answered) -> list[dict[str, Any]]:
     """What a model proposed, as a dry run shows it: nothing is decided about it yet."""
     facts: list[dict[str, object]] = [
-        {"what": each.proposal.what, "kind": each.proposal.kind, "content": each.proposal.content, "reason": ""}
-        | {"target": each.target.id if each.target is not None else None}
+        {
+            "what": each.proposal.what,
+            "kind": each.proposal.kind,
+            "content": each.proposal.content,
+            "reason": "",
+            "target": each.target.id if each.target is not None else None,
+        }
         for each in found.seen
     ]
     relations = [{"what": found_in.RELATIONS, "content": each.content, "reason": ""} for each in found.relations]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from msgspec import Struct
 
@@ -32,8 +32,8 @@ class Called(Struct, frozen=True):
 
 def as_json(given: object) -> str:
     """What a function returned instead of a text: a pydantic model, or lists and mappings."""
-    if hasattr(given, "model_dump_json"):
-        return str(given.model_dump_json())
+    if (dump := getattr(given, "model_dump_json", None)) is not None:
+        return str(dump())
     try:
         return json.dumps(given, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
@@ -51,7 +51,7 @@ def as_model(given: object, settings: Settings | None = None) -> Model | None:
         names = ("base_url", "api_key", "api_key_env")
         return model_named(given, **{name: getattr(settings, f"model_{name}", None) for name in names})
     if hasattr(given, "answer") and hasattr(given, "name"):
-        found: Model = given
+        found = cast("Model", given)
     elif callable(given):
         found = Called(str(getattr(given, "name", None) or getattr(given, "__name__", None) or "function"), given)
     else:

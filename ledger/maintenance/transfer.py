@@ -22,7 +22,7 @@ CHUNK = 500  # lines captured in one commit
 EXPORT_FORMAT = "memory-ledger/export/1"
 
 
-class Line(TypedDict, total=False):
+class Line(TypedDict):
     """What a line of an export may name: those of a row of the log, of a text that lies apart, and of the first line."""
 
     position: int

@@ -22,7 +22,7 @@ import re
 from collections.abc import Callable
 from hashlib import sha256
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from msgspec import Struct
 
@@ -149,8 +149,7 @@ def private_key(given: object) -> Ed25519PrivateKey:
         given = _loaded(load, given, "an Ed25519 private key", password=None)
     if not isinstance(given, ed25519.Ed25519PrivateKey):
         raise RejectedError(f"a checkpoint is signed with an Ed25519 private key, and this is {_kind(given)}")
-    key: Ed25519PrivateKey = given
-    return key
+    return cast("Ed25519PrivateKey", given)
 
 
 def _public_key(given: object) -> Ed25519PublicKey:
@@ -160,8 +159,7 @@ def _public_key(given: object) -> Ed25519PublicKey:
         given = _loaded(load, given, "an Ed25519 public key")
     if not isinstance(given, ed25519.Ed25519PublicKey):
         raise RejectedError(f"a signature is checked with an Ed25519 public key, and this is {_kind(given)}")
-    key: Ed25519PublicKey = given
-    return key
+    return cast("Ed25519PublicKey", given)
 
 
 def _loaded(load: Callable[..., object], data: bytes, wanted: str, **more: None) -> object:

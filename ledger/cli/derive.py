@@ -21,7 +21,7 @@ from ledger import __version__, types
 from ledger.cli import completing
 from ledger.cli.by_hand import CHANGED, HAND, OTHERS
 from ledger.cli.calling import MARK, STDIN, Call
-from ledger.cli.docstrings import fields_of, first_lines
+from ledger.cli.docstrings import Field, fields_of, first_lines
 from ledger.cli.methods import (
     AREAS,
     OF_A_SESSION,
@@ -50,7 +50,7 @@ DIGITS = 19  # more are no position of an event
 # --- values ----------------------------------------------------------------------------------------------------------
 
 
-def _number_or_text(kind: Any, tokens: Sequence[Token]) -> str | int | list[str | int]:
+def _number_or_text(kind: object, tokens: Sequence[Token]) -> str | int | list[str | int]:
     """Digits are a position."""
     found = [int(each.value) if _is_number(each.value) else each.value for each in tokens]
     return found if get_origin(kind) is list else found[0]
@@ -60,7 +60,7 @@ def _is_number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) < DIGITS
 
 
-def _json(kind: Any, tokens: Sequence[Token]) -> Any:
+def _json(kind: object, tokens: Sequence[Token]) -> object:
     found = []
     for each in tokens:
         try:
@@ -70,7 +70,7 @@ def _json(kind: Any, tokens: Sequence[Token]) -> Any:
     return found if get_origin(kind) is list else found[0]
 
 
-def _origin(kind: Any, tokens: Sequence[Token]) -> Any:
+def _origin(kind: object, tokens: Sequence[Token]) -> object:
     """``actor=crawler`` names an origin, as ``{"actor": "crawler"}`` does in Python; digits are a position, the rest is an id."""
     text = tokens[0].value
     if text.startswith("{"):
@@ -190,7 +190,7 @@ def plain(text: str) -> str:
     return one_line(text.replace("``", "").replace("`", ""))
 
 
-def _keys(fields: Iterable[Any], group: Group) -> Iterator[inspect.Parameter]:
+def _keys(fields: Iterable[Field], group: Group) -> Iterator[inspect.Parameter]:
     """The keys of a typed dictionary as options that nobody has to give."""
     names = {**vars(types), **_TYPES}
     for each in fields:
@@ -343,7 +343,7 @@ def area_app(area: str, *, filled: bool = True) -> App:
     return app
 
 
-def _flat(name: str) -> Callable[..., Any]:
+def _flat(name: str) -> Callable[..., Call]:
     return command(_method(name))
 
 
@@ -411,7 +411,7 @@ def _is_text(word: str) -> bool:
     return word == "-" or (word.startswith("-") and any(map(str.isspace, word)) and "=" not in word.split()[0])
 
 
-def _unmarked(value: Any) -> Any:
+def _unmarked(value: object) -> object:
     if isinstance(value, list):
         return [_unmarked(each) for each in value]
     return value[len(MARK) :] if isinstance(value, str) and value.startswith(MARK) and value != STDIN else value

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from ledger.domain.harmless import UNSAFE, escape, one_line
 
@@ -20,13 +19,13 @@ def shortened(text: str, chars: int) -> str:
     return line[: chars - 1].rstrip() + "…" if cut else line
 
 
-def as_json(value: Any, *, ascii_only: bool = False, indent: int | None = 2) -> str:
+def as_json(value: object, *, ascii_only: bool = False, indent: int | None = 2) -> str:
     """JSON that a terminal shows harmlessly; the unsafe characters are JSON escapes, so that it means the same."""
     text = json.dumps(value, ensure_ascii=ascii_only, indent=indent, allow_nan=False)
     return UNSAFE.sub(lambda found: json.dumps(found.group())[1:-1], text).replace("\x7f", "\\u007f")
 
 
-def compact(data: Any, chars: int = 150) -> str:
+def compact(data: object, chars: int = 150) -> str:
     """What an event recorded, as short JSON without its blanks."""
     if isinstance(data, dict):
         data = {name: value for name, value in data.items() if value not in (None, "", [], {})}

@@ -462,7 +462,8 @@ def test_several_files_go_on_past_a_bad_one(tmp_path: Path, notes: Path) -> None
     db, bad = str(tmp_path / "memory.db"), tmp_path / "bad.md"
     bad.write_bytes(b"a\0b")
     done = run("documents", "add", str(notes), str(bad), str(tmp_path), "--tags", "Drinks", db=db)
-    assert done.exit_code == 1 and "added 3" in done.stdout and "2 not added" in done.stdout
+    shown = " ".join(done.stdout.split())  # a long path wraps
+    assert done.exit_code == 1 and "added 3" in shown and "2 not added" in shown
     assert "binary" in done.stderr and "--recursive" in done.stderr
     again = run("documents", "add", str(notes), db=db)
     assert again.exit_code == 0 and "absorbed" in again.stdout
@@ -510,7 +511,7 @@ def test_standard_input_is_a_text_and_a_blank_path_is_no_directory(tmp_path: Pat
         (found,) = ledger.documents()
         assert (found.title, found.path, text_of(ledger, found.id)) == ("Piped", "pipe.md", NOTES)
     assert done.exit_code == 0 and json.loads(done.stdout)["documents"][0]["id"] == found.id
-    assert "absorbed" in run("documents", "add", "-", "--path", "pipe.md", db=db, stdin=NOTES).stdout
+    assert "known already" in run("documents", "add", "-", "--path", "pipe.md", db=db, stdin=NOTES).stdout
     assert "no UTF-8" in run("documents", "add", "-", db=db, stdin=b"\xff").stderr
     for how in ([""], ["", "--recursive"]):
         refused = run("documents", "add", *how, db=db)

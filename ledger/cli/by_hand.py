@@ -6,6 +6,7 @@ Each function takes the call, and the parameters that it adds to those of its me
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sys
 import tempfile
@@ -214,7 +215,7 @@ def import_file(call: Call, *, progress: Progress | None = None) -> object:
         if str(call.given["path"]) != STDIN:
             return invoke(call, ledger, call.arguments, progress)
         with tempfile.NamedTemporaryFile(suffix=".jsonl") as file:
-            file.write(stdin_text(1024**3).encode("utf-8"))
+            shutil.copyfileobj(sys.stdin.buffer, file)
             file.flush()
             return invoke(call, ledger, {**call.arguments, "path": Path(file.name)}, progress)
 

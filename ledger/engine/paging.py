@@ -7,7 +7,7 @@ import binascii
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple, TypeVar, cast
+from typing import TypeVar, cast
 
 from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.types import Page
@@ -16,12 +16,6 @@ T = TypeVar("T")
 LIMIT, CAP = 50, 1_000
 Key = int | str
 K = TypeVar("K", bound=Key)
-
-
-class Behind(NamedTuple):
-    """In the place of a cursor, for the command line: behind the item that has this key, a position or an id."""
-
-    key: Key
 
 
 def page(
@@ -123,8 +117,6 @@ def _cursor(mark: str, key: Key) -> str:
 
 
 def _opened(cursor: object, mark: str) -> Key:
-    if isinstance(cursor, Behind):
-        return cursor.key
     try:
         if not isinstance(cursor, str):
             raise TypeError

@@ -146,7 +146,7 @@ def _lines(name: str) -> Iterator[tuple[int, Any]]:
 def _opened(name: str) -> IO[str]:
     """The file as text; bytes that are no UTF-8 become lone surrogates, which the line's own check refuses."""
     opener = gzip.open if name.endswith(".gz") else open
-    return opener(name, "rt", encoding="utf-8", errors="surrogateescape")
+    return opener(name, "rt", encoding="utf-8-sig", errors="surrogateescape")
 
 
 def _first_character(file: IO[str]) -> str:

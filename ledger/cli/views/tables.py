@@ -13,7 +13,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from ledger import answers
-from ledger.cli.pieces import card_of, counted, detailed, listing, moment, short, titled, whole
+from ledger.cli.pieces import card_of, detailed, listing, moment, short, titled, whole
 from ledger.cli.terminal_text import shortened, visible
 from ledger.domain.harmless import one_line
 from ledger.domain.window import FALLBACK
@@ -272,12 +272,3 @@ def under(
 ) -> list[RenderableType]:
     """Lists under their titles, without the empty ones."""
     return [part for title, found in parts if found for part in titled(title, make(found))]
-
-
-def counts(found: object, *names: str) -> str:
-    """Some numbers of a report on one line, without those that are 0."""
-    pairs = ((name, getattr(found, name)) for name in names)
-    return ", ".join(f"{number:,} {name.replace('_', ' ')}" for name, number in pairs if number)
-
-
-__all__ = ["card", "counted", "counts", "decimal", "member", "numbers", "table", "turn", "under"]

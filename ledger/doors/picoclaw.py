@@ -86,7 +86,7 @@ class SessionStore:
         def truncate() -> None:
             session = self._session(key)
             if session.id is not None:
-                session.truncate(keep_last)
+                session.truncate(0 if isinstance(keep_last, int) and keep_last < 0 else keep_last)
 
         self._quietly("truncate_history", key, truncate)
 

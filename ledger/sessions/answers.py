@@ -92,7 +92,7 @@ class SessionInfo(Answer, frozen=True, kw_only=True):
 class HistoryChange(Answer, frozen=True, kw_only=True):
     """What became of a session's history: how many messages were kept, appended, repaired in place and hidden, and which
     summaries stand for nothing since; of a key used again the position alone. ``change`` is "none", "appended", "replaced",
-    "truncated" or "cleared"; ``skipped`` says why nothing was done at all."""
+    "truncated" or "cleared"; ``skipped`` says why nothing was done at all: "ignored", "stateless" or "empty"."""
 
     session: str | None
     change: str

@@ -376,7 +376,11 @@ class Session(SessionRead):
 
         Args:
             transcript: Messages as objects with role and content, and parts, reasoning, model, speaker, created_at and
-                token_count where there are any; the OpenAI chat format is read too.
+                token_count where there are any; the OpenAI chat format is read too. One without messages changes
+                nothing, and ``skipped`` is "empty"; ``clear`` hides all.
+
+        Raises:
+            RejectedError: It is no list of messages; nothing changes.
         """
         return reconciling.reconcile(self._inner, self._scope.asker(options), transcript, dry_run=dry_run)
 
@@ -393,6 +397,9 @@ class Session(SessionRead):
 
         Args:
             keep: How many stay; 0 hides all.
+
+        Raises:
+            RejectedError: ``keep`` is below 0.
         """
         return writing.truncate(self._inner, self._scope.asker(options), keep)
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from ledger.domain import assembly, rendering
 from ledger.domain.assembly import FRESH_TAIL
-from ledger.domain.errors import NotFoundError, ReadOnlyError, RejectedError
+from ledger.domain.errors import ReadOnlyError, RejectedError
 from ledger.domain.events import LeftOut, Ranges, WindowAssembled
 from ledger.domain.tokens import MESSAGE_TOKENS
 from ledger.domain.window import WindowItem
@@ -25,7 +25,7 @@ from ledger.sessions.conversation import Conversation
 from ledger.sessions.reading import MessageTexts, is_held
 from ledger.sessions.summary_writes import joined
 from ledger.sessions.window import OpenWindow, of_message, of_summary
-from ledger.sessions.writing import LISTED
+from ledger.sessions.writing import LISTED, opened
 from ledger.store.reading import read_tip
 from projections.core.rows import Connection
 from projections.views import audit, quarantine, sessions, summaries
@@ -217,12 +217,8 @@ def _recorded(conversation: Conversation, found: Window, tail: int) -> Window:
             "a receipt is written, and this is a session of the past; ask the ledger itself", rule="readonly"
         )
     with conversation.reading() as (connection, state):
-        if state is None:
-            raise NotFoundError(
-                f"no session of this user is called {conversation.name!r:.60}, so nothing of it can be recorded"
-            )
         messages = [each.item.position for each in found.entries if not each.item.is_summary]
-        ranges = joined(connection, state.row, [(each, each) for each in messages])
+        ranges = joined(connection, state.row, [(each, each) for each in messages]) if state is not None else ()
     settings: dict[str, int | str | tuple[str, ...] | None] = {
         "tail": tail,
         "over_budget": int(found.over_budget),
@@ -245,19 +241,16 @@ def _recorded(conversation: Conversation, found: Window, tail: int) -> Window:
     )
 
     def body(work: Work) -> str:
-        now = conversation.engine.writer.named(work.who.user, "s", conversation.name)
-        if now is None:
-            raise NotFoundError(f"no session of this user is called {conversation.name!r:.60}")
-        session = work.load(now, "s")
-        work.project, work.session = session.project, session.id
-        work.emit(session.id, event, first=session.row)
+        stream, first = opened(conversation, work)
+        work.emit(stream, event, first=first)
         for start in range(LISTED, len(ranges), LISTED):
             more = WindowAssembled(found.seen or 0, 0, 0, ranges[start : start + LISTED])
-            work.emit(session.id, more, first=session.row)
-        return str(session.id)
+            work.emit(stream, more, first=first)
+        return stream
 
     outcome = conversation.engine.writer.run("session.window", conversation.who, body)
-    return replace(found, receipt=str(outcome.events[0].envelope.event_id))
+    recorded = next(each for each in outcome.events if isinstance(each.data, WindowAssembled))
+    return replace(found, receipt=str(recorded.envelope.event_id))
 
 
 def _entries_of(conversation: Conversation, data: WindowAssembled, ranges: Ranges) -> tuple[Entry, ...]:

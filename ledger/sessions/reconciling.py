@@ -52,25 +52,27 @@ def reconcile(
     ``speaker``, ``created_at`` and ``token_count``; the OpenAI chat format is read too. Role, speaker, content and parts
     decide; token counts do not; reasoning (up to 256 KiB), model or time that only the transcript has is added in place.
     Summaries of what is hidden stand for nothing. Above 5,000 messages it goes in several appends, and a later call goes
-    on with one that was cut.
+    on with one that was cut. A transcript of nothing is taken for a mistake: nothing changes, and ``skipped`` is "empty".
     """
-    return (
-        _would_be(conversation, transcript)
-        if dry_run
-        else _take_over(conversation, "session.reconcile", transcript, asker)
-    )
+    lines, left_out = outside(transcript)
+    if not lines and not conversation.kept_out:
+        return answers.HistoryChange(
+            session=conversation.name, change="none", left_out=left_out, dry_run=dry_run, skipped="empty"
+        )
+    if dry_run:
+        return _would_be(conversation, lines, left_out)
+    return _take_over(conversation, "session.reconcile", lines, left_out, asker)
 
 
 def replace_messages(
     conversation: Conversation, asker: Who, messages: Iterable[Mapping[str, object]]
 ) -> answers.HistoryChange:
     """Makes these messages the whole history. What they have in common with it from the beginning stays as it is."""
-    return _take_over(conversation, "session.replace", messages, asker)
+    return _take_over(conversation, "session.replace", *outside(messages), asker)
 
 
-def _would_be(conversation: Conversation, given: Iterable[Mapping[str, object]]) -> answers.HistoryChange:
+def _would_be(conversation: Conversation, lines: list[Outside], left_out: int) -> answers.HistoryChange:
     """What a reconciliation would do."""
-    lines, left_out = outside(given)
     none = answers.HistoryChange(session=conversation.name, change="none", left_out=left_out, dry_run=True)
     if conversation.kept_out:
         return replace(none, skipped=conversation.kept_out)
@@ -96,9 +98,8 @@ def _would_be(conversation: Conversation, given: Iterable[Mapping[str, object]])
 
 
 def _take_over(
-    conversation: Conversation, verb: str, given: Iterable[Mapping[str, object]], asker: Who
+    conversation: Conversation, verb: str, lines: list[Outside], left_out: int, asker: Who
 ) -> answers.HistoryChange:
-    lines, left_out = outside(given)
     if conversation.kept_out:
         return answers.HistoryChange(
             session=conversation.name, change="none", skipped=conversation.kept_out, left_out=left_out

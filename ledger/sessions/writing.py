@@ -163,24 +163,24 @@ def change(
 # --- hiding ----------------------------------------------------------------------------------------------------
 
 
-def truncate(conversation: Conversation, asker: Who, keep_last: int) -> answers.HistoryChange:
-    """Takes all but the last messages out of the session; 0 and less take all. They stay in the log, and can be read as
-    they were with ``at()``. Summaries of what is hidden stand for nothing any more."""
-    if isinstance(keep_last, bool) or not isinstance(keep_last, int):
-        raise RejectedError(f"keep_last is a whole number, and {keep_last!r:.40} is not")
+def truncate(conversation: Conversation, asker: Who, keep: int) -> answers.HistoryChange:
+    """Takes all but the last messages out of the session. They stay in the log, and can be read as they were with ``at()``.
+    Summaries of what is hidden stand for nothing any more."""
+    if isinstance(keep, bool) or not isinstance(keep, int) or keep < 0:
+        raise RejectedError(f"keep is a whole number from 0, and {keep!r:.40} is not", rule="keep", limit=0)
 
     def body(work: Work) -> None:
-        state, kept = known(conversation, work), max(keep_last, 0)
+        state = known(conversation, work)
         window = OpenWindow(work.connection(), state)
-        if window.messages <= kept:
+        if window.messages <= keep:
             return
         above = 2**62
         found = sessions.backwards(work.connection(), state.row, window.hidden_ranges)
-        for _, row in zip(range(kept), found, strict=False):
+        for _, row in zip(range(keep), found, strict=False):
             above = row.row - 1
         hide(work, state, window, (state.row, above), "truncate")
 
-    return change(conversation, "session.truncate", body, keep_last, asker, "truncated")
+    return change(conversation, "session.truncate", body, keep, asker, "truncated")
 
 
 def clear(conversation: Conversation, asker: Who) -> answers.HistoryChange:

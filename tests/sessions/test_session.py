@@ -467,10 +467,10 @@ def test_truncate_keeps_the_last_and_hides_the_rest(ledger: Ledger, ten) -> None
     totals_agree(ten)
     ten.append("user", "10")
     assert ten.truncate(2).hidden == 2 and said(ten) == ["9", "10"]
-    assert ten.truncate(-1).hidden == 2 and ten.messages() == [] and ten.info().hidden == 11
+    assert ten.truncate(0).hidden == 2 and ten.messages() == [] and ten.info().hidden == 11
     totals_agree(ten)
     for bad in (True, 1.5, "3", None):
-        with pytest.raises(RejectedError, match="keep_last"):
+        with pytest.raises(RejectedError, match="keep is a whole number"):
             ten.truncate(bad)
     with pytest.raises(NotFoundError):
         ledger.session("nobody").truncate(1)

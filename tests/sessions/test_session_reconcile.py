@@ -46,7 +46,7 @@ CHAT = [
 
 def test_nothing_against_nothing_is_nothing(ledger: Ledger) -> None:
     found = ledger.session("chat").reconcile([])
-    assert (found.change, found.position, found.skipped) == ("none", 0, "")
+    assert (found.change, found.position, found.skipped) == ("none", 0, "empty")
     assert ledger.position == 1 and ledger.session("chat").id is None
 
 

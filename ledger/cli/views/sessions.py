@@ -28,6 +28,7 @@ SKIPPED: Mapping[str, str] = {
     **SKIPS,
     "ignored": "a pattern keeps this session out altogether",
     "stateless": "a pattern keeps what is said in this session out",
+    "empty": "the transcript has no messages; clear hides those of the session",
     "transient": "nothing but an assistant's reasoning, which is not stored",
     "under_way": "another compaction of this session is under way",
     "failed": "the summarizer failed",

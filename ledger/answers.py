@@ -150,7 +150,8 @@ class Candidate(Answer, frozen=True, kw_only=True):
 
 class Interaction(Answer, frozen=True, kw_only=True):
     """An interaction with its texts. ``reinforcement`` and ``extraction``: waiting, pending, done, failed or off. ``skipped``
-    says why it did not become messages of its session, where it was to: "ignored" or "stateless"."""
+    says why it did not become messages of its session, where it was to: "ignored" or "stateless". ``warnings``, of a capture
+    and an added response, name what is no memory among those used."""
 
     id: str
     prompt: str | None
@@ -173,6 +174,7 @@ class Interaction(Answer, frozen=True, kw_only=True):
     absorbed: bool = False
     skipped: str = ""
     quarantined: bool = False  # something of it is kept out of recall
+    warnings: tuple[str, ...] = ()
 
 
 def interaction(
@@ -658,13 +660,14 @@ class VectorReport(Answer, frozen=True, kw_only=True):
 
 
 class ImportReport(Answer, frozen=True, kw_only=True):
-    """What an import did, or would do (``dry_run``); ``errors`` are (line number, reason)."""
+    """What an import did, or would do (``dry_run``); ``errors`` are (line number, reason), ``warnings`` (line number, text)."""
 
     path: str
     lines: int
     captured: int
     known: int
     errors: tuple[tuple[int, str], ...] = ()
+    warnings: tuple[tuple[int, str], ...] = ()
     correlation_id: str | None = None
     dry_run: bool = False
     seconds: float = 0.0

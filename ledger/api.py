@@ -509,7 +509,8 @@ class Ledger(LedgerRead):
             prompt: What was asked.
             response: What was answered; ``interactions.add_response`` adds one that comes later.
             summary: A summary of the response.
-            memories_used: Ids of memories that the model had been shown, so that repeating them counts as an echo.
+            memories_used: Ids (or their beginnings) of memories that the model had been shown, so that repeating them counts
+                as an echo. Others are kept, named in ``warnings`` and not counted.
             chunks_used: Ids of chunks that the model had been shown.
             context: What the model was given: the ``Pack`` of a recall, or a dictionary.
             reinforce: False if its response is no evidence.

@@ -55,7 +55,7 @@ class Policy(Struct, frozen=True):
 
     matcher: Annotated[str, OneOf(tuple(MATCHERS))] = DEFAULT_MATCHER
     gain: Annotated[float, rules.millionths] = rules.shown(rules.REINFORCEMENT_DELTA)
-    echo_gain: Annotated[float, rules.millionths] = rules.shown(rules.REINFORCEMENT_DELTA)
+    echo_gain: Annotated[float, rules.millionths] = 0.0
     max_matches: Annotated[int, count] = rules.MATCHES_A_TURN
     extract: Annotated[bool, switch] = True
     expire: Annotated[bool, switch] = True

@@ -77,7 +77,8 @@ class Interactions(InteractionsRead):
         Args:
             response: What was answered; "" where there is only a summary of it.
             summary: A summary of the response.
-            memories_used: Ids of memories that the model had been shown, so that repeating them counts as an echo.
+            memories_used: Ids (or their beginnings) of memories that the model had been shown, so that repeating them counts
+                as an echo. Others are kept, named in ``warnings`` and not counted.
             chunks_used: Ids of chunks that the model had been shown.
 
         Raises:

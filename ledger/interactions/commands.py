@@ -10,7 +10,7 @@ import msgspec
 from ledger import answers
 from ledger.domain import confidence as rules
 from ledger.domain import interaction as domain
-from ledger.domain.errors import NotFoundError, RejectedError
+from ledger.domain.errors import AmbiguousIdError, NotFoundError, RejectedError
 from ledger.domain.events import (
     NOTHING,
     AnyEvent,
@@ -21,9 +21,10 @@ from ledger.domain.events import (
 )
 from ledger.domain.ids import LENGTH
 from ledger.domain.interaction import TEXT_BYTES, Interaction
+from ledger.domain.memory import Memory
 from ledger.domain.text import check_json, check_text
 from ledger.engine.engine import Engine
-from ledger.engine.log_reading import read_event
+from ledger.engine.log_reading import find_row, read_event
 from ledger.engine.snapshot import answer_texts, load
 from ledger.engine.work import Outcome, Who, Work
 from ledger.interactions import queries
@@ -82,14 +83,16 @@ def capture(
     skipped = engine.keeps_out(session_id or "") if append else ""
     turn = Turn(engine.counter, engine.keeps_out, prompt, response) if append and not skipped else None
 
+    unknown: list[str] = []
+
     def body(work: Work) -> str:
         work.project = work.project_named(project)
         work.session = work.session_named(session_id)
         work.need("interactions", "quarantine")
-        _check_used(work, captured.memories_used)
+        used, unknown[:] = _used(work, captured.memories_used)
         check_chunks(work, captured.chunks_used)
         stream = work.new_id("i")
-        work.emit(stream, _with_bodies(work, captured))
+        work.emit(stream, _with_bodies(work, msgspec.structs.replace(captured, memories_used=used)))
         if turn is not None:
             turn.emit(work, stream)
         return stream
@@ -102,7 +105,7 @@ def capture(
         if outcome.redacted:
             texts_of = engine.writer.guard.cleaned(texts_of, {})
         found = answers.interaction(outcome.state, outcome.names, *texts_of)
-        return msgspec.structs.replace(found, skipped=skipped)
+        return msgspec.structs.replace(found, skipped=skipped, warnings=_warnings(unknown))
     return msgspec.structs.replace(_react(engine, outcome, asker), skipped=skipped)
 
 
@@ -131,9 +134,10 @@ def attach_response(
         subject: Interaction = work.load(id, "i")
         work.need("quarantine")
         work.project, work.session = subject.project, subject.session
-        _check_used(work, attached.memories_used)
+        used, _ = _used(work, attached.memories_used)
         check_chunks(work, attached.chunks_used)
-        for event in domain.decide(domain.Attach(_with_bodies(work, attached)), subject):
+        given = msgspec.structs.replace(attached, memories_used=used)
+        for event in domain.decide(domain.Attach(_with_bodies(work, given)), subject):
             work.emit(subject.id, event, first=subject.row)
         if turn is not None and is_tied(work, subject):
             turn.emit(work, subject.id)
@@ -167,9 +171,14 @@ def _react(engine: Engine, outcome: Outcome, asker: Who) -> answers.Interaction:
         engine.after_capture()
     with engine.snapshot() as snapshot:
         answer = queries.get(snapshot, asker.user, subject.id)
-    if answer is None:
-        raise NotFoundError(f"the interaction {subject.id} was undone meanwhile")
-    return msgspec.structs.replace(answer, replayed=outcome.replayed)
+        if answer is None:
+            raise NotFoundError(f"the interaction {subject.id} was undone meanwhile")
+        unknown = [
+            each
+            for each in answer.memories_used
+            if len(each) != LENGTH or find_row(snapshot.connection, each, "m", asker.user) is None
+        ]
+    return msgspec.structs.replace(answer, replayed=outcome.replayed, warnings=_warnings(unknown))
 
 
 # --- reinforcement -------------------------------------------------------------------------------------------
@@ -299,17 +308,29 @@ def reacting(engine: Engine, subject: Interaction, asker: Who) -> Who:
     return msgspec.structs.replace(asker, causation_id=event.envelope.event_id) if event is not None else asker
 
 
-def _check_used(work: Work, used: Sequence[str]) -> None:
-    for each in used:
-        if (
-            len(each) == LENGTH
-            and each.startswith("m_")
-            and work.find(each, "m") is None
-            and work.of_another_user(each)
-        ):
-            raise RejectedError(
-                f"the memory {each} belongs to another user; a command acts on one user's memory", rule="user"
-            )
+def _used(work: Work, given: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
+    """The memories that the model had been shown, each by its whole id; and those that are none of this user, which stay as
+    they were given. ``RejectedError`` for one of another user."""
+    used, unknown = [], []
+    for each in given:
+        try:
+            memory: Memory | None = work.find(each, "m")
+        except AmbiguousIdError:
+            memory = None
+        if memory is None:
+            if len(each) == LENGTH and each.startswith("m_") and work.of_another_user(each):
+                raise RejectedError(
+                    f"the memory {each} belongs to another user; a command acts on one user's memory", rule="user"
+                )
+            unknown.append(each)
+        used.append(each if memory is None else memory.id)
+    return tuple(dict.fromkeys(used)), unknown
+
+
+def _warnings(unknown: Iterable[str]) -> tuple[str, ...]:
+    return tuple(
+        f"memories_used: {each!r:.60} is no memory of this user; it is kept and not counted" for each in unknown
+    )
 
 
 def _text(name: str, text: str) -> str:

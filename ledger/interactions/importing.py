@@ -66,6 +66,7 @@ def import_file(
     asker = replace(asker, correlation_id=correlation)
     if occurred_at is not None:
         asker = replace(asker, occurred_at=times.with_offset("occurred_at", occurred_at))
+    warnings: list[tuple[int, str]] = []
     captured = known = 0
     if dry_run:
         known = _known_lines(engine, asker.user, [key for _, _, key in good])
@@ -73,9 +74,11 @@ def import_file(
     for start in range(0, len(good), CHUNK):
         with engine.writer.batch():
             for number, line, key in good[start : start + CHUNK]:
-                outcome = _import_line(engine, replace(asker, key=key), line, errors, number, strict)
-                captured += outcome is False
-                known += outcome is True
+                done = _import_line(engine, replace(asker, key=key), line, errors, number, strict)
+                if done is not None:
+                    captured += not done.replayed
+                    known += done.replayed
+                    warnings += ((number, each) for each in done.warnings)
         if progress is not None:
             progress(min(start + CHUNK, len(good)), len(good))
     return answers.ImportReport(
@@ -84,6 +87,7 @@ def import_file(
         captured=captured,
         known=known,
         errors=tuple(sorted(errors)),
+        warnings=tuple(warnings),
         correlation_id=correlation if captured and not dry_run else None,
         dry_run=dry_run,
         seconds=time.monotonic() - started,
@@ -98,20 +102,19 @@ def _known_lines(engine: Engine, owner: str, keys: Sequence[str]) -> int:
 
 def _import_line(
     engine: Engine, asker: Who, line: Any, errors: list[tuple[int, str]], number: int, strict: bool
-) -> bool | None:
-    """Whether the line was known already; None when it was refused, which is listed."""
+) -> answers.Interaction | None:
+    """The line as a capture; None when it was refused, which is listed."""
     try:
         if line.client:
             asker = replace(asker, client=check_text("client", line.client, max_bytes=NAME_BYTES))
         if line.occurred_at is not None:
             asker = replace(asker, occurred_at=times.with_offset("occurred_at", line.occurred_at))
-        done = interaction_commands.capture_line(engine, asker, line)
+        return interaction_commands.capture_line(engine, asker, line)
     except LedgerError as refusal:
         if strict:
             raise
         errors.append((number, str(refusal)))
         return None
-    return bool(done.replayed)
 
 
 def _keyed(lines: Iterable[tuple[int, Any]]) -> list[tuple[int, Any, str]]:

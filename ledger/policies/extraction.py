@@ -9,6 +9,7 @@ from ledger.domain import interaction as interactions_domain
 from ledger.domain.events import CandidatesExtracted, Dropped, MemoryCaptured, Origin
 from ledger.domain.extraction import EXTRACTOR, Extracted, Extraction, extract_all
 from ledger.domain.extraction import Dropped as Passed
+from ledger.domain.ids import LENGTH
 from ledger.domain.interaction import Interaction
 from ledger.domain.matching import DEFAULT_MATCHER, Response, match
 from ledger.domain.memory import Memory
@@ -118,5 +119,6 @@ def known(work: Work, attempt: MemoryCaptured, echoes: Sequence[Memory]) -> tupl
 
 
 def injected(work: Work, given: str) -> Memory | None:
-    state: Memory | None = work.find(given, "m")
+    """The memory of a whole id: a shorter one in ``memories_used`` is none of this user's."""
+    state: Memory | None = work.find(given, "m") if len(given) == LENGTH else None
     return state

@@ -241,7 +241,7 @@ class Batch:
             return "repeated"
         if target.status != "active":
             return "not_active"
-        return "same" if (target.content or "").strip() == proposal.content.strip() else ""  # rubino #223
+        return "same" if normalise(target.content or "") == normalise(proposal.content) else ""  # rubino #223
 
     def _echoed(self, content: str) -> Memory | None:
         response = Response(content)

@@ -229,6 +229,17 @@ def test_a_fact_does_not_supersede_itself(believing: Ledger) -> None:
     assert [(each["reason"], each["memory"]) for each in report.dropped] == [("same", old.id)]
 
 
+@pytest.mark.parametrize("said", [TEA.upper(), TEA.replace(" ", "\n  "), TEA.lower()])
+def test_a_successor_in_other_case_or_white_space_is_the_same_text(believing: Ledger, said: str) -> None:
+    old = believing.remember(TEA, "preference")
+    session = say(believing, "As I said, I prefer green tea.")
+    report = session.extract(model=Scripted(replaces(said)))
+    assert [(each["reason"], each["memory"]) for each in report.dropped] == [("same", old.id)]
+    assert [each.type for each in believing.audit(subject=old.id)] == ["MemoryCaptured"]
+    assert believing.supersede(old.id, said).id == old.id
+    assert [each.type for each in believing.audit(subject=old.id)] == ["MemoryCaptured"]
+
+
 def test_a_better_wording_of_the_target_itself_replaces_it(believing: Ledger) -> None:
     old = believing.remember("The user prefers green tea from Japan over any coffee in the morning.", "preference")
     new = "The user prefers green tea from Japan over any coffee in the early morning."

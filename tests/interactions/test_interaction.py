@@ -183,6 +183,7 @@ def test_every_field_comes_back(ledger: Ledger) -> None:
         "absorbed": False,
         "quarantined": False,
         "skipped": "",
+        "warnings": (),
     }
 
 

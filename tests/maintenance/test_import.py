@@ -126,6 +126,13 @@ def test_a_file_belongs_to_the_user_it_came_in_for(ledger: Ledger, tmp_path: Pat
     assert (report.captured, len(report.errors)) == (0, 1)
 
 
+def test_ids_of_another_system_come_in_with_a_warning(ledger: Ledger, tmp_path: Path) -> None:
+    path = jsonl(tmp_path / "turns.jsonl", {"prompt": "one"}, {"prompt": "two", "memories_used": ["mem-17"]})
+    first, again = ledger.import_file(path), ledger.import_file(path)
+    assert (first.ok, first.captured, [number for number, _ in first.warnings]) == (True, 2, [2])
+    assert "mem-17" in first.warnings[0][1] and (again.known, again.warnings) == (2, first.warnings)
+
+
 def test_a_project_is_for_the_lines_that_name_none(ledger: Ledger, tmp_path: Path) -> None:
     path = jsonl(tmp_path / "turns.jsonl", {"prompt": "one"}, {"prompt": "two", "project": "own"})
     ledger.import_file(path, project="given", occurred_at="2020-01-01")

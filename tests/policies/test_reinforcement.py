@@ -192,7 +192,7 @@ def test_the_matcher_is_a_matter_of_policy(
 # --- echoes ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("echo_gain", "confidence"), [(None, 0.52), (0.005, 0.505), (0.0, 0.5)])
+@pytest.mark.parametrize(("echo_gain", "confidence"), [(None, 0.5), (0.005, 0.505), (0.02, 0.52)])
 def test_an_echo_is_recorded_as_one_and_gains_what_the_policy_says(
     ledger: Ledger, echo_gain: float | None, confidence: float
 ) -> None:
@@ -208,6 +208,49 @@ def test_an_echo_is_recorded_as_one_and_gains_what_the_policy_says(
     assert [point.echo for point in ledger.confidence(own.id)] == [False, False]
     by_hand = ledger.reinforce(ledger.remember("Something else.").id, source=turn.id)
     assert by_hand.reference_count == 1  # type: ignore[union-attr]
+
+
+def test_an_echo_is_one_by_the_beginning_of_its_id_too(ledger: Ledger) -> None:
+    injected = ledger.remember(ROAST, "preference", confidence=0.5)
+    turn = ledger.capture("What do I drink?", SAID, memories_used=[injected.id[:8], injected.id])
+    assert (turn.memories_used, turn.warnings) == ((injected.id,), ())
+    later = ledger.capture("What do I drink?")
+    later = ledger.attach_response(later.id, SAID, memories_used=[injected.id[:8]])
+    assert (later.memories_used, later.warnings) == ((injected.id,), ())
+    now = ledger.memory(injected.id)
+    assert now is not None and now.confidence == 0.5
+    assert [point.echo for point in ledger.confidence(injected.id)] == [False, True, True]
+
+
+def test_what_is_no_memory_of_this_user_is_kept_named_and_never_an_echo(ledger: Ledger) -> None:
+    fact = ledger.remember(ROAST, "preference", confidence=0.5)
+    theirs = ledger.remember("Bob's own.", user="bob")
+    given = ["m_ffffffffffffffff", "fact-17", "m_", theirs.id[:10], fact.id]
+    turn = ledger.capture("What do I drink?", SAID, memories_used=given, idempotency_key="once")
+    assert turn.memories_used == tuple(given)
+    assert [text.split("'")[1] for text in turn.warnings] == given[:4]
+    again = ledger.capture("What do I drink?", SAID, memories_used=given, idempotency_key="once")
+    assert (again.replayed, again.memories_used, again.warnings) == (True, turn.memories_used, turn.warnings)
+    assert [point.echo for point in ledger.confidence(fact.id)] == [False, True]
+    with ledger.batch():
+        batched = ledger.capture("And?", memories_used=given)
+    assert (batched.memories_used, batched.warnings) == (turn.memories_used, turn.warnings)
+    answered = ledger.attach_response(ledger.capture("And?").id, "None.", memories_used=["fact-17"])
+    assert (len(answered.warnings), ledger.capture("And?").warnings) == (1, ())
+
+
+def test_the_beginning_of_several_ids_names_none_of_them(ledger: Ledger) -> None:
+    facts = [ledger.remember(f"The user has read {number} books about it.", "preference") for number in range(40)]
+    shared = next(each.id[:3] for each in facts if sum(other.id[:3] == each.id[:3] for other in facts) > 1)
+    turn = ledger.capture("And?", "Nothing.", memories_used=[shared])
+    assert (turn.memories_used, len(turn.warnings)) == ((shared,), 1)
+    assert ledger.run_policies(only=("extraction",)).failures == 0
+
+
+@pytest.mark.parametrize("used", [[7], [None], [b"m_1"], 7, "m_1"])
+def test_what_is_no_text_is_refused_among_the_memories_used(ledger: Ledger, used: Any) -> None:
+    with pytest.raises(RejectedError, match="memories_used"):
+        ledger.capture("And?", memories_used=used)
 
 
 # --- by hand ---------------------------------------------------------------------------------------------------------

@@ -57,11 +57,12 @@ def _found(entry: Mapping[str, Any]) -> Text:
 
 
 def imported(found: answers.ImportReport) -> RenderableType:
-    """What an import did, with the bad lines."""
+    """What an import did, with the bad lines and the warnings."""
     counts = f"{found.captured:,} captured, {found.known:,} known already, {len(found.errors):,} bad"
     text = f"{counted(found.lines, 'line')}: {counts}"
-    rows = [[Text(str(number)), short(why)] for number, why in found.errors[:20]]
-    more = [Text(f"and {len(found.errors) - 20:,} more bad lines", style="dim")] if len(found.errors) > 20 else []
+    lines = sorted((*found.errors, *found.warnings))
+    rows = [[Text(str(number)), short(why)] for number, why in lines[:20]]
+    more = [Text(f"and {len(lines) - 20:,} more", style="dim")] if len(lines) > 20 else []
     named = [Text(f"correlation id {found.correlation_id}", style="dim")] if found.correlation_id else []
     return Group(Text(text), *named, *([listing("line", "why", rows=rows, right=["line"])] if rows else []), *more)
 

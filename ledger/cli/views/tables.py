@@ -28,7 +28,7 @@ COLUMNS = {  # of each type its columns, and after the bar what stands in small 
     "Document": "id chunk_count title | path project type status tags size added dropped absorbed",
     "ErasureReport": "position state kind subject | command_id why",
     "Hold": "id recorded_at subject | reason",
-    "Interaction": "id occurred_at prompt | project session client quarantined",
+    "Interaction": "id occurred_at prompt | project session client quarantined warnings",
     "Memory": "id confidence content | kind project status reference_count quarantined tags relations",
     "Merge": "id similarity memories | status project why memory content reason",
     "Message": "position role content | speaker tokens occurred_at model reasoning hidden quarantined",

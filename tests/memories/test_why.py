@@ -46,8 +46,8 @@ def test_each_step_with_who_what_and_what_it_changed(ledger: Ledger) -> None:
     assert [(s.type, s.actor, s.delta, s.confidence, s.status, s.because) for s in why.steps] == [
         ("MemoryCaptured", "ada", 0.333333, 0.333333, "candidate", ""),
         ("MemoryPromoted", "bob", 0.0, 0.333333, "active", "asked"),
-        ("MemoryReinforced", "policy:reinforcement", 0.02, 0.353333, "active", ""),
-        ("ConfidenceAdjusted", "", -0.253333, 0.1, "active", "hearsay"),
+        ("MemoryReinforced", "policy:reinforcement", 0.0, 0.333333, "active", ""),
+        ("ConfidenceAdjusted", "", -0.233333, 0.1, "active", "hearsay"),
     ]
     assert [each.id for each in why.sources] == [turn.id, echo.id]
     assert [each.prompt for each in why.sources] == ["What do I drink?", "And?"]

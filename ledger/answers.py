@@ -12,16 +12,16 @@ from msgspec import field
 from ledger.documents.answers import Chunk, Document
 from ledger.domain import confidence as rules
 from ledger.domain import policy
-from ledger.domain.events import AnyEvent
 from ledger.domain.ids import shortened
-from ledger.domain.interaction import Interaction as InteractionState
-from ledger.domain.memory import Edge
-from ledger.domain.memory import Memory as MemoryState
 from ledger.domain.times import moment
 from ledger.engine.answer import Answer, answer_of
 from ledger.observations.answers import Evidence, Observation, Wording
 
 if TYPE_CHECKING:
+    from ledger.domain.events import AnyEvent
+    from ledger.domain.interaction import Interaction as InteractionState
+    from ledger.domain.memory import Edge
+    from ledger.domain.memory import Memory as MemoryState
     from ledger.domain.window import WindowItem as WindowItem
     from ledger.guards.answers import Quarantined as Quarantined
     from ledger.guards.answers import ScanReport as ScanReport

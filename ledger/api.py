@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, get_args
 from ledger import answers
 from ledger.domain import confidence as rules
 from ledger.domain.errors import RejectedError
+from ledger.domain.text import plural
 from ledger.engine.answer import Answer
-from ledger.engine.paging import LIMIT, checked_limit, found, page, plural
-from ledger.engine.scope import Area, Scope, callback
+from ledger.engine.area import Area, callback
+from ledger.engine.paging import LIMIT, checked_limit, found, page
 from ledger.types import (
     Cancel,
     Channel,
@@ -131,7 +132,7 @@ class LedgerRead(Area):
             ranking=ranking,
             observations=observations,
             explain=explain,
-            receipt=self._scope.asker({}) if receipt else None,
+            receipt=self._scope if receipt else None,
         )
 
     def profile(self, *, budget: int = 1_375, unit: Unit = "chars") -> Pack:
@@ -351,8 +352,7 @@ class Ledger(LedgerRead):
             after_capture=jobs_after_capture,
             **given,
         )
-        default = engine.default  # with what the settings say
-        return cls(engine, Scope(default.user, default.actor, default.client, default.channel, default.agent))
+        return cls(engine, engine.default)  # with what the settings say
 
     @classmethod
     def doctor(cls, path: StrPath, *, progress: Progress | None = None) -> answers.DoctorReport:
@@ -564,13 +564,8 @@ class Ledger(LedgerRead):
         """
         from ledger.memories import commands
 
-        return commands.remember(
-            self._engine.writer,
-            self._scope.asker(options),
-            content,
-            kind,
-            **_statement(project, session, confidence, entities, tags, sources, relations, valid_from, valid_to),
-        )
+        given = (content, kind, project, session, confidence, entities, tags, sources, relations, valid_from, valid_to)
+        return commands.capture(self._engine.writer, self._scope.asker(options), "remember", *given)
 
     def propose(
         self,
@@ -603,13 +598,8 @@ class Ledger(LedgerRead):
         """
         from ledger.memories import commands
 
-        return commands.propose(
-            self._engine.writer,
-            self._scope.asker(options),
-            content,
-            kind,
-            **_statement(project, session, confidence, entities, tags, sources, relations, valid_from, valid_to),
-        )
+        given = (content, kind, project, session, confidence, entities, tags, sources, relations, valid_from, valid_to)
+        return commands.capture(self._engine.writer, self._scope.asker(options), "propose", *given)
 
     # --- review --------------------------------------------------------------------------------------------------
 
@@ -1099,27 +1089,3 @@ class PastLedger(LedgerRead):
 
     def __repr__(self) -> str:
         return f"<PastLedger {os.path.basename(self.path)!r} user={self._scope.user!r} position={self.position}>"
-
-
-def _statement(
-    project: str | None,
-    session: str | None,
-    confidence: float,
-    entities: Iterable[str],
-    tags: Iterable[str],
-    sources: Iterable[str],
-    relations: Iterable[Triple],
-    valid_from: Time | None,
-    valid_to: Time | None,
-) -> dict[str, Any]:
-    return {
-        "project": project,
-        "session_id": session,
-        "confidence": confidence,
-        "entities": plural("entities", entities),
-        "tags": plural("tags", tags),
-        "source": plural("sources", sources),
-        "edges": relations,
-        "valid_from": valid_from,
-        "valid_to": valid_to,
-    }

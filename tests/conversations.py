@@ -8,7 +8,7 @@ import probe
 from old_names import Ledger
 
 from ledger.domain.window import CONDENSED, LEAF
-from ledger.engine.work import Who
+from ledger.engine.who import Who
 from ledger.sessions import writing
 from ledger.sessions.summary_writes import Sources, Written, joined, of_messages, of_summaries, record
 from ledger.sessions.window import OpenWindow

@@ -10,7 +10,7 @@ from contextlib import closing, contextmanager
 import probe
 
 from ledger.domain.events import LEDGER_STREAM, ContentErased, Redaction
-from ledger.engine.work import Who
+from ledger.engine.who import Who
 from ledger.proof.merkle import Tree
 from ledger.store.integrity import GENESIS, digest, leaf, link
 from ledger.store.sqlite_files import SCHEMA

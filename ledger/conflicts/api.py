@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Unpack, get_args
 
-from ledger.engine.paging import LIMIT, found, page, plural
-from ledger.engine.scope import Area
+from ledger.domain.text import plural
+from ledger.engine.area import Area
+from ledger.engine.paging import LIMIT, found, page
 from ledger.merges import commands as merge_commands
 from ledger.merges import queries as merge_queries
 from ledger.merges.answers import Conflict, ConflictReport

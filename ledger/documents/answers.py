@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ledger.domain.document import Document as DocumentState
 from ledger.engine.answer import Answer, answer_of
+
+if TYPE_CHECKING:
+    from ledger.domain.document import Document as DocumentState
 
 
 class Chunk(Answer, frozen=True, kw_only=True):

@@ -8,8 +8,9 @@ from typing import Unpack, get_args
 
 from ledger.documents import commands, queries
 from ledger.documents.answers import Chunk, Document
-from ledger.engine.paging import LIMIT, found, page, plural
-from ledger.engine.scope import Area
+from ledger.domain.text import plural
+from ledger.engine.area import Area
+from ledger.engine.paging import LIMIT, found, page
 from ledger.types import DocumentStatus, DocumentType, Page, WriteOptions
 
 

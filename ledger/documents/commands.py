@@ -15,12 +15,12 @@ from ledger.domain import document as domain
 from ledger.domain.document import Document
 from ledger.domain.errors import NotFoundError, RejectedError, SuspendedError
 from ledger.domain.events import ChunkAdded, DocumentAdded, DocumentReplaced
-from ledger.domain.text import check_text
+from ledger.domain.text import check_reason, check_text, tag_list
 from ledger.engine.engine import Engine
 from ledger.engine.log_reading import read_event
-from ledger.engine.work import Outcome, Who, Work
+from ledger.engine.who import Who
+from ledger.engine.work import Outcome, Work
 from ledger.guards.guarding import Taken
-from ledger.memories.given import check_reason, tag_list
 from projections.core.rows import Connection
 from projections.views import control, documents
 

@@ -34,7 +34,6 @@ from ledger.domain.events import (
 TEXT_BYTES = 50 * 1024 * 1024
 TITLE_BYTES = 1024
 PATH_BYTES = 4096
-TAGS = 10
 KEPT_RANGES = 1_999  # in one event (DESIGN 3: lists of at most 2,000); chunks beyond them are new ones
 ERASED = "erased"
 STATUSES = ("active", "removed", ERASED)

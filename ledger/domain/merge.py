@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from ledger.domain.errors import RejectedError
 from ledger.domain.events import AnyEvent, Event, MemoriesMerged, MergeProposed, MergeRejected
 from ledger.domain.memory import EDGES, Edge, Memory
+from ledger.domain.text import TAGS
 
 PROPOSED, MERGED, REJECTED = "proposed", "merged", "rejected"
 OBSOLETE = "obsolete"  # of a proposal: at the time of reading, its members are others than those it was about
@@ -34,7 +35,7 @@ RULE = "merge/1"
 """How the one memory follows from the members: see ``united``."""
 
 MEMBERS = 50  # of one merge, as ATOCore looks at batches of 50
-TAGS, SOURCES = 10, 2_000
+SOURCES = 2_000
 
 
 class Merge(Struct, frozen=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from hashlib import sha256
 from math import isfinite
@@ -26,6 +26,11 @@ MAX_JSON_VALUES = 1_000_000
 """Free JSON holds at most this many values. Ours: more could not fit in an event, and lists that share their
 members could otherwise stand for more values than any machine can visit."""
 
+REASON_BYTES = 16 * 1024
+LIST_ITEMS = 2_000  # of one list in one event; a longer one is spread over several events of the same append
+NAME_BYTES = 1_024
+TAGS = 10  # ATOCore
+
 _STOP_WORDS = """
     a about above after again all also am an and any are as at be because been before being below between both but by
     can could did do does doing down during each else few for from further get gets got had has have having he her here
@@ -44,6 +49,7 @@ _APOSTROPHE = re.compile(r"(?<=[^\W_])['’](?=[^\W_])|ʼ")
 _MARK = re.compile("[\u0300-\u036f]+")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SHOWN_KEY_CHARS = 40
+_COINED = re.compile(r"[a-z][a-z0-9_-]{0,63}")
 _DOUBLED = ("bb", "dd", "gg", "mm", "nn", "pp", "rr", "tt")  # not ff, ll, ss, zz: those mostly end the word itself
 _VOWEL = re.compile(r"[aeiouy]|[^\x00-\x7f]")
 
@@ -169,6 +175,71 @@ def _utf8_size(name: str, text: str) -> int:
         f"{name} holds a lone surrogate (U+{code:04X}) at character {at}, which is half of a character and has no "
         "UTF-8 form; give whole characters"
     )
+
+
+def plural(name: str, given: object, allowed: Sequence[str] = ()) -> tuple[str, ...]:
+    """Any number of texts; a bare string is refused, and what a closed set does not have."""
+    if isinstance(given, tuple) and not given:
+        return ()
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        raise RejectedError(f"{name} takes several, as in {name}=[…], and {given!r:.40} is not a list or a tuple")
+    found = tuple(given)
+    for each in found:
+        if not isinstance(each, str):
+            raise RejectedError(f"{name} takes texts, and {each!r:.40} is none")
+        one_of(name, each, allowed)
+    return found
+
+
+def texts(**given: object) -> None:
+    """Refuse what is no text where one is asked for; None is nothing asked for."""
+    for name, each in given.items():
+        if each is not None and not isinstance(each, str):
+            raise RejectedError(f"{name} is a text, and {each!r:.40} is none")
+
+
+def one_of(name: str, given: object, allowed: Sequence[str]) -> None:
+    if allowed and given not in allowed:
+        raise RejectedError(f"{name} cannot be {given!r:.40}; there are: {', '.join(allowed)}")
+
+
+def check_reason(name: str, text: str) -> str:
+    return check_text(name, text, max_bytes=REASON_BYTES, blank_allowed=True) if text else ""
+
+
+def check_word(name: str, word: str, known: Sequence[str]) -> str:
+    """A word that is known, or another of lower-case letters, digits, _ and -."""
+    if word in known:
+        return word
+    if not isinstance(word, str) or _COINED.fullmatch(word) is None:
+        raise RejectedError(
+            f"{name} is a word of lower-case letters, digits, _ and -, up to 64, and {word!r:.40} is not; "
+            f"known: {', '.join(known)}"
+        )
+    return word
+
+
+def text_list(name: str, given: Iterable[str], *, items: int = LIST_ITEMS) -> tuple[str, ...]:
+    """Texts without repeats, in the order given; a bare one is a list of one."""
+    if isinstance(given, str):
+        given = (given,)
+    if not isinstance(given, Iterable):
+        raise RejectedError(f"{name} must be a text or several, not {type(given).__name__}")
+    found = tuple(dict.fromkeys(check_text(f"each of {name}", each, max_bytes=NAME_BYTES) for each in given))
+    if len(found) > items:
+        raise RejectedError(
+            f"{name} may be {items} at the most, and there are {len(found)}", limit=items, requested=len(found)
+        )
+    return found
+
+
+def tag_list(given: Iterable[str]) -> tuple[str, ...]:
+    """Tags in lower case, 10 at the most."""
+    labels = [
+        lowered(each.strip()) if isinstance(each, str) else each
+        for each in ((given,) if isinstance(given, str) or not isinstance(given, Iterable) else given)
+    ]
+    return text_list("tags", labels, items=TAGS)
 
 
 def check_json(name: str, value: _T) -> _T:

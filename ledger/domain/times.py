@@ -113,6 +113,15 @@ def since(name: str, value: object, now: str) -> str:
         raise RejectedError(f"{name} lies before the year 1: {value!s:.60}") from None
 
 
+def validity(valid_from: object, valid_to: object) -> tuple[str | None, str | None]:
+    """From when and until when something is true in the world, where that is given."""
+    start = moment("valid_from", valid_from) if valid_from is not None else None
+    end = until("valid_to", valid_to) if valid_to is not None else None
+    if start is not None and end is not None and end <= start:
+        raise RejectedError(f"a memory's validity must end after it begins: {start} to {end} is empty")
+    return start, end
+
+
 def is_time(text: str) -> bool:
     """Whether a text is a time or a date in ISO 8601, with an offset or without."""
     try:

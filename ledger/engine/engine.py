@@ -12,7 +12,8 @@ from ledger.domain.patterns import Patterns
 from ledger.engine.log_reading import check_tables
 from ledger.engine.pipeline import Writer
 from ledger.engine.snapshot import LiveSnapshot, Snapshot
-from ledger.engine.work import Clock, Random, Who
+from ledger.engine.who import Who
+from ledger.engine.work import Clock, Random
 from ledger.store import closed
 from ledger.store.event_store import EventStore
 from projections.core.as_of import Times

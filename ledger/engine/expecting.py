@@ -8,7 +8,8 @@ from typing import Any
 from ledger.domain.errors import ConflictError, RejectedError
 from ledger.domain.events import LEDGER_STREAM, WAYS_BACK, AnyEvent, ContentErased, Event
 from ledger.engine.log_reading import read_event
-from ledger.engine.work import Expected, Work
+from ledger.engine.who import Expected
+from ledger.engine.work import Work
 from projections.core.projector import FAMILIES
 from projections.views import erasures
 

@@ -10,7 +10,8 @@ from msgspec import Struct
 from ledger.domain.errors import ConflictError, KeyReusedError, RejectedError
 from ledger.domain.events import LEDGER_STREAM, CommandAnswered
 from ledger.domain.text import check_text
-from ledger.engine.work import Outcome, Who, Work
+from ledger.engine.who import Who
+from ledger.engine.work import Outcome, Work
 from projections.views import control
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import base64
 import binascii
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar, cast
 
 from ledger.domain.errors import NotFoundError, RejectedError
@@ -75,32 +75,6 @@ def checked_limit(limit: object) -> int:
             f"limit is from 0 to {CAP:,}, and {_short(limit)} is not; page.all() goes through every page", rule="limit"
         )
     return limit
-
-
-def plural(name: str, given: object, allowed: Sequence[str] = ()) -> tuple[str, ...]:
-    """Any number of texts; a bare string is refused, and what a closed set does not have."""
-    if isinstance(given, tuple) and not given:
-        return ()
-    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
-        raise RejectedError(f"{name} takes several, as in {name}=[…], and {given!r:.40} is not a list or a tuple")
-    found = tuple(given)
-    for each in found:
-        if not isinstance(each, str):
-            raise RejectedError(f"{name} takes texts, and {each!r:.40} is none")
-        one_of(name, each, allowed)
-    return found
-
-
-def texts(**given: object) -> None:
-    """Refuse what is no text where one is asked for; None is nothing asked for."""
-    for name, each in given.items():
-        if each is not None and not isinstance(each, str):
-            raise RejectedError(f"{name} is a text, and {each!r:.40} is none")
-
-
-def one_of(name: str, given: object, allowed: Sequence[str]) -> None:
-    if allowed and given not in allowed:
-        raise RejectedError(f"{name} cannot be {given!r:.40}; there are: {', '.join(allowed)}")
 
 
 def _short(number: int) -> str:

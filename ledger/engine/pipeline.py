@@ -23,7 +23,8 @@ from ledger.engine import expecting, keys, trust
 from ledger.engine.batch import Batch
 from ledger.engine.refusals import Refusals
 from ledger.engine.tables import Tables
-from ledger.engine.work import Body, Clock, Outcome, Pooled, Random, Who, Work
+from ledger.engine.who import Who
+from ledger.engine.work import Body, Clock, Outcome, Pooled, Random, Work
 from ledger.guards.guarding import Guard
 from ledger.store import mapper
 from ledger.store.event_store import EventStore, Transaction

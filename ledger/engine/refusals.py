@@ -9,7 +9,8 @@ import msgspec
 from ledger.domain.errors import RejectedError
 from ledger.domain.events import LEDGER_STREAM, WriteRefused
 from ledger.engine.keys import encoded
-from ledger.engine.work import Who, Work
+from ledger.engine.who import Who
+from ledger.engine.work import Work
 from ledger.store.event_store import Transaction
 
 if TYPE_CHECKING:

@@ -1,30 +1,67 @@
-"""Who asks for a command, as one call says it, checked."""
+"""Who asks for a command: said once, by ``open`` or ``bind``, and part of every call that follows, with its own options."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import date, datetime
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from ledger.domain import times
 from ledger.domain.errors import RejectedError
-from ledger.domain.text import check_text
-from ledger.engine.work import Expected, Who
+from ledger.domain.text import NAME_BYTES, check_text
 from ledger.types import WriteOptions
 
 Time = str | datetime | date
-NAME_BYTES = 1024
-
-
 CHANNELS = ("user", "tool", "web", "agent", "file")
 _TEXTS = {"client": True, "agent": True, "causation_id": False, "correlation_id": False}  # whether "" is one
 _MAY_BE_NONE = ("idempotency_key", "occurred_at", "causation_id", "correlation_id", "expected")
 _OPTIONS = tuple(sorted(WriteOptions.__optional_keys__))
 
 
-def who(bound: Who, options: Mapping[str, object]) -> Who:
-    """Who is bound, with the options of one call, checked."""
+class Expected(Struct):
+    """A position behind which nobody else has changed what a call changes; ``own`` are the positions that the call wrote."""
+
+    position: int
+    own: set[int] = set()
+
+
+class Who(Struct, frozen=True, kw_only=True):
+    """On whose memory a command acts (``user``), who does it, through which program and kind of input, for which agent, and
+    what it reacts to."""
+
+    user: str = ""
+    actor: str = ""
+    client: str = ""
+    channel: str = "user"
+    agent: str = ""
+    key: str | None = None
+    occurred_at: str | None = None
+    causation_id: str | None = None
+    correlation_id: str | None = None
+    expected: Expected | None = None
+
+    def bound(self, given: Mapping[str, str | None]) -> Who:
+        """The same with what is given in its place; None leaves a word as it is."""
+        changed = {name: value for name, value in given.items() if value is not None}
+        for name, value in changed.items():
+            check_text(name, value, max_bytes=NAME_BYTES, blank_allowed=True)
+        check_channel(changed.get("channel", self.channel))
+        return replace(self, **changed)
+
+    def asker(self, options: WriteOptions) -> Who:
+        """The same with the options of one call, checked."""
+        return replace(self, **_checked(options)) if options else self
+
+    def searcher(self, options: WriteOptions) -> Who:
+        """The same for a search, which is in several appends and records nothing twice: a key would mean nothing."""
+        if options.get("idempotency_key") is not None:
+            raise RejectedError("a search takes no idempotency_key: looking again records nothing twice")
+        return self.asker(options)
+
+
+def _checked(options: Mapping[str, object]) -> dict[str, object]:
     if unknown := sorted(set(options) - set(_OPTIONS)):
         raise TypeError(f"unexpected keyword argument {unknown[0]!r}; every write takes: {', '.join(_OPTIONS)}")
     given = {name: value for name, value in options.items() if value is not None or name not in _MAY_BE_NONE}
@@ -39,7 +76,7 @@ def who(bound: Who, options: Mapping[str, object]) -> Who:
         given["expected"] = _expected(given["expected"])
     if "idempotency_key" in given:
         given["key"] = given.pop("idempotency_key")
-    return replace(bound, **given)
+    return given
 
 
 def check_channel(given: object) -> None:

@@ -18,6 +18,7 @@ from ledger.domain.policy import Policy
 from ledger.domain.project import NAME_BYTES, name_form
 from ledger.domain.text import check_text
 from ledger.engine.log_reading import first_position, read_event
+from ledger.engine.who import Who
 from ledger.guards.guarding import Found, Taken, Verdict
 from ledger.store.event_store import Transaction
 from projections.core.rows import Connection
@@ -58,28 +59,6 @@ class Pooled:
                 self._bytes, self._used = self._source(max(4_096, size)), 0
             start, self._used = self._used, self._used + size
             return self._bytes[start : start + size]
-
-
-class Expected(Struct):
-    """A position behind which nobody else has changed what a call changes; ``own`` are the positions that the call wrote."""
-
-    position: int
-    own: set[int] = set()
-
-
-class Who(Struct, frozen=True, kw_only=True):
-    """On whose memory a command acts (``user``), who does it, through what, and what it reacts to."""
-
-    user: str = ""
-    actor: str = ""
-    client: str = ""
-    channel: str = "user"
-    agent: str = ""
-    key: str | None = None
-    occurred_at: str | None = None
-    causation_id: str | None = None
-    correlation_id: str | None = None
-    expected: Expected | None = None
 
 
 class Outcome(Struct, frozen=True):

@@ -7,8 +7,8 @@ from typing import Unpack
 
 from ledger import answers
 from ledger.domain.errors import RejectedError
+from ledger.engine.area import Area
 from ledger.engine.paging import LIMIT, page
-from ledger.engine.scope import Area
 from ledger.erasure import completing, holding
 from ledger.types import EVERYTHING, Event, Page, Subject, WriteOptions
 

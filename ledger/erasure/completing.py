@@ -12,7 +12,8 @@ from ledger.domain.errors import DamagedError, LedgerError
 from ledger.domain.events import LEDGER_STREAM, ContentErased, ErasureCompleted, Redaction
 from ledger.engine.engine import Engine
 from ledger.engine.log_reading import read_event
-from ledger.engine.work import Who, Work
+from ledger.engine.who import Who
+from ledger.engine.work import Work
 from ledger.erasure import certificates
 from ledger.erasure.purging import Purge, Purging
 from ledger.store import lease

@@ -19,10 +19,12 @@ from msgspec.structs import replace
 
 from ledger import answers
 from ledger.domain.errors import ConflictError, RejectedError
-from ledger.domain.events import LEDGER_STREAM, LIST_ITEMS, AnyEvent, ContentErased, Redaction
+from ledger.domain.events import LEDGER_STREAM, AnyEvent, ContentErased, Redaction
+from ledger.domain.text import LIST_ITEMS, check_reason
 from ledger.engine.engine import Engine
 from ledger.engine.optimistic import Moved, optimistic
-from ledger.engine.work import Body, Outcome, Who, Work
+from ledger.engine.who import Who
+from ledger.engine.work import Body, Outcome, Work
 from ledger.erasure import certificates
 from ledger.erasure.asked import Asked, checked_choices, exceptions
 from ledger.erasure.asked import asked as subject_of_erasure
@@ -32,7 +34,6 @@ from ledger.erasure.plan import LISTS, Listed, NothingLeft, Plan, check_decided,
 from ledger.erasure.planning import Planner
 from ledger.erasure.redacting import redact
 from ledger.erasure.rows import Rows
-from ledger.memories.given import check_reason
 from ledger.policies import bulk
 from ledger.types import Subject
 from projections.views import audit

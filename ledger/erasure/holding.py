@@ -5,12 +5,12 @@ from __future__ import annotations
 from ledger import answers
 from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.events import LEDGER_STREAM, LegalHoldPlaced, LegalHoldReleased
-from ledger.domain.text import check_text
+from ledger.domain.text import check_reason, check_text
 from ledger.engine.engine import Engine
 from ledger.engine.log_reading import read_event
-from ledger.engine.work import Outcome, Who, Work
+from ledger.engine.who import Who
+from ledger.engine.work import Outcome, Work
 from ledger.erasure.asked import subject_asked
-from ledger.memories.given import check_reason
 from ledger.types import EVERYTHING, DocumentPath, Project, SessionName, Subject
 from projections.core.rows import Connection
 from projections.views import audit, erasures

@@ -13,7 +13,8 @@ from ledger.domain.extraction import EXTRACTOR
 from ledger.domain.interaction import ERASED, Interaction
 from ledger.engine.engine import Engine
 from ledger.engine.snapshot import answer_texts, load, stream_of
-from ledger.engine.work import Outcome, Who, Work
+from ledger.engine.who import Who
+from ledger.engine.work import Outcome, Work
 from ledger.extraction import sessions as session_extraction
 from ledger.extraction.asking import Asker, ExtractionRun, check_call, meant_model
 from ledger.extraction.turns import extract_turn, preview_turn

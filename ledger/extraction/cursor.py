@@ -8,7 +8,8 @@ from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.events import ExtractionCursorMoved
 from ledger.domain.session import Session as State
 from ledger.domain.turns import ASKED, SKIPPED
-from ledger.engine.work import Who, Work
+from ledger.engine.who import Who
+from ledger.engine.work import Work
 from ledger.sessions import reading, writing
 from ledger.sessions.answers import SessionInfo
 from ledger.sessions.conversation import Conversation

@@ -28,7 +28,8 @@ from ledger.domain.salience import GATE
 from ledger.domain.session import Session as State
 from ledger.domain.turns import EXTRACTED, NOT_SALIENT, Line
 from ledger.engine.snapshot import load
-from ledger.engine.work import Who, Work
+from ledger.engine.who import Who
+from ledger.engine.work import Work
 from ledger.extraction.asking import (
     LEASE_SECONDS,
     Answered,

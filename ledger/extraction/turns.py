@@ -16,7 +16,8 @@ from ledger.domain.turns import EXTRACTED, Line
 from ledger.engine.engine import Engine
 from ledger.engine.log_reading import read_event
 from ledger.engine.snapshot import answer_texts, event_data, text_of
-from ledger.engine.work import Outcome, Who, Work
+from ledger.engine.who import Who
+from ledger.engine.work import Outcome, Work
 from ledger.extraction.asking import (
     Answered,
     Asker,

@@ -7,8 +7,8 @@ from typing import Unpack
 
 from ledger import answers
 from ledger.domain.errors import RejectedError
+from ledger.engine.area import Area, callback
 from ledger.engine.paging import LIMIT, page
-from ledger.engine.scope import Area, callback
 from ledger.guards import quarantining, queries
 from ledger.guards.answers import Quarantined, ScanReport
 from ledger.types import Page, WriteOptions

@@ -24,7 +24,8 @@ from ledger.domain.memory import KINDS
 from ledger.guards import secrets, threats
 
 if TYPE_CHECKING:
-    from ledger.engine.work import Who, Work
+    from ledger.engine.who import Who
+    from ledger.engine.work import Work
 
 S = TypeVar("S", bound=Struct)
 KEPT, KEPT_CHARS = 4_096, 16 * 1024 * 1024  # verdicts kept, so that a text is scanned once, and before the lock

@@ -12,16 +12,17 @@ from ledger.domain import events as e
 from ledger.domain import memory as memory_domain
 from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.memory import Memory
+from ledger.domain.text import check_reason
 from ledger.engine.engine import Engine
 from ledger.engine.log_reading import decode_range, read_event, read_stream
 from ledger.engine.paging import CAP
 from ledger.engine.snapshot import LIST_LIMIT, listed, load, text_of
-from ledger.engine.work import Who, Work
+from ledger.engine.who import Who
+from ledger.engine.work import Work
 from ledger.guards import secrets
 from ledger.guards.answers import Quarantined, ScanReport, StoredSecret
 from ledger.guards.guarding import BELIEFS, MATERIAL, PLANS, Found, Guard
 from ledger.memories import commands as of_memories
-from ledger.memories.given import check_reason
 from ledger.store.reading import read_tip
 from projections.core.rows import Connection
 from projections.views import control, documents, memories, quarantine

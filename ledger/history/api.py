@@ -8,8 +8,9 @@ from typing import Any, Unpack, cast, get_args
 from ledger import answers
 from ledger.domain import times
 from ledger.domain.errors import RejectedError
-from ledger.engine.paging import LIMIT, found, one_of, page, texts
-from ledger.engine.scope import Area
+from ledger.domain.text import one_of, texts
+from ledger.engine.area import Area
+from ledger.engine.paging import LIMIT, found, page
 from ledger.history import audit, diff, distrusting, supposing, undoing
 from ledger.language import models
 from ledger.language.models import ModelCall

@@ -17,20 +17,19 @@ from ledger.domain.events import (
     CommandUndone,
     OriginDistrusted,
 )
-from ledger.domain.text import check_text
+from ledger.domain.text import check_reason, check_text
 from ledger.engine.answer import answer_of
 from ledger.engine.engine import Engine
 from ledger.engine.log_reading import find_row, first_position, read_event
 from ledger.engine.snapshot import NOWHERE, named
-from ledger.engine.who import Time
-from ledger.engine.work import Who, Work
+from ledger.engine.who import Time, Who
+from ledger.engine.work import Work
 from ledger.history import undoing
 from ledger.history.alternative import Alternative
 from ledger.history.in_effect import Reader
 from ledger.history.source_plan import SourcePlan
 from ledger.history.uncertain import receipts, uncertain_decisions
 from ledger.history.undoing import Done, Plan, voided_again
-from ledger.memories.given import check_reason
 from ledger.observations.queries import UNSUPPORTED
 from ledger.policies import bulk
 from projections.core.rows import Connection

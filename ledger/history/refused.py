@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from ledger.domain.events import AnyEvent, WriteRefused
 from ledger.domain.memory import Memory
 from ledger.history.source_plan import SourcePlan
-from ledger.policies import budgets
+from ledger.policies import admission
 
 State = Memory | None
 Moved = Iterable[tuple[str, State, State]]  # (memory, how it stood, how it would have stood), just before an event
@@ -67,6 +67,6 @@ def _would_fit(data: WriteRefused, moved: Moved) -> bool:
 
 
 def _chars(state: State, group: str) -> int:
-    if state is None or state.status != "active" or budgets.group_of(state.kind) != group:
+    if state is None or state.status != "active" or admission.group_of(state.kind) != group:
         return 0
     return len(state.content or "")

@@ -22,7 +22,7 @@ from ledger.domain.events import (
 )
 from ledger.domain.policy import Policy, Value, checked
 from ledger.history.source_plan import SourcePlan
-from ledger.policies import budgets
+from ledger.policies import admission
 
 Parameters = dict[str, Value]  # as events hold them
 _DEFAULTS = checked(asdict(Policy()))
@@ -84,7 +84,7 @@ def _had_a_part(name: str, event: AnyEvent, was: Parameters, would: Parameters) 
     if name == "secrets":
         redacted = bool(event.envelope.redactions)
         return redacted or _is_refused(data, "secret") or (was[name] == "off" and event.type in (*_TEXTS, *_TITLED))
-    if name in budgets.GROUPS.values():
+    if name in admission.GROUPS.values():
         return _is_within_budget(name, event, was, would)
     asked = name not in _BY_ITSELF or (event.envelope.actor or "").startswith("policy:")
     return asked and name in TYPES[event.type].traits.decided_by
@@ -96,9 +96,9 @@ def _is_refused(data: object, rule: str) -> bool:
 
 def _is_within_budget(name: str, event: AnyEvent, was: Parameters, would: Parameters) -> bool:
     data = event.data
-    group = next(group for group, parameter in budgets.GROUPS.items() if parameter == name)
+    group = next(group for group, parameter in admission.GROUPS.items() if parameter == name)
     if isinstance(data, MemoryCaptured):
         before, then = int(was[name]), int(would[name])
         is_looser = then and (not before or before > then)
-        return bool(is_looser) and data.status == "active" and budgets.group_of(data.kind) == group
+        return bool(is_looser) and data.status == "active" and admission.group_of(data.kind) == group
     return _is_refused(data, f"budget:{group}")

@@ -12,7 +12,6 @@ from ledger import answers
 from ledger.domain.errors import LedgerError, NotFoundError, RejectedError
 from ledger.domain.events import (
     LEDGER_STREAM,
-    LIST_ITEMS,
     VOIDING,
     CommandRedone,
     CommandUndone,
@@ -20,16 +19,16 @@ from ledger.domain.events import (
     OriginTrusted,
     type_names,
 )
-from ledger.domain.text import check_text
+from ledger.domain.text import LIST_ITEMS, check_reason, check_text
 from ledger.engine.engine import Engine
 from ledger.engine.log_reading import read_event
 from ledger.engine.optimistic import Moved, optimistic
 from ledger.engine.snapshot import NOWHERE, named
-from ledger.engine.work import Outcome, Who, Work
+from ledger.engine.who import Who
+from ledger.engine.work import Outcome, Work
 from ledger.history.fitting import Cascaded, built_later, built_on, check, in_use
 from ledger.history.in_effect import LASTING, Reader, follows, is_subject
 from ledger.history.undo_plan import UndoPlan
-from ledger.memories.given import check_reason
 from ledger.policies import bulk
 from projections.core.rows import Connection
 from projections.views import audit, control

@@ -8,8 +8,10 @@ from typing import Unpack
 
 from ledger import answers
 from ledger.domain.errors import RejectedError
-from ledger.engine.paging import LIMIT, found, page, plural, texts
-from ledger.engine.scope import Area, Scope, callback
+from ledger.domain.text import plural, texts
+from ledger.engine.area import Area, callback
+from ledger.engine.paging import LIMIT, found, page
+from ledger.engine.who import Who
 from ledger.interactions import commands as interaction_commands
 from ledger.interactions import importing, queries
 from ledger.types import Page, Since, Time, WriteOptions
@@ -135,10 +137,10 @@ class Interactions(InteractionsRead):
             NotFoundError: There is no such file.
             RejectedError: The file is not of these formats, or a line is bad and ``strict`` is set.
         """
-        channel = self._scope.channel if self._scope.channel != Scope().channel else "file"
+        channel = self._scope.channel if self._scope.channel != Who().channel else "file"
         return importing.import_file(
             self._engine,
-            self._scope.bound({"actor": self._scope.actor or "import", "channel": channel}).asker({}),
+            self._scope.bound({"actor": self._scope.actor or "import", "channel": channel}),
             path,
             project=project,
             strict=strict,

@@ -22,15 +22,15 @@ from ledger.domain.events import (
 from ledger.domain.ids import LENGTH
 from ledger.domain.interaction import TEXT_BYTES, Interaction
 from ledger.domain.memory import Memory
-from ledger.domain.text import check_json, check_text
+from ledger.domain.text import check_json, check_text, text_list
 from ledger.engine.engine import Engine
 from ledger.engine.log_reading import find_row, read_event
 from ledger.engine.snapshot import answer_texts, load
-from ledger.engine.work import Outcome, Who, Work
+from ledger.engine.who import Who
+from ledger.engine.work import Outcome, Work
 from ledger.interactions import queries
 from ledger.interactions.tying import Turn, is_tied
 from ledger.memories import commands as of_memories
-from ledger.memories.given import text_list
 from ledger.memories.sources import check_chunks
 from ledger.policies import reinforcement
 from projections.core.rows import Connection

@@ -16,10 +16,9 @@ from ledger import answers
 from ledger.domain import times
 from ledger.domain.errors import LedgerError, NotFoundError, RejectedError, StorageError
 from ledger.domain.ids import uuid7
-from ledger.domain.text import check_text
+from ledger.domain.text import NAME_BYTES, check_text
 from ledger.engine.engine import Engine
-from ledger.engine.who import NAME_BYTES, Time
-from ledger.engine.work import Who
+from ledger.engine.who import Time, Who
 from ledger.interactions import commands as interaction_commands
 from ledger.interactions.conversations import CLIENT, turns_of
 from ledger.store.sqlite_files import path_name

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import get_args
 
 from ledger import answers
-from ledger.engine.paging import plural
-from ledger.engine.scope import Area, callback
+from ledger.domain.text import plural
+from ledger.engine.area import Area, callback
 from ledger.jobs import running
 from ledger.types import Job, Time
 

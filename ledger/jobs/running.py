@@ -26,7 +26,7 @@ from ledger.domain.memory import Memory
 from ledger.domain.times import moment
 from ledger.engine.engine import Engine
 from ledger.engine.log_reading import first_position
-from ledger.engine.work import Who
+from ledger.engine.who import Who
 from ledger.extraction import commands as extraction_commands
 from ledger.extraction import sessions as session_extraction
 from ledger.extraction.asking import LEASE_SECONDS, meant_model

@@ -21,7 +21,7 @@ from msgspec import Struct
 from ledger.domain.errors import ModelError, RejectedError
 from ledger.engine.engine import Engine
 from ledger.engine.pipeline import Writer
-from ledger.engine.work import Who
+from ledger.engine.who import Who
 from ledger.language.port import NAME, Model, ModelAnswer, ModelRequest
 from ledger.types import Cancel
 from projections.views import control

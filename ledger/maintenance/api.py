@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ledger import answers
+from ledger.engine.area import Area, callback
 from ledger.engine.paging import LIMIT, page
-from ledger.engine.scope import Area, callback
 from ledger.maintenance import backing_up, care, doctor, rebuilding, transfer
 from ledger.store.sqlite_files import StrPath
 from ledger.types import Page
@@ -53,7 +53,7 @@ class Maintenance(MaintenanceRead):
             ConflictError: Another rebuild runs, or this is inside a batch.
             StorageError: The log is damaged.
         """
-        return rebuilding.rebuild(self._engine, name, progress=callback(progress), asker=self._scope.asker({}))
+        return rebuilding.rebuild(self._engine, name, progress=callback(progress), asker=self._scope)
 
     def backup(self, path: StrPath, *, progress: Progress | None = None) -> answers.BackupReport:
         """Write a checked copy of the whole file while others go on reading and writing.

@@ -14,7 +14,8 @@ from ledger.domain.events import FORMAT, LEDGER_STREAM, ProjectionsRebuilt, Proj
 from ledger.engine.engine import Engine
 from ledger.engine.log_reading import Reading
 from ledger.engine.past import fold_apart
-from ledger.engine.work import Who, Work
+from ledger.engine.who import Who
+from ledger.engine.work import Work
 from ledger.store.event_store import Transaction
 from ledger.store.reading import read_tip
 from projections.core import projector

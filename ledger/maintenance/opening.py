@@ -16,8 +16,8 @@ from ledger.domain.text import check_text
 from ledger.engine.engine import Engine
 from ledger.engine.log_reading import READER, WRITER, check_format, check_upgrade, last_upgrade, read_event
 from ledger.engine.pipeline import Writer
-from ledger.engine.who import check_channel
-from ledger.engine.work import Clock, Random, Who, Work, now, system_random
+from ledger.engine.who import Who, check_channel
+from ledger.engine.work import Clock, Random, Work, now, system_random
 from ledger.guards.guarding import Guard, Scanner, as_scanners
 from ledger.maintenance.fitting import tables_fit
 from ledger.sessions.counting import as_counter

@@ -15,7 +15,8 @@ from ledger import answers
 from ledger.domain.errors import ConflictError, DamagedError, LedgerError, StorageError
 from ledger.domain.events import LEDGER_STREAM, ProjectionsRebuilt
 from ledger.engine.engine import Engine
-from ledger.engine.work import Who, Work
+from ledger.engine.who import Who
+from ledger.engine.work import Work
 from ledger.maintenance import care
 from ledger.maintenance.care import Progress
 from ledger.maintenance.copying import check_log, copy_log, in_the_making

@@ -7,8 +7,9 @@ from typing import Unpack, get_args
 
 from ledger import answers
 from ledger.domain import confidence as rules
-from ledger.engine.paging import LIMIT, found, page, plural
-from ledger.engine.scope import Area
+from ledger.domain.text import plural
+from ledger.engine.area import Area
+from ledger.engine.paging import LIMIT, found, page
 from ledger.memories import commands, confidence, queries
 from ledger.types import MemoryStatus, Page, Time, WriteOptions
 

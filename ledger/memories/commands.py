@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from typing import Literal
 
 from msgspec.structs import replace
 
@@ -12,97 +13,67 @@ from ledger.domain import memory as domain
 from ledger.domain.errors import RejectedError, SuspendedError
 from ledger.domain.events import MemoryCaptured
 from ledger.domain.memory import CONTENT_BYTES, Memory
-from ledger.domain.text import check_text
+from ledger.domain.text import TAGS, check_reason, check_text, check_word, plural, tag_list, text_list
+from ledger.domain.times import validity
 from ledger.engine.pipeline import Writer
-from ledger.engine.who import Time
-from ledger.engine.work import Outcome, Who, Work
-from ledger.memories.given import (
-    TAGS,
-    Triple,
-    attempt_of,
-    check_reason,
-    checked_kind,
-    edge_list,
-    source_list,
-    tag_list,
-    text_list,
-    validity,
-)
-from ledger.memories.sources import own, with_sources
-from ledger.policies import budgets, duplicate_rule, evidence
+from ledger.engine.who import Time, Who
+from ledger.engine.work import Outcome, Work
+from ledger.memories.sources import own, source_list, with_sources
+from ledger.policies import admission, evidence
 from ledger.policies import edges as graph_rules
+from ledger.types import Triple
 from projections.views import confidence as timeline
 
 # --- new memories --------------------------------------------------------------------------------------------
 
 
-def remember(
+def capture(
     writer: Writer,
     asker: Who,
+    verb: Literal["remember", "propose"],
     content: str,
-    kind: str = "knowledge",
-    *,
-    project: str | None = None,
-    session_id: str | None = None,
-    confidence: float = 1.0,
-    entities: Iterable[str] = (),
-    tags: Iterable[str] = (),
-    source: str | Iterable[str] = (),
-    valid_from: Time | None = None,
-    valid_to: Time | None = None,
-    edges: Iterable[Triple] = (),
-) -> answers.Memory:
-    """Captures an active memory: direct curation, without review. ``valid_to`` as a date means through that day.
-
-    ``edges`` are (source, relation, target): what it says of two names, as ``relate`` takes it.
-    """
-    attempt = attempt_of(content, kind, "active", confidence, entities, tags, source, valid_from, valid_to)
-    return _capture(writer, asker, "remember", attempt, project, session_id, edge_list(edges))
-
-
-def propose(
-    writer: Writer,
-    asker: Who,
-    content: str,
-    kind: str = "knowledge",
-    *,
-    project: str | None = None,
-    session_id: str | None = None,
-    confidence: float = rules.CANDIDATE_CONFIDENCE / rules.ONE,
-    entities: Iterable[str] = (),
-    tags: Iterable[str] = (),
-    source: str | Iterable[str] = (),
-    valid_from: Time | None = None,
-    valid_to: Time | None = None,
-    edges: Iterable[Triple] = (),
-) -> answers.Memory:
-    """Captures a candidate, which is believed only after ``promote``; so are its ``edges``."""
-    attempt = attempt_of(content, kind, "candidate", confidence, entities, tags, source, valid_from, valid_to)
-    return _capture(writer, asker, "propose", attempt, project, session_id, edge_list(edges))
-
-
-def _capture(
-    writer: Writer,
-    asker: Who,
-    verb: str,
-    attempt: MemoryCaptured,
+    kind: str,
     project: str | None,
-    session_id: str | None,
-    edges: tuple[domain.Relate, ...],
+    session: str | None,
+    confidence: float,
+    entities: Iterable[str],
+    tags: Iterable[str],
+    sources: Iterable[str],
+    relations: Iterable[Triple],
+    valid_from: Time | None,
+    valid_to: Time | None,
 ) -> answers.Memory:
+    """Captures an active memory without review, or a candidate, which is believed with its relations only after ``promote``."""
+    about, labels, cited = plural("entities", entities), plural("tags", tags), plural("sources", sources)
+    start, end = validity(valid_from, valid_to) if valid_from is not None or valid_to is not None else (None, None)
+    attempt = MemoryCaptured(
+        content=check_text("content", content, max_bytes=CONTENT_BYTES),
+        kind=check_word("a kind", kind, domain.KINDS),
+        status="active" if verb == "remember" else "candidate",
+        confidence=rules.ONE
+        if confidence == 1.0 and confidence is not True
+        else rules.millionths("confidence", confidence),
+        entities=text_list("entities", about) if about else (),
+        tags=tag_list(labels) if labels else (),
+        sources=source_list(cited) if cited else (),
+        valid_from=start,
+        valid_to=end,
+    )
+    edges = edge_list(relations)
+
     def body(work: Work) -> str:
         work.project = work.project_named(project)
-        work.session = work.session_named(session_id)
-        cited = _in_time(work, attempt)
-        if cited.sources:
-            cited = with_sources(work, cited)
-        id = duplicate_rule.capture(work, cited)
+        work.session = work.session_named(session)
+        given = _in_time(work, attempt)
+        if given.sources:
+            given = with_sources(work, given)
+        id = admission.capture(work, given)
         if edges:
-            graph_rules.say(work, id, cited, edges)
+            graph_rules.say(work, id, given, edges)
         return id
 
-    given = (attempt, project, session_id, *((edges,) if edges else ()))  # without any, the arguments of old keys
-    return answered(writer.run(verb, asker, body, given))
+    arguments = (attempt, project, session, *((edges,) if edges else ()))  # without any, those of old keys
+    return answered(writer.run(verb, asker, body, arguments))
 
 
 # --- review --------------------------------------------------------------------------------------------------
@@ -128,8 +99,7 @@ def promote(
         if cleaned is not None:
             _revise(work, memory, cleaned, note)
         if memory.status == "candidate":
-            duplicate_rule.refuse_duplicate(work, memory, "active", "promote", cleaned)
-            budgets.check(work, memory.kind, memory.content if cleaned is None else cleaned, frees=replaced)
+            admission.admit(work, memory, "active", "promote", cleaned, frees=replaced)
         _emit(work, memory, domain.Promote(note))
         if replaced is not None:
             project, work.project = work.project, replaced.project
@@ -176,9 +146,7 @@ def _revise(work: Work, memory: Memory, content: str, why: str) -> None:
     content = work.cleaned(check_text("content", content, max_bytes=CONTENT_BYTES))
     command = domain.Revise(content, why)
     if content != memory.content and memory.status in ("candidate", "active"):
-        duplicate_rule.refuse_duplicate(work, memory, memory.status, "revise", content)
-        if memory.status == "active":
-            budgets.check(work, memory.kind, content, frees=memory)
+        admission.admit(work, memory, memory.status, "revise", content, frees=memory)
     _emit(work, memory, command)
 
 
@@ -266,7 +234,7 @@ def supersede(
         work.project = old.project
         attempt = MemoryCaptured(
             content=content,
-            kind=checked_kind(old.kind if kind is None else kind),
+            kind=check_word("a kind", old.kind if kind is None else kind, domain.KINDS),
             status="active",
             confidence=rules.millionths("confidence", confidence),
             entities=old.entities if about is None else about,
@@ -370,9 +338,7 @@ def restore(
 
     def body(work: Work, memory: Memory) -> None:
         if memory.status in domain.HIDDEN:
-            duplicate_rule.refuse_duplicate(work, memory, memory.before or "active", "restore")
-            if memory.before == "active":
-                budgets.check(work, memory.kind, memory.content)
+            admission.admit(work, memory, memory.before or "active", "restore")
         _emit(work, memory, domain.Restore(reason))
         status = (memory.before or "active") if memory.status in domain.HIDDEN else memory.status
         alive = [memory.id] if status == "active" and not memory.quarantined else []
@@ -454,6 +420,28 @@ def _change(
     return answered(writer.run(verb, asker, on_memory, arguments))
 
 
+def edge_list(given: Iterable[Triple]) -> tuple[domain.Relate, ...]:
+    """(source, relation, target) of each edge, as texts."""
+    if given == ():  # as with most memories
+        return ()
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise RejectedError(f"relations are several of (subject, relation, object), not a {type(given).__name__}")
+    found = []
+    for each in given:
+        if isinstance(each, str) or not isinstance(each, Sequence) or len(each) != 3:
+            raise RejectedError("each relation is three texts: (subject, relation, object)")
+        parts = [
+            check_text(f"the {what} of an edge", part, max_bytes=4 * domain.NAME_CHARS)
+            for what, part in zip(("source", "relation", "target"), each, strict=True)
+        ]
+        found.append(domain.Relate(*parts))
+        if len(found) > domain.EDGES:
+            raise RejectedError(
+                f"a memory has at most {domain.EDGES} relations", rule="size", limit=domain.EDGES, requested=len(found)
+            )
+    return tuple(found)
+
+
 def answered(outcome: Outcome) -> answers.Memory:
     if outcome.state is None:
         raise SuspendedError(
@@ -478,12 +466,10 @@ def _replaced(work: Work, candidate: Memory) -> Memory | None:
 
 def _succeed(work: Work, old: Memory, attempt: MemoryCaptured, why: str, edges: tuple[domain.Relate, ...]) -> str:
     attempt = work.cleaned(attempt)
-    if duplicate_rule.is_stated_by(
-        old, attempt
-    ):  # asked of itself: an undo may have left an older one that says the same
+    if admission.is_stated_by(old, attempt):  # asked of itself: an undo may have left an older one that says the same
         return old.id
-    duplicate_rule.refuse_threat(work, attempt.content or "", "supersede by")
-    successor = duplicate_rule.capture(work, attempt, replaces=old)
+    admission.refuse_threat(work, attempt.content or "", "supersede by")
+    successor = admission.capture(work, attempt, replaces=old)
     _emit(work, old, domain.Supersede(successor, attempt.valid_from or work.recorded_at, why))
     if edges:
         graph_rules.say(work, successor, attempt, edges, besides=old.row)

@@ -8,9 +8,21 @@ from msgspec.structs import replace
 
 from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.events import MemoryCaptured
-from ledger.domain.ids import LENGTH
+from ledger.domain.ids import LENGTH, is_prefix
+from ledger.domain.text import text_list
 from ledger.engine.work import Work
 from projections.views import control, documents, observations
+
+CITABLE = ("i", "m", "c", "d", "s", "p", "o")  # summaries, merges and conflicts follow from these: nobody cites them
+
+
+def source_list(given: str | Iterable[str]) -> tuple[str, ...]:
+    """Ids, or prefixes of ids, of interactions, memories, chunks, documents, sessions, projects or observations."""
+    found = text_list("sources", given)
+    for each in found:
+        if each[:1] not in CITABLE or not is_prefix(each, each[0]):
+            raise RejectedError(f"a source is an id like i_… (interaction) or m_… (memory), and {each!r:.40} is not")
+    return found
 
 
 def with_sources(work: Work, attempt: MemoryCaptured) -> MemoryCaptured:

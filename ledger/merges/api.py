@@ -9,8 +9,9 @@ from ledger.answers import Memory
 from ledger.domain import near
 from ledger.domain.confidence import ONE
 from ledger.domain.errors import RejectedError
-from ledger.engine.paging import LIMIT, found, page, plural
-from ledger.engine.scope import Area
+from ledger.domain.text import plural
+from ledger.engine.area import Area
+from ledger.engine.paging import LIMIT, found, page
 from ledger.merges import commands as merge_commands
 from ledger.merges import queries as merge_queries
 from ledger.merges.answers import Merge, MergeReport

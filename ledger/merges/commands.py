@@ -16,11 +16,12 @@ from ledger.domain.confidence import ONE, millionths
 from ledger.domain.conflict import Conflict
 from ledger.domain.errors import NotFoundError, RejectedError, SuspendedError
 from ledger.domain.merge import Merge
+from ledger.domain.text import check_reason, text_list
 from ledger.engine.engine import Engine
 from ledger.engine.snapshot import NOWHERE, load, named
-from ledger.engine.work import Outcome, Who, Work
+from ledger.engine.who import Who
+from ledger.engine.work import Outcome, Work
 from ledger.memories.commands import answered
-from ledger.memories.given import check_reason, text_list
 from ledger.merges import answers as merge_answers
 from ledger.merges import queries as merge_queries
 from ledger.policies import conflicts as conflict_rules

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import date, datetime
+from typing import TYPE_CHECKING
 
 from ledger.domain import confidence as rules
-from ledger.domain.observation import Observation as ObservationState
 from ledger.domain.times import moment
 from ledger.engine.answer import Answer, answer_of
+
+if TYPE_CHECKING:
+    from ledger.domain.observation import Observation as ObservationState
 
 
 class ObservationSource(Answer, frozen=True, kw_only=True):

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from typing import Unpack, get_args
 
 from ledger.domain import confidence as rules
-from ledger.engine.paging import LIMIT, found, one_of, page, plural
-from ledger.engine.scope import Area
+from ledger.domain.text import one_of, plural
+from ledger.engine.area import Area
+from ledger.engine.paging import LIMIT, found, page
 from ledger.observations import commands as observation_commands
 from ledger.observations import queries as observation_queries
 from ledger.observations.answers import Observation, WithdrawalReport

@@ -20,14 +20,14 @@ from ledger.domain.events import (
     ObservationRetracted,
 )
 from ledger.domain.observation import TEXT_BYTES, Observation
-from ledger.domain.text import check_text
+from ledger.domain.text import check_reason, check_text, tag_list
 from ledger.engine.engine import Engine
 from ledger.engine.log_reading import read_event, read_stream
-from ledger.engine.work import Outcome, Who, Work
+from ledger.engine.who import Who
+from ledger.engine.work import Outcome, Work
 from ledger.interactions import queries as of_interactions
 from ledger.memories import commands as of_memories
-from ledger.memories.given import check_reason, source_list, tag_list
-from ledger.memories.sources import own
+from ledger.memories.sources import own, source_list
 from ledger.observations import answers as observation_answers
 from ledger.observations import queries as observation_queries
 from ledger.policies import evidence as rules_of_evidence

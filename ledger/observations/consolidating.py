@@ -10,12 +10,14 @@ from ledger.domain import ids
 from ledger.domain.errors import LedgerError, ModelError, NotFoundError, RejectedError
 from ledger.domain.events import LEDGER_STREAM
 from ledger.domain.grouping import GROUPING
+from ledger.domain.text import tag_list
 from ledger.engine.engine import Engine
 from ledger.engine.log_reading import find_row
 from ledger.engine.snapshot import NOWHERE, named
-from ledger.engine.work import Who, Work
+from ledger.engine.who import Who
+from ledger.engine.work import Work
 from ledger.interactions.commands import has_to_wait
-from ledger.memories.given import source_list, tag_list
+from ledger.memories.sources import source_list
 from ledger.observations import by_model, rounds
 from ledger.observations.answers import ConsolidationReport
 from ledger.observations.rounds import ASKED, INTERACTIONS, MEMORIES, Run, emit_failed_run

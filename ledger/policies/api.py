@@ -6,7 +6,7 @@ from typing import Unpack, cast
 
 from ledger import answers
 from ledger.domain.errors import RejectedError
-from ledger.engine.scope import Area
+from ledger.engine.area import Area
 from ledger.policies import commands, queries
 from ledger.types import PolicyChanges, WriteOptions
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ledger.domain.errors import RejectedError
-from ledger.domain.events import LIST_ITEMS
+from ledger.domain.text import LIST_ITEMS
 from projections.views import control
 
 MOST_EVENTS = 50_000  # that one act concerns while others wait for it: about 20 seconds of the writer's lock

@@ -8,7 +8,8 @@ from ledger import answers
 from ledger.domain.events import LEDGER_STREAM, PolicyAdopted
 from ledger.domain.policy import checked, policy_of
 from ledger.engine.engine import Engine
-from ledger.engine.work import Who, Work
+from ledger.engine.who import Who
+from ledger.engine.work import Work
 from ledger.policies import queries
 
 

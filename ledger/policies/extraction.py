@@ -16,7 +16,7 @@ from ledger.domain.memory import Memory
 from ledger.domain.text import normalise
 from ledger.engine.work import Work
 from ledger.guards import claims
-from ledger.policies.duplicate_rule import absorb, duplicate
+from ledger.policies.admission import absorb, duplicate
 
 ACTOR = "policy:extraction"
 

@@ -27,7 +27,7 @@ from ledger.domain.merge import Merge
 from ledger.domain.text import check_text
 from ledger.engine.log_reading import find_row
 from ledger.engine.work import Work
-from ledger.policies import budgets, duplicate_rule
+from ledger.policies import admission
 from projections.views import conflicts, memories, merges
 
 ACTOR = "policy:merge"
@@ -234,10 +234,10 @@ def unite(work: Work, ids: Sequence[str], content: str | None, reason: str, prop
     chosen = domain.best(members)
     text = (chosen.content or "") if content is None else check_text("content", content, max_bytes=CONTENT_BYTES)
     work.project = chosen.project
-    duplicate_rule.refuse_threat(work, text, "merge into")
+    admission.refuse_threat(work, text, "merge into")
     _refuse_duplicate(work, members, text)
     together = replace(chosen, content="".join(each.content or "" for each in members))
-    budgets.check(work, chosen.kind, text, frees=together)
+    admission.check_budget(work, chosen.kind, text, frees=together)
     merged = _emit_merged(work, members, chosen, text)
     for each in members:  # what they said is said by the one for all of its time, so they hold at none
         command = memory_domain.Supersede(merged, each.valid_from, reason, domain.RULE)
@@ -280,7 +280,7 @@ def _check(members: Sequence[Memory]) -> None:
 def _refuse_duplicate(work: Work, members: Sequence[Memory], content: str) -> None:
     first = members[0]
     rows = {each.row for each in members}
-    other = duplicate_rule.same(work, first.kind, first.project, content, "active", besides=rows)
+    other = admission.same(work, first.kind, first.project, content, "active", besides=rows)
     if other is not None:
         raise RejectedError(
             f"cannot merge into this wording: {other.id} is active and says the same; merge it with them",

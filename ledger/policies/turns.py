@@ -23,7 +23,7 @@ from ledger.domain.question import folded, quoted
 from ledger.domain.text import normalise, words
 from ledger.domain.turns import Line
 from ledger.engine.work import Work
-from ledger.policies import budgets, duplicate_rule, extraction
+from ledger.policies import admission, extraction
 from ledger.policies import edges as graph_rules
 from projections.search import memory_hits as search
 
@@ -174,7 +174,7 @@ class Batch:
         self.cited: list[tuple[str, tuple[Line, ...]]] = []  # (memory, all lines that say it; none where it names none)
         self._retired: dict[int, str] = {}
         self.superseded: list[str] = []
-        self._chars = dict.fromkeys(budgets.GROUPS, 0)
+        self._chars = dict.fromkeys(admission.GROUPS, 0)
 
     @property
     def kept(self) -> list[str]:
@@ -285,7 +285,7 @@ class Batch:
                 if attempt.status == "active" or each.supersedes != attempt.supersedes:
                     continue  # what is believed stands beside what waits, and review tells of both
                 if each is known:
-                    duplicate_rule.absorb(self.work, each, attempt)
+                    admission.absorb(self.work, each, attempt)
                     self.cited.append((each.id, cited))
             return why, each.id
         return "", None
@@ -307,14 +307,14 @@ class Batch:
 
     def _capture(self, proposal: Proposal, attempt: MemoryCaptured, target: Memory | None, line: Line) -> Taken:
         if attempt.status == "active":
-            budgets.check(self.work, attempt.kind, attempt.content, frees=target, pending=self._chars)
+            admission.check_budget(self.work, attempt.kind, attempt.content, frees=target, pending=self._chars)
         stream = self.work.new_id("m")
         self.work.emit(stream, attempt)
         self.made.append((stream, attempt))
         self.of_line.append((stream, line))
         self.cited.append((stream, proposal.cited))
         if attempt.status == "active":
-            self._chars[budgets.group_of(attempt.kind)] += len(attempt.content or "")
+            self._chars[admission.group_of(attempt.kind)] += len(attempt.content or "")
             if target is not None:
                 self._retire(target, stream, attempt, proposal.reason)
         return Taken(proposal.what, KEPT, stream, attempt.supersedes)
@@ -326,7 +326,7 @@ class Batch:
             self.work.emit(target.id, event, first=target.row)
         self._retired[target.row] = by
         self.superseded.append(target.id)
-        self._chars[budgets.group_of(target.kind)] -= len(target.content or "")
+        self._chars[admission.group_of(target.kind)] -= len(target.content or "")
 
     def _related(self, relation: Relation) -> Taken:
         """A relation is said by the first fact that was stored; without one nothing says it."""
@@ -419,7 +419,7 @@ def record_rules(
             work.emit(kept[-1][0], attempt)
             continue
         if reason == "duplicate" and known is not None:
-            duplicate_rule.absorb(work, known, attempt)
+            admission.absorb(work, known, attempt)
         dropped.append((_dropped(each, reason, lines, known.id if known else None), line))
     return kept, dropped
 

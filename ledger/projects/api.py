@@ -7,8 +7,9 @@ from typing import Unpack
 from ledger.answers import Project, StateEntry
 from ledger.domain.errors import NotFoundError
 from ledger.domain.project import check_category
-from ledger.engine.paging import LIMIT, page, texts
-from ledger.engine.scope import Area
+from ledger.domain.text import texts
+from ledger.engine.area import Area
+from ledger.engine.paging import LIMIT, page
 from ledger.projects import commands, queries
 from ledger.recall import recalling
 from ledger.recall.packs import Pack

@@ -13,7 +13,8 @@ from ledger.domain.events import ProjectRegistered
 from ledger.domain.project import NAME_BYTES, VALUE_BYTES, Project
 from ledger.domain.text import check_text
 from ledger.engine.pipeline import Writer
-from ledger.engine.work import Outcome, Who, Work
+from ledger.engine.who import Who
+from ledger.engine.work import Outcome, Work
 from ledger.projects.queries import shown as project_shown
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from ledger import answers
 from ledger.domain.errors import RejectedError
-from ledger.engine.scope import Area, callback
+from ledger.engine.area import Area, callback
 from ledger.proof import checking, digests, proving
 from ledger.proof.kept import Given
 from ledger.store.sqlite_files import StrPath

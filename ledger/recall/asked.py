@@ -10,9 +10,8 @@ from msgspec import Struct
 from ledger.domain import memory as memory_domain
 from ledger.domain import tokens
 from ledger.domain.errors import RejectedError
-from ledger.domain.text import check_text
+from ledger.domain.text import check_text, check_word, text_list
 from ledger.engine.snapshot import LIST_CAP
-from ledger.memories.given import checked_kind, text_list
 from projections.search.ranking import RANKINGS
 
 QUERY_BYTES = 1024 * 1024
@@ -70,7 +69,8 @@ def checked(
 ) -> Asked:
     text = check_text("query", query, max_bytes=QUERY_BYTES, blank_allowed=True)
     places, bound = text_list("among", among), size("budget", budget)
-    only = tuple(map(checked_kind, text_list("kinds", kinds)))  # a receipt keeps them, and no erasure reaches them
+    only = tuple(check_word("a kind", each, memory_domain.KINDS) for each in text_list("kinds", kinds))
+    # a receipt keeps them, and no erasure reaches them
     for each in places:
         one_of("among", each, (*AMONG, "all"))
     name = "" if project is None else check_text("project", project, max_bytes=1024, blank_allowed=True)

@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from ledger import answers
 from ledger.domain.text import normalise
+from ledger.recall import fitting
 from ledger.recall.asked import UNITS, Asked
 from ledger.recall.packs import Item, Pack
-from projections.search import context
 
 IDENTITY = ("identity", "preference", "user_profile")
 
@@ -27,14 +27,14 @@ def band(item: Item, *, in_project: bool) -> str:
         return "state"
     if item.memory is not None and item.memory.kind in IDENTITY:
         return "identity"
-    return "project" if in_project and item.memory is not None and item.memory.project is not None else context.REST
+    return "project" if in_project and item.memory is not None and item.memory.project is not None else fitting.REST
 
 
 def packed(asked: Asked, items: Sequence[Item], searched: int, warnings: tuple[str, ...]) -> Pack:
     """The pack of ranked items: up to k within the budget; with ``explain`` all others are listed as cut."""
     within, beyond = items[: asked.k], items[asked.k :] if asked.explain else ()
     sizes = [UNITS[asked.unit](item.content or "") for item in within]
-    reasons = [*context.prefix(sizes, asked.budget), *["rank"] * len(beyond)]
+    reasons = [*fitting.prefix(sizes, asked.budget), *["rank"] * len(beyond)]
     return finished([*within, *beyond], reasons, searched, asked.budget, asked.unit, warnings)
 
 
@@ -45,10 +45,10 @@ def shared(
     """The same by shares: trusted state, then what answers, then what is worth knowing whether or not it does."""
     together = [_short(item) for item in (*trusted, *items[: asked.k], *unasked)]
     bands = [band(item, in_project=asked.project is not None) for item in together]
-    order = context.in_order(bands)
+    order = fitting.in_order(bands)
     shown = [replace(together[at], rank=rank) for rank, at in enumerate(order, 1)]
     sizes = [UNITS[asked.unit](item.content or "") for item in shown]
-    reasons = context.by_shares([bands[at] for at in order], sizes, asked.budget or 0)
+    reasons = fitting.by_shares([bands[at] for at in order], sizes, asked.budget or 0)
     if asked.explain:
         beyond = [replace(_short(item), rank=rank) for rank, item in enumerate(items[asked.k :], len(shown) + 1)]
         shown, reasons = [*shown, *beyond], [*reasons, *["rank"] * len(beyond)]
@@ -65,8 +65,8 @@ def with_observations(asked: Asked, pack: Pack, found: Sequence[Item]) -> Pack:
 
     One that only repeats what is in the pack already is left out; of the best others those are in it that fit.
     """
-    measure, room = UNITS[asked.unit], context.room_for_observations(asked.budget, pack.used)
-    fitting, already, used, looked_at = list[Item](), contents_of(pack), 0, 0
+    measure, room = UNITS[asked.unit], fitting.room_for_observations(asked.budget, pack.used)
+    marked, already, used, looked_at = list[Item](), contents_of(pack), 0, 0
     for item in found:
         size, words = measure(item.content or ""), normalise(item.content or "")
         if words in already:
@@ -78,16 +78,16 @@ def with_observations(asked: Asked, pack: Pack, found: Sequence[Item]) -> Pack:
             why = "budget" if room is not None and used + size > room else ""
         if why == "rank" and not asked.explain:
             break
-        fitting.append(replace(item, cut=why))
+        marked.append(replace(item, cut=why))
         if not why:
             already.add(words)
             used += size
-    shown, cut = tuple(item for item in fitting if not item.cut), tuple(item for item in fitting if item.cut)
+    shown, cut = tuple(item for item in marked if not item.cut), tuple(item for item in marked if item.cut)
     return replace(pack, observations=shown, cut=(*pack.cut, *cut), used=pack.used + used)
 
 
 def _short(item: Item) -> Item:
-    return replace(item, content=context.shortened(item.content or ""))
+    return replace(item, content=fitting.shortened(item.content or ""))
 
 
 def finished(

@@ -16,10 +16,10 @@ from ledger.domain.question import Question
 from ledger.domain.text import check_text
 from ledger.engine.engine import Engine
 from ledger.engine.snapshot import LIST_CAP, NOWHERE, Snapshot, believed, named
-from ledger.engine.work import Who
+from ledger.engine.who import Who
 from ledger.memories.queries import memories_shown
 from ledger.projects.queries import find as find_project
-from ledger.recall import packing, reopening
+from ledger.recall import fitting, packing, reopening
 from ledger.recall.asked import UNITS, Asked, checked, one_of, size
 from ledger.recall.finding import Finder, Found, Scope, of_memory
 from ledger.recall.observing import Observing, observed
@@ -29,8 +29,8 @@ from ledger.vectors.embedding import Asked as Sought
 from projections.core import sqlite
 from projections.core.projector import text_indexes
 from projections.core.rows import Connection
-from projections.search import context, passages
 from projections.search import memory_hits as search
+from projections.search import passages
 from projections.search.passages import Passage as PassageRow
 from projections.views import conflicts, documents, memories, projects, quarantine
 
@@ -285,7 +285,7 @@ def _newest(
         )
         items = _items(connection, [of_memory(each, now) for each in found])
     together = [replace(item, rank=rank) for rank, item in enumerate((*trusted, *items), 1)]
-    reasons = context.prefix([UNITS[unit](item.content or "") for item in together], budget)
+    reasons = fitting.prefix([UNITS[unit](item.content or "") for item in together], budget)
     return packing.finished(together, reasons, len(together), budget, unit, _nowhere(about, project))
 
 

@@ -28,14 +28,16 @@ from ledger.engine.engine import Engine
 from ledger.engine.log_reading import first_position, read_event
 from ledger.engine.past import at
 from ledger.engine.snapshot import text_of
-from ledger.engine.work import Who, Work
+from ledger.engine.who import Who
+from ledger.engine.work import Work
 from ledger.memories.queries import memories_shown
+from ledger.recall import fitting
 from ledger.recall.asked import Asked
 from ledger.recall.observing import current, observed
 from ledger.recall.packing import finished, of_state
 from ledger.recall.packs import Item, Pack, Passage
 from projections.core.rows import Connection
-from projections.search import context, passages
+from projections.search import passages
 from projections.views import audit, conflicts, memories, projects, sessions
 
 SOURCES = {"m": "memory", "i": "turn", "s": "message", "c": "chunk", "p": "state"}
@@ -65,7 +67,7 @@ def recorded(
     if observations:
         settings["as_of"] = asked.now  # which their trends are of
     if asked.packing == "shares":
-        settings["entry_chars"] = context.ENTRY_CHARS
+        settings["entry_chars"] = fitting.ENTRY_CHARS
     ranked = [item for item in (*pack.items, *pack.cut) if item.observation is None]
     order = (*sorted(ranked, key=lambda item: item.rank), *sorted(observations, key=lambda item: item.rank))
     items = tuple(map(_delivered, order))
@@ -327,4 +329,4 @@ def _partly_erased(connection: Connection, item: Item, seen: int) -> str | None:
 
 
 def _shortened(item: Item, chars: int) -> Item:
-    return replace(item, content=context.shortened(item.content, chars)) if item.content is not None else item
+    return replace(item, content=fitting.shortened(item.content, chars)) if item.content is not None else item

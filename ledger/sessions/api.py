@@ -10,9 +10,11 @@ from ledger.domain import times
 from ledger.domain.assembly import FRESH_TAIL
 from ledger.domain.compaction import EXPAND_TOKENS
 from ledger.domain.errors import NotFoundError, RejectedError
+from ledger.domain.text import plural, texts
 from ledger.domain.window import WindowItem
-from ledger.engine.paging import LIMIT, page, plural, texts
-from ledger.engine.scope import Area, Scope
+from ledger.engine.area import Area
+from ledger.engine.paging import LIMIT, page
+from ledger.engine.who import Who
 from ledger.extraction import cursor
 from ledger.extraction import sessions as session_extraction
 from ledger.sessions import (
@@ -47,10 +49,10 @@ class SessionRead(Area):
 
     __slots__ = ("_inner", "_project")
 
-    def __init__(self, engine: Engine, scope: Scope, name: str, project: str | None) -> None:
+    def __init__(self, engine: Engine, scope: Who, name: str, project: str | None) -> None:
         super().__init__(engine, scope)
         self._project = project
-        self._inner = Conversation(engine, scope.asker({}), name, project)
+        self._inner = Conversation(engine, scope, name, project)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name!r} user={self.user!r}>"
@@ -464,7 +466,7 @@ class Summaries(SummariesRead):
 
     __slots__ = ("_scope",)
 
-    def __init__(self, inner: Conversation, scope: Scope) -> None:
+    def __init__(self, inner: Conversation, scope: Who) -> None:
         super().__init__(inner)
         self._scope = scope
 
@@ -556,7 +558,7 @@ class SessionsRead(Area):
             include_hidden: Also messages that were hidden, and summaries that were replaced or invalidated.
         """
         asked = {"pattern": pattern, "scope": scope, "role": role, "since": since, "before": until}
-        every = EveryConversation(self._engine, self._scope.asker({}))
+        every = EveryConversation(self._engine, self._scope)
         filters = {"user": self._scope.user}
         return _grep(every, asked | {"hidden": include_hidden}, limit, after, filters, everywhere=True)
 

@@ -18,7 +18,8 @@ from ledger.domain.errors import ModelError, RejectedError
 from ledger.domain.events import CompactionSkipped
 from ledger.domain.session import Session as State
 from ledger.domain.window import CONDENSED, FALLBACK, LEAF, Ranges, WindowItem
-from ledger.engine.work import Who, Work
+from ledger.engine.who import Who
+from ledger.engine.work import Work
 from ledger.language.port import NamedSummarizer
 from ledger.language.summarizing import (
     TIMEOUT_SECONDS,

@@ -13,7 +13,7 @@ from ledger.domain.text import check_text
 from ledger.engine.engine import Engine
 from ledger.engine.pipeline import Writer
 from ledger.engine.snapshot import load
-from ledger.engine.work import Who
+from ledger.engine.who import Who
 from projections.core.rows import Connection
 from projections.views import projects
 

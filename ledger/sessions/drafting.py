@@ -11,7 +11,8 @@ from ledger.domain.compaction import Attempt
 from ledger.domain.errors import RejectedError
 from ledger.domain.message import readable
 from ledger.domain.window import CONDENSED, Ranges
-from ledger.engine.work import Who, Work
+from ledger.engine.who import Who
+from ledger.engine.work import Work
 from ledger.language.asking import check_seconds
 from ledger.language.port import NamedSummarizer, SummaryRequest
 from ledger.language.summarizing import (

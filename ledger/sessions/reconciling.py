@@ -15,7 +15,8 @@ from ledger.domain.session import Session as State
 from ledger.domain.transcript import Known, Line, Plan
 from ledger.engine.optimistic import Moved, optimistic
 from ledger.engine.snapshot import event_data
-from ledger.engine.work import Who, Work
+from ledger.engine.who import Who
+from ledger.engine.work import Work
 from ledger.guards.guarding import Taken
 from ledger.sessions import answers, reading, writing
 from ledger.sessions.conversation import Conversation

@@ -6,7 +6,8 @@ from ledger.domain import compaction
 from ledger.domain.compaction import LEAF_CHUNK_TOKENS
 from ledger.domain.errors import ConflictError, ModelError, NotFoundError, RejectedError
 from ledger.domain.window import CONDENSED
-from ledger.engine.work import Who, Work
+from ledger.engine.who import Who
+from ledger.engine.work import Work
 from ledger.language.summarizing import (
     TIMEOUT_SECONDS,
     ModelAttempt,

@@ -10,9 +10,10 @@ from ledger.domain.errors import RejectedError
 from ledger.domain.events import ContextReplaced, Ranges, SummaryCreated, SummaryRestored
 from ledger.domain.session import Session as State
 from ledger.domain.statuses import meant
+from ledger.domain.text import check_reason
 from ledger.domain.window import CONDENSED
-from ledger.engine.work import Who, Work
-from ledger.memories.given import check_reason
+from ledger.engine.who import Who
+from ledger.engine.work import Work
 from ledger.sessions import answers, reading, writing
 from ledger.sessions.conversation import Conversation
 from ledger.sessions.window import OpenWindow

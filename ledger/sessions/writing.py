@@ -21,8 +21,8 @@ from ledger.domain.events import (
 from ledger.domain.message import Draft
 from ledger.domain.session import Session as State
 from ledger.domain.text import check_text
-from ledger.engine.who import Time
-from ledger.engine.work import Outcome, Who, Work
+from ledger.engine.who import Time, Who
+from ledger.engine.work import Outcome, Work
 from ledger.sessions import answers, reading
 from ledger.sessions.conversation import Conversation, session_name
 from ledger.sessions.counting import check_tokens

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from ledger import answers
 from ledger.domain.errors import RejectedError
+from ledger.engine.area import Area, callback
 from ledger.engine.paging import LIMIT, of_all, page
-from ledger.engine.scope import Area, callback
 from ledger.types import Page
 from ledger.vectors import commands
 from ledger.vectors.commands import BATCH

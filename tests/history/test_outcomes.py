@@ -13,7 +13,7 @@ from turns import Scripted, say
 from ledger import ConflictError
 from ledger.domain.events import ObservationRetracted
 from ledger.engine.snapshot import load
-from ledger.engine.work import Who
+from ledger.engine.who import Who
 from ledger.policies import extraction
 
 BOAT, SHIP = "Ana owns a boat.", "Ana owns a ship."

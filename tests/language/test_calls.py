@@ -10,7 +10,8 @@ from conftest import Clock
 from old_names import Ledger
 
 from ledger import ModelError
-from ledger.engine.work import Who, Work
+from ledger.engine.who import Who
+from ledger.engine.work import Work
 from ledger.language.asking import Asked
 from ledger.language.calls import ITEMS, LISTED, Taken, emit_call, emit_failure, joined
 from ledger.language.port import ModelAnswer, ModelRequest

@@ -19,7 +19,7 @@ from unwritable import sealed as sealed_media
 
 from ledger import NotFoundError, RejectedError, StorageError
 from ledger.domain.events import LEDGER_STREAM, CheckpointSealed, LedgerUpgraded, Redaction
-from ledger.engine.work import Who
+from ledger.engine.who import Who
 from ledger.proof.proving import verify_file
 from projections.core.projector import projections
 from projections.views import memories

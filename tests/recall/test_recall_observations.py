@@ -29,8 +29,8 @@ from ledger.domain.events import (
     ObservationRevised,
 )
 from ledger.recall.asked import UNITS
+from ledger.recall.fitting import OBSERVATIONS_PERCENT
 from ledger.recall.packs import Item, Pack
-from projections.search.context import OBSERVATIONS_PERCENT
 from projections.views import observations
 
 COFFEE = "Dark roast coffee is what the user drinks."

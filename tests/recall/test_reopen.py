@@ -16,7 +16,6 @@ from ledger import NotFoundError, RejectedError
 from ledger.domain.errors import ModelError
 from ledger.recall.asked import AMONG, PACKINGS
 from ledger.recall.packs import Item, Pack
-from projections.search import context
 from projections.search.ranking import RANKINGS
 
 RARE = "zanzibarquux"
@@ -353,7 +352,7 @@ def test_a_receipt_holds_no_more_than_an_event_may(ledger: Ledger) -> None:
 def test_an_entry_is_shortened_as_it_was_then(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     ledger.remember("The user drinks coffee. " * 50)
     pack = delivered(ledger, packing="shares", budget=10_000)
-    monkeypatch.setattr(context, "ENTRY_CHARS", 100)
+    monkeypatch.setattr(fitting, "ENTRY_CHARS", 100)
     assert [item.content for item in reopened(ledger, pack).items] == [item.content for item in pack.items]
 
 

@@ -417,7 +417,7 @@ def test_a_process_that_has_the_file_open_notices_an_upgrade_by_another(tmp_path
             work.emit("ledger", LedgerUpgraded(format=2, least_reader=1, least_writer=2))
             return "ledger"
 
-        from ledger.engine.work import Who
+        from ledger.engine.who import Who
 
         probe.writer(newer).run("open", Who(actor="ledger"), upgrade)
         position = old.position
@@ -606,7 +606,7 @@ def _decide(ledger: Ledger) -> None:
 
 def mishap(path: str) -> None:
     """A third life: what failed, was passed over, mended, taken back or replaced, and an upgrade that asks for nothing new."""
-    from ledger.engine.work import Who
+    from ledger.engine.who import Who
     from ledger.observations import rounds
     from ledger.policies import reinforcement
 

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import ledger.engine.tables
 import ledger.maintenance.backing_up
-import ledger.memories.given
+import ledger.memories.commands
 import ledger.store.event_store
 import ledger.store.sqlite_files
 import projections.core.projector
@@ -22,7 +22,7 @@ import projections.views.erasures
 from ledger import Ledger, LedgerError, Session
 from ledger.domain.events import LEDGER_STREAM
 from ledger.domain.window import CONDENSED, LEAF
-from ledger.engine.work import Who
+from ledger.engine.who import Who
 from ledger.sessions import writing
 from ledger.sessions.summary_writes import Written, of_messages, of_summaries, record
 from ledger.sessions.window import OpenWindow
@@ -296,7 +296,7 @@ def synchronous_off() -> None:
 
 def texts_garbled() -> None:
     """Each text is another one when it is stored: the log, its chain and every projection agree on it."""
-    writes: Any = ledger.memories.given
+    writes: Any = ledger.memories.commands
     checked = writes.check_text
     writes.check_text = lambda *what, **how: checked(*what, **how).replace("fact", "fakt")
 

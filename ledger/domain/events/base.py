@@ -87,7 +87,6 @@ class Blob(Struct, frozen=True):
 Body = Text | Blob
 
 Ranges = tuple[tuple[int, int], ...]
-LIST_ITEMS = 2_000  # of one list in one event; a longer one is spread over several events of the same append
 
 
 class Dropped(Struct, frozen=True, omit_defaults=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from projections.search.context import ENTRY_CHARS, REST, SHARES, by_shares, in_order, prefix, shortened
+from ledger.recall.fitting import ENTRY_CHARS, REST, SHARES, by_shares, in_order, prefix, shortened
 
 BANDS = (*SHARES, REST)
 SIZES = st.lists(st.integers(0, 400), max_size=20)

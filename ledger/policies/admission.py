@@ -1,8 +1,14 @@
-"""The duplicate rule: the same user, kind, normalised content and project within one status is one memory."""
+"""What a memory must pass to be one more of its status: no other says the same, and an active one fits the user's budget.
+
+The same user, kind, normalised content and project within one status is one memory. A budget is how many characters the active
+memories of a group may take, where the policy of a user bounds them. Two groups, as rubino has them (SEEDS 2b): ``user`` are
+memories of the kind user_profile, ``memory`` all others. What is not active takes nothing, so that superseding and retracting
+make room.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from ledger.domain import memory as memory_domain
 from ledger.domain.errors import RejectedError
@@ -10,8 +16,9 @@ from ledger.domain.events import MemoryCaptured
 from ledger.domain.memory import Memory
 from ledger.domain.text import normalise
 from ledger.engine.work import Work
-from ledger.policies import budgets
-from projections.views import duplicates
+from projections.views import duplicates, memories
+
+GROUPS = {"user": "user_chars", "memory": "memory_chars"}
 
 
 def duplicate(work: Work, attempt: MemoryCaptured, status: str) -> Memory | None:
@@ -52,7 +59,7 @@ def capture(work: Work, attempt: MemoryCaptured, *, replaces: Memory | None = No
         work.absorbed = True
         return known.id
     if attempt.status == "active":
-        budgets.check(work, attempt.kind, attempt.content, frees=replaces)
+        check_budget(work, attempt.kind, attempt.content, frees=replaces)
     stream = work.new_id("m")
     work.emit(stream, attempt)
     return stream
@@ -77,8 +84,11 @@ def refuse_threat(work: Work, content: str, verb: str) -> None:
         )
 
 
-def refuse_duplicate(work: Work, memory: Memory, status: str, verb: str, content: str | None = None) -> None:
-    """``RejectedError`` when the change would make a second memory of one status say the same."""
+def admit(
+    work: Work, memory: Memory, status: str, verb: str, content: str | None = None, *, frees: Memory | None = None
+) -> None:
+    """``RejectedError`` when a change of its status or content would make a second memory of one status say the same, or take the
+    active ones beyond the budget; ``frees`` is an active one that ends with it, or that it is another wording of."""
     text = memory.content if content is None else content
     other = same(work, memory.kind, memory.project, text, status, besides=(memory.row,))
     if other is not None:
@@ -86,4 +96,40 @@ def refuse_duplicate(work: Work, memory: Memory, status: str, verb: str, content
             f"cannot {verb} {memory.id}: {other.id} is {status} and says the same; keep one of them",
             rule="duplicate",
             subject=memory.id,
+        )
+    if status == "active":
+        check_budget(work, memory.kind, text, frees=frees)
+
+
+def group_of(kind: str) -> str:
+    return "user" if kind == "user_profile" else "memory"
+
+
+def check_budget(
+    work: Work,
+    kind: str,
+    content: str | None,
+    *,
+    frees: Memory | None = None,
+    pending: Mapping[str, int] | None = None,
+) -> None:
+    """``RejectedError`` (rule "budget:user" or "budget:memory") when one more active memory would not fit; ``frees`` is an active
+    one that ends with it, or that it is another wording of, ``pending`` what the same append adds to each group besides."""
+    group = group_of(kind)
+    limit = getattr(work.policy(), GROUPS[group])
+    if not limit or content is None:
+        return
+    work.rows.flush()  # what the commands before this one in a batch have kept counts too
+    freed = len(frees.content or "") if frees is not None and group_of(frees.kind) == group else 0
+    current = memories.active_chars(work.connection(), work.who.user, user_profile=group == "user")
+    current += (pending or {}).get(group, 0)
+    requested = len(content) - freed
+    if requested > 0 and current + requested > limit:
+        raise RejectedError(
+            f"the budget of the group {group!r} is {limit:,} characters; its active memories take {current:,}, and this"
+            f" would add {requested:,}: retract or supersede some, or policy.set({GROUPS[group]}=…)",
+            rule=f"budget:{group}",
+            limit=limit,
+            current=current,
+            requested=requested,
         )

@@ -14,6 +14,7 @@ from old_names import Ledger
 
 from ledger import NotFoundError, RejectedError
 from ledger.domain.errors import ModelError
+from ledger.recall import fitting
 from ledger.recall.asked import AMONG, PACKINGS
 from ledger.recall.packs import Item, Pack
 from projections.search.ranking import RANKINGS

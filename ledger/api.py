@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from ledger.proof.api import Proofs, ProofsRead
     from ledger.recall.packs import Pack
     from ledger.sessions.api import Session, SessionRead, Sessions, SessionsRead
-    from ledger.store.sqlite_files import StrPath
+    from ledger.store.paths import StrPath
     from ledger.types import EmbedderLike, ModelLike, SummarizerLike
     from ledger.vectors.api import Vectors
 

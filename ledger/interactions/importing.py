@@ -21,7 +21,7 @@ from ledger.engine.engine import Engine
 from ledger.engine.who import Time, Who
 from ledger.interactions import commands as interaction_commands
 from ledger.interactions.conversations import CLIENT, turns_of
-from ledger.store.sqlite_files import path_name
+from ledger.store.paths import path_name
 from projections.views import control
 
 Progress = Callable[[int, int], None]

@@ -8,7 +8,7 @@ from ledger import answers
 from ledger.engine.area import Area, callback
 from ledger.engine.paging import LIMIT, page
 from ledger.maintenance import backing_up, care, doctor, rebuilding, transfer
-from ledger.store.sqlite_files import StrPath
+from ledger.store.paths import StrPath
 from ledger.types import Page
 
 Progress = Callable[[int, int], None]

@@ -23,7 +23,8 @@ from ledger.maintenance.rebuilding import OF_PROJECTIONS, damages
 from ledger.proof import digests
 from ledger.proof.verifying import verify
 from ledger.store.event_store import EventStore
-from ledger.store.sqlite_files import FORMAT, StrPath, path_name, typed
+from ledger.store.paths import StrPath, path_name
+from ledger.store.sqlite_files import FORMAT, typed
 from projections.core import sqlite
 from projections.core.digests import projection_digest
 from projections.core.projector import projections

@@ -16,7 +16,8 @@ from ledger.store import mapper
 from ledger.store.event_store import EventStore, LogRow
 from ledger.store.file_lock import FileLock, lock_of
 from ledger.store.integrity import GENESIS, check_chain
-from ledger.store.sqlite_files import StrPath, checked_path, put_in_place, typed
+from ledger.store.paths import StrPath, checked_path
+from ledger.store.sqlite_files import put_in_place, typed
 from ledger.store.writing import COLUMNS
 from projections.core.rows import Values
 

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 
+from msgspec.structs import replace
+
 from ledger import answers
 from ledger.domain.errors import ConflictError, LedgerError, NotFoundError
 from ledger.domain.events import TYPES
@@ -23,18 +25,8 @@ from ledger.maintenance.rebuilding import OF_PAGES, OF_PROJECTIONS
 from ledger.proof.verifying import verify
 from ledger.store.file_lock import lock_of
 from ledger.store.lease import is_alive
-from ledger.store.sqlite_files import (
-    APPLICATION_ID,
-    FORMAT,
-    SETTINGS,
-    LedgerFile,
-    StrPath,
-    checked_path,
-    examining,
-    no_ledger,
-    path_name,
-    typed,
-)
+from ledger.store.paths import StrPath, checked_path, path_name
+from ledger.store.sqlite_files import APPLICATION_ID, FORMAT, SETTINGS, LedgerFile, examining, no_ledger, typed
 from projections.core.rebuild import FRESH, OLD, prefixed
 from projections.views import erasures
 
@@ -58,7 +50,11 @@ def doctor(engine: Engine, *, progress: Progress | None = None) -> answers.Docto
     """
     if engine.writer.batching:
         raise ConflictError("maintenance.doctor() cannot run inside a batch; leave the batch first")
-    return examine(engine.store.path, progress=progress)
+    report = examine(engine.store.path, progress=progress)
+    if displaced := engine.store.displaced():
+        finding = answers.Finding(level="problem", what="file", found=displaced)
+        return replace(report, ok=False, findings=(finding, *report.findings))
+    return report
 
 
 def examine(path: StrPath, *, progress: Progress | None = None) -> answers.DoctorReport:

@@ -14,7 +14,7 @@ from ledger.domain.errors import NotFoundError, RejectedError, StorageError
 from ledger.engine.engine import Engine
 from ledger.maintenance.copying import check_log, free_place, in_the_making
 from ledger.store.event_store import EventStore, LogRow, Transaction
-from ledger.store.sqlite_files import path_name
+from ledger.store.paths import path_name
 from ledger.store.writing import COLUMNS
 
 Progress = Callable[[int, int], None]

@@ -10,7 +10,7 @@ from ledger.domain.errors import RejectedError
 from ledger.engine.area import Area, callback
 from ledger.proof import checking, digests, proving
 from ledger.proof.kept import Given
-from ledger.store.sqlite_files import StrPath
+from ledger.store.paths import StrPath
 
 
 class ProofsRead(Area):

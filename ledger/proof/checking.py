@@ -13,7 +13,7 @@ from ledger.proof import kept
 from ledger.proof.checkpoints import Stated
 from ledger.proof.merkle import is_continued, root_above
 from ledger.store.integrity import leaf
-from ledger.store.sqlite_files import StrPath
+from ledger.store.paths import StrPath
 
 
 def check(proof: answers.Proof | str, checkpoint: answers.Checkpoint | StrPath) -> answers.ProofCheck:

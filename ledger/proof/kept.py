@@ -11,7 +11,7 @@ from msgspec import Struct
 from ledger import answers
 from ledger.domain.errors import NotFoundError, RejectedError, StorageError
 from ledger.proof import checkpoints
-from ledger.store.sqlite_files import StrPath, path_name
+from ledger.store.paths import StrPath, path_name
 
 OWN_FILES = ("", "-wal", "-shm")  # of a ledger: nothing but SQLite may open them
 FILE_BYTES = 64 * 1024

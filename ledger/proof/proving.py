@@ -19,7 +19,8 @@ from ledger.proof.sealed import Progress, Seal, Tip, counted, erasures, head_at,
 from ledger.proof.verifying import verify
 from ledger.store import mapper
 from ledger.store.integrity import GENESIS, check_chain
-from ledger.store.sqlite_files import APPLICATION_ID, StrPath, checked_path, examining, no_ledger, typed
+from ledger.store.paths import StrPath, checked_path
+from ledger.store.sqlite_files import APPLICATION_ID, examining, no_ledger, typed
 
 
 def verify_ledger(
@@ -48,7 +49,10 @@ def verify_ledger(
     from_elsewhere = kept.checkpoint(against, public_key, path)
     engine.writer.write_waiting()
     with engine.store.snapshot() as connection:
-        return verify(connection, path, kept=from_elsewhere, full=full, folded=projections, progress=progress)
+        report = verify(connection, path, kept=from_elsewhere, full=full, folded=projections, progress=progress)
+    if displaced := engine.store.displaced():
+        return replace(report, ok=False, problems=(f"the file: {displaced}", *report.problems))
+    return report
 
 
 def checkpoint(

@@ -18,6 +18,7 @@ from eventsourcing import persistence
 from ledger.domain.errors import DamagedError, LedgerError, RejectedError, StorageError
 from ledger.store.failures import may_be_damage, raise_typed, typed
 from ledger.store.past_views import PastViews, Prepare
+from ledger.store.paths import StrPath
 from ledger.store.pool import ConnectionPool
 from ledger.store.reading import Reading, read_tip
 from ledger.store.recorders import (
@@ -29,7 +30,7 @@ from ledger.store.recorders import (
     Subscription,
     TrackingRecorder,
 )
-from ledger.store.sqlite_files import LedgerFile, StrPath, Tables, no_tables
+from ledger.store.sqlite_files import LedgerFile, Tables, no_tables
 from ledger.store.writing import COLUMNS, LogRow, Transaction, Writing
 
 _log = logging.getLogger(__name__)
@@ -179,6 +180,10 @@ class EventStore:
             with suppress(persistence.ConnectionPoolClosedError):
                 self._pool.put_connection(connection)
 
+    def displaced(self) -> str:
+        """A sentence about what somebody did to the file while it was open; empty while it lies where it was opened."""
+        return self._file.place.displaced()
+
     def checkpoint(self) -> bool:
         """Everything from the -wal into the file, and the -wal emptied; False when a reader or a writer is busy."""
         if self._writing.closed or self._pool.foreign or self.readonly:
@@ -207,7 +212,7 @@ class EventStore:
             if writing.closed:
                 return
             try:
-                if writing.cursor is not None:
+                if writing.cursor is not None and not self._file.place.is_replaced:
                     with suppress(LedgerError):
                         self._truncate()
             finally:

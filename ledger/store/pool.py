@@ -18,7 +18,10 @@ CONNECTIONS = 15  # of one store at the same time; none is closed before the sto
 
 
 class Connection(sqlite.SQLiteConnection):
-    """A connection of the pool; it is closed under the file lock."""
+    """A connection of the pool; it is closed under the file lock.
+
+    Where another file lies in the place of ours it stays open, for SQLite would delete the -wal of that one.
+    """
 
     def __init__(self, file: LedgerFile, *, named_columns: bool) -> None:
         self.raw, self.file = file.connect(), file
@@ -35,7 +38,10 @@ class Connection(sqlite.SQLiteConnection):
 
     def _close(self) -> None:
         with self.file.hold():
-            super()._close()
+            if self.file.place.is_replaced:
+                _never_close(self.raw)
+            else:
+                super()._close()
 
 
 class _LibraryTransaction(sqlite.SQLiteTransaction):
@@ -130,14 +136,19 @@ class ConnectionPool(sqlite.SQLiteConnectionPool):
             self.close(unused=[connection._sqlite_conn for connection in self._in_use.values()])
 
     def leave_to_parent(self) -> bool:
-        """In a forked child: one reference more to each connection, so that nothing closes it. True if there are."""
-        import ctypes  # slow to load, and few processes fork
-
+        """In a forked child: none of the connections is closed. True if there are any."""
         self.foreign = True
         connections = [*self._in_use.values(), *self._pool]
         for connection in connections:
-            ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection._sqlite_conn))
+            _never_close(connection._sqlite_conn)
         return bool(connections)
+
+
+def _never_close(connection: sqlite3.Connection) -> None:
+    """One reference more, so that nothing closes it."""
+    import ctypes  # slow to load, and few need it
+
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
 
 
 _pools: WeakSet[ConnectionPool] = WeakSet()

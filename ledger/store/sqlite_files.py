@@ -11,7 +11,6 @@ import errno
 import os
 import re
 import sqlite3
-import stat
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -22,8 +21,7 @@ from urllib.parse import quote
 
 from ledger.domain.errors import ConflictError, LedgerError, NotFoundError, RejectedError, StorageError
 from ledger.store.file_lock import is_inherited, lock_of
-
-StrPath = str | os.PathLike[str]
+from ledger.store.paths import StrPath, checked_path
 
 # Python's sqlite3 asks each None and each bytes that it binds in vain for ways to adapt itself, which takes longer than the
 # binding; these adapters, in C, give back what they are given, and so it asks no more.
@@ -144,61 +142,6 @@ def typed(error: sqlite3.Error) -> LedgerError:
     return kind(f"the ledger could not be read or written: {reason}")
 
 
-# --- where it may lie ------------------------------------------------------------------------------------------------
-
-
-_KINDS = {stat.S_IFLNK: "a symbolic link", stat.S_IFDIR: "a directory"}
-
-
-def path_name(path: object) -> str:
-    """A path as text; ``RejectedError`` for what is none, or cannot be a file's name."""
-    try:
-        name = os.fsdecode(path)  # type: ignore[arg-type]
-        os.fsencode(name)
-    except (TypeError, UnicodeError):
-        raise RejectedError(f"a file is named by a path, and {path!r:.100} is none", rule="path") from None
-    if "\0" in name:
-        raise RejectedError(f"a file is named by a path, and {path!r:.100} holds a NUL", rule="path")
-    return name
-
-
-def checked_path(path: StrPath) -> str:
-    """The absolute real path; ``RejectedError`` where a ledger may not lie."""
-    name = path_name(path)
-    if not name or name == ":memory:" or "\x00" in name:
-        raise RejectedError(f"a ledger is a file, and {name[:100]!r} names none", rule="path")
-    parent, last = os.path.split(os.path.abspath(name))
-    if not last:
-        raise RejectedError(f"a ledger is a file, and {name[:100]!r} is a directory", rule="path")
-    real = os.path.join(os.path.realpath(parent), last)
-    _check_parent(os.path.dirname(real))
-    try:
-        mode = os.lstat(real).st_mode
-    except FileNotFoundError:
-        return real
-    except OSError as error:
-        raise RejectedError(f"no file can be called {real[:100]!r}: {error.strerror}", rule="path") from None
-    if not stat.S_ISREG(mode):
-        kind = _KINDS.get(stat.S_IFMT(mode), "none")
-        raise RejectedError(f"a ledger is a regular file, and {real} is {kind}", rule="path")
-    return real
-
-
-def _check_parent(parent: str) -> None:
-    """Whoever may write the directory may put another file in the ledger's place."""
-    try:
-        found = os.stat(parent)
-    except (FileNotFoundError, NotADirectoryError):
-        raise NotFoundError(f"the directory {parent} does not exist") from None
-    if found.st_mode & stat.S_ISVTX or os.statvfs(parent).f_flag & os.ST_RDONLY:
-        return
-    everyone = found.st_mode & stat.S_IWOTH
-    others = found.st_mode & stat.S_IWGRP and found.st_gid != os.getegid()
-    if everyone or others:
-        whom = "everybody" if everyone else "a group that is not this process's own"
-        raise RejectedError(f"the directory {parent} can be written by {whom}; no ledger may lie there", rule="path")
-
-
 def no_ledger(path: str) -> str:
     """What a file is that says of itself that it is no ledger."""
     return "a database of another program" if _bytes_of(path) else "an empty file"
@@ -212,6 +155,55 @@ def _bytes_of(path: str) -> int:
 
 
 _NO_SHARED_MEMORY = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
+
+# --- whether it still lies there ---------------------------------------------------------------------------------------
+
+Identity = tuple[int, int]  # device and inode
+
+
+class Place:
+    """What SQLite has open of one ledger: the file, its -wal and its -shm; the last two from the first transaction on."""
+
+    def __init__(self, path: str) -> None:
+        self._paths = (path, path + "-wal", path + "-shm")
+        self._own: tuple[Identity | None, ...] = (_identity(path), None, None)
+
+    def check(self) -> None:
+        """For the writer, in a transaction: ``StorageError`` where one of them is not the one that was opened."""
+        found = self._found()
+        if found != self._own:
+            if self._own[1:] == (None, None) and found[0] == self._own[0] and None not in found:
+                self._own = found
+            elif displaced := self.displaced():
+                raise StorageError(displaced)
+
+    def displaced(self) -> str:
+        """Which of them is not the one that was opened, as a sentence; empty while all are."""
+        for path, own, found in zip(self._paths, self._own, self._found(), strict=True):
+            if own is not None and own != found:
+                fate = "renamed or deleted" if found is None else "replaced by another"
+                return (
+                    f"{path} was {fate} while it was open; nothing more is written. Stop whoever moves it, close this "
+                    "ledger, and open it again where it lies now: proof.verify() tells whether all is there"
+                )
+        return ""
+
+    @property
+    def is_replaced(self) -> bool:
+        """Whether another file lies where one of ours did, which a last close would delete or write over by its name."""
+        return any(None not in pair and pair[0] != pair[1] for pair in zip(self._own, self._found(), strict=True))
+
+    def _found(self) -> tuple[Identity | None, ...]:
+        return tuple([_identity(path) for path in self._paths])
+
+
+def _identity(path: str) -> Identity | None:
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
+
 
 # --- making it and opening it ----------------------------------------------------------------------------------------
 
@@ -230,6 +222,7 @@ class LedgerFile:
     ) -> None:
         self.readonly, self.busy_timeout_seconds = readonly, busy_timeout_seconds
         self.created = self.immutable = False
+        self.place: Place
         self._checkpoint_above, self._unseen = {True: CHECKPOINT_BYTES, False: LATE_CHECKPOINT_BYTES}, 0
         try:
             self.path = checked_path(path)
@@ -254,12 +247,13 @@ class LedgerFile:
         with self.hold():
             if create and not _bytes_of(self.path):
                 self._make(tables)
-                return
-            self._identify()
-            if self.readonly:
-                self.immutable = not self._shared_memory_works()
             else:
-                self._turn_to_wal()
+                self._identify()
+                if self.readonly:
+                    self.immutable = not self._shared_memory_works()
+                else:
+                    self._turn_to_wal()
+            self.place = Place(self.path)
 
     @contextmanager
     def hold(self) -> Iterator[None]:
@@ -362,6 +356,8 @@ class LedgerFile:
                 found = connection.execute(f"PRAGMA {name}").fetchone()
                 if found != (value,) and (name, found) != ("mmap_size", None):
                     raise StorageError(f"SQLite does not accept {name} = {value}")
+            if displaced := self.place.displaced():
+                raise StorageError(displaced)
         except BaseException:
             with self.hold():
                 connection.close()

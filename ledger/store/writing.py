@@ -207,7 +207,9 @@ class Writing:
     def commit(self) -> None:
         transaction = self.transaction
         try:
+            self.file.place.check()
             transaction.finish()
+            self.file.place.check()  # what was committed to a file that nobody finds is not answered
             self.position, self.head = transaction.position, transaction.head
         except BaseException as error:
             self._roll_back()

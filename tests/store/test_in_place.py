@@ -1,0 +1,132 @@
+"""The file under an open ledger is its own: whoever renames, replaces or deletes it is noticed before the next answer."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from places import ROOT
+
+from ledger import Ledger, StorageError
+
+FACTS = [f"Fact number {number} of the day before." for number in range(40)]
+OTHER = """
+import sys
+from ledger import Ledger
+ledger = Ledger.open(sys.argv[1])
+print(ledger.remember("A fact of somebody else.").id, flush=True)
+sys.stdin.readline()
+"""
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "memory.db"
+
+
+@pytest.fixture
+def ledger(path):
+    with Ledger.open(path, actor="ada") as ledger:
+        for fact in FACTS:
+            ledger.remember(fact)
+        yield ledger
+
+
+def contents(path):
+    with Ledger.open(path) as ledger:
+        assert ledger.proof.verify().ok
+        return sorted(memory.content for memory in ledger.memories.list().all())
+
+
+def renamed(path):
+    path.rename(path.with_name("elsewhere.db"))
+
+
+def deleted(path):
+    path.unlink()
+
+
+def without_wal(path):
+    path.with_name("memory.db-wal").unlink()
+
+
+def without_index(path):
+    path.with_name("memory.db-shm").unlink()
+
+
+def replaced(path):
+    other = path.with_name("other.db")
+    Ledger.open(other).close()
+    other.replace(path)
+
+
+@pytest.mark.parametrize("mishap", [renamed, deleted, without_wal, without_index, replaced])
+def test_a_write_is_refused_once_the_file_is_another(ledger, path, mishap):
+    position = ledger.position
+    mishap(path)
+    for _ in range(2):
+        with pytest.raises(StorageError, match="while it was open"):
+            ledger.remember("This would be lost.")
+    with pytest.raises(StorageError), ledger.batch():
+        ledger.remember("This too.")
+    assert ledger.position == position
+
+
+@pytest.mark.parametrize("mishap", [renamed, deleted, without_wal, replaced])
+def test_verify_and_doctor_tell_it(ledger, path, mishap):
+    mishap(path)
+    report = ledger.proof.verify()
+    assert not report.ok
+    assert any("while it was open" in str(problem) for problem in report.problems)
+
+
+def test_what_was_answered_before_is_brought_into_a_renamed_file_by_close(ledger, path):
+    renamed(path)
+    with pytest.raises(StorageError):
+        ledger.remember("This would be lost.")
+    ledger.close()
+    assert contents(path.with_name("elsewhere.db")) == sorted(FACTS)
+
+
+def test_what_was_answered_before_a_deleted_wal_is_brought_into_the_file_by_close(ledger, path):
+    without_wal(path)
+    ledger.close()
+    assert contents(path) == sorted(FACTS)
+
+
+def test_another_ledger_in_its_place_keeps_what_it_answered(ledger, path):
+    away = path.parent / "away"
+    away.mkdir()
+    for end in ("", "-wal", "-shm"):
+        path.with_name(f"memory.db{end}").rename(away / f"memory.db{end}")
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", OTHER, str(path)], cwd=ROOT, text=True, **pipes) as other:
+        assert other.stdout.readline().startswith("m_")
+        ledger.close()
+        assert path.with_name("memory.db-wal").exists()  # which the other needs, and a last close deletes by its name
+        other.communicate("\n")
+    assert contents(path) == ["A fact of somebody else."]
+    assert contents(away / "memory.db") == sorted(FACTS)
+
+
+def test_a_file_that_is_put_back_is_written_again(ledger, path):
+    renamed(path)
+    with pytest.raises(StorageError):
+        ledger.remember("Too early.")
+    path.with_name("elsewhere.db").rename(path)
+    ledger.remember("In time.")
+    ledger.close()
+    assert contents(path) == sorted([*FACTS, "In time."])
+
+
+def test_a_backup_a_rebuild_and_a_checkpoint_of_another_process_are_no_mishap(ledger, path):
+    program = (
+        "import sys; from ledger import Ledger\n"
+        "with Ledger.open(sys.argv[1]) as x: x.maintenance.rebuild(); x.remember('Also this.')"
+    )
+    subprocess.run([sys.executable, "-c", program, str(path)], cwd=ROOT, check=True)
+    ledger.maintenance.backup(path.with_name("copy.db"))
+    ledger.maintenance.rebuild()
+    ledger.remember("And this.")
+    assert contents(path) == sorted([*FACTS, "Also this.", "And this."])

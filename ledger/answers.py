@@ -547,7 +547,8 @@ class WhatIf(Answer, frozen=True, kw_only=True):
 class Erased(Answer, frozen=True, kw_only=True):
     """One event of an erasure's lists: what of it is concerned, and "erase", "cut", "keep", or "" while nobody said.
 
-    ``excerpt`` shows the text in a dry run only.
+    ``spans`` are the characters that become black where a field does not go as a whole: (field, start, end). ``excerpt`` is
+    of a dry run only: the first words of each text, or the words around what becomes black or is quoted, between [[ and ]].
     """
 
     position: int
@@ -555,7 +556,19 @@ class Erased(Answer, frozen=True, kw_only=True):
     type: str
     fields: tuple[str, ...]
     choice: str
+    spans: tuple[tuple[str, int, int], ...] = ()
     excerpt: str | None = None
+
+
+class Remaining(Answer, frozen=True, kw_only=True):
+    """An event that stays and holds what goes, or the name of a session: where the text stands in it, between [[ and ]], and
+    why it stays. Of another user's only the position is given."""
+
+    position: int
+    subject: str | None = None
+    type: str | None = None
+    excerpt: str | None = None
+    why: str
 
 
 class ErasureReport(Answer, frozen=True, kw_only=True):
@@ -563,8 +576,9 @@ class ErasureReport(Answer, frozen=True, kw_only=True):
 
     ``erased`` are the subject's own events, ``derived`` those of memories that came from it, ``sources`` those that it came
     from, ``quotes`` all others that say the same. ``searched`` are the forms in which the ``files`` were searched for what
-    went; ``hits`` are places that hold it rightly, because it was kept or another event says it too. ``earlier`` are the
-    erasures before this one that the same call made, where a whole user takes several: each has its own certificate.
+    went; ``hits`` are places that hold it rightly, because it was kept or another event says it too: ``remaining`` are the
+    first 20 of the ``remaining_total`` events, not of those that nobody decided about. ``earlier`` are the erasures before this
+    one that the same call made, where a whole user takes several: each has its own certificate.
     """
 
     state: str
@@ -582,6 +596,9 @@ class ErasureReport(Answer, frozen=True, kw_only=True):
     bytes_searched: int = 0
     files: tuple[str, ...] = ()
     hits: int = 0
+    remaining: tuple[Remaining, ...] = ()
+    remaining_total: int = 0
+    warnings: tuple[str, ...] = ()
     replayed: bool = False
     absorbed: bool = False
     earlier: tuple[ErasureReport, ...] = ()

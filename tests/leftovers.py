@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import probe
-from old_names import Ledger
 
 RARE = "Zanzibarquux lives at 12 Harbour Row."
 TOKENS = (b"zanzibarquux", b"zanzibarq", b"anzibar", b"harbour row")
@@ -22,5 +22,5 @@ def remains(directory: Path) -> list[tuple[str, bytes]]:
     return found
 
 
-def states(ledger: Ledger) -> list[str]:
+def states(ledger: Any) -> list[str]:
     return [row.state for row in probe.store(ledger).rows(limit=10_000)]

@@ -11,6 +11,9 @@ from ledger.domain.text import normalise
 EQUAL_CHARS = 4  # a shorter text is found only where it is all there is
 BOUNDED_CHARS = 12  # a shorter text is found only as whole words: "tea" is not in "team"
 
+EXCERPT_CHARS = 80  # of the beginning of a text
+AROUND_CHARS, MARKED_CHARS, MARKED = 30, 200, 5  # of a text with spans: on each side of one, of one, and how many
+
 _WORD = re.compile(r"[^\W_]+")
 
 Span = tuple[int, int]
@@ -121,3 +124,17 @@ def merged(spans: Iterable[Span]) -> tuple[Span, ...]:
         else:
             found.append((first, last))
     return tuple(found)
+
+
+def excerpt(text: str, spans: Iterable[Span] = ()) -> str:
+    """The beginning of a text, or of one with spans these, each between [[ and ]], with the words around them."""
+    shown, at = "", 0
+    for first, last in merged(spans)[:MARKED]:
+        shown += _cut(text[at:first], AROUND_CHARS if at else 0, AROUND_CHARS)
+        shown += f"[[{_cut(text[first:last], MARKED_CHARS // 2, MARKED_CHARS // 2)}]]"
+        at = last
+    return shown + _cut(text[at:], AROUND_CHARS if at else EXCERPT_CHARS, 0)
+
+
+def _cut(text: str, head: int, tail: int) -> str:
+    return text if len(text) <= head + tail else f"{text[:head]}…{text[len(text) - tail :]}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Collection
 
 from msgspec.structs import replace
 
@@ -14,8 +15,9 @@ from ledger.engine.engine import Engine
 from ledger.engine.log_reading import read_event
 from ledger.engine.who import Who
 from ledger.engine.work import Work
-from ledger.erasure import certificates
+from ledger.erasure import certificates, remaining
 from ledger.erasure.purging import Purge, Purging
+from ledger.erasure.rows import Row
 from ledger.store import lease
 from projections.core.projector import ESSENTIAL
 from projections.core.rows import Connection
@@ -47,7 +49,10 @@ def all_certificates(engine: Engine) -> list[str]:
     return [each.certificate for each in reports(engine)[::-1] if each.certificate is not None]
 
 
-def finished(engine: Engine, report: answers.ErasureReport, act: str) -> answers.ErasureReport:
+def finished(
+    engine: Engine, report: answers.ErasureReport, act: str, names: Collection[Row] = (), kept: Collection[int] = ()
+) -> answers.ErasureReport:
+    """Purges and searches; ``names`` and ``kept`` are what the plan leaves."""
     texts, raw = engine.unsearched.get(act), list(engine.erased_vectors)
     try:
         purge = Purging(engine.store, engine.writer, engine.created.ledger_id).run(texts, raw)
@@ -61,6 +66,9 @@ def finished(engine: Engine, report: answers.ErasureReport, act: str) -> answers
         _complete(engine, act, purge)
     with engine.reading() as connection:
         known = remembered(engine, connection, act)
+        begun = read_event(connection, known.position)
+        owner = begun.envelope.user if begun is not None else None
+        stays, total = remaining.listed(connection, purge.held, names, owner, kept)
     return replace(
         report,
         state=known.state,
@@ -72,6 +80,8 @@ def finished(engine: Engine, report: answers.ErasureReport, act: str) -> answers
         bytes_searched=purge.bytes_searched,
         files=purge.files,
         hits=purge.hits,
+        remaining=stays,
+        remaining_total=total,
     )
 
 

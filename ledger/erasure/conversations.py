@@ -73,7 +73,7 @@ def tied_to(connection: Connection, interactions: Collection[str]) -> list[Tied]
 def repairs(connection: Connection, messages: Mapping[str, Collection[int]]) -> Iterator[Raws]:
     """What was added later to these messages of each session."""
     for session, positions in messages.items():
-        for row in _events(connection, session, (REPAIR,)):
+        for row in events(connection, session, (REPAIR,)):
             if summed_of(row[3]).message in positions:
                 yield row
 
@@ -86,7 +86,7 @@ def written_from(
     What was set as the summary of the whole session may have been written from all before it; nobody said from what.
     """
     positions, above, found = sorted(messages), set(summaries), list[Raws]()
-    for row in _events(connection, session, (SUMMARY, SET)):
+    for row in events(connection, session, (SUMMARY, SET)):
         if row[2] == SET:
             if positions and positions[0] < row[0]:
                 found.append(row)
@@ -98,18 +98,30 @@ def written_from(
     return found
 
 
+def of_project(connection: Connection, user: str, project: str, without_text: Collection[str]) -> dict[str, bool]:
+    """The sessions that something of a project was recorded in, and of each whether all texts in it are the project's."""
+    sql = (
+        "SELECT session, max(project IS NOT ?) FROM audit WHERE user = ? AND session IN"
+        " (SELECT session FROM audit WHERE project = ? AND user = ?)"
+        f" AND type NOT IN ({', '.join('?' * len(without_text))}) GROUP BY session ORDER BY session"
+    )
+    found = connection.execute(sql, (project, user, project, user, *without_text))
+    return {session: not others for session, others in found}
+
+
+def events(connection: Connection, session: str, types: tuple[str, ...]) -> Iterator[Raws]:
+    """The rows of these types of event in a session, in their order."""
+    marks = ", ".join("?" * len(types))
+    sql = f"SELECT position, stream, type, state FROM events WHERE stream = ? AND type IN ({marks}) ORDER BY version"
+    yield from connection.execute(sql, (session, *types)).fetchall()
+
+
 def texts_in(content: str, parts: Raw | None, content_of: int) -> Iterator[tuple[int, str]]:
     """The texts that a message says, as extraction reads them: the number of the part of each, -1 for what is no part."""
     found = [*enumerate(whole_parts(parts, content, content_of))]
     texts = [(number, part.get("text") or "") for number, part in found if part["type"] == "text"]
     numbered = [*([] if found and content_of >= 0 else [(content_of, content)]), *texts]
     return ((number, text) for number, text in numbered if text.strip() or not found)
-
-
-def _events(connection: Connection, session: str, types: tuple[str, ...]) -> Iterator[Raws]:
-    marks = ", ".join("?" * len(types))
-    sql = f"SELECT position, stream, type, state FROM events WHERE stream = ? AND type IN ({marks}) ORDER BY version"
-    yield from connection.execute(sql, (session, *types)).fetchall()
 
 
 def _any_within(positions: list[int], span: tuple[int, int]) -> bool:

@@ -20,12 +20,13 @@ from msgspec.structs import replace
 from ledger import answers
 from ledger.domain.errors import ConflictError, RejectedError
 from ledger.domain.events import LEDGER_STREAM, AnyEvent, ContentErased, Redaction
+from ledger.domain.quotes import Needles, excerpt
 from ledger.domain.text import LIST_ITEMS, check_reason
 from ledger.engine.engine import Engine
 from ledger.engine.optimistic import Moved, optimistic
 from ledger.engine.who import Who
 from ledger.engine.work import Body, Outcome, Work
-from ledger.erasure import certificates
+from ledger.erasure import certificates, remaining
 from ledger.erasure.asked import Asked, checked_choices, exceptions
 from ledger.erasure.asked import asked as subject_of_erasure
 from ledger.erasure.completing import finish_erasures, finished, remembered
@@ -33,7 +34,7 @@ from ledger.erasure.holding import refuse_held
 from ledger.erasure.plan import LISTS, Listed, NothingLeft, Plan, check_decided, check_kept, check_reason_given
 from ledger.erasure.planning import Planner
 from ledger.erasure.redacting import redact
-from ledger.erasure.rows import Rows
+from ledger.erasure.rows import Rows, Span
 from ledger.policies import bulk
 from ledger.types import Subject
 from projections.views import audit
@@ -42,6 +43,8 @@ T = TypeVar("T")
 
 USER_EVENTS = 20_000  # the most that one erasure takes of a whole user
 EVENT_BYTES = 600_000  # about the most that one ContentErased takes
+TEXTS = 4  # of one event that a dry run shows, those first in which something is marked
+NOBODY = "no actor was given, so nobody is recorded as who erased: bind(actor=…), on the command line --actor NAME"
 
 
 def erase(
@@ -72,9 +75,9 @@ def erase(
     with engine.reading() as connection:
         asked = subject_of_erasure(connection, subject, asker.user)
         kept = exceptions(connection, asker.user, keep)
-    if dry_run:
-        return _dry(engine, _plan(engine, asked, asker.user, choices, kept), asker.user)
     asker = _hiding(asker, asked)
+    if dry_run:
+        return _dry(engine, _plan(engine, asked, asker.user, choices, kept), asker)
     given = (asked, choices, sorted(map(str, kept)), reason)
     if asker.key is not None and (known := _repeated(engine, asker, given)) is not None:
         return known
@@ -146,17 +149,19 @@ def _erase(
     plan, outcome = optimistic(planned, decide)
     act = outcome.events[0].envelope.command_id
     engine.unsearched[act] = list(dict.fromkeys(text for target in plan.targets for text in target.texts))
-    return finished(engine, _report(plan, "pending"), act)
+    return finished(engine, _report(plan, asker, None), act, plan.names, plan.kept)
 
 
-def _dry(engine: Engine, plan: Plan, owner: str) -> answers.ErasureReport:
-    """The lists, and whether a hold would be in the way."""
+def _dry(engine: Engine, plan: Plan, asker: Who) -> answers.ErasureReport:
+    """The lists with their texts, what would stay, and whether a hold would be in the way."""
     with engine.reading() as connection:
+        stays, total = remaining.planned(connection, plan, asker.user)
+        report = replace(_report(plan, asker, Rows(connection)), remaining=stays, remaining_total=total)
         try:
-            refuse_held(connection, owner, [(target.position, target.stream) for target in plan.targets])
+            refuse_held(connection, asker.user, [(target.position, target.stream) for target in plan.targets])
         except RejectedError as refusal:
-            return replace(_report(plan, "dry run"), why=str(refusal))
-    return _report(plan, "dry run")
+            return replace(report, why=str(refusal))
+    return report
 
 
 def _plan(
@@ -290,12 +295,18 @@ def _lists(items: Sequence[T]) -> Iterator[Sequence[T]]:
 # --- what is given, and what comes back --------------------------------------------------------------------------------------
 
 
-def _report(plan: Plan, state: str) -> answers.ErasureReport:
+def _report(plan: Plan, asker: Who, rows: Rows | None) -> answers.ErasureReport:
+    """The lists; of a dry run, which gives the ``rows``, with their texts."""
+    spans = {target.position: target.spans for target in plan.targets if target.spans}
     erased, derived, sources, quotes = (
-        tuple(_shown(each, state) for each in plan.lists[name]) for name in ("erased", *LISTS)
+        tuple(
+            _shown(each, spans.get(each.row.position, ()), rows, plan.needles if name == "quotes" else Needles(()))
+            for each in plan.lists[name]
+        )
+        for name in ("erased", *LISTS)
     )
     return answers.ErasureReport(
-        state=state,
+        state="dry run" if rows is not None else "pending",
         kind=plan.asked.kind,
         subject=plan.asked.subject,
         position=plan.head,
@@ -303,15 +314,24 @@ def _report(plan: Plan, state: str) -> answers.ErasureReport:
         derived=derived,
         sources=sources,
         quotes=quotes,
+        warnings=() if asker.actor else (NOBODY,),
     )
 
 
-def _shown(listed: Listed, state: str) -> answers.Erased:
+def _shown(listed: Listed, spans: tuple[Span, ...], rows: Rows | None, quoted: Needles) -> answers.Erased:
+    row, marked, plain = listed.row, list[str](), list[str]()
+    for part in row.parts if rows is not None else ():
+        black = [(first, last) for field, first, last in spans if field == part.field]
+        given = rows.texts(part) if rows is not None and part.field in listed.fields else ()
+        for text in given:
+            here = black or quoted.spans(text) or ()
+            (marked if here else plain).append(excerpt(text, here))
     return answers.Erased(
-        position=listed.row.position,
-        subject=listed.row.stream,
-        type=listed.row.type,
+        position=row.position,
+        subject=row.stream,
+        type=row.type,
         fields=listed.fields,
         choice=listed.choice,
-        excerpt=listed.excerpt if state == "dry run" else None,
+        spans=spans,
+        excerpt=" | ".join([*marked, *plain][:TEXTS]) if rows is not None else None,
     )

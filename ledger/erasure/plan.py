@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
-from ledger.domain import erasure, ids
+from ledger.domain import ids
 from ledger.domain.errors import RejectedError
 from ledger.domain.events import LEDGER_STREAM, ModelCalled
 from ledger.domain.quotes import Needles
@@ -17,7 +17,6 @@ from ledger.erasure.conversations import FROM_MESSAGES, MESSAGE
 from ledger.erasure.rows import Row, Target
 
 LISTS = ("derived", "sources", "quotes")
-EXCERPT_CHARS = 80
 ID = re.compile(rf"[{''.join(ids.KINDS)}]_[{ids.ALPHABET}]{{{ids.LENGTH - 2}}}")
 
 
@@ -29,11 +28,10 @@ class NothingLeft(RejectedError):
 
 
 class Listed(Struct, frozen=True):
-    """One event of a list: what of it is concerned, an excerpt, and what becomes of it ("" while nobody said)."""
+    """One event of a list: what of it is concerned, and what becomes of it ("" while nobody said)."""
 
     row: Row
     fields: tuple[str, ...]
-    excerpt: str
     choice: str = ""
 
 
@@ -48,6 +46,7 @@ class Plan(Struct, frozen=True):
     needles: Needles
     streams: frozenset[str]  # whoever names one of these later may change the plan
     sessions: frozenset[str]  # and whoever writes in one of these from its messages
+    names: tuple[Row, ...] = ()  # what names sessions of the project that others use too, and stays
 
     @property
     def undecided(self) -> dict[str, int]:
@@ -74,11 +73,6 @@ class Plan(Struct, frozen=True):
             or not self.streams.isdisjoint(ID.findall(row.stream + " " + row.state))
             or any(self.needles.found(text) for part in row.parts for text in part.texts)
         )
-
-
-def excerpt(parts: Iterable[erasure.Part]) -> str:
-    text = next((text for part in parts for text in part.texts), "")
-    return text if len(text) <= EXCERPT_CHARS else text[: EXCERPT_CHARS - 1] + "…"
 
 
 # --- whether it may be carried out ------------------------------------------------------------------------------------

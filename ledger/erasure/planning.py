@@ -34,16 +34,14 @@ from ledger.engine.log_reading import first_position, read_event, read_stream
 from ledger.erasure import acts, conversations
 from ledger.erasure.asked import Asked
 from ledger.erasure.conversations import MESSAGE
-from ledger.erasure.plan import ID, LISTS, Listed, NothingLeft, Plan, check_cut, excerpt
+from ledger.erasure.plan import ID, LISTS, Listed, NothingLeft, Plan, check_cut
 from ledger.erasure.related import SHARED, Related
 from ledger.erasure.rows import Row, Rows, Span, Target
 from projections.core.rows import Connection
 from projections.views import audit
 
 _WITH_TEXT = type_names(used_as("quotes"))  # what of the ledger's own events repeats texts
-_NAMING = type_names(
-    (*of(begins="session"), *of(governs="session"))
-)  # the names of a session are no part of its project
+_NAMING = type_names((*of(begins="session"), *of(governs="session")))  # part of a project that has the session alone
 
 
 class Planner:
@@ -57,7 +55,7 @@ class Planner:
         self.related = Related(self.rows, owner)
 
     def plan(self, asked: Asked) -> Plan:
-        own, streams = self._own(asked)
+        own, streams, names = self._own(asked)
         wholly = [self.rows.whole(row, people=asked.kind == "user") for row in own]
         if asked.kind == "event":
             wholly = [self._of_event(own[0], asked), *(self._parts_of(row) for row in own[1:])]
@@ -66,7 +64,8 @@ class Planner:
             raise NothingLeft
         cited = set[str]()
         lists: dict[str, tuple[Listed, ...]] = {"erased": tuple(self._listed(own, targets))} | dict.fromkeys(LISTS, ())
-        needles = Needles(self._significant(own, targets, named=bool(asked.fields)))
+        material = [row for row in own if asked.kind != "project" or row.type not in _NAMING]
+        needles = Needles(self._significant(material, targets, named=bool(asked.fields)))
         if asked.kind != "user":
             turns = {row.stream for row in own[1:] if row.stream[0] == "i"} if asked.kind == "event" else streams
             related = self.related
@@ -104,22 +103,32 @@ class Planner:
         everything = sorted(taken.values(), key=lambda each: each.position)
         head = self.connection.execute("SELECT max(position) FROM events").fetchone()[0]
         concerned = (seen - {LEDGER_STREAM}).union(*(self.related.parts(stream) for stream in seen))
-        return Plan(head, asked, lists, tuple(everything), kept, needles, frozenset(concerned), frozenset(sessions))
+        return Plan(
+            head,
+            asked,
+            lists,
+            tuple(everything),
+            kept,
+            needles,
+            frozenset(concerned),
+            frozenset(sessions),
+            tuple(names),
+        )
 
     # --- the subject itself --------------------------------------------------------------------------------------
 
-    def _own(self, asked: Asked) -> tuple[list[Row], set[str]]:
-        """The rows of the subject, and the streams that are wholly its own."""
+    def _own(self, asked: Asked) -> tuple[list[Row], set[str], list[Row]]:
+        """The rows of the subject, the streams that are wholly its own, and what names sessions that are not."""
         if asked.kind == "event":
             row = self.rows.row(asked.position)
-            return [row, *(() if asked.fields or asked.spans else self.related.with_message(row))], set()
+            return [row, *(() if asked.fields or asked.spans else self.related.with_message(row))], set(), []
         if asked.kind == "user":
             sql = "SELECT position FROM audit WHERE user = ? AND position BETWEEN ? AND ? ORDER BY position"
             span = (self.owner, asked.first, asked.last)
             found = [self.rows.row(position) for (position,) in self.connection.execute(sql, span)]
-            return found, {row.stream for row in found} - {LEDGER_STREAM}
+            return found, {row.stream for row in found} - {LEDGER_STREAM}, []
         assert asked.subject is not None
-        streams, single = {asked.subject}, list[int]()
+        streams, single, names = {asked.subject}, list[int](), list[Row]()
         if asked.kind in ("session", "project"):
             sql = f"SELECT position, subject, type FROM audit WHERE {asked.kind} = ? AND user = ? ORDER BY position"
             for position, stream, type_ in self.connection.execute(sql, (asked.subject, self.owner)).fetchall():
@@ -128,13 +137,19 @@ class Planner:
                 if stream[0] not in SHARED and first_position(self.connection, stream) == position:
                     streams.add(stream)
                 single.append(position)
+        if asked.kind == "project":
+            sessions = conversations.of_project(self.connection, self.owner, asked.subject, _WITHOUT_TEXT)
+            streams |= {session for session, alone in sessions.items() if alone}
+            shared = (session for session, alone in sessions.items() if not alone)
+            given = (each for session in shared for each in conversations.events(self.connection, session, _NAMING))
+            names = [row for each in given if (row := self.rows.read(*each)).parts]
         rows = {row.position: row for stream in sorted(streams) for row in self.rows.stream(stream)}
         rows |= {position: self.rows.row(position) for position in single if position not in rows}
         messages = conversations.tied_to(self.connection, {stream for stream in streams if stream[0] == "i"})
         rows |= {each.position: self.rows.row(each.position) for each in messages if each.position not in rows}
         rows |= {row.position: row for row in self.related.repairs(rows.values())}
         rows |= {row.position: row for row in self._recalled_for(rows.values()) if row.position not in rows}
-        return [rows[position] for position in sorted(rows)], streams
+        return [rows[position] for position in sorted(rows)], streams, names
 
     def _recalled_for(self, rows: Iterable[Row]) -> list[Row]:
         """What was asked for windows that sessions gave; earlier versions did not record of which session that was."""
@@ -184,10 +199,7 @@ class Planner:
 
     def _choose(self, name: str, streams: Mapping[str, list[Row]]) -> tuple[Listed, ...]:
         rows = [row for row in _rows(streams) if row.parts]
-        return tuple(
-            Listed(row, tuple(part.field for part in row.parts), excerpt(row.parts), self._choice(name, row))
-            for row in rows
-        )
+        return tuple(Listed(row, tuple(part.field for part in row.parts), self._choice(name, row)) for row in rows)
 
     def _choice(self, name: str, row: Row) -> str:
         kept = row.position in self.keep or row.stream in self.keep
@@ -213,7 +225,7 @@ class Planner:
             read = self.rows.read(*row)
             matching = [part for part in read.parts if any(needles.found(text) for text in self.rows.texts(part))]
             if matching and self._is_owners(read):
-                quotes.append(Listed(read, tuple(part.field for part in matching), excerpt(matching)))
+                quotes.append(Listed(read, tuple(part.field for part in matching)))
         return quotes, confirming
 
     def _linked(self, taken: Mapping[int, Target]) -> Iterator[Target]:
@@ -320,7 +332,7 @@ class Planner:
         for row in rows:
             if (target := targets.get(row.position)) is not None and (target.fields or target.spans):
                 fields = target.fields or tuple(dict.fromkeys(field for field, _, _ in target.spans))
-                yield Listed(row, fields, excerpt(row.parts), "erase")
+                yield Listed(row, fields, "erase")
 
     # --- rows ----------------------------------------------------------------------------------------------------
 

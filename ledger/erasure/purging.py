@@ -13,7 +13,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 
 from msgspec import Struct
@@ -21,13 +21,12 @@ from msgspec import Struct
 from ledger.domain.errors import StorageError
 from ledger.engine.log_reading import Reading
 from ledger.engine.pipeline import Writer
-from ledger.erasure import scanning
+from ledger.erasure import remaining, scanning
 from ledger.erasure.scanning import FORMS, Scan
 from ledger.store.event_store import EventStore
 from ledger.store.sqlite_files import typed
 from projections.core.projector import text_indexes
 from projections.core.rebuild import Rebuild, RebuildUnderWay
-from projections.search import vectors
 
 MERGED_PAGES = 500  # of the text index, in one transaction
 PATIENCE_SECONDS = 1.0  # for readers and writers who keep the -wal from being emptied
@@ -48,6 +47,7 @@ class Purge(Struct, frozen=True):
     bytes_searched: int = 0
     files: tuple[str, ...] = ()
     hits: int = 0  # places that hold such a text and may, for another event of the log does
+    held: Mapping[int, str] = {}  # those events: position -> a piece of text that it holds
 
 
 class Purging:
@@ -129,42 +129,17 @@ class Purging:
         read, hits = _ask(paths, texts, raw)
         scan = Scan(texts, raw)
         pieces = {scan.patterns[number][0] for number, _, _ in hits}
-        rightly = self._still_held(scan, pieces) if pieces else set()
+        rightly, held = self._still_held(scan, pieces) if pieces else (set[int](), {})
         remains = {path for number, path, _ in hits if scan.patterns[number][0] not in rightly}
         count = sum(count for number, _, count in hits if scan.patterns[number][0] in rightly)
         found_in = ", ".join(sorted(map(os.path.basename, remains)))
         why = f"a text is still found in {found_in}" if remains else ""
-        return Purge(why, FORMS, read, names, count)
+        return Purge(why, FORMS, read, names, count, held)
 
-    def _still_held(self, scan: Scan, pieces: set[int]) -> set[int]:
-        """Those that some event of the log still holds: kept, of another user, or too common to be anybody's.
-
-        And what a vector holds that is there rightly: two texts may have one vector.
-        """
-        found: set[int] = set()
+    def _still_held(self, scan: Scan, pieces: set[int]) -> tuple[set[int], Mapping[int, str]]:
+        """Those that some event of the log still holds: kept, of another user, or too common to be anybody's."""
         with self.store.snapshot() as connection:
-            for chunk in _chunks(connection):
-                found |= {scan.patterns[number][0] for number in scan.within(chunk)}
-                if found >= pieces:
-                    break
-        return found
-
-
-def _chunks(connection: sqlite3.Connection) -> Iterator[bytes]:
-    """All texts of the log, and what was made of them, some megabytes at a time."""
-    kept: list[bytes] = []
-    size = 0
-    asked = ["SELECT CAST(state AS BLOB) FROM events", "SELECT data FROM blobs WHERE data IS NOT NULL"]
-    if vectors.is_there(connection):
-        asked.append(f"SELECT vector FROM {vectors.NAME}")
-    for sql in asked:
-        for (data,) in connection.execute(sql):
-            kept.append(data)
-            size += len(data)
-            if size > scanning.CHUNK_BYTES:
-                yield b"\n".join(kept)
-                kept, size = [], 0
-    yield b"\n".join(kept)
+            return remaining.holders(connection, scan, pieces)
 
 
 def _ask(paths: list[str], texts: list[str], raw: Sequence[bytes]) -> tuple[int, list[tuple[int, str, int]]]:

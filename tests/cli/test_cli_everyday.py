@@ -110,6 +110,24 @@ def test_without_a_terminal_an_erasure_needs_to_be_meant(db: str, monkeypatch: p
     assert erase(db, id, "--yes", said=None, monkeypatch=monkeypatch).exit_code == 0
 
 
+def test_an_erasure_says_first_what_it_takes_and_last_what_stays(db: str) -> None:
+    run("projects", "add", "harbour", db=db)
+    run(
+        "capture", "Where does Ruth live?", "Ruth lives at 3 Hafen.", "--session", "chat", "--project", "harbour", db=db
+    )
+    run("capture", "Where is that?", "Ruth lives at 3 Hafen.", "--session", "chat", db=db)
+    words = ("erase", "--project", "harbour", "--quotes", "keep")
+    lines = run(*words, "--dry-run", db=db).stdout.splitlines()
+    assert lines[0].startswith("dry run: erasing project p_") and any("--actor" in each for each in lines)
+    assert "erased  2 events of 1 project, 1 interaction" in [each.rstrip() for each in lines]
+    shown = "\n".join(lines)
+    assert shown.index("2 events") < shown.index("Where does Ruth live? | Ruth lives") < shown.index("What stays (2")
+    assert "[[Ruth lives at 3 Hafen.]]" in shown.partition("What stays")[2]
+    done = run(*words, "--yes", "--actor", "paula", db=db).stdout
+    assert "is erased by" in done.splitlines()[0] and "--actor" not in done
+    assert "Where does Ruth live? |" not in done and "takes the name alone" in done
+
+
 @pytest.mark.parametrize("words", [[], ["m_1", "--everything"], ["--project", "a", "--session", "b"]], ids=" ".join)
 def test_an_erasure_and_a_hold_name_one_thing(words: list[str], db: str) -> None:
     run("remember", "x", db=db)

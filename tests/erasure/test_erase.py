@@ -163,7 +163,7 @@ def test_a_dry_run_lists_and_writes_nothing(ledger: Ledger) -> None:
     assert (dry.state, dry.certificate, ledger.position, ledger.digest()) == ("dry run", None, position, digest)
     assert [each.fields for each in dry.erased] == [("data.prompt", "data.response")]
     assert [each.subject for each in dry.derived] == [idea.id, idea.id]
-    assert [(each.type, each.excerpt) for each in dry.quotes] == [("MemoryCaptured", f"Note: {idea.content}!")]
+    assert [(each.type, each.excerpt) for each in dry.quotes] == [("MemoryCaptured", f"Note: [[{idea.content}]]!")]
     of_memory = ledger.erase(idea.id, dry_run=True)
     assert [each.subject for each in of_memory.sources] == [turn.id]
     assert len(of_memory.quotes) == 1 and not of_memory.derived

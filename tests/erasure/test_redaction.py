@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from hashlib import sha256
+from typing import Any
 
 import msgspec
 import pytest
@@ -11,7 +12,7 @@ from examples import BLOB, EVENTS, MEMORY, envelope
 
 from ledger.domain import erasure, events
 from ledger.domain.events import TEXT_FIELDS, Unknown
-from ledger.domain.quotes import Needles, merged
+from ledger.domain.quotes import Needles, excerpt, merged
 from ledger.store import mapper
 
 
@@ -109,6 +110,21 @@ def test_a_quote_is_found_where_it_stands(needle: str, text: str, found: list[st
         return
     assert [text[first:last] for first, last in spans] == found
     assert bool(needles.found(text)) == bool(found)
+
+
+@pytest.mark.parametrize(
+    ("text", "spans", "shown"),
+    [
+        ("short", (), "short"),
+        ("a" * 81, (), "a" * 80 + "…"),
+        ("call Ruth now", [(5, 9)], "call [[Ruth]] now"),
+        ("a" * 31 + "Ruth" + "b" * 31, [(31, 35)], "…" + "a" * 30 + "[[Ruth]]" + "b" * 30 + "…"),
+        ("Ruth" + "-" * 61 + "Jonas", [(65, 70), (0, 4)], "[[Ruth]]" + "-" * 30 + "…" + "-" * 30 + "[[Jonas]]"),
+        ("x" * 300, [(0, 300)], "[[" + "x" * 100 + "…" + "x" * 100 + "]]"),
+    ],
+)
+def test_an_excerpt_marks_what_is_meant_and_leaves_out_what_is_far_from_it(text: str, spans: Any, shown: str) -> None:
+    assert excerpt(text, spans) == shown
 
 
 def test_spans_that_touch_are_one() -> None:

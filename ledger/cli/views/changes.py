@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from rich.console import Group, RenderableType
@@ -12,9 +13,11 @@ from ledger.cli.pieces import card_of, counted, detailed, listing, moment, short
 from ledger.cli.terminal_text import shortened
 from ledger.cli.views.tables import QUOTED_CHARS, decimal
 from ledger.domain.harmless import one_line
+from ledger.domain.ids import KINDS, kind_of
 from ledger.observations.answers import Observation
 
 Belief = answers.Memory | Observation
+EXCERPT_CHARS = 400
 _PARTS = ("added", "promoted", "superseded", "moved", "hidden", "restored", "revised")
 
 
@@ -178,31 +181,64 @@ def _positions(found: Sequence[answers.Uncertain]) -> str:
 
 
 def erasure(found: answers.ErasureReport) -> RenderableType:
-    """The lists of an erasure, and how far it is."""
-    names = ("erased", "derived", "sources", "quotes")
-    rows = [_erased_row(name, each) for name in names for each in getattr(found, name)]
-    table = [listing("position", "list", "what becomes of it", "text", rows=rows)] if rows else []
-    return Group(*table, _erasure_state(found))
+    """How far an erasure is, how much it takes of what, its lists, and what stays."""
+    lists: dict[str, tuple[answers.Erased, ...]] = {
+        name: getattr(found, name) for name in ("erased", "derived", "sources", "quotes")
+    }
+    counts = {name: _kinds(each) + (_choices(each) if name != "erased" else "") for name, each in lists.items() if each}
+    rows = [_erased_row(name, each) for name, listed in lists.items() for each in listed]
+    events = titled("Events", listing("pos", "list", "choice", "text", rows=rows, right=["pos"]) if rows else None)
+    stays = [[Text(str(each.position)), _remaining(each)] for each in found.remaining]
+    more = found.remaining_total - len(stays)
+    stays += [[Text(""), Text(f"and {more:,} more", style="dim")]] if more else []
+    title = f"What stays ({counted(found.remaining_total, 'event')})"
+    notes = [Text(f"warning: {each}", style="yellow") for each in found.warnings]
+    return Group(
+        _erasure_state(found),
+        *notes,
+        *([card_of(counts)] if counts else []),
+        *events,
+        *titled(title, listing("pos", "text", rows=stays, right=["pos"]) if stays else None),
+    )
+
+
+def _kinds(listed: Sequence[answers.Erased]) -> str:
+    """How many things of each kind these events are of."""
+    subjects = Counter(KINDS.get(kind_of(each), each) for each in {each.subject: None for each in listed})
+    kinds = ", ".join(_plural(number, kind) for kind, number in subjects.items())
+    return f"{counted(len(listed), 'event')} of {kinds}"
+
+
+def _plural(number: int, kind: str) -> str:
+    return f"{number:,} memories" if kind == "memory" and number > 1 else counted(number, kind)
+
+
+def _choices(listed: Sequence[answers.Erased]) -> str:
+    choices = Counter(each.choice or "undecided" for each in listed)
+    return ": " + (
+        next(iter(choices)) if len(choices) == 1 else ", ".join(f"{each} {n:,}" for each, n in choices.items())
+    )
 
 
 def _erased_row(name: str, each: answers.Erased) -> list[RenderableType]:
     fields = ", ".join(field.removeprefix("data.") for field in each.fields)
-    becomes = Text(each.choice or "undecided", style="" if each.choice else "yellow")
-    return [
-        Text(str(each.position)),
-        Text(name),
-        becomes,
-        detailed(short(each.excerpt or ""), each.type, each.subject, fields),
-    ]
+    choice = Text(each.choice or "undecided", style="" if each.choice else "yellow")
+    text = detailed(short(each.excerpt or "", EXCERPT_CHARS), each.type, each.subject, fields)
+    return [Text(str(each.position)), Text(name), choice, text]
+
+
+def _remaining(each: answers.Remaining) -> Text:
+    return detailed(short(each.excerpt or "", EXCERPT_CHARS), each.type, each.subject, each.why)
 
 
 def _erasure_state(found: answers.ErasureReport) -> Text:
     what = " ".join(each for each in (found.kind, found.subject) if each)
     if found.state == "dry run":
-        return Text(f"erasing {what} would change these events; nothing was written")
+        held = f"; {one_line(found.why)}" if found.why else ""
+        return Text(f"dry run: erasing {what} would change these events; nothing was written{held}")
     if found.state == "pending":
         return Text(f"{what} is erased from the log; pending: {one_line(found.why)}", style="yellow")
     files = f"no plaintext found in {', '.join(found.files)}" if found.files else "the files were written again"
-    kept = f"; {counted(found.hits, 'place')} where other events say the same" if found.hits else ""
+    kept = f" but in {counted(found.hits, 'place')} of other events that say the same" if found.hits else ""
     before = f", and {counted(len(found.earlier), 'erasure')} before it" if found.earlier else ""
     return Text(f"{what} is erased by {found.command_id}{before}: {files}{kept}")

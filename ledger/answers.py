@@ -149,9 +149,9 @@ class Candidate(Answer, frozen=True, kw_only=True):
 
 
 class Interaction(Answer, frozen=True, kw_only=True):
-    """An interaction with its texts. ``reinforcement`` and ``extraction``: waiting, pending, done, failed or off. ``skipped``
-    says why it did not become messages of its session, where it was to: "ignored" or "stateless". ``warnings``, of a capture
-    and an added response, name what is no memory among those used."""
+    """An interaction with its texts. ``reinforcement`` and ``extraction``: waiting, pending, done, undone (nothing looks again
+    by itself), failed or off. ``skipped`` says why it did not become messages of its session, where it was to: "ignored" or
+    "stateless". ``warnings``, of a capture and an added response, name what is no memory among those used."""
 
     id: str
     prompt: str | None

@@ -43,6 +43,11 @@ class Part:
     user: str = ""
     actor: str = ""
 
+    @property
+    def alone(self) -> bool:
+        """Whether it falls by itself, and its command goes on: what one of the memories gained that a turn restates."""
+        return bool(self.data.get("matched"))
+
 
 @dataclass(eq=False)
 class Act:
@@ -237,6 +242,8 @@ class Oracle:
         that a later redo does not bring it back.
         """
         before = self.undone() if whole else set()
+        taken = {part.number for part in before if not part.alone}
+        before = {part for part in before if part.number in taken}
         falls, size = set(first) - before, -1
         while size != len(falls):
             size = len(falls)
@@ -244,8 +251,8 @@ class Oracle:
             there = standing(part for part in self.parts if part not in falls)
             out = self.out
             found += [part for part in self.parts if part in out and part not in falls and not stands(part, there)]
-            numbers = {part.number for part in found}
-            falls |= {part for part in self.parts if part.number in numbers} if whole else set(found)
+            numbers = {part.number for part in found if whole and not part.alone}
+            falls |= {part for part in self.parts if part.number in numbers} | set(found)
             falls -= before
         return falls
 

@@ -31,8 +31,8 @@ class Interaction(Struct, frozen=True):
     """Everything that folds out of one interaction's events but its texts, which stay in the log; the row's columns.
 
     ``prompt_at`` and ``response_at`` are the positions of the events that hold the texts. ``reinforcement`` and
-    ``extraction`` are "waiting" for a response, "pending", "done", "failed" (after the last attempt), "off", or "erased":
-    then there is nothing left to look at.
+    ``extraction`` are "waiting" for a response, "pending", "done", "undone" (looked at, and made void: nothing looks again by
+    itself), "failed" (after the last attempt), "off", or "erased": then there is nothing left to look at.
     """
 
     row: int
@@ -147,6 +147,19 @@ def evolve(interaction: Interaction | None, event: AnyEvent) -> Interaction | No
             return replace(now, extraction=_after_failure(attempt), extraction_attempts=attempt)
         case _:
             assert_never(data)
+
+
+def without(interaction: Interaction | None, event: AnyEvent) -> Interaction | None:
+    """The interaction after an event that is void: what somebody undid is not looked at again by itself."""
+    if interaction is not None and isinstance(event.data, CandidatesExtracted):
+        return replace(interaction, extraction=_undone(interaction.extraction))
+    if interaction is not None and isinstance(event.data, ReinforcementEvaluated):
+        return replace(interaction, reinforcement=_undone(interaction.reinforcement))
+    return interaction
+
+
+def _undone(status: str) -> str:
+    return "undone" if status in ("pending", "failed") else status
 
 
 def _captured(event: AnyEvent, data: InteractionCaptured) -> Interaction:

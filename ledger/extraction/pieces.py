@@ -55,9 +55,8 @@ def read_piece(
             if row.role in EXTRACTED_ROLES:
                 rows.append(row.row)
                 tokens += row.tokens
-                lines += _lines(
-                    conversation, connection, row, reading.texts_of(conversation, connection, row, event), gate=gate
-                )
+                texts = reading.texts_of(conversation, connection, row, event)
+                lines += _lines(conversation, connection, row, texts, gate=gate, by_itself=by_itself)
         piece = turns.piece(lines, max(upto, state.extractable_at) if whole else upto, whole=whole, gate=gate)
         covered = tuple(each for each in rows if each <= piece.to)
         return PieceRead(state, start, piece, covered, erasures.last(connection))
@@ -82,14 +81,23 @@ def is_as_read(work: Work, state: State, read: PieceRead) -> bool:
 
 
 def _lines(
-    conversation: Conversation, connection: Connection, row: sessions.Message, texts: MessageTexts, *, gate: bool
+    conversation: Conversation,
+    connection: Connection,
+    row: sessions.Message,
+    texts: MessageTexts,
+    *,
+    gate: bool,
+    by_itself: bool,
 ) -> Iterator[Line]:
-    """What a message says, unless it lies in quarantine or its captured turn was looked at already."""
+    """What a message says, unless it lies in quarantine or its captured turn was looked at already: ``by_itself`` also where
+    that was undone."""
     text = turns.own_texts(texts.content, texts.parts, texts.event.data.content_of)
     turn: Interaction | None = None
     if row.interaction is not None:
         turn = load(connection, row.interaction, "i", conversation.user)
         if turn is None or not _is_open(connection, turn, row.field or ""):
+            return
+        if by_itself and turn.extraction == "undone":
             return
     places = {"prompt": turn.prompt_at, "response": turn.response_at} if turn is not None else {}
     line = Line(

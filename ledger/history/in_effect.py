@@ -11,6 +11,7 @@ from ledger.domain.events import (
     PUT_BACK,
     AnyEvent,
     MemoriesMerged,
+    MemoryReinforced,
     ObservationRetracted,
     ReinforcementEvaluated,
     RelationAdded,
@@ -257,7 +258,10 @@ def use_of(reader: Reader, registered: AnyEvent, is_out: Callable[[int], bool]) 
 
 def follows(event: AnyEvent) -> bool:
     """Whether an event is no act of anybody but only followed from what there was, so that it goes and comes back without its
-    command: a relation that a merge copied, or an observation's retirement for want of evidence, or into another."""
+    command: a relation that a merge copied, an observation's retirement for want of evidence, or into another, or what one of
+    the memories gained that a response restates, for each of them has it by itself."""
+    if isinstance(event.data, MemoryReinforced):
+        return event.data.matcher is not None
     if isinstance(event.data, ObservationRetracted):
         return event.data.why in (NO_EVIDENCE, "merged")
     return isinstance(event.data, RelationAdded) and event.envelope.command in ("merges.apply", "merges.combine")

@@ -246,14 +246,10 @@ class Projector:
 
     def _refolded(self, stream: str, first: int, rows: Rows, up_to: int) -> tuple[Any, Sequence[AnyEvent]]:
         """A subject folded again from its stream, without the events that are void."""
-        family = FAMILIES[stream[0]]
-        in_effect, state = self.in_effect(stream, rows, up_to), None
-        for event in in_effect:
-            state = family.evolve(state, event)
-        return state, in_effect
-
-    def in_effect(self, stream: str, rows: Rows, up_to: int) -> list[AnyEvent]:
-        return [event for event, counts in self.stream(stream, rows, up_to) if counts]
+        family, state, events = FAMILIES[stream[0]], None, self.stream(stream, rows, up_to)
+        for event, counts in events:
+            state = family.evolve(state, event) if counts else family.without(state, event)
+        return state, [event for event, counts in events if counts]
 
     def stream(self, stream: str, rows: Rows, up_to: int = 2**62) -> list[tuple[AnyEvent, bool]]:
         """The events of a stream that this version knows, each with whether it is in effect."""

@@ -27,10 +27,14 @@ class Change(Struct, frozen=True):
 
 
 class Family(Struct, Generic[S], frozen=True, eq=False):
-    """How one kind of subject folds, and how its state lies in a row; ``closed`` keeps the rows that were."""
+    """How one kind of subject folds, and how its state lies in a row; ``closed`` keeps the rows that were.
+
+    ``without`` is what an event that is void leaves of it.
+    """
 
     kind: str
     evolve: Callable[[S | None, AnyEvent], S | None]
+    without: Callable[[S | None, AnyEvent], S | None]
     admits: Callable[[S | None, Event], bool]
     live: Table
     closed: Table
@@ -61,6 +65,10 @@ class Projection(Protocol):
     def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None: ...
 
 
+def _unchanged(state: S | None, event: AnyEvent) -> S | None:
+    return state
+
+
 def family(
     kind: str,
     state: type[S],
@@ -71,6 +79,7 @@ def family(
     indexes: tuple[tuple[str, str], ...],
     among: tuple[tuple[str, tuple[str, ...]], ...] = (),
     always: Sequence[str] = (),
+    without: Callable[[S | None, AnyEvent], S | None] = _unchanged,
 ) -> Family[S]:
     """The family whose state lies in a table of its current rows, and one of the rows they were with the position that ended
     them. ``names`` are theirs; the columns are the fields of the state, and ``always`` goes to ``codec.columns``."""
@@ -83,7 +92,7 @@ def family(
     ended = (columns[0].replace(" PRIMARY KEY", " NOT NULL"), *columns[1:], "to_position INTEGER NOT NULL")
     key, by_row = ("row", "from_position"), (("row, to_position, from_position", ""),)
     closed = Table(names[1], ended, key, by_row, appended=True, late=True, then=was, among=among)
-    return Family(kind, evolve, admits, live, closed, *codec(state, live))
+    return Family(kind, evolve, without, admits, live, closed, *codec(state, live))
 
 
 def ended(live: Table, name: str) -> Table:

@@ -23,13 +23,14 @@ FAMILY = family(
         ("row", "reinforcement = 'pending'"),
         ("row", "extraction = 'pending'"),
     ),
+    without=interaction.without,
 )
 INTERACTIONS, VERSIONS = FAMILY.live, FAMILY.closed
 from_row = FAMILY.from_row
 
 
 class Interactions:
-    name, version, follows = "interactions", 2, frozenset("i")
+    name, version, follows = "interactions", 3, frozenset("i")
     tables = (INTERACTIONS, VERSIONS)
 
     def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:

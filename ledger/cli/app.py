@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from ledger.cli.by_hand import CHANGED, HAND
-from ledger.cli.calling import Call, Progress, invoke, opened, progress_of
+from ledger.cli.calling import Call, Progress, invoke, opened, others_with_memories, progress_of
 from ledger.cli.methods import OF_THE_FILE
 from ledger.cli.output import Stopped, Usage, progress_bar, say, show
 from ledger.domain.errors import LedgerError, NotFoundError
@@ -88,7 +88,11 @@ def _answer(call: Call, progress: Progress | None) -> object:
         path = call.settings.path
         return call.method.function(**call.arguments, path=path, **progress_of(call, progress))
     with opened(call) as ledger:
-        return invoke(call, ledger, call.arguments, progress)
+        found = invoke(call, ledger, call.arguments, progress)
+        if others := others_with_memories(call, ledger, found):
+            user, names = call.settings.user, ", ".join(f"{each!r}" for each in others)
+            say(f"nothing for user {user!r}; this file has memories of: {names} (--user)", quiet=call.around["quiet"])
+        return found
 
 
 def _failed(message: str, code: int) -> int:

@@ -35,6 +35,8 @@ _IN_A_PROJECT = {
     ("documents", "add"),
     ("interactions", "import_file"),
 }
+_OF_EVERYBODY = ("erasures", "maintenance", "vectors", "jobs", "proof")  # what they list is of the file, not of a user
+OTHERS = 20
 Progress = Callable[[int, int], None]
 
 
@@ -134,6 +136,24 @@ def opened(call: Call, *, readonly: bool | None = None) -> Iterator[Ledger]:
         if taken := ledger.guards.redactions:
             kinds = ", ".join(f"{count} × {kind}" for kind, count in sorted(taken.items()))
             say(f"taken out before anything was recorded: {kinds}", quiet=bool(call.around.get("quiet")))
+
+
+def others_with_memories(call: Call, ledger: Ledger, found: object) -> list[str]:
+    """The users whose memories this file has, where a read found nothing of a user who has none; of many the first."""
+    from ledger.recall.packs import Pack
+    from ledger.types import Page
+
+    items: object = found.items if isinstance(found, Pack) else found
+    if (
+        call.method.writes
+        or call.method.area in _OF_EVERYBODY
+        or not isinstance(found, Pack | Page | list | tuple)
+        or items
+    ):
+        return []
+    names = [*dict.fromkeys((call.settings.user, *ledger.maintenance.users(limit=OTHERS)))]
+    having = [each for each in names if ledger.bind(user=each).memories.list(statuses=(), limit=1)]
+    return having if call.settings.user not in having else []
 
 
 # --- texts from elsewhere --------------------------------------------------------------------------------------------

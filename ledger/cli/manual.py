@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 from pathlib import Path
+from typing import ClassVar
 
 from msgspec import Struct
 
@@ -69,9 +70,20 @@ def found(words: Sequence[str], page: str | None = None) -> list[Line]:
 
 
 def show(text: str) -> None:
-    from rich.console import Console
-    from rich.markdown import Markdown
+    """The page as a terminal shows it, through a pager; lines of code are as long as they are."""
+    from rich.console import Console, ConsoleOptions, RenderResult
+    from rich.markdown import CodeBlock, Markdown
+    from rich.syntax import Syntax
+
+    class Code(CodeBlock):
+        def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+            code = Syntax("", self.lexer_name, theme=self.theme).highlight(str(self.text).rstrip())
+            code.rstrip()
+            yield from console.render(code, options.update(no_wrap=True, overflow="ignore"))
+
+    class Page(Markdown):
+        elements: ClassVar = {**Markdown.elements, "fence": Code, "code_block": Code}
 
     console = Console()
     with console.pager(styles=True):
-        console.print(Markdown(text))
+        console.print(Page(text), crop=False)

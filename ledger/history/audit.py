@@ -21,6 +21,8 @@ from ledger.domain.events import (
     CommandRedone,
     CommandUndone,
     Event,
+    MemoryCaptured,
+    MemorySuperseded,
     OriginDistrusted,
     OriginTrusted,
     Unknown,
@@ -149,10 +151,12 @@ def _steps(connection: Connection, stream: str, after: int = 0, limit: int = -1)
         confidence_then += delta
         if position > after:
             shown += 1
-            yield _step(event, delta, confidence_then, status, in_effect)
+            yield _step(event, delta, confidence_then, status, in_effect, _because(connection, event))
 
 
-def _step(event: AnyEvent, delta: int, confidence_then: int, status: str | None, in_effect: bool) -> answers.Step:
+def _step(
+    event: AnyEvent, delta: int, confidence_then: int, status: str | None, in_effect: bool, because: str
+) -> answers.Step:
     return answers.Step(
         position=event.position,
         type=event.type,
@@ -163,7 +167,7 @@ def _step(event: AnyEvent, delta: int, confidence_then: int, status: str | None,
         confidence=rules.shown(confidence_then),
         status=status,
         in_effect=in_effect,
-        because=_because(event),
+        because=because,
         data=_shown(event),
     )
 
@@ -280,9 +284,13 @@ _WORDS: dict[type[Event], str] = {
 }
 
 
-def _because(event: AnyEvent) -> str:
-    """The reason that an event carries, in words of whoever gave it."""
+def _because(connection: Connection, event: AnyEvent) -> str:
+    """The reason that an event carries, in words of whoever gave it; of a successor why it took the other's place."""
     data = event.data
+    if isinstance(data, MemoryCaptured) and data.supersedes is not None:
+        for other in read_stream(connection, data.supersedes, 2**62):
+            if isinstance(other.data, MemorySuperseded) and other.data.by == event.stream:
+                return other.data.reason or ""
     if isinstance(data, WAYS_BACK):
         return data.reason or _WORDS[type(data)]
     return str(getattr(data, "reason", None) or "")

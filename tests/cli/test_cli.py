@@ -622,6 +622,7 @@ def test_a_terminal_without_utf8_gets_what_it_can_show(db: str, monkeypatch: pyt
     monkeypatch.setenv("PYTHONIOENCODING", "ascii")
     made = process("remember", "Käse 😀", "--json", db=db)
     assert json.loads(made.stdout.decode("ascii"))["content"] == "Käse 😀"
+    run("memories", "set-confidence", json.loads(made.stdout)["id"], "0.98", db=db)
     shown = process("why", json.loads(made.stdout)["id"], db=db)
     assert (shown.returncode, shown.stderr) == (0, b"") and b"1.00 | ---" in shown.stdout
 

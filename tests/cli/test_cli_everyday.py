@@ -10,6 +10,7 @@ import pytest
 from command_line import Result, answer, run
 
 from ledger import Ledger
+from ledger.cli import manual
 
 
 @pytest.fixture
@@ -280,3 +281,38 @@ def test_what_people_try_first_is_answered_with_a_hint(db: str) -> None:
 def test_a_completion_script_is_printed_without_installing(tmp_path: Path) -> None:
     result = run("completion", "bash", "--script", environment={"HOME": str(tmp_path)})
     assert result.exit_code == 0 and "memories" in result.stdout and list(tmp_path.iterdir()) == []
+
+
+# --- what newcomers did not see --------------------------------------------------------------------------------------
+
+
+def test_a_user_with_nothing_hears_whose_memories_this_file_has(db: str) -> None:
+    for user in ("ana", "bo"):
+        run("remember", "Tea is in the tin.", "--user", user, db=db)
+    run("capture", "Hello?", "--user", "cy", db=db)
+    for words in (("memories", "list"), ("interactions", "list"), ("recall", "tea"), ("memories", "list", "--json")):
+        assert "nothing for user ''; this file has memories of: 'ana', 'bo' (--user)" in run(*words, db=db).stderr
+    for words in (("recall", "zebra", "--user", "ana"), ("interactions", "list", "--user", "bo"), ("holds", "list")):
+        assert ("this file has" in run(*words, db=db).stderr) == (words == ("holds", "list"))
+    assert "this file has" not in run("erasures", "list", db=db).stderr
+    assert "this file has" not in run("memories", "list", "--quiet", db=db).stderr
+
+
+def test_why_says_the_reason_of_a_successor_and_draws_no_line_that_never_moves(db: str) -> None:
+    first = answer("remember", "The vault is in Geneva.", db=db)["id"]
+    second = answer("supersede", first, "The vault is in Zurich.", "--reason", "a letter", db=db)["id"]
+    run("reinforce", second, db=db)
+    shown = run("why", second, db=db).stdout
+    assert shown.count("“a letter”") == 1 and "Confidence over time" not in shown
+    assert "MemoryReinforced at the cap, no change" in shown
+    assert "MemoryReinforced at the cap, no change" in run("memories", "confidence", second, db=db).stdout
+    run("memories", "set-confidence", second, "0.5", db=db)
+    assert "Confidence over time" in run("why", second, db=db).stdout
+
+
+def test_a_page_in_a_terminal_wraps_no_line_of_code(capsys: pytest.CaptureFixture[str]) -> None:
+    code = "ledger.remember('a line of code that is longer than any terminal that somebody could have') " * 3
+    manual.show(f"# Page\n\n```python\n{code}\n\nmore = 1\n```\n\n{'prose ' * 100}\n")
+    lines = capsys.readouterr().out.splitlines()
+    assert code.rstrip() in [each.rstrip() for each in lines]
+    assert max(len(each) for each in lines if "prose" in each) <= 100

@@ -93,8 +93,8 @@ def why(answer: answers.Why) -> RenderableType:
         parts += under((("Evidence", answer.evidence), ("Wordings", answer.wordings)))
         return Group(*parts, *titled("Events", history(answer.steps)))
     parts = [_head(answer, answer.memory)]
-    chart = StepChart((step.recorded_at, step.confidence) for step in answer.steps)
-    parts += [*titled("Confidence over time (UTC)", chart), *titled("Steps", table(answer.steps))]
+    parts += titled("Confidence over time (UTC)", _chart(answer.steps))
+    parts += titled("Steps", table(answer.steps))
     parts += titled("Quoted", _quoted_from(answer.provenance) if answer.provenance is not None else None)
     parts += titled("Sources", _quotes(answer) if answer.sources else None)
     parts += under((("Chunks", answer.chunks), ("Documents", answer.documents)))
@@ -133,8 +133,15 @@ def _closest_sentence(source: answers.Interaction, about: frozenset[str]) -> Tex
 
 
 def confidence(points: Sequence[answers.ConfidencePoint]) -> RenderableType:
-    chart = StepChart((each.recorded_at, each.confidence) for each in points)
-    return Group(chart, Text(""), table(points))
+    chart = _chart(points)
+    return Group(*([chart, Text("")] if chart is not None else []), table(points))
+
+
+def _chart(points: Sequence[answers.ConfidencePoint | answers.Step]) -> RenderableType | None:
+    """None of a confidence that never changed, which the steps say in a line."""
+    if len({each.confidence for each in points}) < 2:
+        return None
+    return StepChart((each.recorded_at, each.confidence) for each in points)
 
 
 def history(found: Sequence[answers.Step]) -> RenderableType:

@@ -187,6 +187,8 @@ def _wide(found: object, name: str) -> Text:
         return turn(found)
     if name == "memories" and isinstance(value, Sequence):
         return Text("\n").join(member(each) for each in value)
+    if isinstance(found, answers.Step | answers.ConfidencePoint) and name == "type" and _is_capped(found):
+        return Text(f"{value} at the cap, no change")
     if name == "subject" and value is None:
         return Text("everything of this user")
     if name == "about" and isinstance(value, str):
@@ -195,6 +197,10 @@ def _wide(found: object, name: str) -> Text:
         parts = getattr(found, "text", None)
         return short(value if value is None or not parts else parts)
     return cell(name, value) if name in ("heading_path",) or not isinstance(value, str) else short(value)
+
+
+def _is_capped(step: answers.Step | answers.ConfidencePoint) -> bool:
+    return step.type == "MemoryReinforced" and not step.delta and step.confidence >= 1
 
 
 def table(found: Sequence[object]) -> RenderableType:

@@ -5,11 +5,18 @@ from __future__ import annotations
 import functools
 import tempfile
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import msgspec
 from old_names import Ledger
 from places import log_of
+
+from ledger import Page
+from ledger.answers import Stats
+from ledger.cli.methods import AREAS, of_area, of_ledger
+from ledger.types import Event
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
 
@@ -48,6 +55,11 @@ def _fill(ledger):
     chat.set_summary("They sail.")
     assert made and ledger.merges() and ledger.conflicts() and ledger.review() and ledger.interactions()
     return {
+        "project": "boat",
+        "session": "quay",
+        "name": "ketch",
+        "query": "tide masts sea oars",
+        "earlier": ledger.position - 60,
         "memory": homes[0].id,
         "free": homes[1].id,
         "given": homes[0].position,
@@ -61,7 +73,7 @@ def _fill(ledger):
         "message": chat.messages()[0].position,
         "last": chat.messages()[-1].position,
         "recall": ledger.recall("tide", receipt=True).receipt,
-        "assembly": chat.assemble(2_000, record=True).receipt,
+        "window": chat.assemble(2_000, record=True).receipt,
         "position": ledger.position,
     }
 
@@ -74,85 +86,144 @@ def put(path):
     return path
 
 
-OF_A_LEDGER = {  # of a moment too
-    "audit": lambda g, the: g.audit(limit=500),
-    "chunk": lambda g, the: g.chunk(the["chunk"]),
-    "confidence": lambda g, the: g.confidence(the["memory"]),
-    "conflict": lambda g, the: g.conflict(the["conflict"]),
-    "conflicts": lambda g, the: g.conflicts(status="all"),
-    "digest": lambda g, the: g.digest(beliefs=True),
-    "distrusted": lambda g, the: g.distrusted(),
-    "document": lambda g, the: g.document(the["document"], text=True),
-    "documents": lambda g, the: g.documents(status="all"),
-    "graph": lambda g, the: g.graph("ketch"),
-    "history": lambda g, the: (g.history(the["memory"]), g.history(the["summary"]), g.history(the["observation"])),
-    "interaction": lambda g, the: g.interaction(the["turn"]),
-    "interactions": lambda g, the: g.interactions(),
-    "memories": lambda g, the: g.memories(status="all"),
-    "memory": lambda g, the: g.memory(the["memory"]),
-    "merge_of": lambda g, the: g.merge_of(the["merge"]),
-    "merges": lambda g, the: g.merges(status="all"),
-    "model_calls": lambda g, the: g.model_calls(),
-    "observation": lambda g, the: g.observation(the["observation"]),
-    "observations": lambda g, the: g.observations(),
-    "policy": lambda g, the: g.policy(),
-    "position": lambda g, the: g.position,
-    "project": lambda g, the: g.project("boat"),
-    "project_context": lambda g, the: g.project_context("boat"),
-    "projects": lambda g, the: g.projects(),
-    "quarantined": lambda g, the: g.quarantined(),
-    "recall": lambda g, the: [each.id for each in g.recall("tide masts sea oars", among=("memories", "chunks")).items],
-    "refusals": lambda g, the: g.refusals(),
-    "review": lambda g, the: g.review(),
-    "session": lambda g, the: g.session("quay").name,
-    "sessions": lambda g, the: g.sessions(),
-    "state": lambda g, the: g.state("boat", history=True),
-    "stats": lambda g, the: msgspec.structs.replace(g.stats(), size_bytes=0, wal_bytes=0),
-    "user_profile": lambda g, the: g.user_profile(),
-    "valid": lambda g, the: getattr(g, "valid", None),
-    "why": lambda g, the: (g.why(the["memory"]), g.why(the["observation"])),
+OTHERS = {  # what is no read of the public surface, as it asks by name: of a file, of bytes, or of what is given
+    *("doctor", "import_log", "recover", "proof.verify", "proof.check", "proof.prove"),
+    *("maintenance.backup", "maintenance.export_log"),
 }
-OF_A_SESSION = {  # of one of the past too
-    "assemble": lambda s, the: s.assemble(2_000, query="tide oars sea"),
-    "dag": lambda s, the: s.dag(everything=True),
-    "expand": lambda s, the: s.expand(the["summary"]),
-    "grep": lambda s, the: (s.grep("tide turned"), s.grep("waited", everywhere=True)),
-    "id": lambda s, the: s.id,
-    "info": lambda s, the: s.info(),
-    "message": lambda s, the: s.message(the["message"]),
-    "messages": lambda s, the: s.messages(hidden=True),
-    "name": lambda s, the: s.name,
-    "summaries": lambda s, the: s.summaries(),
-    "summary": lambda s, the: s.summary,
-    "user": lambda s, the: s.user,
-    "window": lambda s, the: s.window(),
+
+
+class Asked(NamedTuple):
+    """How a read is asked: its positional arguments, by the names that ``prepared`` gave or as they are, and its options.
+
+    On the command line, ``shell`` stands for the options; None where a command asks otherwise, and has tests of its own.
+    """
+
+    words: tuple[Any, ...] = ()
+    options: dict[str, Any] = {}  # noqa: RUF012 (never changed)
+    shell: tuple[str, ...] | None = ()
+
+
+def asked(*words: Any, shell: tuple[str, ...] | None = (), **options: Any) -> Asked:
+    return Asked(words, options, shell)
+
+
+PUBLIC: dict[str, tuple[Asked, ...]] = {
+    "recall": (asked("query", among=("memories", "chunks")),),
+    "profile": (asked(),),
+    "why": (asked("memory"), asked("observation")),
+    "review": (asked(),),
+    "reopen": (asked("recall"),),
+    "memories.list": (asked(statuses=()),),
+    "memories.get": (asked("memory"),),
+    "memories.confidence": (asked("memory"),),
+    "interactions.list": (asked(),),
+    "interactions.get": (asked("turn"),),
+    "documents.list": (asked(statuses=()),),
+    "documents.get": (asked("document", text=True),),
+    "documents.get_chunk": (asked("chunk"),),
+    "observations.list": (asked(),),
+    "observations.get": (asked("observation"),),
+    "sessions.list": (asked(),),
+    "sessions.get": (asked("session"),),
+    "sessions.grep": (asked("waited"),),
+    "session.info": (asked(),),
+    "session.messages": (asked(include_hidden=True, limit=500),),
+    "session.message": (asked("message"),),
+    "session.items": (asked(),),
+    "session.abstract": (asked(),),
+    "session.window": (asked(2_000, query="tide oars sea"),),
+    "session.grep": (asked("tide turned"),),
+    "session.expand": (asked("summary"),),
+    "session.reopen": (asked("window"),),
+    "session.summaries.list": (asked(),),
+    "session.summaries.graph": (asked(include_replaced=True),),
+    "projects.list": (asked(),),
+    "projects.get": (asked("project"),),
+    "projects.context": (asked("project"),),
+    "projects.state": (asked("project", history=True),),
+    "conflicts.list": (asked(statuses=()),),
+    "conflicts.get": (asked("conflict"),),
+    "merges.list": (asked(statuses=()),),
+    "merges.get": (asked("merge"),),
+    "graph.neighbors": (asked("name"),),
+    "history.audit": (asked(limit=500),),
+    "history.events": (asked("memory"), asked("summary"), asked("observation")),
+    "history.distrusted": (asked(),),
+    "history.model_calls": (asked(),),
+    "history.diff": (asked("earlier"),),
+    "history.what_if": (asked(without="given", shell=("--without", "given")),),
+    "policy.get": (asked(),),
+    "guards.quarantined": (asked(),),
+    "guards.refusals": (asked(),),
+    "vectors.list": (asked(),),
+    "erasures.list": (asked(),),
+    "erasures.certificates": (asked(shell=None),),
+    "holds.list": (asked(),),
+    "proof.digest": (asked(beliefs=True),),
+    "maintenance.stats": (asked(),),
+    "maintenance.users": (asked(),),
 }
-OF_TODAY = {
-    "at": lambda g, the: g.at(the["position"]).as_of,
-    "diff": lambda g, the: g.diff(the["position"] - 60),
-    "digest": lambda g, the: g.digest(),
-    "erase": lambda g, the: [g.erase(each, dry_run=True) for each in (the["memory"], the["message"], the["document"])],
-    "erasures": lambda g, the: g.erasures(),
-    "holds": lambda g, the: g.holds(),
-    "id": lambda g, the: g.id,
-    "path": lambda g, the: Path(g.path).name,
-    "certificates": lambda g, the: g.certificates(),
-    "redactions": lambda g, the: g.redactions,
-    "reopen": lambda g, the: g.reopen(the["recall"]),
-    "session.reopen": lambda g, the: g.session("quay").reopen(the["assembly"]),
-    "what_if": lambda g, the: g.what_if(without=the["given"]),
-}
+
+
+def methods():
+    """The reads of the public surface by their names here, as the command line knows them."""
+    for area in ("", *AREAS):
+        for method in of_area(area) if area else of_ledger():
+            if not method.writes:
+                where = "session.summaries" if area == "summaries" else area
+                yield (f"{where}.{method.name}" if where else method.name), method
+
+
+def ask(name, ledger, the):
+    """What a read of the public surface answers, as plain data."""
+    area, _, verb = name.rpartition(".")
+    parts = area.split(".") if area else []
+    place = ledger
+    if parts[:1] == ["session"]:
+        place = ledger.session(the["session"])
+        parts = parts[1:]
+    for part in parts:
+        place = getattr(place, part)
+    read = getattr(place, verb)
+    return [
+        plain(read(*named(each.words, the), **dict(zip(each.options, named(each.options.values(), the), strict=True))))
+        if callable(read)
+        else read
+        for each in PUBLIC[name]
+    ]
+
+
+def named(words, the):
+    return [the.get(word, word) if isinstance(word, str) else word for word in words]
+
+
+def plain(found):
+    if isinstance(found, Page):
+        return [plain(each) for each in found]
+    if isinstance(found, Stats):
+        found = msgspec.structs.replace(found, size_bytes=0, wal_bytes=0)
+    return msgspec.to_builtins(found, enc_hook=repr)
+
+
+PAST = {name for name, method in methods() if method.of_the_past}
 READS = {
-    **OF_TODAY,
-    **{f"{name} now": ask for name, ask in OF_A_LEDGER.items()},
-    **{f"{name} then": lambda g, the, ask=ask: ask(g.at(the["position"]), the) for name, ask in OF_A_LEDGER.items()},
+    **{name: partial(ask, name) for name in PUBLIC if name not in PAST},
+    **{f"{name} now": partial(ask, name) for name in PUBLIC if name in PAST},
     **{
-        f"session.{name} now": lambda g, the, ask=ask: ask(g.session("quay"), the) for name, ask in OF_A_SESSION.items()
+        f"{name} then": lambda g, the, name=name: ask(name, g.at(the["position"]), the)
+        for name in PUBLIC
+        if name in PAST
     },
-    **{
-        f"session.{name} then": lambda g, the, ask=ask: ask(g.at(the["position"]).session("quay"), the)
-        for name, ask in OF_A_SESSION.items()
-    },
+    "digest": lambda g, the: g.proof.digest(),
+    "at": lambda g, the: g.at(the["position"]).as_of,
+    "erase, dry": lambda g, the: [
+        plain(g.erase(subject, dry_run=True)) for subject in (the["memory"], Event(the["message"]), the["document"])
+    ],
+}
+READERS = {  # on the command line: words, and arguments
+    name.replace(".", " ").replace("_", "-"): [*["session"] * name.startswith("session."), *each.words, *each.shell]
+    for name, (each, *_) in PUBLIC.items()
+    if each.shell is not None
 }
 
 
@@ -160,4 +231,4 @@ READS = {
 def answers():
     """What each read answers where nothing is damaged."""
     with tempfile.TemporaryDirectory() as folder, opened(put(Path(folder, "memory.db"))) as ledger:
-        return {name: repr(ask(ledger, prepared()[1])) for name, ask in READS.items()}
+        return {name: repr(ask(ledger.public, prepared()[1])) for name, ask in READS.items()}

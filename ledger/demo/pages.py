@@ -18,7 +18,6 @@ from ledger.types import Corpus
 
 if TYPE_CHECKING:
     from ledger.api import Ledger
-    from ledger.demo.play import Play
 
 TOP, TRAIL = 2, 6
 A_DAY, A_SESSION = "2026-04-01", "easter-rush"  # a moment of the story, and one of its sessions
@@ -26,16 +25,16 @@ A_QUESTION = "When does the half marathon take place?"
 DAYS_LATER = (0, 30, 60, 90)
 
 
-def story(ledger: Ledger, play: Play) -> list[RenderableType]:
+def story(ledger: Ledger, span: tuple[str, str], decisions: int, named: Mapping[str, str]) -> list[RenderableType]:
     strongest = max(ledger.memories.list().all(), key=lambda each: (each.reference_count, each.confidence))
     return [
-        *_went_in(ledger, play),
+        *_went_in(ledger, span, decisions),
         *_current(ledger),
         *_asked(ledger),
         *_changed(ledger),
         *_queue(ledger),
         *_diagram(ledger, strongest),
-        *_trail(ledger, play.named["oven"]),
+        *_trail(ledger, named["oven"]),
         *_decay(ledger, strongest),
         *_then(ledger),
         *_without(ledger),
@@ -43,11 +42,11 @@ def story(ledger: Ledger, play: Play) -> list[RenderableType]:
     ]
 
 
-def _went_in(ledger: Ledger, play: Play) -> list[RenderableType]:
-    stats, first, last = ledger.maintenance.stats(), play.turns[0]["occurred_at"], play.turns[-1]["occurred_at"]
+def _went_in(ledger: Ledger, span: tuple[str, str], decisions: int) -> list[RenderableType]:
+    stats, (first, last) = ledger.maintenance.stats(), span
     kept = ", ".join(f"{count} {status}" for status, count in stats.memories.items())
     turns = f"{stats.interactions} turns of a conversation from {first[:10]} to {last[:10]}"
-    text = f"{turns}, and {len(play.acts)} decisions of its owner, became {stats.position} events. Memories: {kept}."
+    text = f"{turns}, and {decisions} decisions of its owner, became {stats.position} events. Memories: {kept}."
     clock = "The ledger's clock followed the dates of the conversation."
     return [heading("What went in"), Text(text), Text(clock, style="dim")]
 

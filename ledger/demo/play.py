@@ -114,7 +114,8 @@ def rehearse(
             started = time.monotonic()
             play.perform(ledger, progress)
             numbers = _counts(ledger, play) | {"play_seconds": time.monotonic() - started}
-            pages = story(ledger, play)
+            span = (play.turns[0]["occurred_at"], play.turns[-1]["occurred_at"])
+            pages = story(ledger, span, len(play.acts), play.named)
         numbers |= lose_and_rebuild(path)
         numbers["equal"] = all(numbers[name] == numbers[f"{name}_after"] for name in ("events", "digest"))
         return numbers | ({"path": path} if keep or db is not None else {}), Group(*pages, *loss(numbers))

@@ -80,7 +80,7 @@ def draft(
         raise RejectedError(
             f"{what} is a tool's and names no call: give the part {{'type': 'tool_result', 'id': …, 'text': …}}"
         )
-    named = check_text(f"the speaker of {what}", speaker or "", max_bytes=NAME_BYTES, blank_allowed=True).strip()
+    named = check_text(f"the speaker of {what}", speaker or "", blank_allowed=True).strip()
     found = Draft(role, text, reasoning, tuple(kept), speaker=named)
     if (same := next((at for at, part in enumerate(kept) if part.get("text") == text), -1)) >= 0 and text.strip():
         found = _taken(found, same)

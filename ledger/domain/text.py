@@ -149,7 +149,7 @@ def stems(text: str) -> frozenset[str]:
 # --- checks on what callers give ---
 
 
-def check_text(name: str, text: object, *, max_bytes: int, blank_allowed: bool = False) -> str:
+def check_text(name: str, text: object, *, max_bytes: int = NAME_BYTES, blank_allowed: bool = False) -> str:
     """The text exactly as given, never normalised: NUL, bidirectional marks and emoji are kept.
 
     Raises RejectedError where it is not a str, holds a lone surrogate, is blank (unless allowed) or takes more than
@@ -225,7 +225,7 @@ def text_list(name: str, given: Iterable[str], *, items: int = LIST_ITEMS) -> tu
         given = (given,)
     if not isinstance(given, Iterable):
         raise RejectedError(f"{name} must be a text or several, not {type(given).__name__}")
-    found = tuple(dict.fromkeys(check_text(f"each of {name}", each, max_bytes=NAME_BYTES) for each in given))
+    found = tuple(dict.fromkeys(check_text(f"each of {name}", each) for each in given))
     if len(found) > items:
         raise RejectedError(
             f"{name} may be {items} at the most, and there are {len(found)}", limit=items, requested=len(found)

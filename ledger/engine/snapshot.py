@@ -210,7 +210,7 @@ def believed(valid: str | None, statuses: tuple[str, ...]) -> tuple[str, ...]:
 
 def named(connection: Connection, owner: str, kind: str, name: str | None) -> str | None:
     """The id that a filter's project or session name stands for; "" and None are no filter."""
-    if name is None or not check_text("a name", name, max_bytes=1024, blank_allowed=True).strip():
+    if name is None or not check_text("a name", name, blank_allowed=True).strip():
         return None
     found = projects.find(connection, owner, kind, name)
     try:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from ledger.domain import times
 from ledger.domain.errors import RejectedError
-from ledger.domain.text import NAME_BYTES, check_text
+from ledger.domain.text import check_text, one_of
 from ledger.types import WriteOptions
 
 Time = str | datetime | date
@@ -46,8 +46,8 @@ class Who(Struct, frozen=True, kw_only=True):
         """The same with what is given in its place; None leaves a word as it is."""
         changed = {name: value for name, value in given.items() if value is not None}
         for name, value in changed.items():
-            check_text(name, value, max_bytes=NAME_BYTES, blank_allowed=True)
-        check_channel(changed.get("channel", self.channel))
+            check_text(name, value, blank_allowed=True)
+        one_of("channel", changed.get("channel", self.channel), CHANNELS)
         return replace(self, **changed)
 
     def asker(self, options: WriteOptions) -> Who:
@@ -67,9 +67,9 @@ def _checked(options: Mapping[str, object]) -> dict[str, object]:
     given = {name: value for name, value in options.items() if value is not None or name not in _MAY_BE_NONE}
     for name, blank_allowed in _TEXTS.items():
         if name in given:
-            check_text(name, given[name], max_bytes=NAME_BYTES, blank_allowed=blank_allowed)
+            check_text(name, given[name], blank_allowed=blank_allowed)
     if "channel" in given:
-        check_channel(given["channel"])
+        one_of("channel", given["channel"], CHANNELS)
     if "occurred_at" in given:
         given["occurred_at"] = times.with_offset("occurred_at", given["occurred_at"])
     if "expected" in given:
@@ -77,11 +77,6 @@ def _checked(options: Mapping[str, object]) -> dict[str, object]:
     if "idempotency_key" in given:
         given["key"] = given.pop("idempotency_key")
     return given
-
-
-def check_channel(given: object) -> None:
-    if given not in CHANNELS:
-        raise RejectedError(f"no channel is called {given!r:.40}; there are: {', '.join(CHANNELS)}")
 
 
 def _expected(given: object) -> Expected:

@@ -15,7 +15,7 @@ from ledger.domain import ids
 from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.events import AnyEvent, Blob, Event, ProjectRegistered, Redacted, SessionOpened
 from ledger.domain.policy import Policy
-from ledger.domain.project import NAME_BYTES, name_form
+from ledger.domain.project import name_form
 from ledger.domain.text import check_text
 from ledger.engine.log_reading import first_position, read_event
 from ledger.engine.who import Who
@@ -205,7 +205,7 @@ class Work:
         if name is None:
             return None
         what = "a project's name" if kind == "p" else "a session's id"
-        if not check_text(what, name, max_bytes=NAME_BYTES, blank_allowed=True).strip():
+        if not check_text(what, name, blank_allowed=True).strip():
             return None
         found = self._tables.named(self.who.user, kind, name)
         if found is not None:

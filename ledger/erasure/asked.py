@@ -46,7 +46,7 @@ def asked(connection: Connection, subject: Subject, owner: str) -> Asked:
         event = read_event(connection, position) if 0 < position < 2**63 else None
         if event is None or event.envelope.user != owner or event.position == 1:
             raise NotFoundError(f"no event of this user is at position {position}")
-        names = tuple(check_text("a field", each, max_bytes=1024) for each in fields)
+        names = tuple(check_text("a field", each) for each in fields)
         return Asked("event", event.stream, position, names, _checked(spans))
     if (place := _summary_at(connection, owner, subject)) is not None:
         return Asked("event", place[0], place[1])
@@ -74,7 +74,7 @@ def subject_asked(
                     f"no subject of this user has the id {subject!r:.40}; a project is named by Project(name), a session by "
                     "SessionName(name), a document by DocumentPath(path)"
                 )
-            return _by_id(connection, check_text("subject", subject, max_bytes=1024), owner, part=part)
+            return _by_id(connection, check_text("subject", subject), owner, part=part)
     raise RejectedError(
         "a subject is an id, Project(name), SessionName(name), DocumentPath(path), Event(position) or EVERYTHING, "
         f"and {subject!r:.60} is none of these"

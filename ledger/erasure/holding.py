@@ -48,7 +48,7 @@ def hold(engine: Engine, asker: Who, subject: Subject, reason: str) -> answers.H
 def lift_hold(engine: Engine, asker: Who, hold: str, reason: str) -> answers.Hold:
     """Ends a hold, by its id."""
     reason = check_reason("reason", reason)
-    check_text("hold", hold, max_bytes=1024)
+    check_text("hold", hold)
     lifted: list[answers.Hold] = []
 
     def body(work: Work) -> str:

@@ -30,7 +30,7 @@ def neighbors(
     than 2,000 memories is judged by its newest 2,000.
     """
     check_text("name_or_text", name_or_text, max_bytes=QUERY_BYTES, blank_allowed=True)
-    wanted = None if relation is None else relation_form(check_text("relation", relation, max_bytes=1024))
+    wanted = None if relation is None else relation_form(check_text("relation", relation))
     connection = snapshot.connection
     scope = None if project is None else [None, named(connection, user, "p", project)]
     statuses = believed(snapshot.valid, ("active",))

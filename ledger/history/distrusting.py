@@ -93,7 +93,7 @@ def distrust(
     the next position as ``since``, which the refusal names, the source is refused at once and nothing else happens.
     """
     reason = check_reason("reason", reason)
-    check_text("source", source, max_bytes=1024)
+    check_text("source", source)
     given = (source, kind, str(since), reason, *([str(until)] if until is not None else []))
 
     def make(connection: Connection, head: int) -> Plan:
@@ -137,7 +137,7 @@ def trust(
     unless ``cascade`` takes that along. ``dry_run`` only lists, that too; ``exclusive`` as in ``distrust``.
     """
     reason = check_reason("reason", reason)
-    check_text("source", source, max_bytes=1024)
+    check_text("source", source)
 
     def make(connection: Connection, head: int) -> Plan:
         in_effect = [each for each in control.distrusted(connection) if each.user == asker.user]

@@ -84,9 +84,7 @@ def _source_of(
                 f'a source is one kind and one name, like {{"actor": "crawler"}}, and not {len(without)}'
             )
         ((kind, name),) = without.items()
-        return distrusting.find_source(
-            engine, connection, owner, check_text("source", name, max_bytes=1024), kind, since, until
-        )
+        return distrusting.find_source(engine, connection, owner, check_text("source", name), kind, since, until)
     if isinstance(without, str) and IDENTIFIED.get(without[:1]) and ids.is_prefix(without, without[:1]):
         return distrusting.find_source(engine, connection, owner, without, None, since, until)
     if since is not None or until is not None:

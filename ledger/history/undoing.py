@@ -413,4 +413,4 @@ def target_of(given: str | int) -> str | int:
         if not 0 < given < 2**63:
             raise NotFoundError(f"no command of this user is named by position {given if abs(given) < 10**18 else '…'}")
         return given
-    return check_text("what to undo", given, max_bytes=1024, blank_allowed=True)
+    return check_text("what to undo", given, blank_allowed=True)

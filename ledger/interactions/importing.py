@@ -16,7 +16,7 @@ from ledger import answers
 from ledger.domain import times
 from ledger.domain.errors import LedgerError, NotFoundError, RejectedError, StorageError
 from ledger.domain.ids import uuid7
-from ledger.domain.text import NAME_BYTES, check_text
+from ledger.domain.text import check_text
 from ledger.engine.engine import Engine
 from ledger.engine.who import Time, Who
 from ledger.interactions import commands as interaction_commands
@@ -105,7 +105,7 @@ def _import_line(
     """The line as a capture; None when it was refused, which is listed."""
     try:
         if line.client:
-            asker = replace(asker, client=check_text("client", line.client, max_bytes=NAME_BYTES))
+            asker = replace(asker, client=check_text("client", line.client))
         if line.occurred_at is not None:
             asker = replace(asker, occurred_at=times.with_offset("occurred_at", line.occurred_at))
         return interaction_commands.capture_line(engine, asker, line)

@@ -43,12 +43,12 @@ class Line(BaseModel):
     @field_validator("project", "session_id", "client", "line_id")
     @classmethod
     def _name(cls, value: str | None, info: Any) -> str | None:
-        return None if value is None else check_text(info.field_name, value, max_bytes=1024, blank_allowed=True)
+        return None if value is None else check_text(info.field_name, value, blank_allowed=True)
 
     @field_validator("memories_used", "chunks_used")
     @classmethod
     def _ids(cls, value: list[str], info: Any) -> list[str]:
-        return [check_text(info.field_name, each, max_bytes=1024) for each in value]
+        return [check_text(info.field_name, each) for each in value]
 
     @field_validator("occurred_at")
     @classmethod

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 from ledger.domain.errors import DamagedError, LedgerError, NewerFormatError, StorageError, UnknownEventError
 from ledger.domain.events import FORMAT, LEDGER_STREAM, AnyEvent, LedgerCreated
 from ledger.domain.patterns import Patterns
-from ledger.domain.text import check_text
+from ledger.domain.text import check_text, one_of
 from ledger.engine.engine import Engine
 from ledger.engine.log_reading import READER, WRITER, check_format, check_upgrade, last_upgrade, read_event
 from ledger.engine.pipeline import Writer
-from ledger.engine.who import Who, check_channel
+from ledger.engine.who import CHANNELS, Who
 from ledger.engine.work import Clock, Random, Work, now, system_random
 from ledger.guards.guarding import Guard, Scanner, as_scanners
 from ledger.maintenance.fitting import tables_fit
@@ -178,8 +178,8 @@ def _default(settings: Settings | None, *, channel: str, **given: str) -> Who:
         name: getattr(settings, name) if settings and value == "" else value for name, value in given.items()
     }
     for name, value in names.items():
-        check_text(name, value, max_bytes=1024, blank_allowed=True)
-    check_channel(channel)
+        check_text(name, value, blank_allowed=True)
+    one_of("channel", channel, CHANNELS)
     return Who(channel=channel, **names)
 
 

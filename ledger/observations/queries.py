@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 
 from ledger.domain import confidence as rules
 from ledger.domain import ids, times
-from ledger.domain.errors import NotFoundError, RejectedError
+from ledger.domain.errors import NotFoundError
 from ledger.domain.events import ObservationFormed, ObservationRevised
 from ledger.domain.observation import STATUSES, Observation
+from ledger.domain.text import one_of
 from ledger.engine.engine import Engine
 from ledger.engine.log_reading import find_row, first_position, read_event, read_stream
 from ledger.engine.snapshot import (
@@ -29,7 +30,6 @@ from projections.core.rows import Connection
 from projections.views import control, documents, observations, projects, quarantine
 
 UNSUPPORTED = "unsupported"  # active, and no source of it is live
-FRESHNESS = ("fresh", "stale")
 _AT_A_TIME = 200  # observations whose evidence is read together
 
 
@@ -84,7 +84,7 @@ def listing(
     """
     owner, then = user, _trend_at(engine, as_of)
     wanted = _wanted(_statuses(status), _labels(tags), _known("trend", trends, rules.TRENDS),
-                     _one_of("freshness", freshness, FRESHNESS))  # fmt: skip
+                     freshness)  # fmt: skip
     statuses = () if "all" in _statuses(status) else tuple(
         dict.fromkeys("active" if each == UNSUPPORTED else each for each in _statuses(status))
     )  # fmt: skip
@@ -208,14 +208,8 @@ def _statuses(status: str | Iterable[str]) -> tuple[str, ...]:
 def _known(name: str, given: str | Iterable[str], known: Sequence[str]) -> tuple[str, ...]:
     wanted = (given,) if isinstance(given, str) else tuple(given)
     for each in wanted:
-        _one_of(name, each, known)
+        one_of(name, each, known)
     return wanted
-
-
-def _one_of(name: str, given: str | None, known: Sequence[str]) -> str | None:
-    if given is not None and given not in known:
-        raise RejectedError(f"no {name} of an observation is called {given!r:.40}; there are: {', '.join(known)}")
-    return given
 
 
 def _labels(tags: str | Iterable[str]) -> frozenset[str]:

@@ -10,7 +10,7 @@ from ledger import answers
 from ledger.domain import project as domain
 from ledger.domain.errors import ConflictError, NotFoundError, RejectedError
 from ledger.domain.events import ProjectRegistered
-from ledger.domain.project import NAME_BYTES, VALUE_BYTES, Project
+from ledger.domain.project import VALUE_BYTES, Project
 from ledger.domain.text import check_text
 from ledger.engine.pipeline import Writer
 from ledger.engine.who import Who
@@ -103,7 +103,7 @@ def _change(
 
 def _known(writer: Writer, work: Work, project: str, register: bool) -> Project:
     """The project of that name; with ``register`` an unknown one begins in this append."""
-    check_text("project", project, max_bytes=NAME_BYTES, blank_allowed=True)
+    check_text("project", project, blank_allowed=True)
     named = writer.named(work.who.user, "p", project) if project.strip() else None
     if named is not None:
         state: Project = work.load(named, "p")
@@ -141,4 +141,4 @@ def _emit(work: Work, state: Project, command: domain.Command) -> None:
 
 
 def _name(what: str, name: str) -> None:
-    check_text(what, name, max_bytes=NAME_BYTES)
+    check_text(what, name)

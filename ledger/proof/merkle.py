@@ -126,11 +126,6 @@ def root_above(index: int, size: int, leaf: bytes, path: Sequence[bytes]) -> byt
     return node if not last else None
 
 
-def is_included(index: int, size: int, leaf: bytes, path: Sequence[bytes], root: bytes) -> bool:
-    """Whether a leaf is the one at an index of the tree of this size and root; the size is to be as sure as the root."""
-    return root_above(index, size, leaf, path) == root
-
-
 def is_continued(old: int, size: int, old_root: bytes, path: Sequence[bytes], root: bytes) -> bool:
     """Whether the tree with one root begins with the leaves of the other (RFC 9162, 2.1.4.2)."""
     if not 0 < old < size:

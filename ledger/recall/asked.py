@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from datetime import date
 
 from msgspec import Struct
@@ -10,7 +10,7 @@ from msgspec import Struct
 from ledger.domain import memory as memory_domain
 from ledger.domain import tokens
 from ledger.domain.errors import RejectedError
-from ledger.domain.text import check_text, check_word, text_list
+from ledger.domain.text import check_text, check_word, one_of, text_list
 from ledger.engine.snapshot import LIST_CAP
 from projections.search.ranking import RANKINGS
 
@@ -73,7 +73,7 @@ def checked(
     # a receipt keeps them, and no erasure reaches them
     for each in places:
         one_of("among", each, (*AMONG, "all"))
-    name = "" if project is None else check_text("project", project, max_bytes=1024, blank_allowed=True)
+    name = "" if project is None else check_text("project", project, blank_allowed=True)
     one_of("unit", unit, tuple(UNITS))
     one_of("packing", packing, PACKINGS)
     one_of("ranking", ranking, RANKINGS)
@@ -113,11 +113,6 @@ def _statuses(status: str | Iterable[str]) -> tuple[str, ...]:
     if not wanted:
         raise RejectedError('status names at least one: "active", others, or "all"')
     return wanted
-
-
-def one_of(what: str, given: object, allowed: Sequence[str]) -> None:
-    if given not in allowed:
-        raise RejectedError(f"no {what} is called {given!r:.40}; there are: {', '.join(allowed)}")
 
 
 def size(what: str, given: object) -> int | None:

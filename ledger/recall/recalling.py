@@ -13,14 +13,14 @@ from ledger.domain import question
 from ledger.domain.errors import LedgerError
 from ledger.domain.memory import Memory
 from ledger.domain.question import Question
-from ledger.domain.text import check_text
+from ledger.domain.text import check_text, one_of
 from ledger.engine.engine import Engine
 from ledger.engine.snapshot import LIST_CAP, NOWHERE, Snapshot, believed, named
 from ledger.engine.who import Who
 from ledger.memories.queries import memories_shown
 from ledger.projects.queries import find as find_project
 from ledger.recall import fitting, packing, reopening
-from ledger.recall.asked import UNITS, Asked, checked, one_of, size
+from ledger.recall.asked import UNITS, Asked, checked, size
 from ledger.recall.finding import Finder, Found, Scope, of_memory
 from ledger.recall.observing import Observing, observed
 from ledger.recall.packs import Item, Pack, Passage
@@ -255,7 +255,7 @@ def user_profile(engine: Engine, user: str, *, budget: int = PROFILE_CHARS, unit
 
 def project_context(engine: Engine, user: str, project: str, *, budget: int | None = None, unit: str = "chars") -> Pack:
     """What is known of a project: its trusted state, then its ten newest memories of the kinds project and env."""
-    check_text("project", project, max_bytes=1024)
+    check_text("project", project)
     return _newest(engine, user, CONTEXT_KINDS, project, CONTEXT_ITEMS, size("budget", budget), unit)
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from msgspec import Struct
 
 from ledger.domain import rendering
-from ledger.domain.errors import RejectedError
 from ledger.domain.message import Part, readable
 from ledger.domain.rendering import Content, Rendered
+from ledger.domain.text import one_of
 from ledger.domain.window import WindowItem
 from ledger.engine.answer import Answer
 from ledger.recall.packs import Pack, observed
@@ -120,6 +120,5 @@ class Window(Answer, frozen=True, kw_only=True):
         """Messages as a provider takes them ("openai" for chat completions, "anthropic" for messages). Summaries and what
         was recalled come first, as data in a user's message and never among instructions; ``system`` is the caller's own.
         """
-        if not isinstance(provider, str) or provider not in PROVIDERS:
-            raise RejectedError(f"no provider is called {provider!r:.40}; there are: {', '.join(PROVIDERS)}")
+        one_of("provider", provider, tuple(PROVIDERS))
         return PROVIDERS[provider]([each.as_content for each in self.entries], memories=self.memories, system=system)

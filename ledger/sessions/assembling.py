@@ -10,13 +10,14 @@ from ledger.domain import assembly, rendering
 from ledger.domain.assembly import FRESH_TAIL
 from ledger.domain.errors import ReadOnlyError, RejectedError
 from ledger.domain.events import LeftOut, Ranges, WindowAssembled
+from ledger.domain.text import one_of
 from ledger.domain.tokens import MESSAGE_TOKENS
 from ledger.domain.window import WindowItem
 from ledger.engine.log_reading import read_known
 from ledger.engine.past import at
 from ledger.engine.work import Work
 from ledger.recall import recalling, reopening
-from ledger.recall.asked import UNITS, checked, one_of
+from ledger.recall.asked import UNITS, checked
 from ledger.recall.packs import Pack
 from ledger.recall.recalling import OBSERVATIONS
 from ledger.sessions import reading

@@ -97,4 +97,4 @@ class EveryConversation(Conversation):
 
 def session_name(given: object) -> str:
     """A session's name as somebody gave it; ``RejectedError`` where it is blank."""
-    return check_text("a session's id", given, max_bytes=1024)
+    return check_text("a session's id", given)

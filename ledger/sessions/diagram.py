@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, pairwise
 
-from ledger.domain.errors import RejectedError
 from ledger.domain.harmless import dot_label, mermaid_label, one_line
+from ledger.domain.text import one_of
 from ledger.domain.window import FALLBACK, WindowItem
 from ledger.engine.answer import Answer
 from ledger.sessions.answers import SessionInfo
@@ -84,8 +84,7 @@ class SummaryGraph(Answer, frozen=True, kw_only=True):
     def draw(self, format: str = "tree") -> str:
         """The picture as text: a "tree", a flowchart for "mermaid", or a digraph in "dot" for Graphviz. ``RejectedError`` for
         any other."""
-        if not isinstance(format, str) or format not in FORMATS:
-            raise RejectedError(f"no picture is called {format!r:.40}; there are: {', '.join(FORMATS)}")
+        one_of("format", format, tuple(FORMATS))
         return FORMATS[format](self)
 
 

@@ -13,10 +13,11 @@ from ledger.domain.compaction import EXPAND_TOKENS
 from ledger.domain.errors import RejectedError
 from ledger.domain.message import ROLES, readable
 from ledger.domain.session import Session as State
+from ledger.domain.text import one_of
 from ledger.engine.snapshot import listed
 from ledger.engine.who import Time
 from ledger.recall import recalling
-from ledger.recall.asked import UNITS, one_of
+from ledger.recall.asked import UNITS
 from ledger.sessions import reading
 from ledger.sessions.conversation import Conversation
 from ledger.sessions.expanding import Expanding
@@ -97,10 +98,9 @@ def _asked(
     hidden: bool,
 ) -> Asked:
     tree = grep_pattern.parse(pattern)
-    if not isinstance(scope, str) or scope not in SCOPES:
-        raise RejectedError(f"no scope is called {scope!r:.40}; there are: {', '.join(SCOPES)}")
-    if role is not None and role not in ROLES:
-        raise RejectedError(f"no role is called {role!r:.40}; there are: {', '.join(ROLES)}")
+    one_of("scope", scope, tuple(SCOPES))
+    if role is not None:
+        one_of("role", role, ROLES)
     if role is not None and scope == "summary":
         raise RejectedError("a summary has no role: leave the role out, or look among messages")
     if last is not None and since is not None:

@@ -87,9 +87,7 @@ def _message(given: object, what: str) -> Outside | None:
     draft = messages.draft(fields.get("role"), content, parts, speaker=speaker, what=what)
     if draft.is_transient:
         return None
-    model = check_text(
-        f"the model of {what}", fields.get("model") or "", max_bytes=messages.NAME_BYTES, blank_allowed=True
-    )
+    model = check_text(f"the model of {what}", fields.get("model") or "", blank_allowed=True)
     at, tokens = fields.get("created_at"), fields.get("token_count")
     if tokens is not None:
         check_tokens(f"the token_count of {what}", tokens)

@@ -57,7 +57,7 @@ def append(
     ``skipped``.
     """
     draft = messages.draft(role, content, parts, speaker=speaker)
-    check_text("model", model, max_bytes=messages.NAME_BYTES, blank_allowed=True)
+    check_text("model", model, blank_allowed=True)
     if why := conversation.kept_out or ("transient" if draft.is_transient else ""):
         texts = {"content": draft.content, "reasoning": draft.reasoning, "parts": draft.parts}
         return answers.skipped(role, conversation.name, why, texts)

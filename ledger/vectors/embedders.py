@@ -23,7 +23,7 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from ledger.domain.errors import LedgerError, ModelError, NotFoundError, RejectedError
-from ledger.domain.text import check_text
+from ledger.domain.text import check_text, one_of
 
 MAX_DIMENSION = 65_536
 WORDLLAMA_TOKENS, ONNX_TOKENS = 4_096, 512  # what is read of one text
@@ -229,8 +229,7 @@ class Onnx:
     """
 
     def __init__(self, directory: str | os.PathLike[str], *, pooling: str = "mean") -> None:
-        if pooling not in POOLINGS.values():
-            raise RejectedError(f"no pooling is called {pooling!r:.40}; there are: {', '.join(POOLINGS.values())}")
+        one_of("pooling", pooling, tuple(POOLINGS.values()))
         place = Path(os.fspath(directory)).expanduser()
         self._model = next((each for each in (place / "model.onnx", place / "onnx/model.onnx") if each.is_file()), None)
         self._tokenizer = place / "tokenizer.json"

@@ -12,8 +12,7 @@ from random import Random
 import probe
 import pytest
 from command_line import run
-from old_names import Past
-from reads import OF_A_LEDGER, READS, answers, opened, prepared, put
+from reads import OTHERS, PUBLIC, READS, answers, methods, opened, prepared, put
 from soundness import problems, types
 from tampering import raw
 
@@ -32,8 +31,10 @@ def path(tmp_path):
     return put(tmp_path / "memory.db")
 
 
-def test_every_read_is_looked_at_here():
-    assert {name for name in dir(Past) if not name.startswith("_")} - OF_A_LEDGER.keys() == {"path"}
+def test_every_read_of_the_public_surface_is_asked():
+    found = {name for name, _ in methods()}
+    assert found - OTHERS - PUBLIC.keys() == set(), "a new read has a line in PUBLIC of tests/reads.py"
+    assert (OTHERS | PUBLIC.keys()) - found == set(), "what is gone has no line in tests/reads.py"
 
 
 def columns():
@@ -67,34 +68,34 @@ def rebuilt(path):
     with opened(path) as ledger:
         probe.rebuild(ledger)
         assert problems(ledger) == []
-        return {name: repr(read(ledger, prepared()[1])) for name, read in READS.items()}
+        return {name: repr(read(ledger.public, prepared()[1])) for name, read in READS.items()}
 
 
 # --- rows that cannot be ---------------------------------------------------------------------------------------------
 
 
 NAMED = {  # what is wrong with which row, and who reads it
-    "memories: of another type": ("UPDATE memories SET content = x'80ff' WHERE row = {memory}", "memory now"),
-    "memories: no list": ("UPDATE memories SET entities = '[\"a' WHERE row = {memory}", "memories now"),
-    "memories: no such status": ("UPDATE memories SET status = 'activf' WHERE row = {memory}", "memory now"),
+    "memories: of another type": ("UPDATE memories SET content = x'80ff' WHERE row = {memory}", "memories.get now"),
+    "memories: no list": ("UPDATE memories SET entities = '[\"a' WHERE row = {memory}", "memories.list now"),
+    "memories: no such status": ("UPDATE memories SET status = 'activf' WHERE row = {memory}", "memories.get now"),
     "memories: no time": ("UPDATE memories SET active_at = '2026-06-q1', reference_count = 0", "recall now"),
     "memories: no text at all": (
         "UPDATE memories SET content = CAST(x'80ff' AS TEXT) WHERE row = {memory}",
-        "memory now",
+        "memories.get now",
     ),
     "memories: another subject": ("UPDATE memories SET id = 'm_0000' WHERE row = {memory}", "why now"),
-    "interactions: no number": ("UPDATE interactions SET prompt_at = 'x'", "interactions now"),
-    "interactions: no such event": ("UPDATE interactions SET prompt_at = 1", "interactions now"),
-    "projects: no list": ("UPDATE projects SET state = '{{}}'", "project now"),
-    "sessions: of another type": ("UPDATE sessions SET recorded_at = x'05'", "sessions now"),
-    "sessions: no such event": ("UPDATE sessions SET summary_at = 2 WHERE summary_at", "session.summary now"),
+    "interactions: no number": ("UPDATE interactions SET prompt_at = 'x'", "interactions.list now"),
+    "interactions: no such event": ("UPDATE interactions SET prompt_at = 1", "interactions.list now"),
+    "projects: no list": ("UPDATE projects SET state = '{{}}'", "projects.get now"),
+    "sessions: of another type": ("UPDATE sessions SET recorded_at = x'05'", "sessions.list now"),
+    "sessions: no such event": ("UPDATE sessions SET summary_at = 2 WHERE summary_at", "session.abstract now"),
     "messages: no list": ("UPDATE messages SET tools = '[' WHERE row = {message}", "session.messages now"),
-    "summaries: no list": ("UPDATE summaries SET ranges = ''", "session.dag now"),
-    "documents: of another type": ("UPDATE documents SET title = x'05'", "documents now"),
-    "chunks: no list": ("UPDATE chunks SET heading_path = '5'", "document now"),
-    "merges: no list": ("UPDATE merges SET memories = 'x'", "merges now"),
-    "conflicts: no list": ("UPDATE conflicts SET members = '[1]'", "conflicts now"),
-    "observations: of another type": ("UPDATE observations SET confidence = 'much'", "observations now"),
+    "summaries: no list": ("UPDATE summaries SET ranges = ''", "session.summaries.graph now"),
+    "documents: of another type": ("UPDATE documents SET title = x'05'", "documents.list now"),
+    "chunks: no list": ("UPDATE chunks SET heading_path = '5'", "documents.get now"),
+    "merges: no list": ("UPDATE merges SET memories = 'x'", "merges.list now"),
+    "conflicts: no list": ("UPDATE conflicts SET members = '[1]'", "conflicts.list now"),
+    "observations: of another type": ("UPDATE observations SET confidence = 'much'", "observations.list now"),
     "audit: of another type": ("UPDATE audit SET recorded_at = x'00'", "at"),
 }
 
@@ -112,7 +113,7 @@ def test_a_read_names_the_table_of_a_row_that_cannot_be(path, name):
             opened(path, readonly=readonly) as ledger,
             pytest.raises(DamagedError, match=r"rebuild\(\) makes") as refused,
         ):
-            READS[read](ledger, the)
+            READS[read](ledger.public, the)
         assert refused.value.table == table
     assert log(path) == before
     assert rebuilt(path) == answers()
@@ -146,7 +147,7 @@ def test_whatever_is_wrong_with_a_row_no_other_error_reaches_the_caller(tmp_path
         with opened(path, readonly=True) as ledger:
             for read in READS.values():
                 try:
-                    read(ledger, prepared()[1])
+                    read(ledger.public, prepared()[1])
                 except LedgerError:
                     continue
         assert log(path) == before
@@ -231,9 +232,15 @@ def test_with_every_table_unreadable_the_ledger_opens_says_so_and_is_rebuilt(pat
     spoil(path, roots(path).values())
     the, before = prepared()[1], log(path)
     with opened(path) as ledger:
-        for read in ("memory now", "session.messages now", "audit now", "documents now", "recall then"):
+        for read in (
+            "memories.get now",
+            "session.messages now",
+            "history.audit now",
+            "documents.list now",
+            "recall then",
+        ):
             with pytest.raises(DamagedError):
-                READS[read](ledger, the)
+                READS[read](ledger.public, the)
         for command in COMMANDS.values():
             with pytest.raises(StorageError):
                 command(ledger, ledger.session("quay"), the)

@@ -22,8 +22,8 @@ from projections.core.rows import Table
 
 NAMES = [each.name for each in projections(bytes(32))]
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")  # of the time at which it was made
-TODAY = {"stats now", "digest"}  # they look at what there is, whatever it is worth
-TOLD = TODAY | {"stats then"}
+TODAY = {"maintenance.stats now", "digest"}  # they look at what there is, whatever it is worth
+TOLD = TODAY | {"maintenance.stats then"}
 
 
 def opened(path, seed=5):
@@ -51,13 +51,12 @@ def test_each_read_answers_as_if_nothing_were_suspended_or_names_what_is(tmp_pat
     with opened(path) as ledger:
         for read, ask in READS.items():
             try:
-                found = ask(ledger, prepared()[1])
+                found = repr(ask(ledger.public, prepared()[1]))
             except SuspendedError as error:
                 assert error.projection == name and read not in TODAY
                 continue
-            said = str(getattr(getattr(found, "pack", found), "warnings", ""))  # that it goes without observations
-            without = f"the projection {name!r} is suspended" in said
-            if repr(found) != answers()[read] and read not in TOLD and not without:
+            without = f"the projection {name!r} is suspended" in found.replace("\\'", "'")  # a warning: no observations
+            if found != answers()[read] and read not in TOLD and not without:
                 wrong.append(read)
     assert not wrong
 

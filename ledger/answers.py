@@ -433,10 +433,20 @@ def dependent(event: AnyEvent, why: str) -> Dependent:
     return Dependent(position=event.position, command=event.envelope.command, subject=event.stream, why=why)
 
 
+class Belief(Answer, frozen=True, kw_only=True):
+    """One memory as it is and as it would be; ``None`` where it is not, or would not be."""
+
+    id: str
+    now: Memory | None
+    would_be: Memory | None
+
+
 class UndoReport(Answer, frozen=True, kw_only=True):
     """What an undo or redo did, or would do (``dry_run``): the commands, their events, and the subjects concerned.
 
-    ``dependents`` are those of the commands that were not named: they were built on what was.
+    ``dependents`` are those of the commands that were not named: they were built on what was. ``turned_down`` are what
+    people rejected, retracted or invalidated of memories that are gone then: that holds on without them. ``memories`` are
+    those concerned, as they are and as they would be, in a dry run only.
     ``reversed_by`` is the verb that takes it back: "redo" with this ``command_id`` after an undo; after a redo "undo" with each
     of the ``commands``; "distrust" with the source, where it trusted somebody. Then ``cascaded`` are the commands that were built
     since on what the source had undone, and went with it.
@@ -448,6 +458,8 @@ class UndoReport(Answer, frozen=True, kw_only=True):
     position: int
     dependents: tuple[Dependent, ...] = ()
     cascaded: tuple[str, ...] = ()
+    turned_down: tuple[Dependent, ...] = ()
+    memories: tuple[Belief, ...] = ()
     reversed_by: str = "redo"
     dry_run: bool = False
     command_id: str | None = None
@@ -510,14 +522,6 @@ class Distrusted(Answer, frozen=True, kw_only=True):
     command_id: str
     position: int
     recorded_at: str
-
-
-class Belief(Answer, frozen=True, kw_only=True):
-    """One memory as it is and as it would be; ``None`` where it is not, or would not be."""
-
-    id: str
-    now: Memory | None
-    would_be: Memory | None
 
 
 class ObservedBelief(Answer, frozen=True, kw_only=True):

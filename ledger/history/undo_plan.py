@@ -6,9 +6,11 @@ from collections.abc import Iterable
 
 from ledger import answers
 from ledger.domain.events import AnyEvent, CommandUndone, of, type_names
+from ledger.domain.memory import Memory
+from ledger.domain.turned_down import NO, turned_down
 from ledger.history.closure import Closure
 from ledger.history.in_effect import follows
-from projections.views import control
+from projections.views import control, duplicates
 
 _STAYING = type_names(of(effect=("lasting", "act")))  # an act is taken back by redo and trust, each by itself
 
@@ -29,6 +31,8 @@ class UndoPlan(Closure):
         return list(dict.fromkeys(event.envelope.command_id for event in events if not follows(event)))
 
     def _falls(self, event: AnyEvent) -> bool:
+        if event.position in self.base and duplicates.outlives(self.reader.connection, event.position):
+            return True  # a person's no that is asked to fall, and not only its memory
         return event.type not in _STAYING and not self._was_undone(event)
 
     def _is_void(self, position: int) -> bool:
@@ -38,14 +42,38 @@ class UndoPlan(Closure):
     def dependents(self) -> tuple[answers.Dependent, ...]:
         """The commands that fall though they were not named, each with the first of its events that says why."""
         found: dict[str, answers.Dependent] = {}
-        named = self.named
+        named, outliving = self.named, {each.position for each in self.turned_down()}
         for event in map(self.reader.event, sorted(self.out)):
             command = event.envelope.command_id
             if command in named or follows(event) or self.reader.is_out(event.position):
                 continue
+            if event.position in outliving:
+                continue
             if command not in found or not found[command].why:
                 found[command] = answers.dependent(event, self.why(event))
         return tuple(found.values())
+
+    def turned_down(self) -> tuple[answers.Dependent, ...]:
+        """What people said no to of the memories that go: that holds on without them."""
+        found = list[answers.Dependent]()
+        for stream in sorted(each for each in self.streams if each[0] == "m" and self.reader.state(each) is not None):
+            events = [event for event, _ in self.reader.stream(stream)]
+            if any(isinstance(event.data, NO) for event in events) and not self.reader.counting(stream, self.out):
+                said = turned_down(events, self._acts, self._is_distrusted)
+                found += [self._no(*said)] if said is not None else []
+        return tuple(found)
+
+    def _no(self, memory: Memory, position: int) -> answers.Dependent:
+        why = f"stays {'retracted' if memory.status == 'retracted' else 'rejected'}: {memory.content!r:.80}"
+        return answers.dependent(self.reader.event(position), why)
+
+    def _acts(self, event: AnyEvent) -> set[str]:
+        own = {""} if event.position in self.out else set[str]()
+        return own | set(control.acts(self.reader.connection, event.position))
+
+    def _is_distrusted(self, event: AnyEvent) -> bool:
+        acts = self._acts(event)
+        return any(each.act in acts and control.wrote(each, event) for each in control.distrusted(self.reader.connection))
 
     def _was_undone(self, event: AnyEvent) -> bool:
         """Whether an undo took it out already; of what only followed, whether one took its command out."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import chain, count, zip_longest
 from typing import Any, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ledger import answers
 from ledger.domain.errors import LedgerError, NotFoundError, RejectedError
@@ -29,6 +30,7 @@ from ledger.engine.work import Outcome, Work
 from ledger.history.fitting import Cascaded, built_later, built_on, check, in_use
 from ledger.history.in_effect import LASTING, Reader, follows, is_subject
 from ledger.history.undo_plan import UndoPlan
+from ledger.memories.queries import memories_shown
 from ledger.policies import bulk
 from projections.core.rows import Connection
 from projections.views import audit, control
@@ -47,6 +49,8 @@ class Plan(Struct, frozen=True):
     acts: tuple[tuple[str, str, tuple[int, ...]], ...] = ()  # (act, its type, positions that it gives back)
     cascaded: Cascaded = Cascaded()
     dependents: tuple[answers.Dependent, ...] = ()
+    turned_down: tuple[answers.Dependent, ...] = ()
+    beliefs: tuple[answers.Belief, ...] = ()
     details: Any = None
 
     @property
@@ -94,14 +98,23 @@ def undo(
     def make(connection: Connection, head: int) -> Plan:
         entries = commands_named(connection, asker.user, given, session, command, bounds)
         if acts := sorted({entry.command_id for entry in entries if entry.type in _VOIDING}):
-            return back(connection, head, acts, cascade or dry_run)
+            return _shown(connection, back(connection, head, acts, cascade or dry_run), dry_run)
         plan = UndoPlan(Reader(connection), [entry.position for entry in entries])
         if (dependents := plan.dependents()) and not (cascade or dry_run):
             raise built_later(dependents, "this one")
         if plan.used and not plan.out:
             raise in_use(*plan.used[0])
         positions, streams = tuple(sorted(plan.out)), tuple(sorted(plan.streams))
-        return Plan(head, positions, tuple(plan.commands), streams, dependents=dependents)
+        beliefs = _beliefs(plan.reader, streams, plan.out) if dry_run else ()
+        return Plan(
+            head,
+            positions,
+            tuple(plan.commands),
+            streams,
+            dependents=dependents,
+            turned_down=plan.turned_down(),
+            beliefs=beliefs,
+        )
 
     def emit(work: Work, plan: Plan) -> None:
         bulk.check_size(plan.events, exclusive=exclusive)
@@ -138,13 +151,38 @@ def redo(
             acted = [entry for entry in entries if not follows(reader.event(entry.position))]
             out = (control.acts(connection, entry.position) for entry in acted or entries)
             acts = {act for found in out for act, type_ in found.items() if type_ == CommandUndone.__name__}
-        return back(connection, head, sorted(acts))
+        return _shown(connection, back(connection, head, sorted(acts)), dry_run)
 
     def emit(work: Work, plan: Plan) -> None:
         bulk.check_size(plan.events, exclusive=exclusive)
         emit_back(work, plan, reason)
 
     return _report(act(engine, "redo", asker, make, emit, (target, reason), dry_run=dry_run))
+
+
+def _shown(connection: Connection, plan: Plan, dry_run: bool) -> Plan:
+    """A plan that puts back, in a dry run with what would be believed then."""
+    if not dry_run:
+        return plan
+    ending = {act for act, _, _ in plan.acts}
+    held = {each for _, _, positions in plan.acts for each in positions}
+    again = {each for each in held if control.acts(connection, each).keys() <= ending}
+    out = voided_again(connection, ending) | set(plan.cascaded.positions)
+    return replace(plan, beliefs=_beliefs(Reader(connection), plan.streams, out, again - out))
+
+
+def _beliefs(
+    reader: Reader, streams: Iterable[str], out: Collection[int], again: Collection[int] = ()
+) -> tuple[answers.Belief, ...]:
+    """The memories among some subjects, each as it is and as it would be."""
+    pairs = [(each, reader.state(each), reader.state(each, out, again)) for each in streams if each[0] == "m"]
+    shown = (
+        [memories_shown(reader.connection, [state])[0] if state is not None else None for state in (now, then)]
+        for _, now, then in pairs
+    )
+    return tuple(
+        answers.Belief(id=id, now=now, would_be=then) for (id, _, _), (now, then) in zip(pairs, shown, strict=True)
+    )
 
 
 def _report(done: Done) -> answers.UndoReport:
@@ -156,6 +194,8 @@ def _report(done: Done) -> answers.UndoReport:
         position=outcome.position,
         dependents=plan.dependents or plan.cascaded.dependents,
         cascaded=plan.cascaded.commands,
+        turned_down=plan.turned_down,
+        memories=plan.beliefs,
         reversed_by=_reversed_by(plan),
         dry_run=done.dry_run,
         command_id=outcome.events[0].envelope.command_id if outcome.events else None,

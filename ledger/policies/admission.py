@@ -15,8 +15,10 @@ from ledger.domain.errors import RejectedError
 from ledger.domain.events import MemoryCaptured
 from ledger.domain.memory import Memory
 from ledger.domain.text import normalise
+from ledger.domain.turned_down import is_yes
+from ledger.engine.log_reading import read_event, read_stream
 from ledger.engine.work import Work
-from projections.views import duplicates, memories
+from projections.views import control, duplicates, memories
 
 GROUPS = {"user": "user_chars", "memory": "memory_chars"}
 
@@ -47,6 +49,32 @@ def same(
     return None
 
 
+def turned_down(work: Work, attempt: MemoryCaptured) -> tuple[str, Memory] | None:
+    """The reason by which what this attempt says was turned down, and the memory that said it: one that is there, or one that
+    went when a person had said no to it, unless a person said it since."""
+    for reason, status in _TURNED_DOWN.items():
+        if (known := duplicate(work, attempt, status)) is not None:
+            return reason, known
+    number = duplicates.content_fingerprint(work.secret, work.who.user, attempt.kind, work.project, attempt.content)
+    found = duplicates.no_to(work.rows, number) if number is not None else None
+    if number is None or found is None:
+        return None
+    row, position, status = found
+    connection = work.connection()
+    for each in duplicates.saying(work.rows, number):
+        memory: Memory | None = work.at_row(each, "m")
+        later = read_stream(connection, memory.id, after=position) if memory is not None else ()
+        if any(is_yes(event) and not control.acts(connection, event.position) for event in later):
+            return None
+    begun = read_event(connection, row)
+    gone = memory_domain.evolve(None, begun) if begun is not None else None
+    return (_REASONS[status], gone) if gone is not None else None
+
+
+_TURNED_DOWN = {"rejected": "invalid", "retracted": "retracted"}
+_REASONS = {status: reason for reason, status in _TURNED_DOWN.items()}
+
+
 def capture(work: Work, attempt: MemoryCaptured, *, replaces: Memory | None = None) -> str:
     """Emits a new memory, or absorbs the attempt into the one that is there; its id either way.
 
@@ -58,11 +86,25 @@ def capture(work: Work, attempt: MemoryCaptured, *, replaces: Memory | None = No
         absorb(work, known, attempt)
         work.absorbed = True
         return known.id
+    if attempt.status == "candidate" and work.who.channel != "user":
+        _refuse_turned_down(work, attempt)
     if attempt.status == "active":
         check_budget(work, attempt.kind, attempt.content, frees=replaces)
     stream = work.new_id("m")
     work.emit(stream, attempt)
     return stream
+
+
+def _refuse_turned_down(work: Work, attempt: MemoryCaptured) -> None:
+    """What a person turned down comes back by a person."""
+    if (found := turned_down(work, attempt)) is not None:
+        reason, memory = found
+        raise RejectedError(
+            f"cannot propose this: it was {reason} as {memory.id}; a person's remember, the restore of that memory, or the undo "
+            "of what turned it down brings it back",
+            rule="turned_down",
+            subject=memory.id,
+        )
 
 
 def absorb(work: Work, known: Memory, attempt: MemoryCaptured) -> None:

@@ -16,7 +16,7 @@ from ledger.domain.memory import Memory
 from ledger.domain.text import normalise
 from ledger.engine.work import Work
 from ledger.guards import claims
-from ledger.policies.admission import absorb, duplicate
+from ledger.policies.admission import absorb, duplicate, turned_down
 
 ACTOR = "policy:extraction"
 
@@ -107,15 +107,12 @@ def known(work: Work, attempt: MemoryCaptured, echoes: Sequence[Memory]) -> tupl
     for memory in echoes:
         if memory.content and match(DEFAULT_MATCHER, Response(content), memory.content) is not None:
             return "echo", memory
-    for reason, status in (
-        ("known", "active"),
-        ("rejected", "invalid"),
-        ("retracted", "retracted"),
-        ("duplicate", "candidate"),
-    ):
-        if (duplicate_of := duplicate(work, attempt, status)) is not None:
-            return reason, duplicate_of
-    return None, None
+    if (believed := duplicate(work, attempt, "active")) is not None:
+        return "known", believed
+    if (refused := turned_down(work, attempt)) is not None:
+        return refused
+    waiting = duplicate(work, attempt, "candidate")
+    return ("duplicate" if waiting is not None else None), waiting
 
 
 def injected(work: Work, given: str) -> Memory | None:

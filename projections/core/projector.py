@@ -238,18 +238,20 @@ class Projector:
 
     def _refolding(self, family: Family[Any], stream: str, first: int, event: AnyEvent, rows: Rows) -> Change:
         old = self.state(stream, first, rows, event.position)
-        new, in_effect = self._refolded(stream, first, rows, event.position)
+        new, events = self._refolded(stream, first, rows, event.position)
         if new is not None:
             new = replace(new, position=event.position, version=self._last_version)
         self.states[stream] = new
-        return Change(family.kind, first, old, new, event, refold=True, in_effect=in_effect)
+        return Change(family.kind, first, old, new, event, refold=True, stream=events)
 
-    def _refolded(self, stream: str, first: int, rows: Rows, up_to: int) -> tuple[Any, Sequence[AnyEvent]]:
+    def _refolded(
+        self, stream: str, first: int, rows: Rows, up_to: int
+    ) -> tuple[Any, Sequence[tuple[AnyEvent, bool]]]:
         """A subject folded again from its stream, without the events that are void."""
         family, state, events = FAMILIES[stream[0]], None, self.stream(stream, rows, up_to)
         for event, counts in events:
             state = family.evolve(state, event) if counts else family.without(state, event)
-        return state, [event for event, counts in events if counts]
+        return state, events
 
     def stream(self, stream: str, rows: Rows, up_to: int = 2**62) -> list[tuple[AnyEvent, bool]]:
         """The events of a stream that this version knows, each with whether it is in effect."""

@@ -15,7 +15,8 @@ from projections.core.rows import AsOf, Rows, Table, TextIndex, Values
 
 
 class Change(Struct, frozen=True):
-    """``old`` became ``new`` by ``event``. In a refold (undo, redo) ``in_effect`` has the events of the stream that count."""
+    """``old`` became ``new`` by ``event``. In a refold (undo, redo) ``stream`` has the events of the stream, each with whether
+    it counts."""
 
     kind: str
     first: int
@@ -23,7 +24,11 @@ class Change(Struct, frozen=True):
     new: Any
     event: AnyEvent
     refold: bool = False
-    in_effect: Sequence[AnyEvent] = ()
+    stream: Sequence[tuple[AnyEvent, bool]] = ()
+
+    @property
+    def in_effect(self) -> list[AnyEvent]:
+        return [event for event, counts in self.stream if counts]
 
 
 class Family(Struct, Generic[S], frozen=True, eq=False):

@@ -218,6 +218,25 @@ def since(rows: Rows, position: int) -> int | None:
     return min((row[1] for row in out), default=None)
 
 
+def acts_on(rows: Rows, positions: Sequence[int]) -> dict[int, set[str]]:
+    """The acts that keep each of some events void."""
+    found: dict[int, set[str]] = {}
+    for row in rows.within(VOIDED, "position", [(each, each) for each in positions]):
+        found.setdefault(row[0], set()).add(row[2])
+    return found
+
+
+def is_of_distrusted(rows: Rows, event: AnyEvent, acts: Iterable[str]) -> bool:
+    """Whether one of these acts distrusts who wrote an event."""
+    rows_of = (rows.get(DISTRUSTED, (act,)) for act in acts)
+    return any(wrote(Distrusted(*row), event) for row in rows_of if row is not None)
+
+
+def wrote(origin: Distrusted, event: AnyEvent) -> bool:
+    within = origin.since <= event.position and (origin.until is None or event.position < origin.until)
+    return within and origin.source is not None and getattr(event.envelope, origin.kind, None) == origin.source
+
+
 class Sources:
     """From a source (an interaction, a chunk, a memory) to the memories that cite it, in a capture or in an equal one."""
 

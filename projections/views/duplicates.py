@@ -1,4 +1,5 @@
-"""The duplicate index: which memories say the same, by keyed fingerprint and status, and which attempts were absorbed."""
+"""The duplicate index: which memories say the same, by keyed fingerprint and status, which attempts were absorbed, and what a
+person turned down of memories that are gone."""
 
 from __future__ import annotations
 
@@ -8,8 +9,10 @@ from functools import lru_cache
 from ledger.domain.events import AnyEvent, DuplicateAbsorbed
 from ledger.domain.memory import Memory
 from ledger.domain.text import fingerprint, normalise
-from projections.core.rows import CURRENT, Rows, Table
+from ledger.domain.turned_down import NO, turned_down
+from projections.core.rows import CURRENT, Connection, Rows, Table
 from projections.core.subjects import Change
+from projections.views import control
 
 DUPLICATES = Table(
     "duplicates",
@@ -24,6 +27,14 @@ ATTEMPTS = Table(
     ("memory INTEGER NOT NULL", "attempt INTEGER NOT NULL", "position INTEGER NOT NULL"),
     ("memory", "attempt"),
     rowid=False,
+    then=CURRENT,
+)
+# Of each memory that is gone and that a person had turned down: what it said, and where the person did.
+TURNED_DOWN = Table(
+    "turned_down",
+    ("memory INTEGER PRIMARY KEY", "fingerprint INTEGER NOT NULL", "position INTEGER NOT NULL", "status TEXT NOT NULL"),
+    ("memory",),
+    (("fingerprint", ""), ("position", "")),
     then=CURRENT,
 )
 
@@ -44,8 +55,8 @@ def attempt_digest(secret: bytes, actor: str | None, session: str | None, source
 
 
 class Duplicates:
-    name, version, follows = "duplicates", 1, frozenset("m")
-    tables = (DUPLICATES, ATTEMPTS)
+    name, version, follows = "duplicates", 2, frozenset("m")
+    tables = (DUPLICATES, ATTEMPTS, TURNED_DOWN)
 
     def __init__(self, secret: bytes) -> None:
         self._secret = secret
@@ -56,6 +67,23 @@ class Duplicates:
                 self._index(change, rows)
             if change.refold or isinstance(event.data, DuplicateAbsorbed):
                 self._attempts(change, rows)
+            if any(isinstance(event.data, NO) for event, _ in change.stream):
+                self._turn_down(change, rows)
+
+    def _turn_down(self, change: Change, rows: Rows) -> None:
+        """A memory that is there has its status, and one that is gone what a person said of it."""
+        rows.remove(TURNED_DOWN, (change.first,))
+        if change.new is not None:
+            return
+        acts = control.acts_on(rows, [event.position for event, _ in change.stream])
+        found = turned_down(
+            (event for event, _ in change.stream),
+            lambda event: acts.get(event.position, ()),
+            lambda event: control.is_of_distrusted(rows, event, acts.get(event.position, ())),
+        )
+        key = self._key(found[0]) if found is not None else None
+        if found is not None and key is not None:
+            rows.put(TURNED_DOWN, (change.first,), (change.first, key[0], found[1], key[1]))
 
     def _index(self, change: Change, rows: Rows) -> None:
         before, after = self._key(change.old), self._key(change.new)
@@ -95,6 +123,22 @@ def _key_parts(state: Memory) -> tuple[str | None, ...]:
 def same(rows: Rows, number: int, status: str) -> list[int]:
     """Rows of the memories with this fingerprint in this status, oldest first."""
     return [row[2] for row in rows.find(DUPLICATES, ("fingerprint", "status"), (number, status))]
+
+
+def saying(rows: Rows, number: int) -> list[int]:
+    """Rows of the memories with this fingerprint, whatever their status."""
+    return sorted(row[2] for row in rows.find(DUPLICATES, ("fingerprint",), (number,)))
+
+
+def no_to(rows: Rows, number: int) -> tuple[int, int, str] | None:
+    """The last no of a person to a text whose memory is gone: the row of that, the position, and the status that it made."""
+    found = sorted(rows.find(TURNED_DOWN, ("fingerprint",), (number,)), key=lambda row: row[2])
+    return (found[-1][0], found[-1][2], found[-1][3]) if found else None
+
+
+def outlives(connection: Connection, position: int) -> bool:
+    """Whether an event is a person's no that holds though its memory is gone."""
+    return connection.execute("SELECT 1 FROM turned_down WHERE position = ?", (position,)).fetchone() is not None
 
 
 def attempted(rows: Rows, memory: int, attempt: int) -> bool:

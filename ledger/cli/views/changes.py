@@ -91,9 +91,12 @@ def undo(found: answers.UndoReport) -> RenderableType:
     again = {"to go back": _reversal(found)} if found.command_id else {}
     concerned = {"commands": Text("\n".join(found.commands)), "subjects": ", ".join(found.subjects)}
     concerned |= {"void with it": _dependents(found.dependents)} if found.dependents else {}
+    concerned |= {"stays turned down": _dependents(found.turned_down)} if found.turned_down else {}
+    rows = [[Text(each.id), _compared(each.now, each.would_be)] for each in found.memories if each.now or each.would_be]
+    table = titled(f"Memories ({len(rows):,})", listing("id", "now → then", rows=rows) if rows else None)
     refused = found.dry_run and found.dependents and not found.cascaded
     notes = [Text("refused without --cascade, for later commands built on it", style="yellow")] if refused else []
-    return Group(Text(text), card_of(concerned | again), *notes)
+    return Group(Text(text), card_of(concerned | again), *notes, *table)
 
 
 def _dependents(found: Sequence[answers.Dependent]) -> Text:

@@ -139,7 +139,19 @@ class LedgerMachine(RuleBasedStateMachine):
             cause = next((self.seen.get(entry.causation_id) for entry in entries if entry.causation_id), None)
             if cause is not None:
                 self.oracle.causes[number] = cause
-            self.oracle.done(number, user, entries[0].actor, None, [self.part(each) for each in entries], None)
+            parts = [self.part(each) for each in entries]
+            for entry, part in zip(entries, parts, strict=True):
+                self.check_noes(user, entry, part)
+            self.oracle.done(number, user, entries[0].actor, None, parts, None)
+
+    def check_noes(self, user, entry, part):
+        """Nothing is proposed that somebody had turned down, also where the memory is gone; and nothing else is dropped for it."""
+        if entry.type == "MemoryCaptured":
+            assert not self.oracle.turned_down(user, part.data), "what a person turned down came back"
+        there = self.oracle.memories(user)
+        for each in entry.data.get("dropped", ()) if entry.type == "CandidatesExtracted" else ():
+            if each["why"] in ("rejected", "retracted") and each["memory"] not in there:
+                assert self.oracle.no_to(each["memory"]) is not None, "nobody had turned that down"
 
     def part(self, entry):
         data = entry.data
@@ -322,13 +334,25 @@ class LedgerMachine(RuleBasedStateMachine):
         expected = {part.number for part in falls if part not in out and not part.alone}
         with pytest.raises(NotFoundError):
             self.ledger.undo(command, user=USERS[(USERS.index(user) + 1) % len(USERS)])
-        if expected != {command}:
+        if expected - {command} - self.oracle.noes(Act(user, None, falls)):
             with pytest.raises(ConflictError):
                 self.ledger.undo(command, user=user)
         report = self.ledger.undo(command, user=user, cascade=True)
         found = {self.seen[each] for each in report.commands}
         assert {each for each in found if each in standing} == expected
         self.oracle.acts[report.command_id] = Act(user, None, falls)
+
+    @precondition(lambda self: self.oracle.noes())
+    @rule(number=numbers)
+    def undo_a_no(self, number):
+        """What fell only with its memory falls by itself."""
+        standing = sorted(self.oracle.noes())
+        command = standing[number % len(standing)]
+        falls = {part for part in self.oracle.parts if part.number == command}
+        user = next(iter(falls)).user
+        report = self.ledger.undo(command, user=user)
+        self.oracle.acts[report.command_id] = Act(user, None, falls)
+        assert command not in self.oracle.noes()
 
     @precondition(lambda self: any(act.actor is None for act in self.oracle.acts.values()))
     @rule(number=numbers)

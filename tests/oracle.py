@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 ONE = 1_000_000  # confidences are millionths
@@ -21,6 +21,7 @@ NEEDS = {  # the statuses in which a request makes sense; the rest needs only th
 ASKS = NEEDS | dict.fromkeys(("adjust", "retag", "set_validity", "quarantine", "release"), OPEN)
 ALREADY = {"promote": ("active",), "reject": ("invalid",), "invalidate": ("invalid",), "retract": ("retracted",),
            "restore": OPEN}  # fmt: skip
+NOES = ("reject", "invalidate", "retract")
 BECOMES = {"reject": "invalid", "invalidate": "invalid", "retract": "retracted", "supersede": "superseded"}
 
 
@@ -120,6 +121,36 @@ class Oracle:
         """The memories that say the same: kind, project and status, and the text but for case and white space."""
         found = self.memories(user).items()
         return [id for id, state in found if id != besides and meaning(state) == meaning(wanted)]
+
+    def no_to(self, id: str) -> tuple[dict[str, Any], int] | None:
+        """What a memory was that is gone, and the command by which somebody had turned it down, who has not taken that back: no
+        act took it that left the memory there, and who said it is not distrusted."""
+        parts = [part for part in self.parts if part.subject == id]
+        taking = [act for act in self.acts.values() if any(part.verb == "say" for part in parts if part in act.parts)]
+        world: dict[str, dict[str, Any]] = {}
+        number = 0
+        for part in parts:
+            acts = [act for act in self.acts.values() if part in act.parts]
+            said = part.verb in (*NOES, "restore")
+            if any(act not in taking for act in acts) or (said and any(act.actor == part.actor for act in acts)):
+                continue
+            change(world, world.get(id), part)
+            number = (part.number if part.verb in NOES else 0) if said else number
+        return (world[id], number) if number and id not in self.erased and id not in self.world() else None
+
+    def noes(self, *acts: Act) -> set[int]:
+        """The commands by which somebody turned down what is gone, with some acts more."""
+        then = replace(self, acts=self.acts | {str(number): act for number, act in enumerate(acts)})
+        return {found[1] for id in then.owners if (found := then.no_to(id)) is not None}
+
+    def turned_down(self, user: str, wanted: dict[str, Any]) -> bool:
+        """Whether a no to this text outlives its memory: nobody said it or promoted it since."""
+        noes = [found for id, owner in self.owners.items() if owner == user and (found := self.no_to(id)) is not None]
+        last = max((number for state, number in noes if meaning(state, "") == meaning(wanted, "")), default=0)
+        saying = {id for id, state in self.memories(user).items() if meaning(state, "") == meaning(wanted, "")}
+        later = (part for part in self.parts if part.number > last and part.subject in saying and part not in self.out)
+        since = (part for part in later if not part.actor.startswith("policy:"))
+        return bool(last) and not any(part.verb == "promote" or part.data.get("status") == "active" for part in since)
 
     def distrusted(self, user: str, actor: str) -> bool:
         return any((act.user, act.actor) == (user, actor) for act in self.acts.values())
@@ -275,9 +306,9 @@ class Oracle:
 ERASED = {"status": "erased", "content": None, "tags": ()}
 
 
-def meaning(state: dict[str, Any]) -> tuple[Any, ...]:
+def meaning(state: dict[str, Any], status: str | None = None) -> tuple[Any, ...]:
     said = " ".join((state["content"] or "").casefold().split())
-    return state["kind"], state["project"], state["status"], said
+    return state["kind"], state["project"], state["status"] if status is None else status, said
 
 
 def standing(parts: Iterable[Part]) -> dict[str, int]:

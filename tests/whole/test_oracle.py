@@ -162,3 +162,40 @@ def test_a_tag_that_was_taken_off_and_added_again_is_there_once(ledger: Ledger) 
     ledger.undo(off.position)
     found = ledger.memory(fact.id)
     assert found is not None and found.tags == ("a",)
+
+
+@pytest.mark.parametrize("lifted", ["", "undo", "remember", "distrust"])
+@pytest.mark.parametrize("how", ["undo", "distrust"])
+def test_a_no_outlives_its_memory_until_it_is_taken_back(ledger: Ledger, how: str, lifted: str) -> None:
+    text, oracle = "Keep the kettle on the upper shelf", Oracle()
+    wanted = SAID | {"kind": "adaptation", "content": text}
+    oracle.done(2, "", "ann", "i_1", [Part("turn", None, {"response": text})], None)
+    oracle.done(3, "", "policy:extraction", "m_1", [Part("say", None, wanted | {"sources": ["i_1"]})], None)
+    oracle.done(4, "", "bob", "m_1", oracle.ask("reject", "", "m_1", {}), None)
+    turn = ledger.capture("Where to?", f"Decision: {text}.", actor="ann")
+    ledger.run_policies(only="extraction")
+    (idea,) = ledger.review()
+    rejection = ledger.reject(idea.id, actor="bob")
+    assert not oracle.turned_down("", wanted), "the memory itself says so"
+    if how == "undo":
+        oracle.acts["undo"] = Act("", None, oracle.undo(2))
+        first = ledger.audit(type="InteractionCaptured")[0].position
+        ledger.undo(first, cascade=True)
+    else:
+        oracle.acts["distrust"] = Act("", "ann", oracle.distrust("", "ann"))
+        ledger.distrust("ann", kind="actor")
+    assert ledger.interaction(turn.id) is None and oracle.turned_down("", wanted)
+    if lifted == "undo":
+        oracle.acts["lifted"] = Act("", None, {part for part in oracle.parts if part.number == 4})
+        ledger.undo(rejection.position)
+    elif lifted == "remember":
+        oracle.done(9, "", "bob", "m_2", oracle.remember("", wanted | {"status": "active"}, ()), None)
+        yes = ledger.remember(text, kind="adaptation", actor="bob")
+        oracle.done(10, "", "bob", "m_2", oracle.ask("supersede", "", "m_2", {"by": None, "at": ""}), None)
+        ledger.supersede(yes.id, "Put the kettle in the cellar", actor="bob")
+    elif lifted == "distrust":
+        oracle.acts["lifted"] = Act("", "bob", oracle.distrust("", "bob"))
+        ledger.distrust("bob", kind="actor")
+    ledger.capture("Where to?", f"Decision: {text}.", actor="cleo")
+    report = ledger.run_policies(only="extraction")
+    assert oracle.turned_down("", wanted) == (report.candidates == 0) == (lifted == "")

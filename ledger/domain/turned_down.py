@@ -28,8 +28,8 @@ def is_by_person(event: AnyEvent) -> bool:
 def is_yes(event: AnyEvent) -> bool:
     """Whether a person said the text of a memory, or promoted it."""
     data = event.data
-    said = isinstance(data, BEGINNINGS) and data.status == "active" and data.origin is None
-    return (said or isinstance(data, MemoryPromoted)) and is_by_person(event)
+    stated = isinstance(data, BEGINNINGS) and data.status == "active" and data.origin is None
+    return (stated or isinstance(data, MemoryPromoted)) and is_by_person(event)
 
 
 def turned_down(
@@ -46,10 +46,10 @@ def turned_down(
     with_memory = {act for event in events if isinstance(event.data, BEGINNINGS) for act in acts(event)}
     memory, at = None, 0
     for event in events:
-        said = isinstance(event.data, (*NO, MemoryRestored))
-        if not with_memory.issuperset(acts(event)) or (said and is_distrusted(event)):
+        judges = isinstance(event.data, (*NO, MemoryRestored))
+        if not with_memory.issuperset(acts(event)) or (judges and is_distrusted(event)):
             continue
         memory = evolve(memory, event)
-        if said:
+        if judges:
             at = event.position if isinstance(event.data, NO) and is_by_person(event) else 0
     return (memory, at) if memory is not None and at and memory.status in ("invalid", "retracted") else None

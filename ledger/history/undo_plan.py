@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cached_property
 
 from ledger import answers
 from ledger.domain.events import AnyEvent, CommandUndone, of, type_names
@@ -42,7 +43,7 @@ class UndoPlan(Closure):
     def dependents(self) -> tuple[answers.Dependent, ...]:
         """The commands that fall though they were not named, each with the first of its events that says why."""
         found: dict[str, answers.Dependent] = {}
-        named, outliving = self.named, {each.position for each in self.turned_down()}
+        named, outliving = self.named, {each.position for each in self.turned_down}
         for event in map(self.reader.event, sorted(self.out)):
             command = event.envelope.command_id
             if command in named or follows(event) or self.reader.is_out(event.position):
@@ -53,14 +54,16 @@ class UndoPlan(Closure):
                 found[command] = answers.dependent(event, self.why(event))
         return tuple(found.values())
 
+    @cached_property
     def turned_down(self) -> tuple[answers.Dependent, ...]:
         """What people said no to of the memories that go: that holds on without them."""
         found = list[answers.Dependent]()
-        for stream in sorted(each for each in self.streams if each[0] == "m" and self.reader.state(each) is not None):
+        for stream in sorted(each for each in self.streams if each[0] == "m"):
             events = [event for event, _ in self.reader.stream(stream)]
-            if any(isinstance(event.data, NO) for event in events) and not self.reader.counting(stream, self.out):
-                said = turned_down(events, self._acts, self._is_distrusted)
-                found += [self._no(*said)] if said is not None else []
+            goes = any(isinstance(event.data, NO) and event.position in self.out for event in events)
+            if goes and self.reader.state(stream, self.out) is None:
+                refused = turned_down(events, self._acts, self._is_distrusted)
+                found += [self._no(*refused)] if refused is not None else []
         return tuple(found)
 
     def _no(self, memory: Memory, position: int) -> answers.Dependent:
@@ -73,7 +76,9 @@ class UndoPlan(Closure):
 
     def _is_distrusted(self, event: AnyEvent) -> bool:
         acts = self._acts(event)
-        return any(each.act in acts and control.wrote(each, event) for each in control.distrusted(self.reader.connection))
+        return any(
+            each.act in acts and control.wrote(each, event) for each in control.distrusted(self.reader.connection)
+        )
 
     def _was_undone(self, event: AnyEvent) -> bool:
         """Whether an undo took it out already; of what only followed, whether one took its command out."""

@@ -112,7 +112,7 @@ def undo(
             tuple(plan.commands),
             streams,
             dependents=dependents,
-            turned_down=plan.turned_down(),
+            turned_down=plan.turned_down,
             beliefs=beliefs,
         )
 

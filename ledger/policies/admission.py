@@ -61,7 +61,7 @@ def turned_down(work: Work, attempt: MemoryCaptured) -> tuple[str, Memory] | Non
         return None
     row, position, status = found
     connection = work.connection()
-    for each in duplicates.saying(work.rows, number):
+    for each in duplicates.stating(work.rows, number):
         memory: Memory | None = work.at_row(each, "m")
         later = read_stream(connection, memory.id, after=position) if memory is not None else ()
         if any(is_yes(event) and not control.acts(connection, event.position) for event in later):

@@ -244,9 +244,7 @@ class Projector:
         self.states[stream] = new
         return Change(family.kind, first, old, new, event, refold=True, stream=events)
 
-    def _refolded(
-        self, stream: str, first: int, rows: Rows, up_to: int
-    ) -> tuple[Any, Sequence[tuple[AnyEvent, bool]]]:
+    def _refolded(self, stream: str, first: int, rows: Rows, up_to: int) -> tuple[Any, Sequence[tuple[AnyEvent, bool]]]:
         """A subject folded again from its stream, without the events that are void."""
         family, state, events = FAMILIES[stream[0]], None, self.stream(stream, rows, up_to)
         for event, counts in events:

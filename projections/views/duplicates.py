@@ -125,7 +125,7 @@ def same(rows: Rows, number: int, status: str) -> list[int]:
     return [row[2] for row in rows.find(DUPLICATES, ("fingerprint", "status"), (number, status))]
 
 
-def saying(rows: Rows, number: int) -> list[int]:
+def stating(rows: Rows, number: int) -> list[int]:
     """Rows of the memories with this fingerprint, whatever their status."""
     return sorted(row[2] for row in rows.find(DUPLICATES, ("fingerprint",), (number,)))
 

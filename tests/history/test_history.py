@@ -172,10 +172,11 @@ def test_a_group_of_commands_is_undone_together(ledger: Ledger) -> None:
     facts = [ledger.remember(f"Fact number {number}.", correlation_id="run-1", session="chat") for number in range(3)]
     other = ledger.remember("Another fact.")
     ledger.retract(facts[0].id)
+    ledger.memories.tag(facts[1].id, add=["run"])
     with pytest.raises(DependentsError):
         ledger.history.undo_all(correlation_id="run-1")
     would = ledger.history.undo_all(correlation_id="run-1", cascade=True, dry_run=True)
-    assert would.dry_run and len(would.commands) == 4 and len(would.dependents) == 1
+    assert would.dry_run and len(would.commands) == 5 and len(would.dependents) == 1
     done = ledger.history.undo_all(correlation_id="run-1", cascade=True, reason="wrong run")
     assert done.subjects == tuple(sorted(each.id for each in facts)) and ledger.memories.list() == [other]
     ledger.redo(done.command_id)

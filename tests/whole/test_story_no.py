@@ -16,7 +16,9 @@ DECIDED, KETTLE = "Decision: keep the kettle on the upper shelf.", "keep the ket
 
 def said(ledger: Ledger, session: str | None = None) -> Any:
     """The turn is captured, the jobs read it, and what they kept waits."""
-    turn = ledger.capture("Please remember where the kettle goes.", DECIDED, session=session, append=session is not None)
+    turn = ledger.capture(
+        "Please remember where the kettle goes.", DECIDED, session=session, append=session is not None
+    )
     return turn, ledger.jobs.run(jobs=["extraction"])
 
 

@@ -145,7 +145,7 @@ class LedgerMachine(RuleBasedStateMachine):
             self.oracle.done(number, user, entries[0].actor, None, parts, None)
 
     def check_noes(self, user, entry, part):
-        """Nothing is proposed that somebody had turned down, also where the memory is gone; and nothing else is dropped for it."""
+        """Nothing comes back that somebody had turned down, also where the memory is gone; nothing else is dropped for it."""
         if entry.type == "MemoryCaptured":
             assert not self.oracle.turned_down(user, part.data), "what a person turned down came back"
         there = self.oracle.memories(user)

@@ -681,7 +681,10 @@ class VectorReport(Answer, frozen=True, kw_only=True):
 
 
 class ImportReport(Answer, frozen=True, kw_only=True):
-    """What an import did, or would do (``dry_run``); ``errors`` are (line number, reason), ``warnings`` (line number, text)."""
+    """What an import did, or would do (``dry_run``); ``errors`` are (line number, reason), ``warnings`` (line number, text).
+
+    ``stopped`` is "timeout" or "cancelled" where it ended before the file did, which the same call goes on with.
+    """
 
     path: str
     lines: int
@@ -691,12 +694,13 @@ class ImportReport(Answer, frozen=True, kw_only=True):
     warnings: tuple[tuple[int, str], ...] = ()
     correlation_id: str | None = None
     dry_run: bool = False
+    stopped: str = ""
     seconds: float = 0.0
 
     @property
     def ok(self) -> bool:
-        """Whether no line was bad."""
-        return not self.errors
+        """Whether no line was bad, and all were looked at."""
+        return not self.errors and not self.stopped
 
 
 class ExportReport(Answer, frozen=True, kw_only=True):

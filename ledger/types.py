@@ -33,7 +33,7 @@ Triple = tuple[str, str, str]
 """A relation: (subject, relation, object)."""
 
 Cancel = threading.Event | Callable[[], bool]
-"""What calls off a call of a model: an event that somebody sets, or a function that says True."""
+"""What calls off a long call: an event that somebody sets, or a function that says True."""
 
 Channel = Literal["user", "tool", "web", "agent", "file"]
 MemoryStatus = Literal["candidate", "active", "superseded", "invalid", "retracted", "erased"]

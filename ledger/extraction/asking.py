@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -16,7 +15,7 @@ from ledger.engine.engine import Engine
 from ledger.engine.log_reading import read_event
 from ledger.engine.work import Work
 from ledger.language import calls, models
-from ledger.language.asking import DEADLINE_SECONDS, Asked, ask, check_outside, check_seconds
+from ledger.language.asking import DEADLINE_SECONDS, Asked, ask, check_outside
 from ledger.language.port import Model, ModelRequest
 from ledger.language.reading import Parsed, answered
 from ledger.policies import turns as found_in
@@ -153,14 +152,6 @@ def meant_model(engine: Engine, using: str | None, given: object) -> Model | Non
     if using == "model" and found is None:
         raise RejectedError("this asks a model: open the ledger with one, or give one here", rule="model")
     return found
-
-
-def check_call(timeout: object, cancelled: object) -> None:
-    """``RejectedError`` for what is no time to wait for a model, and for what cannot call it off."""
-    if timeout is not None:
-        check_seconds(timeout)
-    if cancelled is not None and not isinstance(cancelled, threading.Event) and not callable(cancelled):
-        raise RejectedError(f"cancel is a threading.Event or a function, and {cancelled!r:.40} is neither")
 
 
 # --- what it came to ---------------------------------------------------------------------------------------------------

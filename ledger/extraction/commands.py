@@ -13,10 +13,11 @@ from ledger.domain.extraction import EXTRACTOR
 from ledger.domain.interaction import ERASED, Interaction
 from ledger.engine.engine import Engine
 from ledger.engine.snapshot import answer_texts, load, stream_of
+from ledger.engine.stopping import check_call
 from ledger.engine.who import Who
 from ledger.engine.work import Outcome, Work
 from ledger.extraction import sessions as session_extraction
-from ledger.extraction.asking import Asker, ExtractionRun, check_call, meant_model
+from ledger.extraction.asking import Asker, ExtractionRun, meant_model
 from ledger.extraction.turns import extract_turn, preview_turn
 from ledger.interactions.commands import reacting
 from ledger.language.asking import check_outside

@@ -28,6 +28,7 @@ from ledger.domain.salience import GATE
 from ledger.domain.session import Session as State
 from ledger.domain.turns import EXTRACTED, NOT_SALIENT, Line
 from ledger.engine.snapshot import load
+from ledger.engine.stopping import check_call
 from ledger.engine.who import Who
 from ledger.engine.work import Work
 from ledger.extraction.asking import (
@@ -36,7 +37,6 @@ from ledger.extraction.asking import (
     Asker,
     ExtractionRun,
     Unanswered,
-    check_call,
     count,
     emit_failure,
     meant_model,

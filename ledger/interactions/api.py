@@ -11,10 +11,11 @@ from ledger.domain.errors import RejectedError
 from ledger.domain.text import plural, texts
 from ledger.engine.area import Area, callback
 from ledger.engine.paging import LIMIT, found, page
+from ledger.engine.stopping import Stopping
 from ledger.engine.who import Who
 from ledger.interactions import commands as interaction_commands
 from ledger.interactions import importing, queries
-from ledger.types import Page, Since, Time, WriteOptions
+from ledger.types import Cancel, Page, Since, Time, WriteOptions
 
 
 class InteractionsRead(Area):
@@ -117,6 +118,8 @@ class Interactions(InteractionsRead):
         strict: bool = False,
         occurred_at: Time | None = None,
         dry_run: bool = False,
+        timeout: float | None = None,
+        cancel: Cancel | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> answers.ImportReport:
         """Capture the interactions of a file; the same file again adds nothing.
@@ -131,11 +134,15 @@ class Interactions(InteractionsRead):
             project: For lines that name none; so is a bound client.
             strict: With a bad line write nothing and raise; otherwise bad lines are listed and skipped.
             occurred_at: For lines without a time.
+            timeout: Seconds after which it stops between two commits; what was captured stays, ``stopped`` says so, and the
+                same call goes on from there.
+            cancel: An event or a function that says when to stop, as with ``timeout``.
             progress: Called with (lines done, lines).
 
         Raises:
             NotFoundError: There is no such file.
-            RejectedError: The file is not of these formats, or a line is bad and ``strict`` is set.
+            RejectedError: The file is no regular file, not of these formats, longer than 4 GiB (a JSON list: 256 MiB) after
+                decompression, or a line is bad and ``strict`` is set. A line of more than 64 MiB is a bad one.
         """
         channel = self._scope.channel if self._scope.channel != Who().channel else "file"
         return importing.import_file(
@@ -146,5 +153,6 @@ class Interactions(InteractionsRead):
             strict=strict,
             occurred_at=occurred_at,
             dry_run=dry_run,
+            stopping=Stopping(timeout, cancel),
             progress=callback(progress),
         )

@@ -2,30 +2,37 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import IO, Any
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from ledger import answers
 from ledger.domain import times
-from ledger.domain.errors import LedgerError, NotFoundError, RejectedError, StorageError
+from ledger.domain.errors import LedgerError, RejectedError
 from ledger.domain.ids import uuid7
 from ledger.domain.text import check_text
+from ledger.engine import given_files
 from ledger.engine.engine import Engine
+from ledger.engine.stopping import Stopping
 from ledger.engine.who import Time, Who
 from ledger.interactions import commands as interaction_commands
 from ledger.interactions.conversations import CLIENT, turns_of
 from ledger.store.paths import path_name
 from projections.views import control
 
+if TYPE_CHECKING:
+    from ledger.interactions.lines import Line
+
 Progress = Callable[[int, int], None]
 CHUNK = 500  # lines captured in one commit
+CHUNK_CHARS = 4 * 1024 * 1024  # and characters of them
+LINE_BYTES = 64 * 1024 * 1024  # of JSONL; two texts of 10 MB, however they are escaped
+LIST_BYTES = 256 * 1024 * 1024  # of a JSON list, which is read at once
 
 
 def import_file(
@@ -37,6 +44,7 @@ def import_file(
     strict: bool = False,
     occurred_at: Time | None = None,
     dry_run: bool = False,
+    stopping: Stopping,
     progress: Progress | None = None,
 ) -> answers.ImportReport:
     """Captures the interactions of a file: JSONL, one object a line (prompt, response, project, session_id, client,
@@ -45,62 +53,115 @@ def import_file(
     A bad line is reported with its number and skipped; with ``strict`` every line is checked before the first write.
     The same file twice adds nothing: each line has a key of its place and content. The asker's client and ``occurred_at`` are
     for lines that say none. Reinforcement and extraction are left to ``jobs.run``. A ``dry_run`` checks and counts the
-    lines, and writes nothing.
+    lines, and writes nothing. The file is read twice, a chunk at a time: to be checked, and to be captured.
     ``progress`` is called with (lines done, lines).
     """
-    from ledger.interactions.lines import Line, check_line
-
     started, name = time.monotonic(), path_name(path)
-    lines = list(_lines(name))
-    if not asker.client and any(isinstance(given, dict) for _, given in lines):
-        asker = replace(asker, client=CLIENT)
-    checked = [(number, check_line(given, project)) for number, given in lines]
-    errors = [(number, each) for number, each in checked if isinstance(each, str)]
-    if strict and errors:
-        raise RejectedError(
-            f"line {errors[0][0]} of {os.path.basename(name)}: {errors[0][1]}; with strict nothing was written"
-        )
-    good = _keyed((number, each) for number, each in checked if isinstance(each, Line))
+    file = _File(name, project)
+    errors, warnings, stopped = list[tuple[int, str]](), list[tuple[int, str]](), ""
+    lines = good = captured = known = 0
+    for key, number, line in file.lines():
+        lines += 1
+        if isinstance(line, str):
+            errors.append((number, line))
+            if strict:
+                raise RejectedError(
+                    f"line {number} of {os.path.basename(name)}: {line}; with strict nothing was written"
+                )
+        else:
+            good += 1
+            known += dry_run and _is_known(engine, asker.user, key)
+        if stopped := (lines % CHUNK == 0 and stopping.why) or "":
+            break
     correlation = uuid7(time.time_ns(), engine.writer.random(8))
-    asker = replace(asker, correlation_id=correlation)
+    asker = replace(asker, client=asker.client or file.client, correlation_id=correlation)
     if occurred_at is not None:
         asker = replace(asker, occurred_at=times.with_offset("occurred_at", occurred_at))
-    warnings: list[tuple[int, str]] = []
-    captured = known = 0
     if dry_run:
-        known = _known_lines(engine, asker.user, [key for _, _, key in good])
-        captured, good = len(good) - known, []
-    for start in range(0, len(good), CHUNK):
+        captured = good - known
+    done = 0
+    for chunk in file.chunks() if not dry_run and not stopped else ():
         with engine.writer.batch():
-            for number, line, key in good[start : start + CHUNK]:
-                done = _import_line(engine, replace(asker, key=key), line, errors, number, strict)
-                if done is not None:
-                    captured += not done.replayed
-                    known += done.replayed
-                    warnings += ((number, each) for each in done.warnings)
+            for key, number, line in chunk:
+                found = _import_line(engine, replace(asker, key=key), line, errors, number, strict)
+                if found is not None:
+                    captured += not found.replayed
+                    known += found.replayed
+                    warnings += ((number, each) for each in found.warnings)
+        done += len(chunk)
         if progress is not None:
-            progress(min(start + CHUNK, len(good)), len(good))
+            progress(done, good)
+        if done < good and (stopped := stopping.why):
+            break
     return answers.ImportReport(
         path=name,
-        lines=len(lines),
+        lines=lines,
         captured=captured,
         known=known,
         errors=tuple(sorted(errors)),
         warnings=tuple(warnings),
         correlation_id=correlation if captured and not dry_run else None,
         dry_run=dry_run,
+        stopped=stopped,
         seconds=time.monotonic() - started,
     )
 
 
-def _known_lines(engine: Engine, owner: str, keys: Sequence[str]) -> int:
-    """How many of these keys were used by this user already."""
+class _File:
+    """One file to import, which may be read as often as one likes."""
+
+    def __init__(self, name: str, project: str | None) -> None:
+        self._name, self._project = name, project
+        text = given_files.whole(name, LIST_BYTES)
+        self._list = None if text is None else _conversations(name, text)
+        self.client = "" if self._list is None else CLIENT
+
+    def lines(self) -> Iterator[tuple[str, int, Line | str]]:
+        """(key, number, the line or why it is none); the key is of what it says, and how often the file said it before."""
+        from ledger.interactions.lines import check_line
+
+        count: Counter[bytes] = Counter()
+        given = given_files.lines(self._name, LINE_BYTES) if self._list is None else enumerate(self._list, 1)
+        for number, each in given:
+            line = f"it has more than {LINE_BYTES:,} bytes" if each is None else check_line(each, self._project)
+            if isinstance(line, str):
+                yield "", number, line
+            else:
+                digest = line.digest()
+                count[bytes.fromhex(digest)] += 1
+                yield f"import:{digest}:{count[bytes.fromhex(digest)]}", number, line
+
+    def chunks(self) -> Iterator[list[tuple[str, int, Line]]]:
+        """The good lines, as many at a time as one commit takes."""
+        chunk: list[tuple[str, int, Line]] = []
+        chars = 0
+        for key, number, line in self.lines():
+            if isinstance(line, str):
+                continue
+            chunk.append((key, number, line))
+            chars += len(line.prompt) + len(line.response)
+            if len(chunk) == CHUNK or chars > CHUNK_CHARS:
+                yield chunk
+                chunk, chars = [], 0
+        if chunk:
+            yield chunk
+
+
+def _conversations(name: str, text: str) -> list[dict[str, object]]:
+    try:
+        return list(turns_of(json.loads(text)))
+    except (ValueError, RecursionError) as error:
+        raise RejectedError(f"{name} is no JSON list of conversations: {type(error).__name__}") from None
+
+
+def _is_known(engine: Engine, owner: str, key: str) -> bool:
+    """Whether this key was used by this user already."""
     with engine.reading() as connection:
-        return sum(control.has_answered(connection, engine.writer.mac("key", owner, key)) for key in keys)
+        return control.has_answered(connection, engine.writer.mac("key", owner, key))
 
 
 def _import_line(
-    engine: Engine, asker: Who, line: Any, errors: list[tuple[int, str]], number: int, strict: bool
+    engine: Engine, asker: Who, line: Line, errors: list[tuple[int, str]], number: int, strict: bool
 ) -> answers.Interaction | None:
     """The line as a capture; None when it was refused, which is listed."""
     try:
@@ -114,46 +175,3 @@ def _import_line(
             raise
         errors.append((number, str(refusal)))
         return None
-
-
-def _keyed(lines: Iterable[tuple[int, Any]]) -> list[tuple[int, Any, str]]:
-    """Each line with its key: what it says, and how often the file has said it before."""
-    count: Counter[str] = Counter()
-    found = []
-    for number, line in lines:
-        digest = line.digest()
-        count[digest] += 1
-        found.append((number, line, f"import:{digest}:{count[digest]}"))
-    return found
-
-
-def _lines(name: str) -> Iterator[tuple[int, Any]]:
-    """(number, object or the text that is none) of every line; a conversation's turns are numbered as they come."""
-    try:
-        with _opened(name) as file:
-            found: Iterator[tuple[int, object]]
-            if _first_character(file) == "[":
-                found = enumerate(turns_of(json.load(file)), 1)
-            else:
-                found = ((number, line) for number, line in enumerate(file, 1) if line.strip())
-            yield from found
-    except FileNotFoundError:
-        raise NotFoundError(f"there is no file {name}") from None
-    except (OSError, EOFError, UnicodeDecodeError) as error:
-        raise StorageError(f"{name} cannot be read: {type(error).__name__}") from None
-    except (ValueError, RecursionError) as error:
-        raise RejectedError(f"{name} is no JSON list of conversations: {type(error).__name__}") from None
-
-
-def _opened(name: str) -> IO[str]:
-    """The file as text; bytes that are no UTF-8 become lone surrogates, which the line's own check refuses."""
-    opener = gzip.open if name.endswith(".gz") else open
-    return opener(name, "rt", encoding="utf-8-sig", errors="surrogateescape")
-
-
-def _first_character(file: IO[str]) -> str:
-    character = file.read(1)
-    while character.isspace():
-        character = file.read(1)
-    file.seek(0)
-    return character

@@ -21,6 +21,7 @@ from msgspec import Struct
 from ledger.domain.errors import ModelError, RejectedError
 from ledger.engine.engine import Engine
 from ledger.engine.pipeline import Writer
+from ledger.engine.stopping import is_called_off
 from ledger.engine.who import Who
 from ledger.language.port import NAME, Model, ModelAnswer, ModelRequest
 from ledger.types import Cancel
@@ -91,7 +92,7 @@ def ask(
         return max(0, round((clock() - started) * 1000))
 
     while True:
-        if _is_set(cancelled):
+        if is_called_off(cancelled):
             raise _failed(model, Failure("Cancelled"), attempts, taken())
         attempts += 1
         remaining = deadline - (clock() - started)
@@ -193,17 +194,11 @@ def _wait(failure: Failure, attempts: int, uniform: Callable[[float, float], flo
 def _slept(seconds: float, cancelled: Cancel | None, sleep: Callable[[float], object]) -> bool:
     """Waits, and says whether nobody cancelled meanwhile."""
     while seconds > 0:
-        if _is_set(cancelled):
+        if is_called_off(cancelled):
             return False
         sleep(min(seconds, LOOK_SECONDS))
         seconds -= LOOK_SECONDS
-    return not _is_set(cancelled)
-
-
-def _is_set(cancelled: Cancel | None) -> bool:
-    if cancelled is None:
-        return False
-    return cancelled.is_set() if isinstance(cancelled, threading.Event) else bool(cancelled())
+    return not is_called_off(cancelled)
 
 
 def within(seconds: float, call: Callable[[], T], cancelled: Cancel | None = None) -> T:
@@ -224,7 +219,7 @@ def within(seconds: float, call: Callable[[], T], cancelled: Cancel | None = Non
     thread.start()
     while thread.is_alive() and (left := until - time.monotonic()) > 0:
         thread.join(min(left, LOOK_SECONDS) if cancelled is not None else left)
-        if thread.is_alive() and _is_set(cancelled):
+        if thread.is_alive() and is_called_off(cancelled):
             raise ModelError("cancelled", kind="Cancelled")
     if failed:
         error = failed[0]
@@ -232,15 +227,6 @@ def within(seconds: float, call: Callable[[], T], cancelled: Cancel | None = Non
     if not given:
         raise ModelError("no answer in time", kind="TimeoutError")
     return given[0]
-
-
-def check_seconds(timeout: object) -> None:
-    """``RejectedError`` for what is no time to wait for a model."""
-    number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
-    if not number or not 0 < timeout <= 86_400:  # type: ignore[operator]
-        raise RejectedError(
-            f"timeout is a number of seconds above 0 and up to a day's 86,400, and {timeout!r:.40} is not"
-        )
 
 
 def checked(given: object) -> ModelAnswer:

@@ -10,7 +10,8 @@ from contextlib import closing, contextmanager
 from typing import IO, TypedDict
 
 from ledger import answers
-from ledger.domain.errors import NotFoundError, RejectedError, StorageError
+from ledger.domain.errors import RejectedError, StorageError
+from ledger.engine import given_files
 from ledger.engine.engine import Engine
 from ledger.maintenance.copying import check_log, free_place, in_the_making
 from ledger.store.event_store import EventStore, LogRow, Transaction
@@ -18,7 +19,8 @@ from ledger.store.paths import path_name
 from ledger.store.writing import COLUMNS
 
 Progress = Callable[[int, int], None]
-CHUNK = 500  # lines captured in one commit
+CHUNK = 500  # rows written at once
+LINE_BYTES = 128 * 1024 * 1024  # a text of 50 MiB in base64 has 67
 EXPORT_FORMAT = "memory-ledger/export/1"
 
 
@@ -141,14 +143,12 @@ def _log_row(line: Line) -> LogRow:
 
 
 def _export_lines(source: str) -> Iterator[Line]:
-    try:
-        with open(source, encoding="utf-8") as file:
-            for number, line in enumerate(file, 1):
-                yield _parsed(line, number)
-    except FileNotFoundError:
-        raise NotFoundError(f"there is no file {source}") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise StorageError(f"{source} cannot be read: {type(error).__name__}") from None
+    for number, line in given_files.lines(source, LINE_BYTES):
+        if line is None:
+            raise RejectedError(
+                f"line {number} of the export has more than {LINE_BYTES:,} bytes, and no row has so many"
+            )
+        yield _parsed(line, number)
 
 
 def _parsed(line: str, number: int) -> Line:

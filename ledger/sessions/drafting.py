@@ -11,9 +11,9 @@ from ledger.domain.compaction import Attempt
 from ledger.domain.errors import RejectedError
 from ledger.domain.message import readable
 from ledger.domain.window import CONDENSED, Ranges
+from ledger.engine.stopping import check_seconds
 from ledger.engine.who import Who
 from ledger.engine.work import Work
-from ledger.language.asking import check_seconds
 from ledger.language.port import NamedSummarizer, SummaryRequest
 from ledger.language.summarizing import (
     PROMPTS,

@@ -483,7 +483,8 @@ class DistrustReport(Answer, frozen=True, kw_only=True):
     observations among them that are left without any, ``gone`` the subjects that are no more, ``receipts`` the
     interactions, recalls and windows with a receipt that showed one of those memories or words of the origin,
     ``uncertain`` the decisions of others that might have come out differently. ``cascaded`` are the commands that a
-    ``trust`` made void, for they were built on what the origin had undone: ``dependents`` says how.
+    ``trust`` made void, for they were built on what the origin had undone: ``dependents`` says how. ``beliefs`` are the
+    memories as they are and as they would be, in a dry run only.
     """
 
     kind: str
@@ -500,6 +501,7 @@ class DistrustReport(Answer, frozen=True, kw_only=True):
     position: int
     dependents: tuple[Dependent, ...] = ()
     cascaded: tuple[str, ...] = ()
+    beliefs: tuple[Belief, ...] = ()
     trusted: bool = False
     dry_run: bool = False
     command_id: str | None = None

@@ -30,6 +30,7 @@ from ledger.history.in_effect import Reader
 from ledger.history.source_plan import SourcePlan
 from ledger.history.uncertain import receipts, uncertain_decisions
 from ledger.history.undoing import Done, Plan, voided_again
+from ledger.memories.queries import memories_shown
 from ledger.observations.queries import UNSUPPORTED
 from ledger.policies import bulk
 from projections.core.rows import Connection
@@ -65,6 +66,7 @@ class Details(Struct, frozen=True):
     unsupported: tuple[str, ...] = ()
     receipts: tuple[str, ...] = ()
     uncertain_decisions: tuple[answers.Uncertain, ...] = ()
+    beliefs: tuple[answers.Belief, ...] = ()
 
 
 def distrust(
@@ -101,7 +103,9 @@ def distrust(
         if (known := _covering(connection, asker.user, found)) is not None:
             return Plan(head, details=Details(known))
         plan = source_plan(connection, asker.user, found)
-        return _plan_of(engine, connection, head, plan, found, asker.user)
+        made = _plan_of(engine, connection, head, plan, found, asker.user)
+        other = Alternative(plan.reader, plan.out, plan.again)
+        return replace(made, details=_with_beliefs(made.details, other)) if dry_run else made
 
     def emit(work: Work, plan: Plan) -> None:
         about: Source = plan.details.source
@@ -155,8 +159,10 @@ def trust(
         back = {position for _, _, positions in plan.acts for position in positions}
         reader = Reader(connection)
         shown = receipts(reader, asker.user, memories, back)
-        changed, left = _observations_moved(engine, Alternative(reader, undone, back), plan.streams)
-        return replace(plan, details=Details(about, memories, (), changed, left, shown))
+        other = Alternative(reader, undone, back)
+        changed, left = _observations_moved(engine, other, plan.streams)
+        details = Details(about, memories, (), changed, left, shown)
+        return replace(plan, details=_with_beliefs(details, other) if dry_run else details)
 
     def emit(work: Work, plan: Plan) -> None:
         bulk.check_size(plan.events, exclusive=exclusive)
@@ -188,6 +194,7 @@ def _distrust_report(engine: Engine, done: Done, user: str, *, trusted: bool = F
         until=details.source.until,
         events=len(plan.positions) or plan.events,
         memories=details.memories,
+        beliefs=details.beliefs,
         observations=details.observations,
         unsupported=details.unsupported,
         gone=details.gone,
@@ -201,6 +208,16 @@ def _distrust_report(engine: Engine, done: Done, user: str, *, trusted: bool = F
         command_id=outcome.events[0].envelope.command_id if outcome.events else None,
         replayed=outcome.replayed,
     )
+
+
+def _with_beliefs(details: Details, other: Alternative) -> Details:
+    """With each memory concerned as it is and as it would be."""
+    found = list[answers.Belief]()
+    for id in details.memories:
+        states = (other.reader.state(id), other.state(id))
+        now, then = (memories_shown(other.reader.connection, [each])[0] if each else None for each in states)
+        found.append(answers.Belief(id=id, now=now, would_be=then))
+    return replace(details, beliefs=tuple(found))
 
 
 def _details_of(engine: Engine, plan: Plan, user: str) -> Details:

@@ -1180,3 +1180,23 @@ def test_undoing_a_refusal_says_that_nothing_was_written(ledger: Ledger) -> None
         ledger.undo(1)
     with pytest.raises(RejectedError, match="WriteRefused cannot be undone: nothing was written"):
         ledger.undo(ledger.position)
+
+
+def test_a_dry_run_of_distrust_and_trust_shows_each_memory_as_it_is_and_as_it_would_be(tmp_path: Path) -> None:
+    from ledger import Ledger as Public
+
+    with Public.open(tmp_path / "beliefs.db", actor="ann") as opened:
+        vault = opened.remember("The vault is in Geneva.")
+        lie = opened.bind(actor="crawler").supersede(vault.id, "The vault is in the garden.")
+
+        def believed(dry: Callable[..., Any]) -> dict[str, tuple[str | None, ...]]:
+            beliefs = dry("crawler", kind="actor", dry_run=True).beliefs
+            assert {each.content for b in beliefs for each in (b.now, b.would_be) if each} <= {
+                "The vault is in Geneva.",
+                "The vault is in the garden.",
+            }
+            return {b.id: tuple(each and each.status for each in (b.now, b.would_be)) for b in beliefs}
+
+        assert believed(opened.history.distrust) == {vault.id: ("superseded", "active"), lie.id: ("active", None)}
+        assert opened.history.distrust("crawler", kind="actor").beliefs == ()
+        assert believed(opened.history.trust) == {vault.id: ("active", "superseded"), lie.id: (None, "active")}

@@ -119,10 +119,10 @@ def distrust(found: answers.DistrustReport) -> RenderableType:
     span = f"from position {found.since}{_until(found)}"
     asker = f"{found.kind} {one_line(found.origin)} {span}: {would} {counted(found.events, 'event')}"
     lists = {
-        "memories": tuple(each for each in found.memories if each not in found.gone),
+        "memories": tuple(each for each in found.memories if each not in found.gone) if not found.beliefs else (),
         "observations": found.observations,
         "unsupported": found.unsupported,
-        "gone": found.gone,
+        "gone": tuple(each for each in found.gone if not found.beliefs or each[0] != "m"),
         "shown to": found.receipts,
     }
     card: dict[str, object] = {name: Text("\n".join(each)) for name, each in lists.items() if each}
@@ -130,7 +130,9 @@ def distrust(found: answers.DistrustReport) -> RenderableType:
         card["void with it"] = _dependents(found.dependents)
     if found.command_id and not found.trusted:
         card["to go back"] = f"trust {found.command_id}"
-    return Group(Text(asker), card_of(card), *_open_questions(found.uncertain))
+    rows = [[Text(each.id), _compared(each.now, each.would_be)] for each in found.beliefs if each.now or each.would_be]
+    memories = titled(f"Memories ({len(rows):,})", listing("id", "now → then", rows=rows) if rows else None)
+    return Group(Text(asker), card_of(card), *memories, *_open_questions(found.uncertain))
 
 
 def _until(found: answers.DistrustReport) -> str:

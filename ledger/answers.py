@@ -538,11 +538,13 @@ class ObservedBelief(Answer, frozen=True, kw_only=True):
 class WhatIf(Answer, frozen=True, kw_only=True):
     """Beliefs under other assumptions, against those at ``position``: no longer held, held again, and changed.
 
-    ``lost``, ``gained`` and ``changed`` are memories, ``observations`` those that would differ.
+    ``lost``, ``gained`` and ``changed`` are memories, ``observations`` those that would differ; ``unchanged`` is how many
+    memories of the user are held now and would be just the same.
     """
 
     position: int
     events: int
+    unchanged: int
     lost: tuple[Belief, ...]
     gained: tuple[Belief, ...]
     changed: tuple[Belief, ...]

@@ -26,6 +26,7 @@ from projections.core.rows import Connection
 
 Without = str | int | Mapping[str, str] | None
 Since = Position | Time | None
+_HELD = "SELECT count(*) FROM memories WHERE user = ? AND status = 'active' AND NOT quarantined"
 
 
 def what_if(
@@ -115,9 +116,14 @@ def _difference(
         belief = answers.Belief(id=stream, now=next(shown), would_be=next(shown))
         held, would = _held(now), _held(then)
         (changed if held == would else lost if held else gained).append(belief)
+    (all_held,) = connection.execute(_HELD, (owner,)).fetchone()
+    differ = sum(
+        each.now is not None and each.now.status == "active" and not each.now.quarantined for each in lost + changed
+    )
     return answers.WhatIf(
         position=head,
         events=len(other.out),
+        unchanged=all_held - differ,
         lost=tuple(lost),
         gained=tuple(gained),
         changed=tuple(changed),

@@ -147,7 +147,8 @@ def what_if(found: answers.WhatIf) -> RenderableType:
         rows = [[Text(each.id), _compared(each.now, each.would_be)] for each in beliefs]
         parts += titled(f"{title} ({len(rows):,})", listing("id", "belief", rows=rows) if rows else None)
     count = sum(len(each) for _, each in groups) + len(found.observations)
-    text = f"{counted(count, 'belief')} would differ at position {found.position}; nothing was written"
+    same = f"{counted(found.unchanged, 'other')} would be held as now"
+    text = f"{counted(count, 'belief')} would differ at position {found.position}, {same}; nothing was written"
     return Group(*parts, Text(text, style="dim"), *_open_questions(found.uncertain))
 
 

@@ -55,11 +55,12 @@ if str(ROOT) not in sys.path:
 from ledger import Ledger  # noqa: E402
 from ledger.domain.errors import LedgerError, RejectedError  # noqa: E402
 from ledger.domain.events import LEDGER_STREAM, TYPES, CheckpointSealed, CommandAnswered, Envelope  # noqa: E402
-from ledger.maintenance.copying import CHUNK, check_log, free_place, in_the_making  # noqa: E402
+from ledger.maintenance.copying import CHUNK, check_log  # noqa: E402
 from ledger.proof.merkle import Tree  # noqa: E402
 from ledger.store import mapper  # noqa: E402
 from ledger.store.event_store import EventStore, LogRow, Transaction  # noqa: E402
 from ledger.store.integrity import GENESIS, leaf, link  # noqa: E402
+from ledger.store.making import free_place, in_the_making  # noqa: E402
 from ledger.store.sqlite_files import APPLICATION_ID  # noqa: E402
 from ledger.store.writing import COLUMNS  # noqa: E402
 from tools import conversion_tables as tables  # noqa: E402

@@ -68,7 +68,11 @@ def finished(
         known = remembered(engine, connection, act)
         begun = read_event(connection, known.position)
         owner = begun.envelope.user if begun is not None else None
-        stays, total = remaining.listed(connection, purge.held, names, owner, kept)
+        named = [remaining.name(row) for row in names]
+        if report.kind == "user":
+            acts = (each.position for each in audit.of_command(connection, act))
+            named += remaining.people(connection, frozenset(texts or ()), (1, *acts))
+        stays, total = remaining.listed(connection, purge.held, named, owner, kept)
     return replace(
         report,
         state=known.state,

@@ -29,7 +29,7 @@ from ledger.domain.events import (
     type_names,
     used_as,
 )
-from ledger.domain.quotes import Needles
+from ledger.domain.quotes import Needles, merged
 from ledger.engine.log_reading import first_position, read_event, read_stream
 from ledger.erasure import acts, conversations
 from ledger.erasure.asked import Asked
@@ -60,6 +60,8 @@ class Planner:
         if asked.kind == "event":
             wholly = [self._of_event(own[0], asked), *(self._parts_of(row) for row in own[1:])]
         targets = {each.position: each for each in wholly if each is not None}
+        if asked.kind == "user" and self.owner:
+            targets |= {each.position: each for each in self._as_maker()}
         if not any(each.fields or each.spans for each in targets.values()):
             raise NothingLeft
         cited = set[str]()
@@ -150,6 +152,15 @@ class Planner:
         rows |= {row.position: row for row in self.related.repairs(rows.values())}
         rows |= {row.position: row for row in self._recalled_for(rows.values()) if row.position not in rows}
         return [rows[position] for position in sorted(rows)], streams, names
+
+    def _as_maker(self) -> Iterator[Target]:
+        """The first event, where it says that this user made the ledger: it is nobody's own."""
+        row = self.rows.row(1)
+        names = [
+            part.field for part in erasure.people(row.state) if part.texts == (self.owner,) and part.field != "user"
+        ]
+        if names:
+            yield self.rows.target(row, tuple(names), (), (self.owner,), ())
 
     def _recalled_for(self, rows: Iterable[Row]) -> list[Row]:
         """What was asked for windows that sessions gave; earlier versions did not record of which session that was."""
@@ -263,6 +274,7 @@ class Planner:
             *acts.about(self.connection, self.owner, gone, positions),
             *(each for memory in sorted(memories) for each in acts.joining(self.connection, memory, memory in gone)),
             *acts.scopes(self.connection, self.owner, tags, gone),
+            *(each for memory in sorted(memories) for each in self._reasons(memory, taken)),
         ):
             fields_of.setdefault(position, {}).update(dict.fromkeys(fields))
         for position, found in fields_of.items():
@@ -271,6 +283,13 @@ class Planner:
                 and (more := self._with(taken.get(position), self.rows.row(position), found)) is not None
             ):
                 yield more
+
+    def _reasons(self, memory: str, taken: Mapping[int, Target]) -> Iterator[acts.Position]:
+        """Why somebody rejected or changed a memory of which no words are left."""
+        rows = self.rows.stream(memory)
+        worded = ((row, part) for row in rows for part in row.parts if part.field == "data.content")
+        if all(_goes(part, taken.get(row.position)) for row, part in worded):
+            yield from ((row.position, acts.REASON) for row in rows)
 
     def _with(self, target: Target | None, row: Row, fields: Collection[str]) -> Target | None:
         """A target with these fields too; None where there is nothing more to take."""
@@ -345,6 +364,12 @@ _WITHOUT_TEXT = tuple(
 
 def _loses_words(target: Target) -> bool:
     return target.stream[0] == "m" and "data.content" in (*target.fields, *(field for field, _, _ in target.spans))
+
+
+def _goes(part: erasure.Part, target: Target | None) -> bool:
+    """Whether nothing of a field is left."""
+    spans = [(first, last) for field, first, last in _spans(target) if field == part.field]
+    return target is not None and (part.field in target.fields or [*merged(spans)] == [(0, len("".join(part.texts)))])
 
 
 def _spans(target: Target | None) -> tuple[Span, ...]:

@@ -24,6 +24,7 @@ from ledger.engine.pipeline import Writer
 from ledger.erasure import remaining, scanning
 from ledger.erasure.scanning import FORMS, Scan
 from ledger.store.event_store import EventStore
+from ledger.store.making import remove_unfinished
 from ledger.store.sqlite_files import typed
 from projections.core.projector import text_indexes
 from projections.core.rebuild import Rebuild, RebuildUnderWay
@@ -83,7 +84,8 @@ class Purging:
         return found
 
     def _drop_remains(self) -> None:
-        """The tables of a rebuild that was killed, or that the erasure ended."""
+        """The copies that were being made by whoever was killed; the tables of a rebuild that was, or that the erasure ended."""
+        remove_unfinished(self.store)
         with suppress(RebuildUnderWay):  # one that began after the erasure has dropped them itself
             Rebuild(self.store, self.writer.secret, self._ledger_id, Reading, None).drop_remains()
 

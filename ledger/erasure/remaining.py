@@ -18,6 +18,7 @@ from projections.search import vectors
 
 LISTED = 20  # in a report, which says how many there are in all
 KEPT, ANOTHER, ALSO = "it was kept", "it is another user's", "it says the same, or a part of it"
+MADE, ERASED = "it says who made the ledger", "it says who erased"
 NAMED = "texts of other projects, or of none, were recorded in its session: `erase {position}` takes the name alone"
 _BLOB = re.compile(rb'"blob":"([^"]+)"')
 
@@ -83,15 +84,33 @@ def planned(connection: Connection, plan: Plan, owner: str) -> tuple[tuple[answe
     _, found = holders(connection, scan, {piece for piece, _, _ in scan.patterns}, taken)
     undecided = {each.row.position for listed in plan.lists.values() for each in listed if not each.choice}
     found = {position: piece for position, piece in found.items() if position not in undecided}
-    return listed(connection, found, plan.names, owner, plan.kept)
+    gone = {text for target in plan.targets for text in target.texts}
+    named = people(connection, gone, (1,) if plan.asked.kind == "user" and 1 not in taken else ())
+    return listed(connection, found, (*map(name, plan.names), *named), owner, plan.kept)
+
+
+def people(connection: Connection, texts: Collection[str], positions: Iterable[int]) -> Iterator[answers.Remaining]:
+    """The events at these positions that say who made the ledger or erased, by a name that was erased elsewhere."""
+    for position in positions:
+        event = read_event(connection, position)
+        given = (event.envelope.actor, event.envelope.agent, event.envelope.client) if event is not None else ()
+        found = [each for each in dict.fromkeys(given) if each and each in texts]
+        if event is not None and found:
+            why = MADE if position == 1 else ERASED
+            quoted = ", ".join(map(excerpt, found))
+            yield answers.Remaining(position=position, subject=event.stream, type=event.type, excerpt=quoted, why=why)
 
 
 def listed(
-    connection: Connection, found: Mapping[int, str], names: Collection[Row], owner: str | None, kept: Collection[int]
+    connection: Connection,
+    found: Mapping[int, str],
+    names: Collection[answers.Remaining],
+    owner: str | None,
+    kept: Collection[int],
 ) -> tuple[tuple[answers.Remaining, ...], int]:
-    """The first of them, and how many there are: names of sessions first, then what holds a text."""
-    rows, listed = Rows(connection), [_name(row) for row in names]
-    places = {position: piece for position, piece in found.items() if position not in {row.position for row in names}}
+    """The first of them, and how many there are: names first, then what holds a text."""
+    rows, listed = Rows(connection), [*names]
+    places = {position: piece for position, piece in found.items() if position not in {each.position for each in names}}
     for position in [*places][: max(0, LISTED - len(listed))]:
         event = read_event(connection, position)
         if event is None or owner is None or event.envelope.user != owner:
@@ -103,7 +122,7 @@ def listed(
     return tuple(listed[:LISTED]), len(names) + len(places)
 
 
-def _name(row: Row) -> answers.Remaining:
+def name(row: Row) -> answers.Remaining:
     why = NAMED.format(position=row.position)
     text = excerpt(row.parts[0].texts[0])
     return answers.Remaining(position=row.position, subject=row.stream, type=row.type, excerpt=text, why=why)

@@ -16,13 +16,14 @@ from ledger.engine.engine import Engine
 from ledger.engine.log_reading import read_event
 from ledger.erasure import completing, erasing
 from ledger.maintenance import care, rebuilding
-from ledger.maintenance.copying import check_log, copy_log, free_place, in_the_making, make_empty, remove
+from ledger.maintenance.copying import check_log, copy_log
 from ledger.maintenance.fitting import tables_fit
 from ledger.maintenance.opening import open_engine
 from ledger.maintenance.rebuilding import OF_PROJECTIONS, damages
 from ledger.proof import digests
 from ledger.proof.verifying import verify
 from ledger.store.event_store import EventStore
+from ledger.store.making import free_place, in_the_making, make_empty, remove
 from ledger.store.paths import StrPath, path_name
 from ledger.store.sqlite_files import FORMAT, typed
 from projections.core import sqlite
@@ -66,7 +67,7 @@ def backup(engine: Engine, path: StrPath, *, progress: Progress | None = None) -
 
 
 def _back_up(engine: Engine, place: str, progress: Progress | None) -> tuple[int, bytes]:
-    with in_the_making(place, "a backup") as part:
+    with in_the_making(place, "a backup", of=engine.store) as part:
         with engine.store.lent() as live:
             copy_file(live, part, progress)
         position, head = _tidy(part)
@@ -118,6 +119,7 @@ def _opened(part: str, source: EventStore, *, certificates: bool) -> Engine:
         if certificates:
             raise
         remove(part)
+        make_empty(part)
         with source.lent() as connection:
             copy_file(connection, part, None)
         _tidy(part)
@@ -181,7 +183,7 @@ def _check(engine: Engine) -> None:
 
 
 def copy_file(live: sqlite3.Connection, part: str, progress: Progress | None) -> None:
-    """The whole database of one moment into a new file, without free pages: what was deleted or erased is not in it.
+    """The whole database of one moment into an empty file, without free pages: what was deleted or erased is not in it.
 
     Writers are not kept waiting. (Measured against the backup API with 50,000 events: 0.4 s and 0.3 s, and no difference
     in what a writer next to it waits; a row's position is its integer primary key, which VACUUM keeps.)
@@ -197,7 +199,6 @@ def copy_file(live: sqlite3.Connection, part: str, progress: Progress | None) ->
             failure.append(error)
         return bool(failure)
 
-    make_empty(part)
     live.set_progress_handler(tell if progress is not None else None, STEPS)
     try:
         live.execute("VACUUM INTO ?", (part,))

@@ -1,29 +1,25 @@
-"""A whole log, row by row: proven on the way, and copied into a fresh file that is not in its place before it is done."""
+"""A whole log, row by row: proven on the way, and copied into a fresh file."""
 
 from __future__ import annotations
 
-import os
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from hashlib import sha256
 
-from ledger.domain.errors import ConflictError, LedgerError, RejectedError, StorageError, UnknownEventError
+from ledger.domain.errors import LedgerError, StorageError, UnknownEventError
 from ledger.domain.events import LedgerCreated, LedgerUpgraded, Unknown
 from ledger.engine.log_reading import WRITER, blobs_named, least
 from ledger.proof.sealed import erasures
 from ledger.store import mapper
 from ledger.store.event_store import EventStore, LogRow
-from ledger.store.file_lock import FileLock, lock_of
 from ledger.store.integrity import GENESIS, check_chain
-from ledger.store.paths import StrPath, checked_path
-from ledger.store.sqlite_files import put_in_place, typed
+from ledger.store.sqlite_files import typed
 from ledger.store.writing import COLUMNS
 from projections.core.rows import Values
 
 CHUNK = 500  # rows proven together
 COMMIT_ROWS = 20_000  # copied in one transaction
-SUFFIXES = ("", "-journal", "-wal", "-shm")
 
 Progress = Callable[[int, int], None]
 
@@ -152,80 +148,3 @@ def _blobs(source: sqlite3.Connection) -> Iterator[tuple[str, bytes | None, int 
         yield from source.execute("SELECT id, data, erased_by FROM blobs ORDER BY rowid")
     except sqlite3.Error as error:
         raise StorageError("the log is damaged: a text that lies in the blobs cannot be read") from error
-
-
-# --- a place for what is being made ----------------------------------------------------------------------------------
-
-
-def free_place(path: StrPath, what: str) -> str:
-    """The absolute path of a file that is to be made; ``RejectedError`` where something is."""
-    place = checked_path(path)
-    if os.path.lexists(place):
-        raise RejectedError(
-            f"{place} is there already; {what} never overwrites: name a path where nothing is", rule="path"
-        )
-    for suffix in ("-wal", "-journal"):
-        if os.path.lexists(place + suffix) and os.stat(place + suffix).st_size:
-            raise RejectedError(
-                f"{place}{suffix} is there and may hold the last commits of a ledger that is missing: "
-                "put that back, or name a path where nothing is",
-                rule="path",
-            )
-    return place
-
-
-@contextmanager
-def in_the_making(place: str, what: str, *, put: bool = True) -> Iterator[str]:
-    """The name to make a file under, ``<place>.part``; it gets its own at the end, and an error leaves nothing of it.
-
-    One maker at a time: ``ConflictError`` for another. What a killed one left is removed first.
-    """
-    part = place + ".part"
-    lock = lock_of(part)
-    _lock_alone(lock, what)
-    try:
-        remove(part)
-        yield part
-        if put:
-            put_in_place(part, place)
-    except FileExistsError:
-        raise RejectedError(
-            f"{place} was made by somebody else meanwhile; {what} never overwrites", rule="path"
-        ) from None
-    except OSError as error:
-        raise StorageError(f"{place} cannot be written: {error.strerror}") from error
-    except sqlite3.Error as error:
-        raise typed(error) from error
-    finally:
-        with suppress(OSError):
-            remove(part)
-            os.unlink(lock.path)
-        lock.release()
-
-
-def _lock_alone(lock: FileLock, what: str) -> None:
-    """Takes a lock whose file is removed by its last holder: one that was removed meanwhile locks nobody out."""
-    while True:
-        try:
-            taken = lock.acquire(0)
-        except OSError as error:
-            raise StorageError(f"{lock.path} cannot be made: {error.strerror}") from error
-        if not taken:
-            raise ConflictError(f"{what} to this place is being made by another process; wait for it")
-        with suppress(FileNotFoundError):
-            if os.stat(lock.path).st_ino == os.fstat(lock._descriptor).st_ino:
-                return
-        lock.release()
-
-
-def remove(path: str, suffixes: Sequence[str] = SUFFIXES) -> None:
-    for suffix in suffixes:
-        with suppress(FileNotFoundError):
-            os.unlink(path + suffix)
-
-
-def make_empty(path: str) -> None:
-    """An empty file of the owner's, for SQLite to fill."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    os.fchmod(descriptor, 0o600)
-    os.close(descriptor)

@@ -23,6 +23,7 @@ from ledger.engine.log_reading import READER, WRITER, last_upgrade, least, read_
 from ledger.engine.work import now
 from ledger.maintenance.rebuilding import OF_PAGES, OF_PROJECTIONS
 from ledger.proof.verifying import verify
+from ledger.store import making
 from ledger.store.file_lock import lock_of
 from ledger.store.lease import is_alive
 from ledger.store.paths import StrPath, checked_path, path_name
@@ -152,8 +153,10 @@ class _Visit:
     def leftovers(self) -> None:
         directory, name = os.path.split(self.path)
         for each in sorted(os.listdir(directory)):
-            made = each.startswith((name + ".new", name + ".part")) and not each.endswith(".lock")
-            if made and not each.endswith(("-wal", "-shm", "-journal")):
+            locked = os.path.lexists(
+                os.path.join(directory, each + ".lock")
+            )  # by who makes it: told as an unfinished copy
+            if each in (name + ".new", name + ".part") and not locked:
                 self.tell("note", "files next to it", f"{each} was being made, or is",
                           "when no backup, recovery or repair is running, remove it; it may hold texts")  # fmt: skip
             elif each.startswith(".shadow-"):
@@ -259,7 +262,7 @@ class _Visit:
             self.tell("warning", what, each, "rebuild folds them again" if suspended else "")
 
     def work_under_way(self, connection: sqlite3.Connection) -> None:
-        for look in (self.unknown, self.clock, self.leases, self.suspended, self.unfinished):
+        for look in (self.unknown, self.clock, self.leases, self.copies, self.suspended, self.unfinished):
             with suppress(sqlite3.Error, LedgerError, ValueError, TypeError):  # what is damaged was told already
                 look(connection)
 
@@ -310,7 +313,8 @@ class _Visit:
 
     def leases(self, connection: sqlite3.Connection) -> None:
         running = False
-        for work, holder, until in connection.execute("SELECT work, holder, until FROM leases"):
+        sql = f"SELECT work, holder, until FROM leases WHERE work NOT GLOB '{making.COPY}*'"
+        for work, holder, until in connection.execute(sql):
             alive = until > time.time() and is_alive(holder)
             running |= alive
             state = "runs" if alive else "was killed; the next one takes over"
@@ -320,6 +324,15 @@ class _Visit:
             self.tell(
                 "note", "tables", f"{len(left)} are left of a rebuild that was killed", "the next rebuild drops them"
             )
+
+    def copies(self, connection: sqlite3.Connection) -> None:
+        """Files that a backup, an export or a repair is made under, wherever they lie."""
+        for part, is_made in making.unfinished(connection, self.path):
+            if is_made:
+                self.tell("note", "unfinished copy", f"{part} is being made")
+            elif os.path.lexists(part):
+                self.tell("warning", "unfinished copy", f"{part} is left of a copy that was killed, and may hold texts",
+                          "open the ledger for writing: that removes it")  # fmt: skip
 
     def suspended(self, connection: sqlite3.Connection) -> None:
         sql = "SELECT name, suspended_at, error FROM projections WHERE suspended_at IS NOT NULL ORDER BY name"

@@ -23,6 +23,7 @@ from ledger.maintenance.fitting import tables_fit
 from ledger.sessions.counting import as_counter
 from ledger.store.event_store import EventStore
 from ledger.store.integrity import GENESIS
+from ledger.store.making import remove_unfinished
 from projections.core import damage
 from projections.core.projector import create_tables, write_checkpoints
 from projections.core.rebuild import RebuildUnderWay
@@ -91,6 +92,7 @@ def open_engine(
                 DamagedError
             ):  # a file that does not open could not be rebuilt; the next open goes on with it
                 _finish_erasures(engine)
+                remove_unfinished(store)
     except BaseException:
         store.close()
         raise

@@ -19,11 +19,12 @@ from ledger.engine.who import Who
 from ledger.engine.work import Work
 from ledger.maintenance import care
 from ledger.maintenance.care import Progress
-from ledger.maintenance.copying import check_log, copy_log, in_the_making
+from ledger.maintenance.copying import check_log, copy_log
 from ledger.maintenance.fitting import code_of, is_of_damage
 from ledger.proof import digests
 from ledger.proof.schema_check import has_changed
 from ledger.store.event_store import EventStore
+from ledger.store.making import in_the_making
 from ledger.store.sqlite_files import typed
 from projections.core import projector
 

@@ -13,8 +13,9 @@ from ledger import answers
 from ledger.domain.errors import RejectedError, StorageError
 from ledger.engine import given_files
 from ledger.engine.engine import Engine
-from ledger.maintenance.copying import check_log, free_place, in_the_making
+from ledger.maintenance.copying import check_log
 from ledger.store.event_store import EventStore, LogRow, Transaction
+from ledger.store.making import free_place, in_the_making
 from ledger.store.paths import path_name
 from ledger.store.writing import COLUMNS
 
@@ -50,7 +51,8 @@ def export_file(
     ``RejectedError`` when the file is there already.
     """
     name, events, blobs = path_name(path), 0, 0
-    with new_file(name) as file, engine.reading() as connection:
+    making = in_the_making(free_place(path, "an export"), "an export", of=engine.store)
+    with making as part, open(part, "w", encoding="utf-8") as file, engine.reading() as connection:
         total = connection.execute("SELECT max(position) FROM events").fetchone()[0]
         file.write(_json_line({"format": EXPORT_FORMAT, "ledger": engine.created.ledger_id, "events": total}))
         for row in connection.execute(f"SELECT {COLUMNS} FROM events ORDER BY position"):

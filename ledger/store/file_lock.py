@@ -27,6 +27,11 @@ class FileLock:
         self.path = path
         self._thread, self._depth, self._descriptor = threading.RLock(), 0, -1
 
+    @property
+    def is_held(self) -> bool:
+        """Whether a thread of this process has it."""
+        return self._depth > 0
+
     @contextmanager
     def hold(self, timeout_seconds: float, *, create: bool = True) -> Iterator[None]:
         try:

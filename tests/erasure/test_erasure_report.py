@@ -9,7 +9,7 @@ import pytest
 from leftovers import states
 
 from ledger import Ledger, NotFoundError
-from ledger.types import Event, Project, SessionName
+from ledger.types import EVERYTHING, Event, Project, SessionName
 
 FACT = "Ruth Meier lives at Hafen 3 in Berlin."
 
@@ -126,3 +126,41 @@ def test_an_erasure_by_nobody_is_warned_of(opened: Ledger) -> None:
     for dry_run in (True, False):
         (warning,) = nobody.erase(fact.id, dry_run=dry_run).warnings
         assert "bind(actor=" in warning and "--actor" in warning
+
+
+# --- people, and why somebody did something --------------------------------------------------------------------------
+
+
+def test_with_a_user_goes_that_the_user_made_the_ledger(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "memory.db", user="ruth", actor="ruth") as ledger:
+        ledger.remember("The kettle is blue.")
+        report = ledger.erase(EVERYTHING)
+        assert (report.state, report.remaining) == ("completed", ())
+        assert not any("ruth" in state for state in states(ledger))
+        assert ledger.proof.verify().ok
+
+
+@pytest.mark.parametrize("actor", ["Bob", "Ruth Meier of Hafen 3"])
+def test_who_made_the_ledger_and_who_erased_are_named_under_what_stays(tmp_path: Path, actor: str) -> None:
+    with Ledger.open(tmp_path / "memory.db", user="u-17", actor=actor) as ledger:
+        ledger.remember("The kettle is blue.")
+        (before,) = ledger.erase(EVERYTHING, dry_run=True).remaining
+        report = ledger.erase(EVERYTHING)
+        made, erased = report.remaining
+        assert before == made and (made.position, made.type, made.excerpt) == (1, "LedgerCreated", actor)
+        assert (erased.position, erased.type, erased.excerpt) == (report.position, "ContentErased", actor)
+        assert "who made" in made.why and "who erased" in erased.why and report.remaining_total == 2
+        naming = [number for number, state in enumerate(states(ledger), 1) if actor in state]
+        assert naming == [made.position, erased.position]
+
+
+@pytest.mark.parametrize("choice", ["erase", "cut"])
+def test_why_a_candidate_was_rejected_goes_when_its_words_are_erased_as_a_quote(opened: Ledger, choice: str) -> None:
+    turn = opened.capture("Where does Ruth live?", FACT, reinforce=False)
+    candidate = opened.propose(FACT)
+    opened.reject(candidate.id, reason="she moved to Bremen in spring")
+    other = opened.propose("Tea is served at four.")
+    opened.reject(other.id, reason="nobody drinks tea")
+    opened.erase(turn.id, quotes=choice)
+    held = "".join(states(opened))
+    assert "nobody drinks tea" in held and "Bremen" not in held

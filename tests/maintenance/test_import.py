@@ -284,7 +284,7 @@ def test_an_export_never_overwrites_and_an_import_takes_no_taken_place(lived: Le
     with pytest.raises(RejectedError):
         Ledger.import_log(export, export)
     assert export.read_bytes() == content
-    with pytest.raises(StorageError):
+    with pytest.raises(NotFoundError):
         lived.export_file(tmp_path / "nowhere" / "export.jsonl")
     with pytest.raises(NotFoundError):
         Ledger.import_log(tmp_path / "none.jsonl", tmp_path / "copy.db")

@@ -1,14 +1,14 @@
 """What of a session's window fits a budget of tokens, and what of that a model's provider accepts.
 
-The window is read from its newest item backwards, and no further than the budget reaches: it may be 100,000 items long. What
-is taken is one stretch without gaps, up to the newest item; everything older than where reading stopped is left out as a
-whole, which the caller can state from the window's totals.
+The turn under way comes first: the newest user message whole, then its newest steps. A share is kept for summaries, which
+stand for what was said before; the other messages follow, newest first, up to the first that does not fit. The window is
+read from its newest item backwards, and no further than the budget reaches: it may be 100,000 items long. What was not
+looked at is left out as a whole, which the caller can state from the window's totals.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
 from types import MappingProxyType
 
 from msgspec import Struct
@@ -22,11 +22,18 @@ FRESH_TAIL = 32
 
 USER, ASSISTANT, TOOL, SYSTEM = "user", "assistant", "tool", "system"
 
+SHORTEST = 64
+"""What a shortened tool result takes at the least, with its mark: tokens, or four times as many characters."""
+
 REASONS: Mapping[str, str] = MappingProxyType(
     {
         "budget": "the next older item does not fit; older ones were not looked at, as after a budget spent exactly",
         "tail_trimmed": "the fresh tail alone is over the budget: its oldest items are left out",
-        "turn_over_budget": "the last user turn (or its last step, if it began before the tail) is over the budget, and whole",
+        "turn_over_budget": "the last user turn (or its user message and last step, if it is longer than the tail) is over the"
+        " budget with its tool results shortened",
+        "results_shortened": "the oldest tool results of the last user turn are shortened; the log has them whole",
+        "turn_trimmed": "the last user turn is longer than the tail and over the budget: its oldest steps are left out",
+        "summaries_evicted": "not all summaries fit the share that is kept for them and what the messages leave",
         "unsafe_start": "a cut left tool calls or results at the beginning, whose user turn is gone",
         "mid_turn": "the first message makes tool calls: its turn began in a summary, or with what did not fit",
         "orphan_result": "a tool result whose call is not among the messages before it",
@@ -47,8 +54,8 @@ class Fitted(Struct, frozen=True):
     """A window for a model, oldest first, and how it came about.
 
     The items' ``calls`` and ``results`` are what may be given to a provider: those left out of a message that is itself kept
-    are gone from them. ``tokens`` is the sum of the items' own. ``looked_at`` counts the items that were read, which are the
-    newest of the window: all older ones are left out too.
+    are gone from them. ``shortened`` says how many tokens the items at these positions may take, and their ``tokens`` are
+    that. ``tokens`` is the sum of the items' own. ``looked_at`` counts the messages that were read, which are the newest.
     """
 
     items: tuple[WindowItem, ...]
@@ -56,16 +63,41 @@ class Fitted(Struct, frozen=True):
     over_budget: bool = False
     reasons: tuple[str, ...] = ()
     dropped: tuple[Dropped, ...] = ()
+    shortened: Mapping[int, int] = MappingProxyType({})
+    summaries_evicted: int = 0
     looked_at: int = 0
 
 
-def fit(newest_first: Iterable[WindowItem], budget: int, *, tail: int = FRESH_TAIL) -> Fitted:
-    """As much of the window's end as ``budget`` tokens hold; more only where the last user turn alone is more.
+class Turn(Struct, frozen=True):
+    """The turn under way, oldest first: the user message that began it, where the window has that, and the steps that stay.
 
-    The newest ``tail`` items come first. If they are over the budget, and a user message among them with all that follows it
-    is too, that turn is kept whole (``over_budget``); otherwise their oldest are left out until they fit. If they are not,
-    older items follow up to the first that does not fit. Of a last turn that began before the tail at least the last call
-    and its results are kept: the turn may be of any length, and no provider takes it whole.
+    ``least`` are the tokens that it takes with all tool results but those of the last step shortened, ``whole`` without.
+    ``left_out`` are the oldest steps that were looked at; it is ``complete`` where all were.
+    """
+
+    messages: tuple[WindowItem, ...]
+    least: int
+    whole: int
+    left_out: tuple[WindowItem, ...] = ()
+    complete: bool = True
+
+
+def fit(
+    newest_first: Iterable[WindowItem],
+    budget: int,
+    *,
+    request: WindowItem | None = None,
+    summaries: Sequence[WindowItem] = (),
+    kept: int = 0,
+    tail: int = FRESH_TAIL,
+    shortest: int = SHORTEST,
+) -> Fitted:
+    """As much of the window as ``budget`` tokens hold; more only where the last user turn cannot take less.
+
+    ``request`` is the newest user message and ``summaries`` are all of the window, for which ``kept`` tokens stay free of
+    messages. The turn that ``request`` began comes first: its oldest tool results are shortened, down to ``shortest`` tokens,
+    where it does not fit whole; where it is longer than ``tail`` items, its oldest steps are left out then. Older messages
+    follow, newest first, up to the first that does not fit, then summaries, those first that stand for most messages.
 
     Raises RejectedError (rule "budget") for a budget under 1, and (rule "tail") for a tail under 1.
     """
@@ -74,57 +106,144 @@ def fit(newest_first: Iterable[WindowItem], budget: int, *, tail: int = FRESH_TA
             raise RejectedError(
                 f"a {name} of {given:,} holds nothing; it is at least 1", rule=name, limit=1, requested=given
             )
-    window = iter(newest_first)
-    chosen = list(islice(window, tail))  # newest first, until it is all there
-    looked_at, spent = len(chosen), _tokens(chosen)
-    reasons, dropped = list[str](), list[Dropped]()
+    window = (item for item in newest_first if not item.is_summary)
+    share = min(kept, _tokens(summaries))
+    turn = turn_of(window, request, max(1, budget - share), tail=tail, shortest=shortest)
+    messages, sizes = _shortened(turn, max(1, budget - share), shortest)
+    reasons = list[str]()
+    dropped = [Dropped(item, "turn_trimmed") for item in turn.left_out]
+    spent, looked_at = _tokens(messages), len(turn.messages) + len(turn.left_out)
+    whole = turn.complete and not turn.left_out
+    older = list[WindowItem]()  # newest first
     if spent > budget:
-        kept, why = _trimmed(chosen, budget)
-        reasons.append(why)
-        dropped += [Dropped(item, why) for item in chosen[kept:]]
-        del chosen[kept:]
-    else:
-        while spent < budget and (item := next(window, None)) is not None:
-            looked_at += 1
-            if spent + item.tokens > budget:
-                reasons.append("budget")
-                dropped.append(Dropped(item, "budget"))
-                break
-            spent += item.tokens
-            chosen.append(item)
-    chosen.reverse()
-    begun = _safe_start(chosen)
-    dropped += [Dropped(item, "unsafe_start") for item in chosen[:begun]]
-    items, orphans = paired(chosen[begun:])
+        reasons.append("turn_over_budget")
+    while whole and (spent < budget or looked_at < tail) and (item := next(window, None)) is not None:
+        looked_at += 1
+        if spent + item.tokens > budget - share:
+            why = "tail_trimmed" if looked_at <= tail else "budget"
+            reasons.append(why)
+            dropped.append(Dropped(item, why))
+            break
+        spent += item.tokens
+        older.append(item)
+    stood, evicted = _best(summaries, budget - spent)
+    chosen = sorted([*stood, *older, *messages], key=lambda item: (item.place, item.position))
+    begun = _begun(chosen, [*evicted, *(each.item for each in dropped)])
+    dropped += [Dropped(item, "unsafe_start") for item in chosen[begun]]
+    unsafe = bool(chosen[begun])
+    del chosen[begun]
+    items, orphans = paired(chosen)
     reasons += [
-        *(["unsafe_start"] if begun else []),
+        *(["results_shortened"] if sizes else []),
+        *(["turn_trimmed"] if not whole else []),
+        *(["summaries_evicted"] if evicted else []),
+        *(["unsafe_start"] if unsafe else []),
         *(["mid_turn"] if _is_mid_turn(items) else []),
-        *(["orphan_result"] if orphans or _lost(chosen[begun:], items, "results") else []),
-        *(["unanswered_call"] if _lost(chosen[begun:], items, "calls") else []),
+        *(["orphan_result"] if orphans or _lost(chosen, items, "results") else []),
+        *(["unanswered_call"] if _lost(chosen, items, "calls") else []),
     ]
     total = _tokens(items)
-    return Fitted(items, total, total > budget, tuple(reasons), (*dropped, *orphans), looked_at)
+    return Fitted(
+        items=items,
+        tokens=total,
+        over_budget=total > budget,
+        reasons=tuple(reasons),
+        dropped=(*dropped, *orphans, *(Dropped(item, "summaries_evicted") for item in evicted)),
+        shortened={item.position: sizes[item.position] for item in items if item.position in sizes},
+        summaries_evicted=len(evicted),
+        looked_at=looked_at,
+    )
+
+
+def turn_of(
+    newest_first: Iterator[WindowItem],
+    request: WindowItem | None,
+    room: int,
+    *,
+    tail: int = FRESH_TAIL,
+    shortest: int = SHORTEST,
+) -> Turn:
+    """The turn under way, as much of it as has to stay or could be in ``room`` tokens with its tool results shortened.
+
+    Without a user message the last message is what has to stay, with the call that it answers. A turn of more than ``tail`` items may lose its oldest steps.
+    """
+    steps = list[WindowItem]()  # newest first
+    begun = least = 0  # how many items the last step has; what the turn takes with shortened results
+    complete, own = request is None, request.tokens if request is not None else 0
+    for item in newest_first:
+        if request is not None and item.place == request.place:
+            complete = True
+            break
+        steps.append(item)
+        least += item.tokens if not begun else _floor(item, shortest)
+        if not begun and item.role == ASSISTANT:
+            begun = len(steps)
+        if request is None and (not item.results or len(steps) >= tail):
+            break
+        if len(steps) >= tail and begun and own + least > room:
+            break
+    begun = begun or min(len(steps), 1)
+    stay = len(steps)
+    if not complete or len(steps) + 1 > tail:
+        stay, spent = begun, own + _tokens(steps[:begun])
+        for count, item in enumerate(steps[begun:], begun + 1):
+            spent += _floor(item, shortest)
+            if spent > room:
+                break
+            if not item.results:
+                stay = count
+        else:
+            stay = len(steps)
+    messages = (*((request,) if request is not None else ()), *reversed(steps[:stay]))
+    return Turn(
+        messages=messages,
+        least=own + _tokens(steps[:begun]) + sum(_floor(item, shortest) for item in steps[begun:stay]),
+        whole=_tokens(messages),
+        left_out=tuple(reversed(steps[stay:])),
+        complete=complete,
+    )
+
+
+def _shortened(turn: Turn, room: int, shortest: int) -> tuple[list[WindowItem], dict[int, int]]:
+    """The turn's messages with their oldest tool results as short as the room asks for, and the new sizes by position."""
+    over, sizes = turn.whole - room, dict[int, int]()
+    messages = list[WindowItem]()
+    for item in turn.messages:
+        less = min(over, item.tokens - _floor(item, shortest))
+        if less > 0:
+            sizes[item.position] = item.tokens - less
+            item, over = replace(item, tokens=item.tokens - less), over - less
+        messages.append(item)
+    return messages, sizes
+
+
+def _floor(item: WindowItem, shortest: int) -> int:
+    """What is left of a message whose tool results are shortened as far as can be."""
+    return min(item.tokens, shortest * len(item.results)) if item.results else item.tokens
+
+
+def _best(summaries: Sequence[WindowItem], room: int) -> tuple[list[WindowItem], list[WindowItem]]:
+    """The summaries that fit, those first that stand for most messages (the newer of two), and the others."""
+    fits, evicted = list[WindowItem](), list[WindowItem]()
+    for item in sorted(summaries, key=lambda item: (item.messages, item.place), reverse=True):
+        fits_still = item.tokens <= room
+        (fits if fits_still else evicted).append(item)
+        room -= item.tokens if fits_still else 0
+    return fits, evicted
+
+
+def _begun(chosen: Sequence[WindowItem], missing: Sequence[WindowItem]) -> slice:
+    """The messages that no provider takes at the beginning: up to one that stands by itself, or comes directly after the
+    summary of what was before it, with nothing ``missing`` between."""
+    first = next((at for at, item in enumerate(chosen) if not item.is_summary), len(chosen))
+    gap = max((item.place for item in missing if first < len(chosen) and item.place < chosen[first].place), default=0)
+    if first and chosen[first - 1].place > gap:
+        return slice(first, first)
+    return slice(first, first + _safe_start(chosen[first:]))
 
 
 def _tokens(items: Iterable[WindowItem]) -> int:
     return sum(item.tokens for item in items)
-
-
-def _trimmed(newest_first: Sequence[WindowItem], budget: int) -> tuple[int, str]:
-    """How many of a tail over the budget are kept, from the newest, and why no more.
-
-    Of a turn that began before the tail, what has to stay is its last step: the newest call with its results.
-    """
-    counted = list(enumerate(newest_first, start=1))
-    step = next((count for count, item in counted if item.role == ASSISTANT), 0)
-    turn = next((count for count, item in counted if is_turn(item)), step)
-    spent = fits = 0
-    for count, item in counted:
-        spent += item.tokens
-        if spent > budget:
-            break
-        fits = count
-    return (turn, "turn_over_budget") if turn > fits else (fits, "tail_trimmed")
 
 
 def is_turn(item: WindowItem) -> bool:

@@ -16,7 +16,7 @@ from types import MappingProxyType
 
 from msgspec import Struct
 
-from ledger.domain.assembly import FRESH_TAIL, answers, is_turn
+from ledger.domain.assembly import ASSISTANT, FRESH_TAIL, answers, is_turn
 from ledger.domain.window import AGGRESSIVE, CONDENSED, FALLBACK, LEAF, NORMAL, SUMMARY, Ranges, WindowItem
 
 CONTEXT_THRESHOLD = (3, 4)
@@ -46,6 +46,9 @@ FALLBACK_BYTES = 2_048
 WIDENED_FANOUT = 8
 PRECEDING = 2
 """Bytes of the text in a fallback; most fallbacks that one new leaf takes over; earlier summaries given as context."""
+
+BUDGET_PART, FEWEST_TARGET = 5, 100
+"""A summary for a budget aims at no more than a fifth of it, the share that a window keeps for summaries; at 100 tokens at least."""
 
 EXPAND_TOKENS = 4_000
 ITERATIONS = 20
@@ -108,10 +111,12 @@ class Run(Struct, frozen=True):
         """Tokens of what the summary is written from: messages for a leaf, summaries for a condensed one."""
         return self.source_tokens if self.kind == LEAF else self.tokens
 
-    @property
-    def attempts(self) -> tuple[Attempt, ...]:
-        """How a model is to be asked; empty where it is not."""
-        return attempts(self.kind, self.input_tokens, below=self.tokens) if self.readable else ()
+    def attempts(self, budget: int | None = None) -> tuple[Attempt, ...]:
+        """How a model is to be asked for a summary of a window with this budget; empty where it is not."""
+        if not self.readable:
+            return ()
+        most = self.tokens if budget is None else max(FEWEST_TARGET, budget // BUDGET_PART) + 1
+        return attempts(self.kind, self.input_tokens, below=min(self.tokens, most))
 
 
 class Skip(Struct, frozen=True):
@@ -134,19 +139,50 @@ def improves(run: Run, tokens: int) -> bool:
     return 0 < tokens < run.tokens
 
 
-def runs(items: Sequence[WindowItem], *, protect: int = FRESH_TAIL, force: bool = False) -> Iterator[Run]:
+def near(items: Sequence[WindowItem], budget: int) -> int | None:
+    """How many of the newest items stay where the fresh tail alone is over three quarters of a budget: what half of it holds,
+    so that not every turn is compacted. None where the tail is not over."""
+    if not is_due(_tokens(items[-FRESH_TAIL:]), budget):
+        return None
+    count = spent = 0
+    for item in reversed(items):
+        spent += item.tokens
+        if spent * 2 > budget:
+            break
+        count += 1
+    return count
+
+
+def runs(
+    items: Sequence[WindowItem],
+    *,
+    protect: int = FRESH_TAIL,
+    force: bool = False,
+    request: int | None = None,
+    entered: int | None = None,
+    hard: bool = False,
+) -> Iterator[Run]:
     """All that could be compacted now, in the order to try it: the first that comes off changes the window.
 
     Messages first, then summaries, then fallbacks that lie side by side; so those are only widened where the window holds
-    nothing else to shorten, or a model refuses what it does. With ``force`` each goes further into the tail.
+    nothing else to shorten, or a model refuses what it does. With ``force`` each goes further into the tail, and with
+    ``entered``, of which so many items stay. ``hard`` also condenses two neighbors. Last, when nothing older can be
+    shortened, comes the turn that the user message at the index ``request`` began; that message itself is in no run.
     """
+    request = newest_request(items) if request is None else request
     seen = set[tuple[str, int, int]]()
-    tail = 0 if force else protect
+    tail = 0 if force else protect if entered is None else entered
+    closer = force or entered is not None
+    fewest = FORCED_FANOUT if closer else LEAF_FANOUT
     for found in (
-        leaf_runs(items, protect=protect),
-        leaf_runs(items, force=True) if force else (),
+        leaf_runs(items, protect=protect, request=request),
+        leaf_runs(items, force=True, request=request) if force else (),
+        leaf_runs(items, protect=tail, request=request, fewest=fewest) if closer and not force else (),
         condensed_runs(items, protect=tail, hard=force),
+        condensed_runs(items, protect=tail, hard=True) if hard else (),
         widened_runs(items, protect=tail, again=force),
+        leaf_runs(items, protect=tail, request=request, fewest=1) if closer and not force else (),
+        turn_runs(items, protect=tail, request=request, fewest=fewest),
     ):
         for run in found:
             name = (run.kind, run.items[0].place, len(run.items))
@@ -156,37 +192,69 @@ def runs(items: Sequence[WindowItem], *, protect: int = FRESH_TAIL, force: bool 
             yield run
 
 
+def newest_request(items: Sequence[WindowItem]) -> int:
+    """The index of the newest user message, whose turn is under way; one behind the last item where there is none."""
+    return next((at for at in range(len(items) - 1, -1, -1) if is_turn(items[at])), len(items))
+
+
 # --- leaves ----------------------------------------------------------------------------------------------------------
 
 
-def leaf_run(items: Sequence[WindowItem], *, protect: int = FRESH_TAIL, force: bool = False) -> Run | Skip:
+def leaf_run(
+    items: Sequence[WindowItem], *, protect: int = FRESH_TAIL, force: bool = False, request: int | None = None
+) -> Run | Skip:
     """The oldest messages of a window (oldest first) that make a leaf, or why there are none.
 
-    That is a stretch of messages with no summary between, outside the newest ``protect`` items: at least 8, or as many as
-    20,000 tokens hold. With ``force`` the tail is not protected but from the last user message on, and two messages, or one
-    of 2,000 tokens, are enough. A shorter stretch is passed over. A call and its results are never in and outside a run
-    where both are short enough to be in one.
+    That is a stretch of messages with no summary between, outside the newest ``protect`` items and before the newest user
+    message: at least 8, or as many as 20,000 tokens hold. With ``force`` only that message and what follows it is protected,
+    and two messages, or one of 2,000 tokens, are enough. A shorter stretch is passed over. A call and its results are never
+    in and outside a run where both are short enough to be in one. Only where no message is older than the newest user
+    message, a run may lie behind it.
     """
-    found = next(leaf_runs(items, protect=protect, force=force), None)
+    request = newest_request(items) if request is None else request
+    found = next(leaf_runs(items, protect=protect, force=force, request=request), None)
+    old = [item for item in items[:request] if not item.is_summary]
+    if found is None and not old:
+        found = next(turn_runs(items, protect=protect, request=request), None)
     if found is not None:
         return found
-    border = _border(items, protect, force)
+    border = _border(items, protect, force, request)
     held = _held(list(answers(items)), border)
     old = [item for item in items[:border] if not item.is_summary]
     why = "nothing_old" if not old else "held" if len(held) == len(old) else "too_few"
     return Skip(why, LEAF, len(old), _tokens(old))
 
 
-def leaf_runs(items: Sequence[WindowItem], *, protect: int = FRESH_TAIL, force: bool = False) -> Iterator[Run]:
-    """Every run that ``leaf_run`` might have chosen, the oldest first. No two overlap: all of them can be applied at once."""
-    border = _border(items, protect, force)
-    fewest = FORCED_FANOUT if force else LEAF_FANOUT
+def leaf_runs(
+    items: Sequence[WindowItem],
+    *,
+    protect: int = FRESH_TAIL,
+    force: bool = False,
+    request: int | None = None,
+    fewest: int = LEAF_FANOUT,
+) -> Iterator[Run]:
+    """Every run older than the newest user message that ``leaf_run`` might have chosen, the oldest first. No two overlap: all
+    of them can be applied at once."""
+    request = newest_request(items) if request is None else request
+    yield from _leaves(items, 0, _border(items, protect, force, request), FORCED_FANOUT if force else fewest)
+
+
+def turn_runs(
+    items: Sequence[WindowItem], *, protect: int = FRESH_TAIL, request: int, fewest: int = LEAF_FANOUT
+) -> Iterator[Run]:
+    """The runs within the turn under way, for when nothing older is left: neither the user message that began it, nor its
+    last call with the results, nor any of the newest ``protect`` items."""
+    newest_first = range(len(items) - 1, request, -1)
+    step = next((at for at in newest_first if items[at].role == ASSISTANT), len(items) - 1)
+    yield from _leaves(items, request + 1, min(step, _outside(items, protect)), fewest)
+
+
+def _leaves(items: Sequence[WindowItem], start: int, border: int, fewest: int) -> Iterator[Run]:
     pairs = list(answers(items))
     last = {call: at for call, at, _ in pairs}
     walls = [at for at, item in enumerate(items) if item.kind == SUMMARY and at < border]
     written = [at for at in walls if items[at].level != FALLBACK]
-    start = 0
-    for wall in (*sorted({*walls, *_held(pairs, border)}), border):
+    for wall in (*sorted({at for at in (*walls, *_held(pairs, border)) if at >= start}), border):
         for first, stop in _chunks(items, start, wall, last, fewest):
             yield _leaf(items, first, stop, written)
         start = wall + 1
@@ -199,13 +267,17 @@ def _leaf(items: Sequence[WindowItem], first: int, stop: int, written: Sequence[
     return Run(LEAF, 0, chosen, _tokens(chosen), context, readable)
 
 
-def _border(items: Sequence[WindowItem], protect: int, force: bool) -> int:
-    """Where the protected end of the window begins: the tail, or from the last user message on, or the last message."""
+def _border(items: Sequence[WindowItem], protect: int, force: bool, request: int) -> int:
+    """Where the messages end that may be summarized: before the newest user message, and the tail unless forced."""
     if not force:
-        return max(0, len(items) - max(0, protect))
+        return min(request, _outside(items, protect))
     newest_first = range(len(items) - 1, -1, -1)
-    user = next((at for at in newest_first if is_turn(items[at])), None)
-    return next((at for at in newest_first if not items[at].is_summary), 0) if user is None else user
+    return min(request, next((at for at in newest_first if not items[at].is_summary), 0))
+
+
+def _outside(items: Sequence[WindowItem], protect: int) -> int:
+    """Where the protected end of the window begins."""
+    return max(0, len(items) - max(0, protect))
 
 
 def _held(pairs: Sequence[tuple[int, int, str]], border: int) -> set[int]:
@@ -245,7 +317,7 @@ def _chunks(
         if tokens >= LEAF_CHUNK_TOKENS:
             yield begun, at
             begun, tokens = at, 0
-    if at - begun >= fewest or (fewest == FORCED_FANOUT and tokens >= MIN_TOKENS):
+    if at - begun >= fewest or (fewest <= FORCED_FANOUT and tokens >= MIN_TOKENS):
         yield begun, at
 
 
@@ -282,7 +354,7 @@ def condensed_run(items: Sequence[WindowItem], *, protect: int = FRESH_TAIL, har
     if found is not None:
         return found
     fewest = CONDENSED_FANOUT_HARD if hard else CONDENSED_FANOUT
-    old = [item for item in items[: _border(items, protect, False)] if item.is_summary]
+    old = [item for item in items[: _outside(items, protect)] if item.is_summary]
     real = [item for item in old if item.level != FALLBACK]
     depths = [item.depth for item in real]
     if not real:
@@ -327,7 +399,7 @@ def _neighbors(items: Sequence[WindowItem], protect: int) -> Iterator[tuple[int,
     """Summaries of one depth side by side outside the tail, none of them a fallback, as half-open ranges of indexes."""
     depths = [
         item.depth if item.is_summary and item.level != FALLBACK else None
-        for item in items[: _border(items, protect, False)]
+        for item in items[: _outside(items, protect)]
     ]
     for depth, group in groupby(range(len(depths)), depths.__getitem__):
         places = list(group)
@@ -378,7 +450,7 @@ def widened_runs(items: Sequence[WindowItem], *, protect: int = FRESH_TAIL, agai
 
 def _fallbacks(items: Sequence[WindowItem], protect: int) -> Iterator[tuple[int, int]]:
     """Fallback leaves side by side outside the tail, as half-open ranges of indexes."""
-    border = _border(items, protect, False)
+    border = _outside(items, protect)
     is_cut = [item.is_summary and item.level == FALLBACK and item.summary_kind == LEAF for item in items[:border]]
     for cut, group in groupby(range(border), is_cut.__getitem__):
         places = list(group)

@@ -94,16 +94,11 @@ def recall(
         now=engine.writer.now(),
         observations=observations,
     )
-    return answered(engine, asked, receipt=receipt)
+    pack, about = packed(engine, asked)
+    return replace(pack, receipt=reopening.recorded(engine, asked, about, pack, receipt)) if receipt else pack
 
 
-def answered(engine: Engine, asked: Asked, *, receipt: Who | None, session: str | None = None) -> Pack:
-    """The pack, recorded where somebody wants a receipt: of a ``session`` (its id) what it was asked for."""
-    pack, about = _packed(engine, asked)
-    return replace(pack, receipt=reopening.recorded(engine, asked, about, pack, receipt, session)) if receipt else pack
-
-
-def _packed(engine: Engine, asked: Asked) -> tuple[Pack, str | None]:
+def packed(engine: Engine, asked: Asked) -> tuple[Pack, str | None]:
     """The pack, and the id of the project that it is about."""
     index_texts(engine)
     asking = question.read(asked.query)

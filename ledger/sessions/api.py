@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from ledger.engine.engine import Engine
     from ledger.types import ModelLike, SummarizerLike
 
-SHARE, TIMEOUT_SECONDS, HITS = 0.25, 120.0, 20
+SHARE, SUMMARY_SHARE, TIMEOUT_SECONDS, HITS = 0.25, 0.2, 120.0, 20
 Scopes = Literal["both", "message", "summary"]
 
 
@@ -132,28 +132,41 @@ class SessionRead(Area):
         unit: Unit = "tokens",
         query: str | None = None,
         share: float = SHARE,
+        summary_share: float = SUMMARY_SHARE,
         among: Iterable[Corpus] = ("memories", "chunks"),
         tail: int = FRESH_TAIL,
         receipt: bool = False,
     ) -> Window:
-        """Return what a model is given of the session: the newest items that fit, with summaries in their place.
+        """Return what a model is given of the session: the newest messages that fit, with summaries in their place.
 
-        It begins where a provider takes it, never with a tool's result without its call. The last user turn stays whole even
-        where it alone is over the budget (``over_budget`` says so). ``Window.render`` gives a provider's messages.
+        It begins where a provider takes it, never with a tool's result without its call. The newest user message is always
+        there whole. Where the turn that it began does not fit, the oldest tool results of that turn are shortened and marked;
+        ``over_budget`` says where that is not enough. ``Window.render`` gives a provider's messages.
 
         Args:
             budget: The most that it may take, counted in ``unit``; 1 or more.
             unit: "tokens" or "chars".
             query: Also weave in what is remembered about this.
-            share: The part of the budget that what is remembered may take, from 0 and below 1.
+            share: The part of the budget that what is remembered may take of what the last user turn leaves, from 0 and
+                below 1.
+            summary_share: The part of the budget that is kept for summaries, from 0 and below 1;
+                ``Window.summaries_evicted`` says how many did not fit.
             among: Where that is searched: "memories", "chunks", "turns".
-            tail: So many of the newest items come first.
+            tail: A last user turn of at most so many items loses none of them, only parts of its tool results.
             receipt: Record what was delivered, so that ``reopen`` shows it again. Nothing else is written.
         """
         wanted = plural("among", among, get_args(Corpus))
         texts(query=query)
         return assembling.assemble(
-            self._inner, budget, unit=unit, query=query, share=share, among=wanted, tail=tail, record=receipt
+            self._inner,
+            budget,
+            unit=unit,
+            query=query,
+            share=share,
+            summary_share=summary_share,
+            among=wanted,
+            tail=tail,
+            record=receipt,
         )
 
     def grep(
@@ -309,7 +322,8 @@ class Session(SessionRead):
         Without a summarizer or a model a summary is the cut beginning of its messages, marked "fallback".
 
         Args:
-            budget: Tokens that the window is meant for: it is shortened while it takes more than three quarters of them.
+            budget: Tokens that the window is meant for: it is shortened while it takes more than three quarters of them,
+                also the newest 32 items where these alone do.
             until_under: Go on until it takes no more than ``budget``, the newest items too, up to the last user turn.
             force: One step more than is due.
             summarizer: Stands in for the ledger's: a function of a ``SummaryRequest``.

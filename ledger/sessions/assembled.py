@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ledger.domain import rendering
 from ledger.domain.message import Part, readable
-from ledger.domain.rendering import Content, Rendered
+from ledger.domain.rendering import Content, Rendered, TOOL_RESULT
+from ledger.domain.shortening import shortened
 from ledger.domain.text import one_of
 from ledger.domain.window import WindowItem
 from ledger.engine.answer import Answer
@@ -26,7 +28,8 @@ PROVIDERS = {"openai": rendering.openai, "anthropic": rendering.anthropic}
 
 class Entry(Answer, frozen=True, kw_only=True):
     """A message or summary with its texts; None where they were erased. ``item`` says which one it is, and which of its
-    tool calls and results can be shown."""
+    tool calls and results can be shown. Of ``shortened`` tool results so many characters each are there, and a mark of the
+    rest, which the log has; None where they are whole."""
 
     item: WindowItem
     content: str | None
@@ -38,6 +41,21 @@ class Entry(Answer, frozen=True, kw_only=True):
     latest: str = ""
     speaker: str = ""
     quarantined: bool = False  # kept out of recall; a conversation is given as it was
+    shortened: int | None = None
+
+    def shortened_to(self, chars: int, tokens: int) -> Entry:
+        """The entry with so many characters of each tool result, taking so many tokens."""
+        position, parts = self.item.position, list[Part]()
+        content = self.content
+        for part in self.parts:
+            text = part.get("text")
+            if part["type"] == TOOL_RESULT and isinstance(text, str):
+                cut = shortened(text, chars, position)
+                content = cut if content == text else content
+                part = part | {"text": cut}
+            parts.append(part)
+        item = replace(self.item, tokens=tokens)
+        return replace(self, item=item, content=content, parts=tuple(parts), shortened=chars)
 
     @property
     def chars(self) -> int:
@@ -76,7 +94,8 @@ class Window(Answer, frozen=True, kw_only=True):
 
     ``used`` is what all of it takes: the entries, the ``overhead`` of the note around summaries, and what was recalled
     (``pack``). ``left_out`` are entries that were considered and not taken, as (position, why); ``reasons`` are codes of
-    ``ledger.domain.assembly.REASONS``. ``evicted`` counts in tokens. ``receipt`` reopens it.
+    ``ledger.domain.assembly.REASONS``. ``evicted`` counts in tokens; ``summaries_evicted`` are how many of them are summaries.
+    ``receipt`` reopens it.
     """
 
     session: str
@@ -87,6 +106,7 @@ class Window(Answer, frozen=True, kw_only=True):
     over_budget: bool = False
     reasons: tuple[str, ...] = ()
     evicted: Evicted = Evicted()
+    summaries_evicted: int = 0
     left_out: tuple[tuple[int, str], ...] = ()
     overhead: int = 0
     pack: Pack | None = None

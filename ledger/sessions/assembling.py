@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from ledger.domain import assembly, rendering
-from ledger.domain.assembly import FRESH_TAIL
+from ledger.domain import assembly, rendering, shortening
+from ledger.domain import message as messages
+from ledger.domain.assembly import FRESH_TAIL, Fitted
 from ledger.domain.errors import ReadOnlyError, RejectedError
-from ledger.domain.events import LeftOut, Ranges, WindowAssembled
+from ledger.domain.events import LeftOut, Ranges, Shortened, WindowAssembled
+from ledger.domain.session import Session as State
 from ledger.domain.text import one_of
-from ledger.domain.tokens import MESSAGE_TOKENS
+from ledger.domain.tokens import MEDIA_TOKENS, MESSAGE_TOKENS
 from ledger.domain.window import WindowItem
 from ledger.engine.log_reading import read_known
 from ledger.engine.past import at
@@ -33,8 +36,24 @@ from projections.views import audit, quarantine, sessions, summaries
 
 MOST = 2**62  # tokens, or items
 SHARE = 0.25  # of the budget, for what is recalled
+SUMMARY_SHARE = 0.2  # of the budget, for summaries
 RECALLED = 20
 REFITS = 3
+CHARS = 4  # about as many as a token has
+
+
+class Wanted(Struct, frozen=True):
+    """A window as it was asked for, checked."""
+
+    budget: int
+    unit: str
+    share: float
+    summary_share: float
+    tail: int
+
+    @property
+    def shortest(self) -> int:
+        return assembly.SHORTEST * (CHARS if self.unit == "chars" else 1)
 
 
 def assemble(
@@ -43,54 +62,56 @@ def assemble(
     *,
     query: str | None = None,
     share: float = SHARE,
+    summary_share: float = SUMMARY_SHARE,
     among: Iterable[str] = ("memories", "chunks"),
     tail: int = FRESH_TAIL,
     record: bool = False,
     unit: str = "tokens",
 ) -> Window:
-    """The newest of the window that fits: the last ``tail`` items first, then older ones up to the first that does not
-    fit; summaries in their place in time. It begins where a provider takes it, never with a tool's result without its
-    call. The last user turn is kept whole even where it alone is over the budget (``over_budget`` says so).
+    """What ``assembly.fit`` takes of the window for this budget: the newest user message with what follows it, summaries in
+    their place in time, and the newest of the other messages. It begins where a provider takes it, never with a tool's
+    result without its call.
 
     ``used`` counts the texts, the frames of messages and of the block of summaries and memories. Rendered it may be up to
     20 tokens more, where a provider has to be told that the beginning is missing, and 6 for each call.
 
-    With ``query`` what is remembered about it is woven in, within ``share`` of the budget; what that does not use is the
-    conversation's. ``record`` leaves an event, by whose ``receipt`` ``reopen()`` gives the same again. An ignored
-    session has an empty window. ``RejectedError`` for a budget below 1.
+    With ``query`` what is remembered about it is woven in, within ``share`` of the budget and in what the last user turn
+    leaves; what that does not use is the conversation's. ``record`` leaves an event, by whose ``receipt`` ``reopen()`` gives
+    the same again. An ignored session has an empty window. ``RejectedError`` for a budget below 1.
     """
-    budget = _whole("budget", budget_tokens)
+    wanted = Wanted(_whole("budget", budget_tokens), unit, share, summary_share, tail)
     one_of("unit", unit, tuple(UNITS))
     _whole("tail", tail)
-    if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share < 1:
-        raise RejectedError(f"share is a part of the budget, from 0 and below 1, and {share!r:.40} is not")
+    for name, part in (("share", share), ("summary_share", summary_share)):
+        if isinstance(part, bool) or not isinstance(part, int | float) or not 0 <= part < 1:
+            raise RejectedError(f"{name} is a part of the budget, from 0 and below 1, and {part!r:.40} is not")
     if record and conversation.kept_out:
         raise RejectedError(
             f"the session {conversation.name!r:.60} is {conversation.kept_out}: nothing of it is recorded",
             rule="pattern",
         )
-    pack = _recalled(conversation, query, budget, share, among, record, unit)
+    pack = _recalled(conversation, query, wanted, among, record)
     if conversation.kept_out == "ignored":
-        return _of_nothing(conversation, budget, pack, unit, skipped="ignored")
+        return _of_nothing(conversation, wanted, pack, skipped="ignored")
     with conversation.reading() as (connection, state):
         seen, _ = read_tip(connection.cursor())
         if state is None:
-            found = replace(_of_nothing(conversation, budget, pack, unit), seen=seen)
+            found = replace(_of_nothing(conversation, wanted, pack), seen=seen)
         else:
-            found = _assembled(conversation, connection, OpenWindow(connection, state), budget, tail, pack, seen, unit)
+            found = _assembled(Measured(conversation, connection, state, wanted), pack, seen)
     return _recorded(conversation, found, tail) if record else found
 
 
-def _of_nothing(conversation: Conversation, budget: int, pack: Pack | None, unit: str, skipped: str = "") -> Window:
+def _of_nothing(conversation: Conversation, wanted: Wanted, pack: Pack | None, skipped: str = "") -> Window:
     """A window without entries: what was recalled is all there is."""
-    overhead = _frame(conversation, (), pack, unit)
+    overhead = _frame(conversation, (), pack, wanted.unit)
     total = _used(pack) + overhead
     return Window(
         session=conversation.name,
-        budget=budget,
+        budget=wanted.budget,
         used=total,
-        unit=unit,
-        over_budget=total > budget,
+        unit=wanted.unit,
+        over_budget=total > wanted.budget,
         overhead=overhead,
         pack=pack,
         skipped=skipped,
@@ -98,83 +119,138 @@ def _of_nothing(conversation: Conversation, budget: int, pack: Pack | None, unit
 
 
 def _recalled(
-    conversation: Conversation,
-    query: str | None,
-    budget: int,
-    share: float,
-    among: Iterable[str],
-    record: bool,
-    unit: str,
+    conversation: Conversation, query: str | None, wanted: Wanted, among: Iterable[str], record: bool
 ) -> Pack | None:
+    """What is remembered, with its fence in what the conversation leaves of the budget."""
     if query is None or not query.strip():
         return None
-    with conversation.reading() as (_, state):
+    leaves = wanted.budget
+    with conversation.reading() as (connection, state):
         project, session = (state.project, state.id) if state is not None else (conversation.project, None)
+        if state is not None:
+            leaves -= Measured(conversation, connection, state, wanted).needed
     asked = checked(
         query=query,
         user=conversation.user,
         project=project,
         among=among,
         k=RECALLED,
-        budget=max(1, int(budget * share)),
-        unit=unit,
+        budget=max(0, min(int(wanted.budget * wanted.share), leaves)),
+        unit=wanted.unit,
         now=conversation.writer.now(),
         observations=OBSERVATIONS,
     )
-    return recalling.answered(conversation.engine, asked, receipt=conversation.who if record else None, session=session)
-
-
-def _assembled(
-    conversation: Conversation,
-    connection: Connection,
-    window: OpenWindow,
-    budget: int,
-    tail: int,
-    pack: Pack | None,
-    seen: int,
-    unit: str,
-) -> Window:
-    tokens = dict[int, int]()  # of each item that was measured in characters
-    woven = _used(pack)
-    overhead, fitted, entries = 0, None, list[Entry]()
-    for _ in range(REFITS):  # what frames the summaries is known once they are chosen
-        room = max(1, budget - woven - overhead)
-        items = window.backwards()
-        if unit == "chars":
-            items = _in_chars(conversation, connection, items, tokens)
-        fitted = assembly.fit(items, room, tail=tail)
-        given = [replace(item, tokens=tokens.get(item.position, item.tokens)) for item in fitted.items]
-        entries = [_entry(conversation, connection, item) for item in given]
-        frame = _frame(conversation, entries, pack, unit)
-        if frame <= overhead or fitted.tokens + woven + frame <= budget:
-            overhead = frame
+    engine = conversation.engine
+    while True:
+        pack, about = recalling.packed(engine, asked)
+        over = pack.used + _frame(conversation, (), pack, wanted.unit) - leaves
+        if over <= 0 or not asked.budget:
             break
-        overhead = frame
-    assert fitted is not None
-    total = fitted.tokens + woven + overhead
+        asked = replace(asked, budget=max(0, min(asked.budget - over, asked.budget * 3 // 4)))
+    if not record:
+        return pack
+    return replace(pack, receipt=reopening.recorded(engine, asked, about, pack, conversation.who, session))
+
+
+class Measured:
+    """A session's window on one snapshot, with its items measured in the unit of the budget."""
+
+    def __init__(self, conversation: Conversation, connection: Connection, state: State, wanted: Wanted) -> None:
+        self.conversation, self.connection, self.wanted = conversation, connection, wanted
+        self.window = OpenWindow(connection, state)
+        request = self.window.request()
+        self._tokens = dict[int, int]()  # of each item that was measured in characters
+        self.request = self._measured(request) if request is not None else None
+
+    @property
+    def needed(self) -> int:
+        """What the last user turn takes of the budget: whole where it fits, else with its older tool results shortened."""
+        wanted, newest = self.wanted, (item for item in self.items() if not item.is_summary)
+        room = wanted.budget - int(wanted.budget * wanted.share)
+        turn = assembly.turn_of(newest, self.request, room, tail=wanted.tail, shortest=wanted.shortest)
+        whole = turn.complete and not turn.left_out and turn.whole <= wanted.budget
+        return turn.whole if whole else turn.least
+
+    def items(self) -> Iterator[WindowItem]:
+        """The items from the newest to the oldest."""
+        return map(self._measured, self.window.backwards())
+
+    def fitted(self, room: int) -> Fitted:
+        wanted = self.wanted
+        return assembly.fit(
+            self.items(),
+            room,
+            request=self.request,
+            summaries=[self._measured(of_summary(row)) for row in self.window.summaries],
+            kept=int(wanted.budget * wanted.summary_share),
+            tail=wanted.tail,
+            shortest=wanted.shortest,
+        )
+
+    def entry(self, item: WindowItem, most: int | None) -> Entry:
+        """The item with its texts, its tool results cut where it may take only so much."""
+        found = _entry(self.conversation, self.connection, item)
+        if self.wanted.unit == "chars":  # whose items have their characters where their tokens were
+            found = replace(found, item=replace(item, tokens=self._tokens[item.position]))
+        if most is None:
+            return found
+        whole = max(1, self._size(found))
+        chars = max(len(str(part.get("text") or "")) for part in found.parts) * most // whole
+        while True:
+            tokens = min(self._taken(found.shortened_to(chars, 0)), found.item.tokens)
+            cut = found.shortened_to(chars, tokens)
+            if not chars or self._size(cut) <= most:
+                return cut
+            chars = max(0, chars * 4 // 5 - 16)
+
+    def _measured(self, item: WindowItem) -> WindowItem:
+        if self.wanted.unit != "chars":
+            return item
+        self._tokens[item.position] = item.tokens
+        return replace(item, tokens=_entry(self.conversation, self.connection, item).chars)
+
+    def _size(self, entry: Entry) -> int:
+        return entry.chars if self.wanted.unit == "chars" else self._taken(entry)
+
+    def _taken(self, entry: Entry) -> int:
+        """Tokens of a message, by the ledger's counter."""
+        texts = [text for part in entry.parts for text in messages.texts_of(part)]
+        own = [] if entry.content in texts else [entry.content or ""]
+        media = len([part for part in entry.parts if part["type"] == "media"])
+        counted = map(self.conversation.counter.of_text, [*own, entry.reasoning, entry.speaker, *texts])
+        return sum(counted, MESSAGE_TOKENS + MEDIA_TOKENS * media)
+
+
+def _assembled(measured: Measured, pack: Pack | None, seen: int) -> Window:
+    conversation, wanted = measured.conversation, measured.wanted
+    woven, entries = _used(pack), list[Entry]()
+    overhead, used = _frame(conversation, (), pack, wanted.unit), 0
+    for _ in range(REFITS):  # what frames the summaries is known once they are chosen
+        fitted = measured.fitted(max(1, wanted.budget - woven - overhead))
+        entries = [measured.entry(item, fitted.shortened.get(item.position)) for item in fitted.items]
+        saved = fitted.tokens
+        for each, item in zip(entries, fitted.items, strict=True):
+            saved += (each.chars if wanted.unit == "chars" else each.item.tokens) - item.tokens
+        frame = _frame(conversation, entries, pack, wanted.unit)
+        settled = frame <= overhead or saved + woven + frame <= wanted.budget
+        overhead, used = frame, saved + woven + frame
+        if settled:
+            break
     return Window(
         session=conversation.name,
-        budget=budget,
+        budget=wanted.budget,
         entries=tuple(entries),
-        used=total,
-        unit=unit,
-        over_budget=total > budget,
+        used=used,
+        unit=wanted.unit,
+        over_budget=used > wanted.budget,
         reasons=fitted.reasons,
-        evicted=_evicted(window, [each.item for each in entries]),
+        evicted=_evicted(measured.window, [each.item for each in entries]),
+        summaries_evicted=fitted.summaries_evicted,
         left_out=tuple((each.item.position, each.why) for each in fitted.dropped),
         overhead=overhead,
         pack=pack,
         seen=seen,
     )
-
-
-def _in_chars(
-    conversation: Conversation, connection: Connection, items: Iterable[WindowItem], tokens: dict[int, int]
-) -> Iterator[WindowItem]:
-    """The items with their characters where their tokens were; ``tokens`` keeps those."""
-    for item in items:
-        tokens[item.position] = item.tokens
-        yield replace(item, tokens=_entry(conversation, connection, item).chars)
 
 
 def _entry(conversation: Conversation, connection: Connection, item: WindowItem) -> Entry:
@@ -218,8 +294,8 @@ def _recorded(conversation: Conversation, found: Window, tail: int) -> Window:
             "a receipt is written, and this is a session of the past; ask the ledger itself", rule="readonly"
         )
     with conversation.reading() as (connection, state):
-        messages = [each.item.position for each in found.entries if not each.item.is_summary]
-        ranges = joined(connection, state.row, [(each, each) for each in messages]) if state is not None else ()
+        given = [each.item.position for each in found.entries if not each.item.is_summary]
+        ranges = joined(connection, state.row, [(each, each) for each in given]) if state is not None else ()
     settings: dict[str, int | str | tuple[str, ...] | None] = {
         "tail": tail,
         "over_budget": int(found.over_budget),
@@ -227,9 +303,13 @@ def _recorded(conversation: Conversation, found: Window, tail: int) -> Window:
         "evicted_items": found.evicted.items,
         "evicted_messages": found.evicted.messages,
         "evicted_tokens": found.evicted.tokens,
+        "summaries_evicted": found.summaries_evicted,
         "reasons": found.reasons,
         "unit": found.unit,
     }
+    cut = [each for each in found.entries if each.shortened is not None]
+    if cut:
+        settings["shortening"] = shortening.RULE
     event = WindowAssembled(
         seen=found.seen or 0,
         budget=found.budget,
@@ -239,6 +319,7 @@ def _recorded(conversation: Conversation, found: Window, tail: int) -> Window:
         left_out=tuple(LeftOut(*each) for each in found.left_out),
         recall=found.pack.receipt if found.pack is not None else None,
         settings=settings,
+        shortened=tuple(Shortened(each.item.position, each.shortened or 0, each.item.tokens) for each in cut),
     )
 
     def body(work: Work) -> str:
@@ -265,7 +346,13 @@ def _entries_of(conversation: Conversation, data: WindowAssembled, ranges: Range
         given = (summaries.find(connection, state.row, id) for id in data.summaries)
         found += [of_summary(row) for row in given if row is not None]
         found.sort(key=lambda item: (item.place, item.position))
-        return tuple(_entry(conversation, connection, item) for item in assembly.paired(found)[0])
+        entries = [_entry(conversation, connection, item) for item in assembly.paired(found)[0]]
+        cut = {each.position: each for each in data.shortened}
+        return tuple(_cut_again(each, cut.get(each.item.position)) for each in entries)
+
+
+def _cut_again(entry: Entry, cut: Shortened | None) -> Entry:
+    return entry if cut is None else entry.shortened_to(cut.chars, cut.tokens)
 
 
 def reopen(conversation: Conversation, receipt: str) -> Window | None:
@@ -292,6 +379,7 @@ def reopen(conversation: Conversation, receipt: str) -> Window | None:
         over_budget=bool(settings.get("over_budget")),
         reasons=reasons if isinstance(reasons, tuple) else (),
         evicted=Evicted(*(_number(settings, f"evicted_{name}") for name in ("items", "messages", "tokens"))),
+        summaries_evicted=_number(settings, "summaries_evicted"),
         left_out=tuple((each.position, each.why) for each in data.left_out),
         overhead=_number(settings, "overhead"),
         pack=reopening.reopen(engine, conversation.user, data.recall) if data.recall is not None else None,

@@ -46,11 +46,12 @@ FORWARD_TOKENS = 2 * LEAF_CHUNK_TOKENS  # of a long window so much is looked at,
 
 
 class Seen(Struct, frozen=True):
-    """A window on one snapshot: as many of its first items as one compaction can concern, and how many of these are of the
-    fresh tail."""
+    """A window on one snapshot: as many of its first items as one compaction can concern, how many of these are of the fresh
+    tail, and at which index the newest user message is (behind the last where it is not among them)."""
 
     items: tuple[WindowItem, ...]
     protect: int
+    request: int
 
 
 def compact(
@@ -63,7 +64,9 @@ def compact(
     timeout: float = TIMEOUT_SECONDS,
 ) -> answers.CompactionReport:
     """One leaf over the oldest messages outside the newest 32 items, where there are 8 of them or 20,000 tokens; then,
-    while the window takes more than three quarters of ``budget`` (or once, with ``force``), whatever shortens it more.
+    while the window takes more than three quarters of ``budget`` (or once, with ``force``), whatever shortens it more: where
+    the newest 32 items alone are more than that, the older of these too, and of the turn under way only what nothing older
+    is left for. The newest user message is never summarized.
 
     Meant for every turn. ``summarizer`` stands in for the ledger's; without any a leaf is the cut beginning of its
     messages, marked "fallback". The summarizer is asked outside of any lock, for at most ``timeout`` seconds a time;
@@ -131,7 +134,7 @@ def _compacting(
         if lease is None:
             skipped = [answers.CompactionSkip(why="under_way", kind="")]
             return _report(conversation, [], skipped, before, bound, 0)
-        compactor = Compactor(conversation, lease, writer, asker, timeout, force=force)
+        compactor = Compactor(conversation, lease, writer, asker, timeout, bound=bound, force=force)
         steps(compactor)
         return _report(conversation, compactor.made, compactor.skipped, before, bound, compactor.calls)
 
@@ -188,10 +191,11 @@ class Compactor:
         asker: Who,
         timeout: float,
         *,
+        bound: int | None,
         force: bool,
     ) -> None:
         self.session, self.lease, self.writer, self.asker, self.timeout = session, lease, writer, asker, timeout
-        self.force = force
+        self.bound, self.force = bound, force
         self.made: list[str] = []
         self.skipped: list[answers.CompactionSkip] = []
         self.calls = self._erased = 0
@@ -211,13 +215,23 @@ class Compactor:
         with self.session.reading() as (connection, state):
             seen = seen_of(OpenWindow(connection, self.session.needed(state)))
         if leaf_only:
-            found = compaction.leaf_run(seen.items, protect=seen.protect)
+            found = compaction.leaf_run(seen.items, protect=seen.protect, request=seen.request)
             if isinstance(found, Skip):
                 self._skip(found.why, LEAF, found.messages, found.tokens)
                 return False
             return self._comes_off(found)
         tried = False
-        for run in compaction.runs(seen.items, protect=seen.protect, force=self.force):
+        bound, entered = self.bound, None
+        if bound is not None and seen.protect and not self.force:
+            entered = compaction.near(seen.items, bound)
+        for run in compaction.runs(
+            seen.items,
+            protect=seen.protect,
+            force=self.force,
+            request=seen.request,
+            entered=entered,
+            hard=bound is not None,
+        ):
             tried = True
             if self._comes_off(run):
                 return True
@@ -238,7 +252,7 @@ class Compactor:
 
     def _skip_all(self, seen: Seen) -> None:
         for found in (
-            compaction.leaf_run(seen.items, protect=seen.protect, force=self.force),
+            compaction.leaf_run(seen.items, protect=seen.protect, force=self.force, request=seen.request),
             compaction.condensed_run(seen.items, protect=0 if self.force else seen.protect, hard=self.force),
         ):
             if isinstance(found, Skip):
@@ -284,7 +298,7 @@ class Compactor:
             if sources is None:
                 return None, None
             self._read = sources.ranges
-            tries = run.attempts if self.writer is not None else ()
+            tries = run.attempts(self.bound) if self.writer is not None else ()
             texts = source_texts(session, connection, window.state.row, run.kind, sources) if tries else []
             before = {each.id for each in run.context}
             previous = [summary_text(session, connection, each) for each in window.summaries if each.id in before]
@@ -344,13 +358,16 @@ class Compactor:
 
 def seen_of(window: OpenWindow) -> Seen:
     """The beginning of a window, unless all of it is short; the tail is then beyond, and nothing here is in it."""
-    items, tokens = list[WindowItem](), 0
+    items, tokens, protect = list[WindowItem](), 0, FRESH_TAIL
     for item in window.forwards():
         items.append(item)
         tokens += 0 if item.is_summary else item.tokens
         if tokens > FORWARD_TOKENS and window.count - len(items) > FRESH_TAIL:
-            return Seen(tuple(items), 0)
-    return Seen(tuple(items), FRESH_TAIL)
+            protect = 0
+            break
+    asked = window.request()
+    request = next((at for at, item in enumerate(items) if item == asked), len(items))
+    return Seen(tuple(items), protect, request)
 
 
 def sources_of(window: OpenWindow, run: Run) -> Sources | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ledger.domain.assembly import USER
 from ledger.domain.session import Session
 from ledger.domain.window import MESSAGE, SUMMARY, Ranges, WindowItem
 from projections.core.rows import Connection
@@ -42,6 +43,14 @@ class OpenWindow:
                 yield of_summary(waiting.pop())
             yield of_message(row)
         yield from map(of_summary, reversed(waiting))
+
+    def request(self) -> WindowItem | None:
+        """The newest user message, whose turn is under way; None without one, and where a summary stands for it."""
+        rows = sessions.backwards(self.connection, self.state.row, self.hidden_ranges, role=USER)
+        found = next((row for row in rows if not row.results), None)
+        if found is None or any(first <= found.row <= last for first, last in self.covered):
+            return None
+        return of_message(found)
 
     def forwards(self) -> Iterator[WindowItem]:
         """The items from the first to the last; read as far as they are asked for."""

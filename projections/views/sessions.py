@@ -288,13 +288,20 @@ def besides(ranges: Sequence[tuple[int, int]], span: tuple[int, int] = (0, 2**62
 
 
 def backwards(
-    connection: sqlite3.Connection, row: int, without: Sequence[tuple[int, int]] = (), *, batch: int = 64
+    connection: sqlite3.Connection,
+    row: int,
+    without: Sequence[tuple[int, int]] = (),
+    *,
+    batch: int = 64,
+    role: str | None = None,
 ) -> Iterator[Message]:
-    """The messages of a session outside of these ranges, the last first; read as far as they are asked for."""
-    sql = "SELECT * FROM messages WHERE session = ? AND row BETWEEN ? AND ? ORDER BY row DESC LIMIT ?"
+    """The messages of a session (of one ``role``) outside of these ranges, the last first; read as far as they are asked for."""
+    only = "" if role is None else " AND role = ?"
+    sql = f"SELECT * FROM messages WHERE session = ? AND row BETWEEN ? AND ?{only} ORDER BY row DESC LIMIT ?"
+    named = () if role is None else (role,)
     for first, last in besides(without):
         below = last
-        while found := connection.execute(sql, (row, first, below, batch)).fetchall():
+        while found := connection.execute(sql, (row, first, below, *named, batch)).fetchall():
             yield from map(message_of, found)
             below, batch = found[-1][0] - 1, min(batch * 2, 4_096)
             if below < first:

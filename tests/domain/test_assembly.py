@@ -10,15 +10,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from windows import ANY_WINDOWS, call, conversations, cut, message, result, said, summary, user, window
 
-from ledger.domain.assembly import REASONS, Fitted, answers, fit, is_turn, paired
+from ledger.domain.assembly import REASONS, SHORTEST, Fitted, answers, fit, is_turn, paired
 from ledger.domain.errors import RejectedError
 from ledger.domain.window import WindowItem
 
 BUDGETS = st.integers(1, 3_000) | st.integers(1, 10**6)
 
 
-def fitted(*items: WindowItem, budget: int = 10**6, tail: int = 32) -> Fitted:
-    return fit(reversed(window(*items)), budget, tail=tail)
+def fitted(*items: WindowItem, budget: int = 10**6, tail: int = 32, kept: int = 0) -> Fitted:
+    return fit_of(window(*items), budget, tail, kept)
+
+
+def fit_of(items: list[WindowItem], budget: int, tail: int = 32, kept: int = 0) -> Fitted:
+    request = next((item for item in reversed(items) if is_turn(item)), None)
+    summaries = [item for item in items if item.is_summary]
+    return fit(reversed(items), budget, request=request, summaries=summaries, kept=kept, tail=tail)
 
 
 def places(found: Fitted) -> list[int]:
@@ -36,7 +42,7 @@ def test_a_window_that_fits_is_taken_whole() -> None:
     found = fitted(summary(1), cut(), *[user() for _ in range(60)])
     assert len(found.items) == 62
     assert (found.tokens, found.over_budget, found.reasons, found.dropped) == (7_500, False, (), ())
-    assert (found.looked_at, found.items[0].is_summary) == (62, True)
+    assert (found.looked_at, found.items[0].is_summary) == (60, True)
     assert fitted() == Fitted((), 0)
 
 
@@ -66,14 +72,54 @@ def test_no_more_of_a_long_window_is_read_than_fits() -> None:
 def test_a_tail_over_the_budget_loses_its_oldest_items() -> None:
     found = fitted(user(), said(), user(), said(), user(), budget=250)
     assert (places(found), found.over_budget, found.reasons) == ([4, 5], False, ("tail_trimmed",))
-    assert left_out(found) == [(3, "tail_trimmed"), (2, "tail_trimmed"), (1, "tail_trimmed")]
+    assert left_out(found) == [(3, "tail_trimmed")], "older ones are not looked at"
 
 
-def test_the_last_turn_is_kept_whole_though_it_is_over_the_budget() -> None:
-    found = fitted(user(), said(), user(500), call("a"), result("a", tokens=900), said(), budget=1_000)
-    assert (places(found), found.tokens) == ([3, 4, 5, 6], 1_600)
-    assert (found.over_budget, found.reasons) == (True, ("turn_over_budget",))
-    assert [why for _, why in left_out(found)] == ["turn_over_budget"] * 2
+def test_the_last_turn_is_kept_with_its_oldest_results_shortened() -> None:
+    steps = [call("a"), result("a", tokens=900), call("b"), result("b", tokens=900), said()]
+    found = fitted(user(), said(), user(500), *steps, budget=2_000)
+    assert (places(found), found.tokens) == ([3, 4, 5, 6, 7, 8], 2_000)
+    assert (found.over_budget, found.reasons, found.shortened) == (False, ("tail_trimmed", "results_shortened"), {5: 300})
+    less = fitted(user(), said(), user(500), *steps, budget=1_000)
+    assert less.shortened == {5: SHORTEST, 7: 1_000 - 800 - SHORTEST}, "the oldest as far as can be, first"
+    least = fitted(user(), said(), user(500), *steps, budget=500)
+    assert (places(least), least.over_budget) == ([3, 4, 5, 6, 7, 8], True)
+    assert least.reasons == ("turn_over_budget", "tail_trimmed", "results_shortened") and least.tokens == 800 + 2 * SHORTEST
+
+
+def test_the_newest_user_message_stays_however_many_calls_follow() -> None:
+    steps = [each for number in range(90) for each in (call(f"c{number}"), result(f"c{number}", tokens=900))]
+    for budget in (1, 500, 1_000, 2_500, 10_000, 10**6):
+        found = fitted(summary(), user(300), said(), user(400), *steps, budget=budget, kept=budget // 5)
+        assert found.items[0].is_summary == (budget >= 10_000), "a fifth of less holds no summary of 1,000 tokens"
+        assert next(item for item in found.items if item.role == "user" and item.tokens == 400).results == ()
+        assert found.items[-1].results == ("c89",) and found.items[-2].calls == ("c89",)
+        assert found.over_budget == (budget < 400 + 100 + SHORTEST)
+
+
+# --- a share for summaries -------------------------------------------------------------------------------------------
+
+
+def test_a_share_is_kept_for_summaries_and_messages_take_what_they_do_not_need() -> None:
+    items = [summary(1, 150), summary(0, 100), *[user() for _ in range(60)]]
+    found = fitted(*items, budget=2_000, kept=400)
+    assert [item.tokens for item in found.items[:2]] == [150, 100] and len(found.items) == 2 + 17
+    assert (found.summaries_evicted, found.reasons) == (0, ("tail_trimmed",))
+    assert len(fitted(*items[2:], budget=2_000, kept=400).items) == 20, "without summaries nothing is kept free"
+    none = fitted(*items, budget=2_000)
+    assert (none.summaries_evicted, len(none.items)) == (2, 20) and "summaries_evicted" in none.reasons
+
+
+def test_of_summaries_that_do_not_all_fit_those_are_given_that_stand_for_most() -> None:
+    few, most, some = (summary(0, 300, messages=count) for count in (2, 90, 30))
+    found = fitted(few, most, some, *[user() for _ in range(60)], budget=2_000, kept=650)
+    assert [item.messages for item in found.items[:2]] == [90, 30]
+    assert (found.summaries_evicted, left_out(found)[-1][1]) == (1, "summaries_evicted")
+
+
+def test_summaries_give_way_where_the_last_turn_cannot_be_shortened() -> None:
+    found = fitted(summary(0, 300), user(), said(), user(500), said(400), budget=1_000, kept=300)
+    assert (places(found), found.summaries_evicted, found.over_budget) == ([13, 14], 1, False)
 
 
 def test_a_message_of_results_begins_no_turn() -> None:
@@ -85,10 +131,11 @@ def test_a_message_of_results_begins_no_turn() -> None:
 def test_of_a_turn_longer_than_the_tail_the_last_step_is_kept() -> None:
     steps = [each for number in range(30) for each in (call(f"c{number}"), result(f"c{number}", tokens=900))]
     found = fitted(user(), *steps, budget=500)
-    assert (places(found), found.over_budget, found.reasons) == ([60, 61], True, ("turn_over_budget", "mid_turn"))
+    assert (places(found), found.over_budget, found.shortened) == ([1, 60, 61], False, {61: 300})
+    assert found.reasons == ("results_shortened", "turn_trimmed")
     trimmed = fitted(user(), *steps, budget=2_500)
-    assert (places(trimmed), trimmed.over_budget) == ([58, 59, 60, 61], False)
-    assert trimmed.reasons == ("tail_trimmed", "mid_turn")
+    assert places(trimmed) == [1, *range(44, 62)] and not trimmed.over_budget
+    assert set(trimmed.shortened) == set(range(45, 60, 2)), "all but the newest"
 
 
 @pytest.mark.parametrize(("budget", "tail", "rule"), [(0, 32, "budget"), (-5, 32, "budget"), (100, 0, "tail")])
@@ -164,43 +211,52 @@ def test_a_users_message_that_lost_its_results_is_still_said() -> None:
 def test_what_is_chosen_is_in_order_accounted_for_and_within_the_budget(
     items: list[WindowItem], budget: int, tail: int
 ) -> None:
-    found = fit(reversed(items), budget, tail=tail)
+    found = fit_of(items, budget, tail)
     assert found.tokens == sum(item.tokens for item in found.items)
     assert found.over_budget == (found.tokens > budget)
     assert all(first.place < second.place for first, second in pairwise(found.items))
     seen = sorted([*places(found), *(each.item.place for each in found.dropped)])
-    assert seen == [item.place for item in items[len(items) - found.looked_at :]], "all that was looked at, once"
+    spoken = [item.place for item in items if not item.is_summary]
+    looked_at = {*spoken[len(spoken) - found.looked_at :], *(item.place for item in items if item.is_summary)}
+    begun = [item.place for item in items if is_turn(item)][-1:]
+    assert seen == sorted(looked_at | set(begun)), "all that was looked at, once"
     assert {each.why for each in found.dropped} | set(found.reasons) <= set(REASONS)
     assert {each.why for each in found.dropped} <= set(found.reasons)
     if found.over_budget:
         assert "turn_over_budget" in found.reasons
+    sizes = {item.place: item.tokens for item in items}
+    for item in found.items:
+        assert item.tokens == found.shortened.get(item.position, sizes[item.place])
+        assert item.position not in found.shortened or item.results
 
 
 @given(ANY_WINDOWS | conversations(), BUDGETS, st.integers(1, 40))
 def test_what_is_chosen_begins_safely_and_has_no_gap(items: list[WindowItem], budget: int, tail: int) -> None:
-    found = fit(reversed(items), budget, tail=tail)
+    found = fit_of(items, budget, tail)
     first = next((item for item in found.items if not item.is_summary), None)
     if first is not None:
         assert not first.results and first.role != "tool"
         assert not first.calls or "mid_turn" in found.reasons
     for each in found.dropped:
-        gap = places(found) and each.item.place > places(found)[0]
-        assert not gap or each.why == "orphan_result"
+        spoken = [item.place for item in found.items if not item.is_summary]
+        gap = spoken and each.item.place > spoken[0]
+        assert not gap or each.why in ("orphan_result", "turn_trimmed", "summaries_evicted")
 
 
 @given(conversations(), BUDGETS, st.integers(1, 40))
-def test_the_last_turn_is_there_whole_if_it_began_in_the_tail(items: list[WindowItem], budget: int, tail: int) -> None:
-    found = fit(reversed(items), budget, tail=tail)
+def test_the_last_turn_is_there_if_it_began_in_the_tail_and_else_its_user_message(items: list[WindowItem], budget: int, tail: int) -> None:
+    found = fit_of(items, budget, tail)
     began = max(at for at, item in enumerate(items) if is_turn(item))
+    given = {item.place for item in found.items}
+    assert items[began] in found.items, "the user's message always, and never shortened"
     if len(items) - began <= tail:
-        assert list(found.items[-(len(items) - began) :]) == items[began:]
-    else:
-        assert found.items[-1] == items[-1]
+        assert given >= {item.place for item in items[began:]}
+    assert items[-1].place in given
 
 
 @given(conversations())
 def test_nothing_is_left_out_of_whole_turns(items: list[WindowItem]) -> None:
-    assert fit(reversed(items), 10**9).items == tuple(items)
+    assert fit_of(items, 10**9).items == tuple(items)
 
 
 @given(ANY_WINDOWS)

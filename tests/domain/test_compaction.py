@@ -98,7 +98,7 @@ def test_up_to_two_summaries_before_a_run_are_its_context_and_a_fallback_is_not(
 
 
 def test_a_call_and_its_results_stay_on_one_side_of_the_tail() -> None:
-    tail = [result("b"), *TAIL[1:]]
+    tail = [result("b"), *TAIL[:-1]]
     items = window(*[user() for _ in range(8)], call("a", "b"), result("a"), *tail)
     assert places(leaf_run(items)) == list(range(1, 9)), "the call and its first result wait for the second"
     assert why(leaf_run(window(call("a", "b"), result("a"), *tail))) == "held"
@@ -264,14 +264,14 @@ def test_fallbacks_side_by_side_whose_messages_can_be_read_at_once_become_one_le
     assert isinstance(found, Run)
     assert (found.kind, found.depth, found.readable, found.ranges) == (LEAF, 0, True, ((11, 30),))
     assert (found.summaries, found.tokens, found.input_tokens) == (("m_11", "m_21"), 1_000, 18_000)
-    assert all(each.target_tokens < 1_000 for each in found.attempts), "shorter than what it replaces"
+    assert all(each.target_tokens < 1_000 for each in found.attempts()), "shorter than what it replaces"
 
 
 def test_else_those_that_stand_for_least_become_another_fallback_that_no_model_is_asked_for() -> None:
     items = window(cut(500), *[cut() for _ in range(9)], *TAIL)
     found = next(widened_runs(items))
     assert isinstance(found, Run)
-    assert (len(found.items), found.items[0], found.readable, found.attempts) == (8, items[1], False, ())
+    assert (len(found.items), found.items[0], found.readable, found.attempts()) == (8, items[1], False, ())
     assert places(next(widened_runs(window(cut(), cut(), *TAIL)))) == [1, 11]
 
 
@@ -283,7 +283,7 @@ def test_a_fallback_alone_or_apart_from_others_is_not_widened() -> None:
 def test_asked_for_again_a_fallback_alone_is_read_anew() -> None:
     found = next(widened_runs(window(cut(), *TAIL), again=True))
     assert isinstance(found, Run)
-    assert (len(found.items), found.readable, found.attempts[0].target_tokens) == (1, True, 499)
+    assert (len(found.items), found.readable, found.attempts()[0].target_tokens) == (1, True, 499)
 
 
 def test_fallbacks_are_widened_only_after_all_else() -> None:

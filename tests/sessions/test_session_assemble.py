@@ -120,7 +120,7 @@ def test_exactly_what_fits_is_taken_from_the_end(chat, count: int) -> None:
         whole(found, chat)
 
 
-def test_the_last_user_turn_is_whole_over_budget_and_no_more_than_it(chat) -> None:
+def test_the_last_user_turn_is_there_over_budget_and_no_more_than_it(chat) -> None:
     tell(chat, ("user", "Before."), ("assistant", "Yes."), ("user", "Big " + words(500)))
     tell(chat, call("a"), result("a"), ("assistant", "Done."))
     found = chat.assemble(100)
@@ -166,8 +166,11 @@ def test_summaries_stand_in_their_place_in_time_oldest_first(chat) -> None:
     assert block not in str(rendered.messages[1:]) and rendered.summaries == block
     whole(found, chat)
     small = chat.assemble(20_000)
-    assert small.evicted.messages > 50
+    assert small.evicted.messages == 15 and small.summaries_evicted == 0, "a share is kept for them"
     whole(small, chat)
+    none = chat.assemble(20_000, summary_share=0)
+    assert none.summaries_evicted and "summaries_evicted" in none.reasons and none.evicted.messages > 50
+    whole(none, chat)
 
 
 def test_what_a_summary_says_is_data_and_nothing_else(chat) -> None:

@@ -20,6 +20,7 @@ from ledger.domain.compaction import FALLBACK_BYTES, ITERATIONS, LEAF_CHUNK_TOKE
 from ledger.language.port import SummaryRequest
 
 TAIL = 32
+BUDGET = 42_700  # for which a tail of 32 messages of 1,000 tokens is left alone, and some summaries before it are too much
 
 
 def window(session) -> list[tuple[int, int]]:
@@ -78,7 +79,7 @@ def test_seven_messages_outside_the_tail_are_too_few_and_eight_are_a_leaf(chat) 
 def test_in_the_tail_there_is_nothing_old(chat) -> None:
     talk(chat, TAIL)
     assert [each.why for each in chat.compact(summarizer=Writer()).skipped] == ["nothing_old"]
-    assert chat.compact(10, summarizer=Writer()).created == ()
+    assert chat.compact(TAIL * 100 * 4 // 3 + 1, summarizer=Writer()).created == ()
 
 
 def test_a_few_long_messages_are_a_leaf_too_and_a_chunk_has_its_bounds(chat) -> None:
@@ -124,7 +125,7 @@ def test_where_no_message_is_old_summaries_are_condensed_all_the_same(chat) -> N
     while chat.compact(summarizer=Writer(lambda _: words(1_000))).created:
         pass
     assert len(chat.summaries("window")) >= 4
-    found = chat.compact(1_000, summarizer=Writer())
+    found = chat.compact(BUDGET, summarizer=Writer())
     assert found.created and found.created[0].kind == "condensed"
 
 
@@ -191,7 +192,7 @@ def test_a_condensed_summary_has_its_greatest_size_too_and_no_fallback(chat) -> 
     while chat.compact(summarizer=Writer(lambda _: words(1_100))).created:
         pass
     writer = Writer(*[lambda asked: words(asked.target_tokens + 1)] * 50)
-    found = chat.compact(1_000, summarizer=writer)
+    found = chat.compact(BUDGET, summarizer=writer)
     assert found.created == () and "refused" in {each.why for each in found.skipped}
     assert [(each.target_tokens, each.kind) for each in writer.asked][:2] == [(1_540, "condensed"), (880, "condensed")]
 
@@ -352,7 +353,7 @@ def test_where_the_window_moved_the_summary_is_dropped_and_the_log_says_so(ledge
             chat.invalidate_summary(target.id)
         return "CANARY of what is gone"
 
-    found = chat.compact(1_000, summarizer=write)
+    found = chat.compact(BUDGET, summarizer=write)
     assert found.created == () and found.skipped[-1].why == "moved"
     assert not any("CANARY" in (each.content or "") for each in chat.summaries())
     assert events_of(ledger, "CompactionSkipped")[-1]["data"]["why"] == "moved"

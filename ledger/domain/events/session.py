@@ -199,10 +199,20 @@ class LeftOut(Struct, frozen=True):
     why: Code
 
 
+class Shortened(Struct, frozen=True):
+    """A message of a window, by its position, of whose tool results only so many characters each were given, and the tokens
+    that it took then."""
+
+    position: int
+    chars: int
+    tokens: int
+
+
 class WindowAssembled(Event, frozen=True):
     """What a session gave for a model's window at the log position ``seen``: which of its messages (ranges of positions)
     and summaries, and the recall (the id of its RecallDelivered) that was woven in. ``settings`` say how it was asked, and what
-    was left out in numbers; ``tokens`` is all that it takes."""
+    was left out in numbers; ``tokens`` is all that it takes. Of the ``shortened`` messages it gave a part, by the rule that
+    the settings name."""
 
     traits = Traits("inert")
 
@@ -214,3 +224,4 @@ class WindowAssembled(Event, frozen=True):
     left_out: tuple[LeftOut, ...] = ()
     recall: Annotated[Id | None, Ref("shown")] = None
     settings: dict[Code, int | Code | tuple[Code, ...] | None] = field(default_factory=dict)
+    shortened: tuple[Shortened, ...] = ()

@@ -226,6 +226,7 @@ EVENTS: dict[str, e.Event] = {
             left_out=(e.LeftOut(position=11, why="budget"),),
             recall=EVENT,
             settings={"tail": 32, "share": None, "ranking": "score/1"},
+            shortened=(e.Shortened(position=12, chars=300, tokens=90),),
         ),
         e.DocumentAdded(
             path="notes/coffee.md",

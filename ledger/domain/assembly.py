@@ -165,7 +165,8 @@ def turn_of(
 ) -> Turn:
     """The turn under way, as much of it as has to stay or could be in ``room`` tokens with its tool results shortened.
 
-    Without a user message the last message is what has to stay, with the call that it answers. A turn of more than ``tail`` items may lose its oldest steps.
+    Without a user message the last message is what has to stay, with the call that it answers. A turn of more than ``tail``
+    items may lose its oldest steps.
     """
     steps = list[WindowItem]()  # newest first
     begun = least = 0  # how many items the last step has; what the turn takes with shortened results

@@ -8,7 +8,6 @@ what is here only says whom to summarize and judges the answer.
 
 from __future__ import annotations
 
-import unicodedata
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
@@ -16,8 +15,10 @@ from types import MappingProxyType
 
 from msgspec import Struct
 
+from ledger.domain import escalation
 from ledger.domain.assembly import ASSISTANT, FRESH_TAIL, answers, is_turn
-from ledger.domain.window import AGGRESSIVE, CONDENSED, FALLBACK, LEAF, NORMAL, SUMMARY, Ranges, WindowItem
+from ledger.domain.escalation import Attempt
+from ledger.domain.window import CONDENSED, FALLBACK, LEAF, SUMMARY, Ranges, WindowItem
 
 CONTEXT_THRESHOLD = (3, 4)
 """The part of the budget, as a fraction, from which on a window is to be compacted."""
@@ -36,19 +37,12 @@ LEAF_CHUNK_TOKENS = 20_000
 MIN_TOKENS = 2_000
 """Fewest tokens of a condensed run at the window's beginning, and of a leaf that the next message cut short."""
 
-LEAF_TARGET, LEAF_TARGET_AGGRESSIVE = 1_200, 640
-CONDENSED_TARGET, CONDENSED_TARGET_AGGRESSIVE = 2_000, 1_000
-NORMAL_PERCENT, AGGRESSIVE_PERCENT = 35, 20
-TEMPERATURE = 0.3
-"""The targets in tokens, and as a percentage of what is summarized, the smaller counts; the temperature to ask with."""
-
-FALLBACK_BYTES = 2_048
 WIDENED_FANOUT = 8
 PRECEDING = 2
-"""Bytes of the text in a fallback; most fallbacks that one new leaf takes over; earlier summaries given as context."""
+"""Most fallbacks that one new leaf takes over; earlier summaries given as context."""
 
-BUDGET_PART, FEWEST_TARGET = 5, 100
-"""A summary for a budget aims at no more than a fifth of it, the share that a window keeps for summaries; at 100 tokens at least."""
+ELEMENT_TOKENS = 100
+"""About what a window needs around each summary, so that many short ones are too much as well."""
 
 EXPAND_TOKENS = 4_000
 ITERATIONS = 20
@@ -115,8 +109,8 @@ class Run(Struct, frozen=True):
         """How a model is to be asked for a summary of a window with this budget; empty where it is not."""
         if not self.readable:
             return ()
-        most = self.tokens if budget is None else max(FEWEST_TARGET, budget // BUDGET_PART) + 1
-        return attempts(self.kind, self.input_tokens, below=min(self.tokens, most))
+        most = self.tokens if budget is None else escalation.most(budget) + 1
+        return escalation.attempts(self.kind, self.input_tokens, below=min(self.tokens, most))
 
 
 class Skip(Struct, frozen=True):
@@ -398,8 +392,7 @@ def _condensed(items: Sequence[WindowItem], first: int, stop: int) -> Run:
 def _neighbors(items: Sequence[WindowItem], protect: int) -> Iterator[tuple[int, int]]:
     """Summaries of one depth side by side outside the tail, none of them a fallback, as half-open ranges of indexes."""
     depths = [
-        item.depth if item.is_summary and item.level != FALLBACK else None
-        for item in items[: _outside(items, protect)]
+        item.depth if item.is_summary and item.level != FALLBACK else None for item in items[: _outside(items, protect)]
     ]
     for depth, group in groupby(range(len(depths)), depths.__getitem__):
         places = list(group)
@@ -469,95 +462,3 @@ def _readable(items: Sequence[WindowItem], first: int, end: int) -> int:
 
 def _tokens(items: Iterable[WindowItem]) -> int:
     return sum(item.tokens for item in items)
-
-
-# --- escalation ------------------------------------------------------------------------------------------------------
-
-
-class Attempt(Struct, frozen=True):
-    """One call of a model: how short its answer has to be, and how freely it is asked. ``retry`` is for an empty answer."""
-
-    level: str
-    target_tokens: int
-    temperature: float
-    retry: bool = False
-
-
-def attempts(kind: str, input_tokens: int, *, below: int | None = None) -> tuple[Attempt, ...]:
-    """The calls of a model in their order; ``following`` says which of them is next.
-
-    35 % of what is summarized and at most 1,200 tokens (condensed: 2,000), then 20 % and 640 (1,000); each once more at
-    temperature 0 if the answer was empty. ``below`` is what the summary replaces, which it has to be shorter than. When none
-    is accepted, a leaf becomes a ``fallback`` and a condensed run is skipped ("refused"): a fallback is no summary.
-    """
-    sizes = (
-        ((LEAF_TARGET, NORMAL_PERCENT), (LEAF_TARGET_AGGRESSIVE, AGGRESSIVE_PERCENT))
-        if kind == LEAF
-        else ((CONDENSED_TARGET, NORMAL_PERCENT), (CONDENSED_TARGET_AGGRESSIVE, AGGRESSIVE_PERCENT))
-    )
-    found = list[Attempt]()
-    for level, (most, percent) in zip((NORMAL, AGGRESSIVE), sizes, strict=True):
-        target = min(most, input_tokens * percent // 100)
-        target = target if below is None else min(target, below - 1)
-        if target > 0:
-            found += [Attempt(level, target, TEMPERATURE), Attempt(level, target, 0.0, retry=True)]
-    return tuple(found)
-
-
-def following(tries: Sequence[Attempt], done: Attempt | None = None, text: str = "") -> Attempt | None:
-    """The attempt to make after ``done``, whose answer ``text`` was not accepted; the first one without it. None: give up."""
-    if done is None:
-        return next(iter(tries), None)
-    later = tries[tries.index(done) + 1 :]
-    return next((each for each in later if each.level != done.level or not text.strip()), None)
-
-
-def accepts(attempt: Attempt, text: str, tokens: int) -> bool:
-    """Whether an answer of so many tokens is a summary: it says something, and keeps to the target."""
-    return bool(text.strip()) and 0 < tokens <= attempt.target_tokens
-
-
-def fallback(texts: Iterable[str], count: int) -> str:
-    """The beginning of the messages' texts, up to 2,048 bytes and never half a character, and of how many it is.
-
-    No more of ``texts`` is read than that needs.
-    """
-    taken, size = list[str](), 0
-    for text in texts:
-        taken.append(text)
-        size += len(text) + 1  # at least as many bytes
-        if size > FALLBACK_BYTES:
-            break
-    beginning = _cut("\n".join(taken), FALLBACK_BYTES)
-    return f"{beginning}\n[Truncated from {count} messages]"
-
-
-def _cut(text: str, most: int) -> str:
-    """As much of a text as so many bytes of UTF-8 hold, ending where a reader sees one character end and the next begin."""
-    end = size = 0
-    while end < len(text) and (size := size + len(text[end].encode("utf-8", "surrogatepass"))) <= most:
-        end += 1
-    whole = end
-    while 0 < whole < len(text) and _joined(text, whole):
-        whole -= 1
-    return text[: whole or end]  # one endless cluster: between two code points, then
-
-
-def _joined(text: str, at: int) -> bool:
-    """Whether the character at a place belongs to the one before: a mark, what a joiner joins, the second half of a flag."""
-    before, after = text[at - 1], text[at]
-    if _is_flag(before) and _is_flag(after):
-        begun = at
-        while begun and _is_flag(text[begun - 1]):
-            begun -= 1
-        return (at - begun) % 2 == 1
-    return (
-        "\u200d" in (before, after)
-        or unicodedata.category(after).startswith("M")
-        or "\U0001f3fb" <= after <= "\U0001f3ff"  # skin
-        or "\U000e0020" <= after <= "\U000e007f"  # tags, of regional flags
-    )
-
-
-def _is_flag(sign: str) -> bool:
-    return "\U0001f1e6" <= sign <= "\U0001f1ff"

@@ -71,6 +71,11 @@ def summary_block(summaries: Sequence[Content]) -> str:
     )
 
 
+def summary_element(summary: Content) -> str:
+    """One summary as it stands in the block."""
+    return "\n".join(_summary(summary))
+
+
 def _summary(summary: Content) -> list[str]:
     item = summary.item
     attributes = {

@@ -12,6 +12,7 @@ from ledger.domain import message as messages
 from ledger.domain.assembly import FRESH_TAIL, Fitted
 from ledger.domain.errors import ReadOnlyError, RejectedError
 from ledger.domain.events import LeftOut, Ranges, Shortened, WindowAssembled
+from ledger.domain.rendering import Content
 from ledger.domain.session import Session as State
 from ledger.domain.text import one_of
 from ledger.domain.tokens import MEDIA_TOKENS, MESSAGE_TOKENS
@@ -159,8 +160,9 @@ class Measured:
         self.conversation, self.connection, self.wanted = conversation, connection, wanted
         self.window = OpenWindow(connection, state)
         request = self.window.request()
-        self._tokens = dict[int, int]()  # of each item that was measured in characters
+        self._tokens = dict[int, int]()  # of each item that was measured in characters, or with its frame
         self.request = self._measured(request) if request is not None else None
+        self.summaries = [self._framed(of_summary(row)) for row in self.window.summaries]
 
     @property
     def needed(self) -> int:
@@ -175,14 +177,14 @@ class Measured:
         """The items from the newest to the oldest."""
         return map(self._measured, self.window.backwards())
 
-    def fitted(self, room: int) -> Fitted:
+    def fitted(self, room: int, *, without_summaries: bool = False) -> Fitted:
         wanted = self.wanted
         return assembly.fit(
             self.items(),
             room,
             request=self.request,
-            summaries=[self._measured(of_summary(row)) for row in self.window.summaries],
-            kept=int(wanted.budget * wanted.summary_share),
+            summaries=[replace(item, tokens=MOST) for item in self.summaries] if without_summaries else self.summaries,
+            kept=0 if without_summaries else int(wanted.budget * wanted.summary_share),
             tail=wanted.tail,
             shortest=wanted.shortest,
         )
@@ -190,7 +192,7 @@ class Measured:
     def entry(self, item: WindowItem, most: int | None) -> Entry:
         """The item with its texts, its tool results cut where it may take only so much."""
         found = _entry(self.conversation, self.connection, item)
-        if self.wanted.unit == "chars":  # whose items have their characters where their tokens were
+        if item.position in self._tokens:
             found = replace(found, item=replace(item, tokens=self._tokens[item.position]))
         if most is None:
             return found
@@ -209,6 +211,20 @@ class Measured:
         self._tokens[item.position] = item.tokens
         return replace(item, tokens=_entry(self.conversation, self.connection, item).chars)
 
+    def _framed(self, item: WindowItem) -> WindowItem:
+        """A summary with what its element around it takes."""
+        self._tokens[item.position] = item.tokens
+        shown = rendering.summary_element(_entry(self.conversation, self.connection, item).as_content)
+        if self.wanted.unit == "chars":
+            return replace(item, tokens=len(shown))
+        return replace(item, tokens=max(item.tokens, self.conversation.counter.of_text(shown)))
+
+    def size_of(self, entries: Sequence[Entry], pack: Pack | None) -> tuple[int, int]:
+        """What a window of these entries takes, and how much of it is around summaries and memories."""
+        frame = _frame(self.conversation, entries, pack, self.wanted.unit)
+        own = sum(each.chars if self.wanted.unit == "chars" else each.item.tokens for each in entries)
+        return own + _used(pack) + frame, frame
+
     def _size(self, entry: Entry) -> int:
         return entry.chars if self.wanted.unit == "chars" else self._taken(entry)
 
@@ -223,18 +239,19 @@ class Measured:
 
 def _assembled(measured: Measured, pack: Pack | None, seen: int) -> Window:
     conversation, wanted = measured.conversation, measured.wanted
-    woven, entries = _used(pack), list[Entry]()
-    overhead, used = _frame(conversation, (), pack, wanted.unit), 0
-    for _ in range(REFITS):  # what frames the summaries is known once they are chosen
-        fitted = measured.fitted(max(1, wanted.budget - woven - overhead))
+    around = _frame(conversation, (), pack, wanted.unit) + _used(pack)
+    note = _note(conversation, measured.summaries, wanted.unit)
+    over, without = 0, False
+    for _ in range(REFITS):  # what all takes is known once it is chosen
+        room = wanted.budget - around - (0 if without else note) - over
+        fitted = measured.fitted(max(1, room), without_summaries=without)
         entries = [measured.entry(item, fitted.shortened.get(item.position)) for item in fitted.items]
-        saved = fitted.tokens
-        for each, item in zip(entries, fitted.items, strict=True):
-            saved += (each.chars if wanted.unit == "chars" else each.item.tokens) - item.tokens
-        frame = _frame(conversation, entries, pack, wanted.unit)
-        settled = frame <= overhead or saved + woven + frame <= wanted.budget
-        overhead, used = frame, saved + woven + frame
-        if settled:
+        used, overhead = measured.size_of(entries, pack)
+        if not without and measured.summaries and fitted.summaries_evicted == len(measured.summaries):
+            without = True
+        elif used > wanted.budget and not fitted.over_budget:
+            over += used - wanted.budget
+        else:
             break
     return Window(
         session=conversation.name,
@@ -283,6 +300,18 @@ def _frame(conversation: Conversation, entries: Sequence[Entry], pack: Pack | No
         return max(0, len(known) - sum(each.chars for each in found) - _used(pack))
     inside = sum(each.item.tokens for each in found) + _used(pack)
     return max(0, conversation.counter.of_text(known) + MESSAGE_TOKENS - inside)
+
+
+def _note(conversation: Conversation, found: Sequence[WindowItem], unit: str) -> int:
+    """What the note of these summaries takes, and the message that it stands in."""
+    if not found:
+        return 0
+    note = rendering.summary_block([Content(item=item) for item in found])
+    elements = [rendering.summary_element(Content(item=item)) for item in found]
+    if unit == "chars":
+        return len(note) - sum(map(len, elements)) + CHARS
+    count = conversation.counter.of_text
+    return max(0, count(note) - sum(map(count, elements))) + MESSAGE_TOKENS
 
 
 # --- receipts --------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from itertools import islice
 
 from msgspec import Struct
 
-from ledger.domain import compaction
+from ledger.domain import compaction, escalation
 from ledger.domain.assembly import FRESH_TAIL
 from ledger.domain.compaction import ITERATIONS, LEAF_CHUNK_TOKENS, Run, Skip
 from ledger.domain.errors import ModelError, RejectedError
@@ -82,7 +82,7 @@ def compact(
                 compactor.step()
             return
         for _ in range(ITERATIONS - 1):
-            if not compaction.is_due(compactor.tokens(), bound):
+            if not compaction.is_due(compactor.weight(), bound):
                 break
             if not compactor.step():
                 return
@@ -208,6 +208,12 @@ class Compactor:
         """What the window takes."""
         return _window_size(self.session)[0]
 
+    def weight(self) -> int:
+        """The same with what a window needs around its summaries."""
+        with self.session.reading() as (connection, state):
+            window = OpenWindow(connection, self.session.needed(state))
+            return window.tokens + compaction.ELEMENT_TOKENS * len(window.summaries)
+
     def step(self, *, leaf_only: bool = False) -> bool:
         """Makes one summary, if any can be made; whether the window changed."""
         if self._ended:
@@ -310,7 +316,7 @@ class Compactor:
             more = (self.timeout, self._called, self._attempts)
             written = first_short_enough(session, self.writer, run.kind, tries, texts, previous, *more)
         if written is None and run.kind == LEAF:
-            text = compaction.fallback(beginning, run.messages)
+            text = escalation.fallback(beginning, run.messages)
             written = Written(LEAF, FALLBACK, text, session.counter.of_text(text), session.counter.name)
         return sources, written
 
@@ -385,10 +391,10 @@ def sources_of(window: OpenWindow, run: Run) -> Sources | None:
 def _beginning(texts: Iterator[str]) -> Iterator[str]:
     """As many texts as a fallback can need."""
     size = 0
-    for text in islice(texts, compaction.FALLBACK_BYTES):
+    for text in islice(texts, escalation.FALLBACK_BYTES):
         yield text
         size += len(text)
-        if size > compaction.FALLBACK_BYTES:
+        if size > escalation.FALLBACK_BYTES:
             return
 
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 
 from msgspec.structs import replace
 
-from ledger.domain import compaction
-from ledger.domain.compaction import Attempt
+from ledger.domain import escalation
 from ledger.domain.errors import RejectedError
+from ledger.domain.escalation import Attempt
 from ledger.domain.message import readable
 from ledger.domain.window import CONDENSED, Ranges
 from ledger.engine.stopping import check_seconds
@@ -76,7 +76,7 @@ def first_short_enough(
     model_attempts: list[ModelAttempt],
 ) -> Written | None:
     """The first answer that is short enough; None where none is. Into ``model_attempts`` goes each call of a language model."""
-    attempt = compaction.following(tries)
+    attempt = escalation.following(tries)
     while attempt is not None:
         asked = SummaryRequest(
             kind=kind,
@@ -91,12 +91,12 @@ def first_short_enough(
             counted()
         text = answer_of(writer, asked, timeout, model_attempts)
         tokens = conversation.counter.of_text(text)
-        accepted = len(text) <= SUMMARY_CHARS and compaction.accepts(attempt, text, tokens)
+        accepted = len(text) <= SUMMARY_CHARS and escalation.accepts(attempt, text, tokens)
         if model_attempts and not accepted:
             model_attempts[-1] = replace(model_attempts[-1], outcome="too_long" if text else "empty")
         if accepted:
             return Written(kind, attempt.level, text, tokens, conversation.counter.name, writer.name, PROMPTS[kind])
-        attempt = compaction.following(tries, attempt, text)
+        attempt = escalation.following(tries, attempt, text)
     return None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ledger.domain import compaction
+from ledger.domain import escalation
 from ledger.domain.compaction import LEAF_CHUNK_TOKENS
 from ledger.domain.errors import ConflictError, ModelError, NotFoundError, RejectedError
 from ledger.domain.window import CONDENSED
@@ -51,7 +51,7 @@ def rewrite(
             "summaries.rewrite() needs a summarizer: give one, or open the ledger with one", rule="model"
         )
     row, sources, texts, seen, size = _to_rewrite(conversation, id)
-    tries = compaction.attempts(row.kind, size)
+    tries = escalation.attempts(row.kind, size)
     model_attempts = list[ModelAttempt]()
 
     def kept(why: str) -> None:

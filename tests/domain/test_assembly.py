@@ -79,12 +79,19 @@ def test_the_last_turn_is_kept_with_its_oldest_results_shortened() -> None:
     steps = [call("a"), result("a", tokens=900), call("b"), result("b", tokens=900), said()]
     found = fitted(user(), said(), user(500), *steps, budget=2_000)
     assert (places(found), found.tokens) == ([3, 4, 5, 6, 7, 8], 2_000)
-    assert (found.over_budget, found.reasons, found.shortened) == (False, ("tail_trimmed", "results_shortened"), {5: 300})
+    assert (found.over_budget, found.reasons, found.shortened) == (
+        False,
+        ("tail_trimmed", "results_shortened"),
+        {5: 300},
+    )
     less = fitted(user(), said(), user(500), *steps, budget=1_000)
     assert less.shortened == {5: SHORTEST, 7: 1_000 - 800 - SHORTEST}, "the oldest as far as can be, first"
     least = fitted(user(), said(), user(500), *steps, budget=500)
     assert (places(least), least.over_budget) == ([3, 4, 5, 6, 7, 8], True)
-    assert least.reasons == ("turn_over_budget", "tail_trimmed", "results_shortened") and least.tokens == 800 + 2 * SHORTEST
+    assert (
+        least.reasons == ("turn_over_budget", "tail_trimmed", "results_shortened")
+        and least.tokens == 800 + 2 * SHORTEST
+    )
 
 
 def test_the_newest_user_message_stays_however_many_calls_follow() -> None:
@@ -244,7 +251,9 @@ def test_what_is_chosen_begins_safely_and_has_no_gap(items: list[WindowItem], bu
 
 
 @given(conversations(), BUDGETS, st.integers(1, 40))
-def test_the_last_turn_is_there_if_it_began_in_the_tail_and_else_its_user_message(items: list[WindowItem], budget: int, tail: int) -> None:
+def test_the_last_turn_is_there_if_it_began_in_the_tail_and_else_its_user_message(
+    items: list[WindowItem], budget: int, tail: int
+) -> None:
     found = fit_of(items, budget, tail)
     began = max(at for at, item in enumerate(items) if is_turn(item))
     given = {item.place for item in found.items}

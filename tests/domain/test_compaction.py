@@ -10,23 +10,17 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from windows import ANY_WINDOWS, call, conversations, cut, result, said, summary, user, window
 
-from ledger.domain import compaction
+from ledger.domain import compaction, escalation
 from ledger.domain.assembly import answers
 from ledger.domain.compaction import (
-    FALLBACK_BYTES,
     FRESH_TAIL,
     LEAF_CHUNK_TOKENS,
     MIN_TOKENS,
     SKIPS,
-    Attempt,
     Run,
     Skip,
-    accepts,
-    attempts,
     condensed_run,
     condensed_runs,
-    fallback,
-    following,
     improves,
     is_due,
     leaf_run,
@@ -34,6 +28,7 @@ from ledger.domain.compaction import (
     runs,
     widened_runs,
 )
+from ledger.domain.escalation import FALLBACK_BYTES, Attempt, accepts, attempts, fallback, following
 from ledger.domain.window import FALLBACK, LEAF, WindowItem
 
 TAIL = [user(1), *[said(1) for _ in range(FRESH_TAIL - 1)]]
@@ -438,5 +433,5 @@ def test_the_numbers_are_those_of_the_source() -> None:
     assert compaction.CONTEXT_THRESHOLD == (3, 4)
     assert (compaction.FRESH_TAIL, compaction.LEAF_FANOUT, compaction.CONDENSED_FANOUT) == (32, 8, 4)
     assert (compaction.CONDENSED_FANOUT_HARD, compaction.LEAF_CHUNK_TOKENS) == (2, 20_000)
-    assert (compaction.LEAF_TARGET, compaction.CONDENSED_TARGET) == (1_200, 2_000)
+    assert (escalation.LEAF_TARGET, escalation.CONDENSED_TARGET) == (1_200, 2_000)
     assert (compaction.EXPAND_TOKENS, compaction.ITERATIONS) == (4_000, 20)

@@ -16,11 +16,14 @@ from summarizing import Writer
 from threads import together
 
 from ledger import LedgerError, ModelError, NotFoundError, RejectedError
-from ledger.domain.compaction import FALLBACK_BYTES, ITERATIONS, LEAF_CHUNK_TOKENS, LEAF_TARGET
+from ledger.domain.compaction import ITERATIONS, LEAF_CHUNK_TOKENS
+from ledger.domain.escalation import FALLBACK_BYTES, LEAF_TARGET
 from ledger.language.port import SummaryRequest
 
 TAIL = 32
-BUDGET = 42_700  # for which a tail of 32 messages of 1,000 tokens is left alone, and some summaries before it are too much
+BUDGET = (
+    42_700  # for which a tail of 32 messages of 1,000 tokens is left alone, and some summaries before it are too much
+)
 
 
 def window(session) -> list[tuple[int, int]]:

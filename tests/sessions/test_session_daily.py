@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from providers import check_anthropic, check_openai
 
 from ledger import Ledger, RejectedError, Session
 from ledger.sessions.transcripts import outside
+from tools import evaluate_windows
 
 CALL = {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Bern"}'}}
 
@@ -153,3 +155,140 @@ def test_a_session_of_the_past_is_read_whole(memory: Ledger) -> None:
     ]
     assert past.summaries.list()[0].status == "window" and len(past.items()) == len(then.entries)
     assert len(session.window(10_000).entries) == 1 and list(session.grep('"ship number 3"')) == []
+
+
+# --- the documented loop ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("budget", [4_000, 6_000])
+def test_the_documented_loop_keeps_the_past(budget: int) -> None:
+    """After every turn compact(budget) and window(budget): all that was said is in the window, or under a summary in it."""
+    talk = [
+        {"role": ("user", "assistant")[number % 2], "content": f"{number}: {evaluate_windows.words(60, number)}"}
+        for number in range(120)
+    ]
+    seen = evaluate_windows.play("talk", talk, budget)
+    assert seen.compacted and (seen.without_summary, seen.evicted, seen.over_budget, seen.lost_requests) == (0, 0, 0, 0)
+    assert seen.least == 1.0 and seen.direct < 0.7, "and not because everything fits"
+
+
+def test_an_agent_with_many_calls_in_one_turn_keeps_its_request_and_its_past() -> None:
+    seen = evaluate_windows.play("coding", evaluate_windows.coding(calls=25, tokens=700, talk=20), 4_000)
+    assert seen.ok and (seen.lost_requests, seen.over_budget, seen.without_summary) == (0, 0, 0)
+    assert seen.last == 1.0 and seen.least >= 0.9
+
+
+def test_the_tail_is_compacted_only_where_it_alone_is_over_three_quarters_of_the_budget(memory: Ledger) -> None:
+    session = memory.session("chat")
+    for number in range(20):
+        session.append(("user", "assistant")[number % 2], evaluate_windows.words(90, number), token_count=100)
+    tail = session.info().window_tokens
+    assert session.compact(tail * 4 // 3 + 1, summarizer=evaluate_windows.first_words).created == ()
+    report = session.compact(tail * 4 // 3 - 1, summarizer=evaluate_windows.first_words)
+    (summary,) = report.created
+    assert report.under and 2 <= summary.messages <= 10, "what half of the budget holds stays"
+
+
+def test_no_compaction_summarizes_the_turn_under_way_while_anything_older_is_left(memory: Ledger) -> None:
+    session = memory.session("chat")
+    for message in evaluate_windows.coding(calls=40, tokens=400, talk=10):
+        session.append(**message)
+    request = session.grep('"why the build fails"')[0].position
+    summarize = evaluate_windows.first_words
+    older = True
+    for _ in range(60):
+        report = session.compact(2_000, summarizer=summarize)
+        for made in report.created:
+            (first, last), *_ = made.ranges
+            assert not first <= request <= last, "the request itself is in no summary"
+            assert not (older and first > request), "older messages come first"
+            messages = [item.place for item in session.items() if not item.is_summary]
+            older = any(place < request for place in messages) and older
+        assert request in [item.position for item in session.items()]
+        if not report.created:
+            break
+    assert any(made.ranges[0][0] > request for made in session.summaries.list()), "and the turn at last"
+    assert {each.item.position: each.content for each in session.window(2_000).entries}[request].startswith("Find out")
+
+
+# --- the turn under way ----------------------------------------------------------------------------------------------
+
+
+def long_turn(session: Session, calls: int = 40, tokens: int = 300) -> None:
+    for message in evaluate_windows.coding(calls, tokens, talk=0):
+        session.append(**message)
+
+
+@pytest.mark.parametrize("unit", ["tokens", "chars"])
+@pytest.mark.parametrize("budget", [600, 2_000, 6_000, 10**6])
+def test_the_users_request_stays_however_many_calls_follow(memory: Ledger, budget: int, unit: str) -> None:
+    session = memory.session("chat")
+    session.append("user", "Hello."), session.append("assistant", "Hello, what shall I do?")
+    long_turn(session)
+    request = session.grep('"why the build fails"')[0].position
+    window = session.window(budget, unit=unit, receipt=True)  # type: ignore[arg-type]
+    entries = {each.item.position: each for each in window.entries}
+    assert entries[request].content == "Find out why the build fails, and mend it without touching the tests."
+    assert window.used <= budget and not window.over_budget
+    assert window.entries[-1].item.results == ("call_39",), "the newest result"
+    check_openai(window.render().messages), check_anthropic(window.render("anthropic").messages)
+    assert session.reopen(window.receipt) == window, "shortened texts too"
+
+
+def test_the_oldest_results_are_shortened_first_marked_and_whole_in_the_log(memory: Ledger) -> None:
+    session = memory.session("chat")
+    long_turn(session, calls=10)
+    window = session.window(2_500, receipt=True)
+    results = [each for each in window.entries if each.item.results]
+    cut = [each.shortened is not None for each in results]
+    assert len(results) == 10 and cut == sorted(cut, reverse=True) and any(cut) and not all(cut)
+    assert "results_shortened" in window.reasons and window.used <= 2_500
+    for each, whole in zip(results, (session.message(each.item.position) for each in results), strict=True):
+        if each.shortened is not None:
+            text, _, mark = each.content.rpartition("\n")
+            assert whole.content.startswith(text) and len(text) == each.shortened
+            left = f"{len(whole.content) - each.shortened:,}"
+            assert mark == f"[shortened: {left} more characters in message {each.item.position}]"
+            assert mark in str(window.render().messages) and mark in str(window.render("anthropic").messages)
+    session.append("user", "Thanks.")
+    assert session.reopen(window.receipt) == window
+
+
+def test_a_request_that_alone_is_over_the_budget_is_there_and_it_is_said(memory: Ledger) -> None:
+    session = memory.session("chat")
+    session.append("user", "Before."), session.append("assistant", "Yes.")
+    long = session.append("user", evaluate_windows.words(900, 0))
+    session.append("assistant", "I look.", tool_calls=[CALL])
+    session.append("tool", evaluate_windows.words(500, 1), tool_call_id="call_1")
+    window = session.window(500)
+    assert window.over_budget and window.reasons[0] == "turn_over_budget"
+    assert window.entries[0].content == long.content and window.entries[-1].shortened is not None
+    assert [each.item.role for each in window.entries] == ["user", "assistant", "tool"]
+
+
+# --- memories --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("turn", [100, 614, 690, 740, 749, 750, 900])
+@pytest.mark.parametrize("query", [None, "which tea does the user drink?"])
+def test_memories_take_what_the_conversation_leaves(memory: Ledger, query: str | None, turn: int) -> None:
+    for number in range(30):
+        memory.remember(
+            f"The user drinks tea number {number} every day of the week, but for the {number}th of a month."
+        )
+    session = memory.session("chat")
+    session.append("user", evaluate_windows.words(600, 0), token_count=turn)
+    for share in (0.25, 0.9):
+        window = session.window(750, query=query, share=share, receipt=True)
+        assert window.over_budget == (turn > 750) and (window.used <= 750 or turn > 750)
+        assert len(window.entries) == 1 and window.reasons == (("turn_over_budget",) if turn > 750 else ())
+        assert bool(window.memories) == (query is not None and turn < 700)
+        assert session.reopen(window.receipt).memories == window.memories
+
+
+def test_what_a_long_turn_takes_is_shortened_before_memories_are_left_out(memory: Ledger) -> None:
+    memory.remember("The build fails where the cache is stale.")
+    session = memory.session("chat")
+    long_turn(session, calls=12)
+    window = session.window(2_500, query="why does the build fail?")
+    assert window.memories and window.used <= 2_500 and "results_shortened" in window.reasons

@@ -138,6 +138,7 @@ def _entry_row(found: Entry) -> list[RenderableType]:
     text = short(readable(found.content, found.parts) if found.content is not None else None)
     text.no_wrap, text.overflow = True, "ellipsis"
     what = FALLBACK if item.level == FALLBACK else item.summary_kind or item.role
+    what = what if found.shortened is None else f"{what}, shortened"
     kind = Text(what, style="yellow" if what == FALLBACK else "")
     return [kind, Text(f"{item.tokens:,}"), Text(moment(item.time)), text]
 

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from ledger.domain import rendering
 from ledger.domain.message import Part, readable
-from ledger.domain.rendering import Content, Rendered, TOOL_RESULT
+from ledger.domain.rendering import TOOL_RESULT, Content, Rendered
 from ledger.domain.shortening import shortened
 from ledger.domain.text import one_of
 from ledger.domain.window import WindowItem

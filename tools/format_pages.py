@@ -66,7 +66,7 @@ SECTIONS = (
     ("Keyed values", (events.value,)),
 )
 STRUCTS: tuple[type[Any], ...] = (
-    *(events.Blob, events.Redaction, events.Acted, events.Delivered, events.Dropped, events.LeftOut),
+    *(events.Blob, events.Redaction, events.Acted, events.Delivered, events.Dropped, events.LeftOut, events.Shortened),
     *(events.Matched, events.Origin, events.Evidence, events.Redacted),
 )
 

@@ -241,12 +241,15 @@ def _assembled(measured: Measured, pack: Pack | None, seen: int) -> Window:
     conversation, wanted = measured.conversation, measured.wanted
     around = _frame(conversation, (), pack, wanted.unit) + _used(pack)
     note = _note(conversation, measured.summaries, wanted.unit)
-    over, without = 0, False
-    for _ in range(REFITS):  # what all takes is known once it is chosen
+    over, without, fits = 0, False, 0
+    while True:  # what all takes is known once it is chosen
         room = wanted.budget - around - (0 if without else note) - over
         fitted = measured.fitted(max(1, room), without_summaries=without)
         entries = [measured.entry(item, fitted.shortened.get(item.position)) for item in fitted.items]
         used, overhead = measured.size_of(entries, pack)
+        fits += 1
+        if fits == REFITS:
+            break
         if not without and measured.summaries and fitted.summaries_evicted == len(measured.summaries):
             without = True
         elif used > wanted.budget and not fitted.over_budget:

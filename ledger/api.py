@@ -90,7 +90,7 @@ class LedgerRead(Area):
         limit: int = 20,
         budget: int | None = None,
         unit: Unit = "tokens",
-        packing: Packing = "prefix",
+        packing: Packing = "greedy",
         ranking: Literal["score/1", "rrf/1", "rubino/1"] = "score/1",
         observations: int = 3,
         explain: bool = False,
@@ -105,9 +105,9 @@ class LedgerRead(Area):
             statuses: Which memories are searched; candidates never are.
             among: What is searched: "memories", "chunks" of documents, "turns" (interactions and messages).
             limit: The most items, up to 500.
-            budget: The most that the pack may hold, counted in ``unit``; None for no bound.
+            budget: The most that the pack's ``as_text()`` takes, fence included, counted in ``unit``; None for no bound.
             unit: "tokens" or "chars".
-            packing: "prefix" stops at the first item that does not fit; "shares" divides the budget between kinds of items.
+            packing: "greedy" passes over an item that does not fit; "prefix" stops at it; "shares" divides the budget between kinds.
             ranking: "score/1" adds words and vectors to one score; "rrf/1" adds reciprocal ranks; "rubino/1" is rubino's.
             observations: The most observations next to the items, up to 50; 0 for none.
             explain: Also list the candidates that were ranked, with their signals.
@@ -139,7 +139,7 @@ class LedgerRead(Area):
         """Return what is known of the user: active memories of the kinds user_profile, identity and preference, newest first.
 
         Args:
-            budget: The most that the pack may hold, counted in ``unit``.
+            budget: The most that the pack's ``as_text()`` takes, fence included, counted in ``unit``.
             unit: "chars" or "tokens".
         """
         from ledger.recall import recalling

@@ -10,6 +10,7 @@ UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202f"
     "\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb\U000e0000-\U000e0fff\ud800-\udfff]"
 )
+FENCE = 3  # backticks of a fence at least
 _BLANK = re.compile(r"[ \t\n]+")
 _TICKS = re.compile("`+")
 _NOT_PLAIN = re.compile(r"(?<=[^\W_])[-_.](?=[^\W_])|[^\W_]| |(.)", re.DOTALL)
@@ -26,9 +27,14 @@ def one_line(text: str) -> str:
 
 def fenced(lines: list[str], label: str) -> str:
     """Lines as a Markdown code block that none of them can end: its fence is longer than any run of backticks in them."""
-    longest = max((len(run) for line in lines for run in _TICKS.findall(line)), default=0)
-    fence = "`" * max(3, longest + 1)
+    fence = "`" * fence_width(lines)
     return "\n".join([fence + label, *lines, fence])
+
+
+def fence_width(lines: list[str]) -> int:
+    """How many backticks a fence needs that none of the lines can end."""
+    longest = max((len(run) for line in lines for run in _TICKS.findall(line)), default=0)
+    return max(FENCE, longest + 1)
 
 
 def mermaid_label(text: str) -> str:

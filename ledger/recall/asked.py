@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from datetime import date
+from typing import get_args
 
 from msgspec import Struct
 
@@ -12,13 +13,14 @@ from ledger.domain import tokens
 from ledger.domain.errors import RejectedError
 from ledger.domain.text import check_text, check_word, one_of, text_list
 from ledger.engine.snapshot import LIST_CAP
+from ledger.types import Packing
 from projections.search.ranking import RANKINGS
 
 QUERY_BYTES = 1024 * 1024
 AMONG = ("memories", "chunks", "turns")
 CORPORA = {"chunks": ("chunk",), "turns": ("turn", "message")}  # a turn was captured, a message appended to a session
 UNITS: dict[str, Callable[[str], int]] = {"chars": len, "tokens": tokens.estimate}
-PACKINGS = ("prefix", "shares")
+PACKINGS = get_args(Packing)
 NEVER = "candidate"
 MOST_OBSERVATIONS = 50
 
@@ -63,7 +65,7 @@ def checked(
     observations: int,
     kinds: str | Iterable[str] = (),
     status: str | Iterable[str] = "active",
-    packing: str = "prefix",
+    packing: str = "greedy",
     ranking: str = "score/1",
     explain: bool = False,
 ) -> Asked:

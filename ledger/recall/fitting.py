@@ -17,15 +17,22 @@ OBSERVATIONS_PERCENT = 20
 """Observations take at most so many percent of the budget, of what the items of a pack leave."""
 
 
-def prefix(sizes: Sequence[int], budget: int | None) -> list[str]:
-    """For each entry "" or why it is cut: the longest prefix goes in, so that nothing worse takes the place of something
-    better (rubino and picoclaw)."""
+def greedy(sizes: Sequence[int], budget: int | None) -> list[str]:
+    """For each entry "" or why it is cut: what does not fit is passed over, so that one long entry keeps nothing else out."""
     used, reasons = 0, list[str]()
     for size in sizes:
-        full = bool(reasons and reasons[-1]) or (budget is not None and used + size > budget)
+        full = budget is not None and used + size > budget
         used += 0 if full else size
         reasons.append("budget" if full else "")
     return reasons
+
+
+def prefix(sizes: Sequence[int], budget: int | None) -> list[str]:
+    """The same, but for what stands behind the first that does not fit: nothing worse takes the place of something better
+    (rubino and picoclaw)."""
+    reasons = greedy(sizes, budget)
+    cut = next((at for at, why in enumerate(reasons) if why), len(sizes))
+    return reasons[:cut] + ["budget"] * (len(sizes) - cut)
 
 
 def by_shares(bands: Sequence[str], sizes: Sequence[int], budget: int) -> list[str]:

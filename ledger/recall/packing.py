@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from ledger import answers
+from ledger.domain.harmless import FENCE, fence_width, fenced
 from ledger.domain.text import normalise
 from ledger.recall import fitting
 from ledger.recall.asked import UNITS, Asked
-from ledger.recall.packs import Item, Pack
+from ledger.recall.packs import MEMORY, OBSERVATIONS, Item, Pack, line
 
 IDENTITY = ("identity", "preference", "user_profile")
 
@@ -33,8 +34,8 @@ def band(item: Item, *, in_project: bool) -> str:
 def packed(asked: Asked, items: Sequence[Item], searched: int, warnings: tuple[str, ...]) -> Pack:
     """The pack of ranked items: up to k within the budget; with ``explain`` all others are listed as cut."""
     within, beyond = items[: asked.k], items[asked.k :] if asked.explain else ()
-    sizes = [UNITS[asked.unit](item.content or "") for item in within]
-    reasons = [*fitting.prefix(sizes, asked.budget), *["rank"] * len(beyond)]
+    fit = fitting.prefix if asked.packing == "prefix" else fitting.greedy
+    reasons = [*fit(sizes(within, asked.unit), inside(asked.budget, asked.unit)), *["rank"] * len(beyond)]
     return finished([*within, *beyond], reasons, searched, asked.budget, asked.unit, warnings)
 
 
@@ -47,8 +48,8 @@ def shared(
     bands = [band(item, in_project=asked.project is not None) for item in together]
     order = fitting.in_order(bands)
     shown = [replace(together[at], rank=rank) for rank, at in enumerate(order, 1)]
-    sizes = [UNITS[asked.unit](item.content or "") for item in shown]
-    reasons = fitting.by_shares([bands[at] for at in order], sizes, asked.budget or 0)
+    room = inside(asked.budget, asked.unit) or 0
+    reasons = fitting.by_shares([bands[at] for at in order], sizes(shown, asked.unit), room)
     if asked.explain:
         beyond = [replace(_short(item), rank=rank) for rank, item in enumerate(items[asked.k :], len(shown) + 1)]
         shown, reasons = [*shown, *beyond], [*reasons, *["rank"] * len(beyond)]
@@ -65,10 +66,10 @@ def with_observations(asked: Asked, pack: Pack, found: Sequence[Item]) -> Pack:
 
     One that only repeats what is in the pack already is left out; of the best others those are in it that fit.
     """
-    measure, room = UNITS[asked.unit], fitting.room_for_observations(asked.budget, pack.used)
+    room = fitting.room_for_observations(asked.budget, pack.used + UNITS[asked.unit](fenced([], f"\n{OBSERVATIONS}")))
     marked, already, used, looked_at = list[Item](), contents_of(pack), 0, 0
-    for item in found:
-        size, words = measure(item.content or ""), normalise(item.content or "")
+    for item, size in zip(found, sizes(found, asked.unit), strict=True):
+        words = normalise(item.content or "")
         if words in already:
             why = "repeated"
         elif looked_at == asked.observations:
@@ -83,7 +84,7 @@ def with_observations(asked: Asked, pack: Pack, found: Sequence[Item]) -> Pack:
             already.add(words)
             used += size
     shown, cut = tuple(item for item in marked if not item.cut), tuple(item for item in marked if item.cut)
-    return replace(pack, observations=shown, cut=(*pack.cut, *cut), used=pack.used + used)
+    return _measured(replace(pack, observations=shown, cut=(*pack.cut, *cut)))
 
 
 def _short(item: Item) -> Item:
@@ -100,12 +101,31 @@ def finished(
 ) -> Pack:
     marked = [replace(item, cut=why) for item, why in zip(items, reasons, strict=True)]
     kept = tuple(item for item in marked if not item.cut)
-    return Pack(
+    pack = Pack(
         items=kept,
         cut=tuple(item for item in marked if item.cut),
         searched=searched,
         budget=budget,
-        used=sum(UNITS[unit](item.content or "") for item in kept),
         unit=unit,
         warnings=warnings,
     )
+    return _measured(pack)
+
+
+# --- what a pack takes as a text -------------------------------------------------------------------------------------
+
+
+def sizes(items: Sequence[Item], unit: str) -> list[int]:
+    """What the line of each item adds to a pack's ``as_text()``, with what its backticks make the fence longer."""
+    measure = UNITS[unit]
+    lines = [line(item) for item in items]
+    return [measure(f"{each}\n") + 2 * measure("`" * (fence_width([each]) - FENCE)) for each in lines]
+
+
+def inside(budget: int | None, unit: str) -> int | None:
+    """What the fence and label around the items leave of a budget."""
+    return None if budget is None else max(0, budget - UNITS[unit](fenced([], MEMORY)))
+
+
+def _measured(pack: Pack) -> Pack:
+    return replace(pack, used=UNITS[pack.unit](pack.as_text()))

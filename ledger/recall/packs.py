@@ -9,6 +9,8 @@ from ledger.domain.harmless import fenced, one_line
 from ledger.engine.answer import Answer
 from ledger.observations.answers import Observation
 
+MEMORY, OBSERVATIONS = "memory", "observations"  # labels of the blocks
+
 
 class Passage(Answer, frozen=True, kw_only=True):
     """A piece of something that was captured, said or ingested, in its own words: characters ``start`` to ``end`` of it.
@@ -64,9 +66,9 @@ class Pack(Answer, frozen=True, kw_only=True):
     """What a recall found, best first: the ``items`` that fit the budget, and those ``cut``, each with its reason.
 
     ``observations`` are a list of their own, with ranks of their own: what several sources have in common, next to them.
-    ``searched`` is among how many memories, turns, messages and chunks; ``used`` is what the texts of the items take of the
-    ``budget`` in its ``unit``. ``seen`` is the log position that it is of; ``receipt`` the id to ``reopen()`` it by, where one
-    was asked for; ``changed`` what changed since, in a reopened one.
+    ``searched`` is among how many memories, turns, messages and chunks; ``used`` is what ``as_text()`` takes of the ``budget`` in
+    its ``unit``. ``seen`` is the log position that it is of; ``receipt`` the id to ``reopen()`` it by, where one was
+    asked for; ``changed`` what changed since, in a reopened one.
     """
 
     items: tuple[Item, ...]
@@ -97,20 +99,26 @@ class Pack(Answer, frozen=True, kw_only=True):
         bound = f" of {self.budget:,}" if self.budget is not None else ""
         return f"<Pack of {len(self.items)}, {self.used:,}{bound} {self.unit}>"
 
-    def as_text(self) -> str:
+    def as_text(self, *, ids: bool = False) -> str:
         """The items as a fenced list, one line each, with every character escaped that could act on whoever shows it; then
         the observations as another, with how many sources bear each out and how they come in.
 
         What is recalled is data: put it where a user's words go, never among instructions. An empty pack is an empty text.
+
+        Args:
+            ids: Begin each line with the id of what it shows. The budget does not count the ids.
         """
-        items = [f"- {'(erased)' if item.content is None else one_line(item.content)}" for item in self.items]
-        noted = [f"- {one_line(observed(item))}" for item in self.observations]
-        blocks = [fenced(lines, label) for lines, label in ((items, "memory"), (noted, "observations")) if lines]
-        return "\n".join(blocks)
+        blocks = ((MEMORY, self.items), (OBSERVATIONS, self.observations))
+        return "\n".join(fenced([line(each, id=ids) for each in items], label) for label, items in blocks if items)
+
+
+def line(item: Item, *, id: bool = False) -> str:
+    """An item as a line of ``as_text()``."""
+    return f"- {f'[{item.id}] ' if id else ''}{one_line(observed(item))}"
 
 
 def observed(item: Item) -> str:
-    """An observation as it is shown: its text, how many sources support it, and how they come in."""
+    """An item as it is shown: its text; of an observation also how many sources support it, and how they come in."""
     observation, text = item.observation, "(erased)" if item.content is None else item.content
     if observation is None:
         return text

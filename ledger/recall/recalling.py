@@ -55,7 +55,7 @@ def recall(
     k: int = 20,
     budget: int | None = None,
     unit: str = "chars",
-    packing: str = "prefix",
+    packing: str = "greedy",
     ranking: str = "score/1",
     explain: bool = False,
     receipt: Who | None = None,
@@ -67,7 +67,7 @@ def recall(
     Searched ``among`` active memories that hold now and the chunks of documents, unless "turns" (what was captured,
     and the messages of sessions that are not hidden) is named too, or "all"; with ``kinds`` memories of these only, and
     ``status`` finds hidden ones too, candidates never. With a project: what is of it or of none; without, or with "": all
-    of the user's. ``packing`` is "prefix" (up to the
+    of the user's. ``packing`` is "greedy" (what does not fit is passed over), "prefix" (up to the
     first that does not fit) or "shares" (ATOCore's: trusted state, identity and preference, project, the rest).
     ``ranking`` is "score/1" (words and, where there are any, vectors in one score), "rrf/1" (reciprocal ranks) or
     "rubino/1". ``explain`` lists the candidates that were ranked (up to 1,000), with their signals. Nothing is written
@@ -280,7 +280,7 @@ def _newest(
         )
         items = _items(connection, [of_memory(each, now) for each in found])
     together = [replace(item, rank=rank) for rank, item in enumerate((*trusted, *items), 1)]
-    reasons = fitting.prefix([UNITS[unit](item.content or "") for item in together], budget)
+    reasons = fitting.greedy(packing.sizes(together, unit), packing.inside(budget, unit))
     return packing.finished(together, reasons, len(together), budget, unit, _nowhere(about, project))
 
 

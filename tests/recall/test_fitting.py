@@ -1,11 +1,11 @@
-"""What fits a budget: a prefix, or ATOCore's shares; never more than the budget, and a reason for whatever is left out."""
+"""What fits a budget: whatever does, a prefix, or ATOCore's shares; never more than it, and a reason for what is left out."""
 
 from __future__ import annotations
 
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ledger.recall.fitting import ENTRY_CHARS, REST, SHARES, by_shares, in_order, prefix, shortened
+from ledger.recall.fitting import ENTRY_CHARS, REST, SHARES, by_shares, greedy, in_order, prefix, shortened
 
 BANDS = (*SHARES, REST)
 SIZES = st.lists(st.integers(0, 400), max_size=20)
@@ -39,6 +39,23 @@ def test_what_a_prefix_holds_fits_and_one_more_would_not(sizes: list[int], budge
     else:
         assert sum(kept) <= budget
         assert len(kept) == len(sizes) or sum(kept) + sizes[len(kept)] > budget
+
+
+# --- greedy ----------------------------------------------------------------------------------------------------------
+
+
+def test_what_does_not_fit_is_passed_over() -> None:
+    assert greedy([3, 6, 1, 4, 4], 8) == ["", "budget", "", "", "budget"]
+    assert greedy([10**9, 10**9], None) == ["", ""] and greedy([1, 0], 0) == ["budget", ""]
+
+
+@given(SIZES, BUDGETS)
+def test_what_is_passed_over_would_not_have_fitted(sizes: list[int], budget: int) -> None:
+    used = 0
+    for size, why in zip(sizes, greedy(sizes, budget), strict=True):
+        assert why == ("budget" if used + size > budget else "")
+        used += 0 if why else size
+    assert used <= budget
 
 
 # --- shares ----------------------------------------------------------------------------------------------------------

@@ -21,7 +21,8 @@ from places import QUICK
 from ledger import LedgerError, NotFoundError, RejectedError
 from ledger.domain import tokens
 from ledger.domain.harmless import UNSAFE
-from ledger.recall.asked import AMONG, PACKINGS
+from ledger.recall.asked import AMONG, PACKINGS, UNITS, checked
+from ledger.recall.packing import packed, shared, with_observations
 from ledger.recall.packs import Item, Pack
 from projections.search import text_hits
 from projections.search.ranking import RANKINGS
@@ -225,21 +226,51 @@ def test_a_pack_never_takes_more_than_its_budget(stocked: Ledger, packing: str, 
                 project=project,
                 among=among,
             )
-            used = sum(size(text or "") for text in texts(pack))
-            assert pack.used == used <= budget and (pack.budget, pack.unit) == (budget, unit)
+            assert pack.used == size(pack.as_text()) <= budget and (pack.budget, pack.unit) == (budget, unit)
             assert all(item.cut for item in pack.cut) and not any(item.cut for item in pack.items)
             ranks = sorted(item.rank for item in (*pack.items, *pack.cut))
             assert ranks == list(range(1, len(ranks) + 1))
 
 
-def test_what_does_not_fit_is_cut_with_its_reason_and_everything_behind_it(stocked: Ledger) -> None:
+def test_what_does_not_fit_is_passed_over_with_its_reason(ledger: Ledger) -> None:
+    long = ledger.remember("tea tea tea " + "and whatever else there is to say of tea " * 5)
+    short = ledger.remember("The user drinks tea.")
+    assert [item.id for item in ledger.recall("tea").items] == [long.id, short.id]
+    pack = ledger.recall("tea", budget=60)
+    assert [(item.id, item.rank) for item in pack.items] == [(short.id, 2)]
+    assert [(item.id, item.cut) for item in pack.cut] == [(long.id, "budget")]
+
+
+def test_a_prefix_ends_before_the_first_that_does_not_fit(stocked: Ledger) -> None:
     every = stocked.recall("tea").items
-    room = len(every[0].content or "") + len(every[1].content or "")
-    pack = stocked.recall("tea", budget=room)
+    room = len(Pack(items=every[:2]).as_text())
+    pack = stocked.recall("tea", budget=room, packing="prefix")
     assert [item.id for item in pack.items] == [item.id for item in every[:2]]
     assert [(item.id, item.cut) for item in pack.cut] == [(item.id, "budget") for item in every[2:]]
     nothing = stocked.recall("tea", budget=0)
     assert nothing.items == () and len(nothing.cut) == 9 and nothing.nothing == "nothing fits, 9 found, 9 searched"
+
+
+TEXTS = st.lists(ANY_TEXT | st.text(alphabet="`~\n\r -a1"), max_size=8)
+
+
+@given(TEXTS, TEXTS, st.integers(0, 300), st.sampled_from(["chars", "tokens"]), st.sampled_from(PACKINGS))
+@example(["`" * 40, "a"], ["``` ```"], 80, "tokens", "greedy")
+def test_the_text_of_a_pack_with_its_fences_is_within_the_budget(
+    texts: list[str], observations: list[str], budget: int, unit: str, packing: str
+) -> None:
+    question = {"query": "?", "user": "", "project": None, "among": "memories", "k": 20, "now": "", "observations": 9}
+    asked = checked(**question, budget=budget, unit=unit, packing=packing)  # type: ignore[arg-type]
+    found, noted = (
+        [Item(rank=rank, score=0.0, source=source, id=f"x_{rank}", content=text) for rank, text in enumerate(some, 1)]
+        for source, some in (("memory", texts), ("observation", observations))
+    )
+    pack = packed(asked, found, 0, ()) if packing != "shares" else shared(asked, (), found, (), 0, ())
+    for each in (pack, with_observations(asked, pack, noted)):
+        assert UNITS[unit](each.as_text()) == each.used <= budget
+        assert each.items == pack.items
+    whole = packed(checked(**question, budget=pack.used, unit=unit), pack.items, 0, ())  # type: ignore[arg-type]
+    assert whole.items == pack.items or sum("```" in text for text in texts) > 1, "exactly full"
 
 
 def test_explain_lists_the_rest_that_was_ranked(stocked: Ledger) -> None:
@@ -517,6 +548,13 @@ def test_whatever_the_texts_are_each_is_one_line(some: list[str]) -> None:
     assert len(lines) == len(some) and all(len(line.splitlines()) == 1 for line in lines)
 
 
+def test_a_text_with_ids_says_of_each_line_what_it_is_of(ledger: Ledger) -> None:
+    fact = ledger.remember("The user drinks tea.")
+    pack = ledger.recall("tea")
+    assert pack.as_text(ids=True) == f"```memory\n- [{fact.id}] The user drinks tea.\n```"
+    assert pack.as_text() == "```memory\n- The user drinks tea.\n```"
+
+
 # --- tokens ----------------------------------------------------------------------------------------------------------
 
 
@@ -605,15 +643,15 @@ def test_the_profile_is_what_is_known_of_the_user_newest_first(ledger: Ledger) -
     pack = ledger.user_profile()
     assert texts(pack) == [f"The user has a {each}." for each in ("dog", "preference", "identity", "user_profile")]
     assert (pack.budget, pack.unit, pack.cut) == (1375, "chars", ())
-    assert pack.used == sum(map(len, filter(None, texts(pack))))
-    assert [item.cut for item in ledger.user_profile(budget=30).cut] == ["budget"] * 3
+    assert pack.used == len(pack.as_text())
+    assert [item.cut for item in ledger.user_profile(budget=39).cut] == ["budget"] * 3
 
 
 def test_a_profile_is_cut_at_1375_characters(ledger: Ledger) -> None:
     for number in range(20):
         ledger.remember(f"{number:02} " + "x" * 97, kind="user_profile")
     pack = ledger.user_profile()
-    assert len(pack.items) == 13 and pack.used == 1300 and len(pack.cut) == 7
+    assert len(pack.items) == 13 and pack.used == 13 * 103 + len("```memory\n```") and len(pack.cut) == 7
     assert (pack.items[0].content or "")[:2] == "19"
 
 

@@ -28,8 +28,9 @@ from ledger.domain.events import (
     ObservationRetracted,
     ObservationRevised,
 )
-from ledger.recall.asked import UNITS
+from ledger.recall.asked import PACKINGS, UNITS
 from ledger.recall.fitting import OBSERVATIONS_PERCENT
+from ledger.recall.packing import sizes
 from ledger.recall.packs import Item, Pack
 from projections.views import observations
 
@@ -47,8 +48,8 @@ def shown(ledger: Ledger, query: str = "coffee", **asked: Any) -> list[str]:
 def alone(pack: Pack) -> Pack:
     """The pack as it is without observations."""
     cut = tuple(item for item in pack.cut if item.observation is None)
-    used = sum(UNITS[pack.unit](item.content or "") for item in pack.items)
-    return replace(pack, observations=(), cut=cut, used=used)
+    items = replace(pack, observations=(), cut=cut)
+    return replace(items, used=UNITS[pack.unit](items.as_text()))
 
 
 def said(ledger: Ledger, *texts: str, **by: Any) -> list[str]:
@@ -72,7 +73,7 @@ def test_observations_are_a_list_of_their_own(drinker: tuple[Ledger, list[str], 
     assert {item.id for item in pack.items} == set(sources), "none of them stands among the items"
     told = pack.observations[0].observation
     assert told is not None and (told.content, told.proof_count) == (COFFEE, 3)
-    assert pack.used == sum(len(item.content or "") for item in (*pack.items, *pack.observations))
+    assert pack.used == len(pack.as_text())
 
 
 def test_nothing_is_counted_twice(drinker: tuple[Ledger, list[str], str]) -> None:
@@ -380,7 +381,7 @@ def full(ledger: Ledger) -> Ledger:
     return ledger
 
 
-@pytest.mark.parametrize("packing", ["prefix", "shares"])
+@pytest.mark.parametrize("packing", PACKINGS)
 @pytest.mark.parametrize("unit", ["chars", "tokens"])
 def test_no_item_goes_for_an_observation_and_they_take_a_fifth_at_most(full: Ledger, packing: str, unit: str) -> None:
     measure, seen = UNITS[unit], 0
@@ -388,8 +389,8 @@ def test_no_item_goes_for_an_observation_and_they_take_a_fifth_at_most(full: Led
         asked = {"budget": budget, "unit": unit, "packing": packing, "observations": 6}
         on, off = full.recall("coffee", **asked), full.recall("coffee", **(asked | {"observations": 0}))
         assert alone(on) == off
-        taken = sum(measure(item.content or "") for item in on.observations)
-        assert taken <= budget * OBSERVATIONS_PERCENT // 100 and on.used == off.used + taken <= budget
+        taken = sum(sizes(on.observations, unit))
+        assert taken <= budget * OBSERVATIONS_PERCENT // 100 and on.used == measure(on.as_text()) <= budget
         assert all(item.cut == "budget" for item in on.cut if item.observation is not None)
         seen += len(on.observations)
     assert seen, "in some of them there was room"

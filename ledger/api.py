@@ -107,7 +107,7 @@ class LedgerRead(Area):
             limit: The most items, up to 500.
             budget: The most that the pack's ``as_text()`` takes, fence included, counted in ``unit``; None for no bound.
             unit: "tokens" or "chars".
-            packing: "greedy" passes over an item that does not fit; "prefix" stops at it; "shares" divides the budget between kinds.
+            packing: "greedy" passes over an item that does not fit; "prefix" stops at it; "shares" divides it between kinds.
             ranking: "score/1" adds words and vectors to one score; "rrf/1" adds reciprocal ranks; "rubino/1" is rubino's.
             observations: The most observations next to the items, up to 50; 0 for none.
             explain: Also list the candidates that were ranked, with their signals.

@@ -132,11 +132,12 @@ class Provenance(Answer, frozen=True, kw_only=True):
 
 
 class Candidate(Answer, frozen=True, kw_only=True):
-    """One entry of the review queue."""
+    """One entry of the review queue: a candidate, or an active memory that the turns ``contradicted_by`` deny."""
 
     memory: Memory
     provenance: Provenance | None
     same_as_active: str | None
+    contradicted_by: tuple[str, ...] = ()
 
     @property
     def id(self) -> str:
@@ -351,7 +352,7 @@ class Graph(Answer, frozen=True, kw_only=True):
 
 
 class Reinforcement(Answer, frozen=True, kw_only=True):
-    """What one interaction reinforced: pairs of memory id and confidence before and after."""
+    """What one interaction reinforced: memory id, confidence before and after; and the ids of the memories that it denies."""
 
     interaction: str
     matcher: str
@@ -359,6 +360,7 @@ class Reinforcement(Answer, frozen=True, kw_only=True):
     reinforced: tuple[tuple[str, float, float], ...]
     echoes: int
     left_over: int
+    denied: tuple[str, ...] = ()
     replayed: bool = False
 
 

@@ -159,7 +159,12 @@ class LedgerRead(Area):
     def review(
         self, *, project: str | None = None, limit: int = LIMIT, after: str | None = None
     ) -> Page[answers.Candidate]:
-        """List the candidates that wait for a decision, oldest first, each with where it was found."""
+        """List what waits for a decision, oldest first: candidates, each with where it was found, and active memories that a
+        later turn denies (``contradicted_by``).
+
+        A memory of the second kind leaves the list with whatever you decide about it: ``promote`` and ``reinforce`` keep it,
+        ``supersede``, ``retract`` and the like do not.
+        """
 
         from ledger.memories import queries as memory_queries
 

@@ -10,7 +10,8 @@ from ledger import LedgerError
 USERS = ("", "ann")
 TEXTS = ("The user prefers dark roast coffee.", "the user  PREFERS dark roast coffee.", "The office moved to Porto in May.",
          "Ann drinks green tea.")  # fmt: skip
-RESPONSES = ("", "You prefer dark roast coffee, so the user prefers dark roast coffee.", "Nothing of the kind.",
+RESPONSES = ("", "You prefer dark roast coffee, so the user prefers dark roast coffee.",
+             "You no longer prefer dark roast coffee.",
              "Decision: The office moved to Porto in May.\n\nConstraint: tea must be green.")  # fmt: skip
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 PROJECTS = (None, "Home", "casa", "Work")

@@ -8,7 +8,7 @@ from msgspec import Raw
 
 from ledger.domain import events as e
 from ledger.domain.document import Document
-from ledger.domain.interaction import Interaction
+from ledger.domain.interaction import Denial, Interaction
 from ledger.domain.memory import Edge, Memory
 from ledger.domain.project import Entry, Project
 from ledger.domain.session import Session
@@ -276,6 +276,7 @@ EVENTS: dict[str, e.Event] = {
             pool_size=3,
             matches=(e.Matched(memory=MEMORY, overlap=3, total=4, fraction=750_000, echo=True),),
             left_over=2,
+            denied=(e.Denied(memory=OTHER_MEMORY, how="negation"),),
         ),
         e.ReinforcementFailed(error="ValueError"),
         e.CandidatesExtracted(
@@ -411,6 +412,7 @@ def memory(**changed: Any) -> Memory:
         "origin": ORIGIN,
         "recorded_at": EARLIER,
         "active_at": EARLIER,
+        "decided_at": 3,
         "version": 1,
         "position": 7,
     }
@@ -437,6 +439,7 @@ def interaction(**changed: Any) -> Interaction:
         "extraction": "pending",
         "reinforcement_attempts": 0,
         "extraction_attempts": 0,
+        "denials": (Denial(OTHER_MEMORY, 8),),
         "version": 1,
         "position": 7,
     }

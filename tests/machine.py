@@ -158,6 +158,8 @@ class LedgerMachine(RuleBasedStateMachine):
         if entry.type == "MemoryReinforced":
             told = {"delta": data["delta"], "source": data["interaction"], "matched": data["matcher"]}
             return Part("reinforce", entry.subject, told)
+        if entry.type == "ReinforcementEvaluated":
+            return Part("deny", entry.subject, {"memories": [each["memory"] for each in data.get("denied", ())]})
         if entry.type in ("MemoryCaptured", "DuplicateAbsorbed"):
             told = {name: data[name] for name in ("kind", "status", "content", "confidence", "sources")}
             told |= {"project": entry.project, "valid_from": entry.recorded_at}
@@ -519,7 +521,9 @@ class LedgerMachine(RuleBasedStateMachine):
                 ids = {id for id, state in expected.items() if state["status"] == status}
                 assert {memory.id for memory in self.ledger.memories(user=user, status=status)} == ids
             candidates = [id for id, state in expected.items() if state["status"] == "candidate"]
-            assert sorted(each.memory.id for each in self.ledger.review(user=user)) == sorted(candidates)
+            waiting = {each.memory.id: each.contradicted_by for each in self.ledger.review(user=user)}
+            assert {id for id, turns in waiting.items() if turns} == self.oracle.contradicted(user)
+            assert sorted(id for id, turns in waiting.items() if not turns) == sorted(candidates)
             turns = {turn.id: turn.response or "" for turn in self.ledger.interactions(user=user, limit=500)}
             assert turns == {id: turn["response"] for id, turn in self.oracle.turns(user).items()}
 

@@ -152,6 +152,26 @@ class Oracle:
         since = (part for part in later if not part.actor.startswith("policy:"))
         return bool(last) and not any(part.verb == "promote" or part.data.get("status") == "active" for part in since)
 
+    def contradicted(self, user: str) -> set[str]:
+        """The active memories that a turn was found to deny, and about which nothing was decided since."""
+        out = self.out
+        left = [part for part in self.parts if part not in out]
+        turns = self.turns(user)
+        found = {}
+        for part in left:
+            if part.verb == "deny" and part.subject in turns:
+                for id in part.data["memories"]:
+                    first = min(each.number for each in left if each.verb == "deny" and each.subject == part.subject
+                                 and id in each.data["memories"])  # fmt: skip
+                    found[id] = max(first, found.get(id, 0))
+        states = self.memories(user)
+        return {
+            id
+            for id, number in found.items()
+            if id in states and states[id]["status"] == "active" and not states[id]["quarantined"]
+            and not any(each.subject == id and each.number > number and not each.data.get("matched") for each in left)
+        }  # fmt: skip
+
     def distrusted(self, user: str, actor: str) -> bool:
         return any((act.user, act.actor) == (user, actor) for act in self.acts.values())
 
@@ -214,6 +234,8 @@ class Oracle:
         state = self.memories(user).get(id)
         if state is None:
             raise Refused("NotFoundError")
+        if verb == "promote" and id in self.contradicted(user):  # kept: one more reason, that adds nothing
+            return [Part("reinforce", id, {"delta": 0, "source": None})]
         if state["status"] in ALREADY.get(verb, ()) or (verb == "reinforce" and data["source"] in state["counted"]):
             return []
         if state["status"] not in ASKS[verb]:

@@ -1,12 +1,15 @@
 """What the policies without a model make of real conversations, and how the time of consolidating grows.
 
     python tools/evaluate_policies.py DATA… [--json]
+    python tools/evaluate_policies.py --matchers DATA… [--read 50] [--json]
     python tools/evaluate_policies.py --scaling [--sizes 1000,10000,100000] [--json]
 
 DATA is as for ``evaluate.py``. Each conversation is imported into a ledger of its own; extraction runs over every turn, its
 candidates are promoted, and the memories are consolidated; then, apart from that, the turns themselves, and in another ledger
 every sentence of them as a memory of its own. ``--scaling`` makes memories up, a fifth of them near another one, and again
-memories that share nearly all of their words, where no filter helps.
+memories that share nearly all of their words, where no filter helps. ``--matchers`` takes each sentence that a person said for
+a memory and each other turn for a response, and counts what stems/3 and stems/4 find; ``--read`` shows so many of the matches
+that fell away, of those that stayed, and of the denials, to be judged by a reader.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ import random
 import sys
 import tempfile
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -28,6 +31,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from ledger import Ledger
 from ledger.domain.events import CandidatesExtracted
 from ledger.domain.grouping import sentences
+from ledger.domain.matching import Response, judge, prefix_stems
 from tools.evaluate import load
 from tools.measuring import reading
 
@@ -95,6 +99,43 @@ def _consolidated(ledger: Ledger, over: Literal["memories", "interactions"]) -> 
     return {f"{count}{'+' if count == 5 else ''}": counts[count] for count in sorted(counts)}, took
 
 
+# --- matchers --------------------------------------------------------------------------------------------------------
+
+
+def compare_matchers(conversation: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """What became of each match under stems/4: (what, memory, response); what is "fell", "stayed", "came" or "denied"."""
+    turns = conversation["turns"]
+    said = [turn for turn in turns if turn["speaker"] != "assistant"]
+    memories = [(turn["dia_id"], each) for turn in said for each in sentences(turn["text"])]
+    index: dict[str, set[int]] = defaultdict(set)
+    for number, (_, memory) in enumerate(memories):
+        for stem in prefix_stems(memory):
+            index[stem].add(number)
+    for turn in turns:
+        response = Response(turn["text"])
+        for number in sorted(set[int]().union(*(index.get(each, ()) for each in response.reaching))):
+            where, memory = memories[number]
+            if where == turn["dia_id"]:
+                continue
+            before, now = judge("stems/3", response, memory).match, judge("stems/4", response, memory)
+            if before or now.match:
+                yield ("stayed" if before and now.match else "fell" if before else "came"), memory, turn["text"]
+            if now.denial:
+                yield "denied", memory, turn["text"]
+
+
+def _show_matchers(conversations: Sequence[dict[str, Any]], read: int, as_json: bool) -> None:
+    found: dict[str, list[tuple[str, str]]] = {each: [] for each in ("fell", "stayed", "came", "denied")}
+    for conversation in conversations:
+        for what, memory, response in compare_matchers(conversation):
+            found[what].append((memory, response))
+    counts = {what: len(pairs) for what, pairs in found.items()}
+    print(json.dumps(counts) if as_json else _counts(counts))
+    for what, pairs in found.items():
+        for memory, response in random.Random(SEED).sample(pairs, min(read, len(pairs))):
+            print(f"\n{what}\n  memory    {memory}\n  response  {response}")
+
+
 # --- scaling ---------------------------------------------------------------------------------------------------------
 
 
@@ -160,17 +201,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("data", nargs="*")
     parser.add_argument("--scaling", action="store_true", help="measure how the time grows with the memories")
+    parser.add_argument("--matchers", action="store_true", help="compare what stems/3 and stems/4 find")
+    parser.add_argument("--read", type=int, default=0, help="how many pairs of each sort to show")
     parser.add_argument("--sizes", default="1000,10000,100000")
     parser.add_argument("--json", action="store_true")
     asked = parser.parse_args(arguments)
     if not asked.data and not asked.scaling:
         parser.error("name data, or ask for --scaling")
+    conversations = [each for path in asked.data for each in load(path)]
+    if asked.matchers:
+        _show_matchers(conversations, asked.read, asked.json)
+        return 0
     told: dict[str, Any] = {}
     if asked.scaling:
         sizes = [int(each) for each in asked.sizes.split(",")]
         for name, make in (("ordinary", ordinary), ("alike", alike)):
             told[name] = scale(make, sizes)
-    conversations = [each for path in asked.data for each in load(path)]
     told |= {each["conversation"]: each for each in map(evaluate, conversations)}
     if asked.json:
         print(json.dumps(told, indent=2))

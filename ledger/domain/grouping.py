@@ -56,13 +56,14 @@ _TIMES = """
     october november december spring summer autumn winter morning noon afternoon evening night midnight
     daily weekly monthly yearly today tomorrow yesterday first second third once twice half double
 """
-_OPPOSITES = """
+_OPPOSED = """
     like hate | like dislike | like avoid | allow forbid | enable disable | start stop | more fewer
     increase decrease | true false | open close | buy sell | left right | accept reject
     agree disagree | include exclude | add remov | add remove | rise fall | married divorc | married single | hot cold
     early late | public privat | public private | light dark | black white | new old | win lose | success failure
     always sometime | always rarely | often rarely | best worst | able unable | happy unhappy | vegan meat | sync async
 """
+OPPOSITES = frozenset(_OPPOSED.replace("|", " ").split())
 _SIDES = "before after | on off | up down | above below | more less | over under | in out | most least"
 _PAST = re.compile(
     r"\b(?:used to|no longer|any ?more|formerly|previously|former|ex|stopped|quit|gave up|until|was|were|had been|switched)\b",
@@ -73,8 +74,8 @@ _INTENDED = """
     considers considering thinking intends intend going try tries trying tried maybe perhaps if whether unless almost
     nearly soon dream dreams dreaming
 """
-_SENTENCE = re.compile(r"(?<=[.!?…])[\"'”’)\]*_]*\s+|(?<=[。！？])|[\r\n]+")
-_CAPITAL = re.compile(r"\b[^\W\d_a-z][\w'’]*")
+SENTENCE = re.compile(r"(?<=[.!?…])[\"'”’)\]*_]*\s+|(?<=[。！？])|[\r\n]+")
+CAPITAL = re.compile(r"\b[^\W\d_a-z][\w'’]*")
 _END = re.compile(r"[.!?…。！？][\"'”’)\]]*(?=\s|$)")
 
 
@@ -93,17 +94,18 @@ def _families() -> dict[str, str]:
     return roots | {word: str(number) for number, word in enumerate(_split(_NUMBERS))}
 
 
-_FAMILY = _families()
-_AGAINST: dict[str, set[str]] = {}
+FAMILY = _families()
+AGAINST: dict[str, set[str]] = {}
+"""Words that say the opposite, by what they count as (``significant``)."""
 
 
 @lru_cache(maxsize=16_384)
-def _significant(word: str) -> str:
+def significant(word: str) -> str:
     """What a word counts as, "" for nothing."""
     if word in STOP_WORDS or word in _LITTLE:
         return ""
-    found = _FAMILY.get(word) or stem(word)
-    found = _FAMILY.get(found, found)
+    found = FAMILY.get(word) or stem(word)
+    found = FAMILY.get(found, found)
     if len(found) > 3:  # moved and move, studies and study
         found = found.removesuffix("e")
     return f"{found[:-1]}i" if len(found) > 3 and found.endswith("y") else found
@@ -111,11 +113,11 @@ def _significant(word: str) -> str:
 
 _DIRECTIONS = [(pair[0], pair[1]) for pair in map(_split, _SIDES.split("|"))]
 _DIRECTING = frozenset(each for pair in _DIRECTIONS for each in pair)
-_MOMENTS = frozenset(map(_significant, _split(_TIMES)))
-for _pair in re.split(r"[|\n]", _OPPOSITES):
+_MOMENTS = frozenset(map(significant, _split(_TIMES)))
+for _pair in re.split(r"[|\n]", _OPPOSED):
     for _one, _other in [_pair.split()] if _pair.strip() else []:
-        _AGAINST.setdefault(_significant(_one) or _one, set()).add(_significant(_other) or _other)
-        _AGAINST.setdefault(_significant(_other) or _other, set()).add(_significant(_one) or _one)
+        AGAINST.setdefault(significant(_one) or _one, set()).add(significant(_other) or _other)
+        AGAINST.setdefault(significant(_other) or _other, set()).add(significant(_one) or _one)
 
 
 class Compared(Struct, frozen=True):
@@ -140,10 +142,10 @@ def read(text: str, given: Iterable[str] = (), speaker: str = "") -> Compared:
     """``given`` are names that it is known to have, besides those that it seems to have."""
     text = text[:READ_CHARS]
     all_words = words(text)
-    order = tuple(each for each in map(_significant, all_words) if each)
-    named = {tuple(filter(None, map(_significant, words(name)))) for name in (*given, *entities.found(text))}
+    order = tuple(each for each in map(significant, all_words) if each)
+    named = {tuple(filter(None, map(significant, words(name)))) for name in (*given, *entities.found(text))}
     of_names = {word for name in named for word in name}
-    of_names.update(_significant(each) for each in words(" ".join(_CAPITAL.findall(text))))
+    of_names.update(significant(each) for each in words(" ".join(CAPITAL.findall(text))))
     own = frozenset(order)
     return Compared(
         words=own,
@@ -188,7 +190,7 @@ def opposed(one: Compared, other: Compared) -> bool:
         return True
     if _of_its_own(one, other) and _of_its_own(other, one):
         return True
-    if any(not _AGAINST.get(each, _NOTHING).isdisjoint(theirs) for each in ours):
+    if any(not AGAINST.get(each, _NOTHING).isdisjoint(theirs) for each in ours):
         return True
     return not _places(one, other).isdisjoint(_places(other, one))
 
@@ -309,12 +311,12 @@ def wording(text: str) -> str:
 def sentences(text: str) -> list[str]:
     """The sentences of a turn that say something: no questions, none of only a few telling words, none without end."""
     found: list[str] = []
-    for part in _SENTENCE.split(text[:READ_CHARS])[: 4 * SENTENCES]:
+    for part in SENTENCE.split(text[:READ_CHARS])[: 4 * SENTENCES]:
         sentence = part.strip()
         if sentence.startswith("["):  # what is shown, and not said
             continue
         if sentence.rstrip("\"'”’)]*_ ").endswith(("?", "？")) or len(sentence.split()) > SENTENCE_WORDS:
             continue
-        if len(set(filter(None, map(_significant, words(sentence))))) >= SIGNIFICANT:
+        if len(set(filter(None, map(significant, words(sentence))))) >= SIGNIFICANT:
             found.append(sentence)
     return found[:SENTENCES]

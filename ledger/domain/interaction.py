@@ -27,6 +27,13 @@ ATTEMPTS = 3  # a failed reinforcement or extraction is tried this often by itse
 TEXT_BYTES = 10 * 1024 * 1024
 
 
+class Denial(Struct, frozen=True):
+    """A memory that the response denies, and the position that says so."""
+
+    memory: str
+    position: int
+
+
 class Interaction(Struct, frozen=True):
     """Everything that folds out of one interaction's events but its texts, which stay in the log; the row's columns.
 
@@ -53,6 +60,7 @@ class Interaction(Struct, frozen=True):
     extraction: str
     reinforcement_attempts: int  # that failed, one after the other
     extraction_attempts: int
+    denials: tuple[Denial, ...]
     version: int
     position: int
 
@@ -136,7 +144,8 @@ def evolve(interaction: Interaction | None, event: AnyEvent) -> Interaction | No
         case _ if now.extraction == ERASED:
             return now
         case ReinforcementEvaluated():
-            return replace(now, reinforcement="done", reinforcement_attempts=0)
+            found = (Denial(each.memory, event.position) for each in data.denied)
+            return replace(now, reinforcement="done", reinforcement_attempts=0, denials=(*now.denials, *found))
         case CandidatesExtracted():
             return replace(now, extraction="done", extraction_attempts=0)
         case ReinforcementFailed():
@@ -186,6 +195,7 @@ def _captured(event: AnyEvent, data: InteractionCaptured) -> Interaction:
         extraction=ready,
         reinforcement_attempts=0,
         extraction_attempts=0,
+        denials=(),
         version=event.version,
         position=event.position,
     )

@@ -1,22 +1,26 @@
-"""Does a response restate a memory? The three versions of the rule, and the filter that finds the memories to ask."""
+"""Does a response restate a memory, or deny it? The versions of the rule, and the filter that finds the memories to ask."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from types import MappingProxyType
 
 from ledger.domain.errors import RejectedError
-from ledger.domain.text import stems
+from ledger.domain.grouping import AGAINST, FAMILY, OPPOSITES, SENTENCE, significant
+from ledger.domain.near import NEGATIONS
+from ledger.domain.question import unspaced
+from ledger.domain.text import STOP_WORDS, stem, stems, words
 
 # Every number here is ATOCore's (SEEDS 1b). A released version never changes: an event that names "stems/3" must mean
 # the same for ever, so another rule is another version.
 
-DEFAULT_MATCHER = "stems/3"
+DEFAULT_MATCHER = "stems/4"
 
 MIN_CONTENT_CHARS = 12
-"""substring/1: a memory shorter than this never matches; it would occur by accident."""
+"""substring/1, stems/4: a memory shorter than this never matches; it would occur by accident."""
 
 WINDOW_CHARS = 80
 """substring/1: this many characters from the memory's beginning must occur in the response."""
@@ -46,6 +50,17 @@ class Match:
     fraction: int
 
 
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a response says of a memory: a match, or why it denies it ("negation", "past" or "opposite"), or neither."""
+
+    match: Match | None = None
+    denial: str = ""
+
+
+NEITHER = Verdict()
+
+
 class Response:
     """A text in which memories are looked for, prepared once for any number of them."""
 
@@ -62,9 +77,22 @@ class Response:
         """What stems/2 and stems/3 search."""
         return stems(self.text)
 
+    @cached_property
+    def clauses(self) -> tuple[Clause, ...]:
+        """What stems/4 searches."""
+        return clauses(self.text)
 
-def match(version: str, response: Response, content: str) -> Match | None:
-    """The match of a memory's content in the response under that version of the rule, or None.
+    @cached_property
+    def reaching(self) -> frozenset[str]:
+        """Its stems, and those of words that say the opposite of one: every memory that stems/4 finds restated or denied has
+        enough of them."""
+        opposites = (AGAINST.get(significant(word), ()) for word in set(words(self.text)))
+        own = self.stems | {each for found in opposites for root in found for each in _family(root)}
+        return own if _USER.isdisjoint(words(self.text)) else own | {SOMEBODY}
+
+
+def judge(version: str, response: Response, content: str) -> Verdict:
+    """What the response says of a memory's content under that version of the rule; only stems/4 knows denials.
 
     Raises RejectedError for a version that does not exist.
     """
@@ -73,24 +101,49 @@ def match(version: str, response: Response, content: str) -> Match | None:
     return MATCHERS[version](response, content)
 
 
-def _substring_1(response: Response, content: str) -> Match | None:
+def match(version: str, response: Response, content: str) -> Match | None:
+    """The match of a memory's content in the response under that version of the rule, or None."""
+    return judge(version, response, content).match
+
+
+def _substring_1(response: Response, content: str) -> Verdict:
     wanted = _lowered(content)
     window = wanted[:WINDOW_CHARS]
     if len(wanted) < MIN_CONTENT_CHARS or window not in response.normalised:
-        return None
-    return Match(len(window), len(window), 1_000_000)
+        return NEITHER
+    return Verdict(Match(len(window), len(window), 1_000_000))
 
 
-def _stems_2(response: Response, content: str) -> Match | None:
+def _stems_2(response: Response, content: str) -> Verdict:
     return _overlap(response, stems(content), needed_stems_2)
 
 
-def _stems_3(response: Response, content: str) -> Match | None:
+def _stems_3(response: Response, content: str) -> Verdict:
     return _overlap(response, stems(content), needed_stems_3)
 
 
-MATCHERS: Mapping[str, Callable[[Response, str], Match | None]] = MappingProxyType(
-    {"substring/1": _substring_1, "stems/2": _stems_2, "stems/3": _stems_3}
+def _stems_4(response: Response, content: str) -> Verdict:
+    """stems/3 clause by clause: a clause of the memory has its stems from one clause of the response, and that says it of the
+    same time and in the same sense. Where it says the opposite the memory is denied."""
+    own = stems(content) - NEGATIONS
+    needed = needed_stems_3(len(own))
+    if not own or len(own & response.reaching) < needed or _is_short(content):
+        return NEITHER
+    agreeing, found, denial = set[str](), set[str](), ""
+    for part in _clauses_of_memory(content):
+        most, against, why = _best(part, response.clauses)
+        agreeing |= most
+        found |= most if len(most) > len(against) else against
+        if len(against) >= max(len(most), LEAST_DENIED, _at_least(DENIED_PERCENT, len(part.stems))):
+            denial = denial or why
+    if denial:
+        return Verdict(denial=denial) if len(found & own) >= needed else NEITHER
+    overlap = len(agreeing & own)
+    return Verdict(Match(overlap, len(own), _millionths(overlap, len(own)))) if overlap >= needed else NEITHER
+
+
+MATCHERS: Mapping[str, Callable[[Response, str], Verdict]] = MappingProxyType(
+    {"substring/1": _substring_1, "stems/2": _stems_2, "stems/3": _stems_3, "stems/4": _stems_4}
 )
 
 
@@ -107,23 +160,30 @@ def needed_stems_3(total: int) -> int:
 
 
 def prefix_stems(content: str) -> tuple[str, ...]:
-    """The few stems of a memory of which every text that matches it under stems/2 or stems/3 holds at least one.
+    """The few stems of a memory of which every text that matches it by stems holds at least one.
 
     An index from these stems to memories therefore misses none (the prefix filter of set-similarity joins): of n stems,
     t needed, a text that holds none of n - t + 1 of them holds at most t - 1. The longest stems are taken, being the
     rarest. substring/1 is not covered.
     """
     # t is that of stems/3, which never needs more than stems/2: for n > 15, ceil(0.7 n) >= 12 and >= ceil(0.35 n).
+    # stems/4 counts no negations, and may have the user in every text: its own few are among the other stems.
     own = sorted(stems(content))
     own.sort(key=len, reverse=True)  # stable: equal lengths stay in alphabetical order
-    return tuple(own[: len(own) - needed_stems_3(len(own)) + 1]) if own else ()
+    plain = [each for each in own if each not in NEGATIONS]
+    telling = [each for each in plain if each != SOMEBODY]
+    return tuple(dict.fromkeys((*_prefix(own, own), *_prefix(plain, telling))))
 
 
-def _overlap(response: Response, own: frozenset[str], needed: Callable[[int], int]) -> Match | None:
+def _prefix(own: Sequence[str], among: Sequence[str]) -> Sequence[str]:
+    return among[: len(own) - needed_stems_3(len(own)) + 1] if own else ()
+
+
+def _overlap(response: Response, own: frozenset[str], needed: Callable[[int], int]) -> Verdict:
     overlap, total = len(own & response.stems), len(own)
     if not total or overlap < needed(total):
-        return None
-    return Match(overlap, total, _millionths(overlap, total))
+        return NEITHER
+    return Verdict(Match(overlap, total, _millionths(overlap, total)))
 
 
 def _at_least(percent: int, total: int) -> int:
@@ -137,3 +197,170 @@ def _millionths(part: int, whole: int) -> int:
 
 def _lowered(text: str) -> str:
     return " ".join(text.lower().split())
+
+
+# --- clauses (stems/4) -----------------------------------------------------------------------------------------------
+
+LEAST_DENIED = 2
+"""stems/4: a denial has at least this many of a memory's stems (ours)."""
+
+DENIED_PERCENT = 80
+"""stems/4: ... and at least this share of those of one clause (ours): with less it may be of another thing."""
+
+UNSPACED_CHARS = 3
+"""stems/4: a character of a script without spaces counts as so many of the least length (ours)."""
+
+_TOKEN = re.compile(r"[^\W_]+(?:['’][^\W_]+)*|[,;:()\[\]–—|]")
+_JOINS = frozenset(("and", "or", ","))
+_BREAKING = "but although though whereas while however yet except instead unless ; : ( ) [ ] – — |"
+_BREAKS = frozenset(_BREAKING.split())
+SOMEBODY = "user"
+"""stems/4: what "you" counts as, and what of a sentence's words counts in each of its clauses, as its names do."""
+
+_USER = frozenset(("user", "users", "you", "your", "yours", "youre", "youve", "youd", "youll"))
+_SUBJECT = "i you he she it we they im ive id ill youre youve youd youll hes shes weve theyre theyve theyd"
+_SUBJECTS = frozenset(_SUBJECT.split())
+_DENYING = NEGATIONS - {"without"}
+_HARMLESS = re.compile(
+    r"\b(?:not (?:only|just|to mention|alone)|no (?:doubt|wonder|problem|worries|matter)|why not|or not"
+    r"|(?:can['’]?t|cannot|could(?: not|n['’]?t)) (?:wait|help|agree more|be (?:more|happier|prouder))|nothing (?:like|better)"
+    r"|(?:never|not|won['’]?t|do not|don['’]?t) (?:forget|worry|hesitate))\b|\bno[,.!]",
+    re.IGNORECASE,
+)
+_OVER = re.compile(
+    r"\b(?:(?<!\bis )(?<!\bare )(?<!\bbe )(?<!\bwas )(?<!\bwere )(?<!\bbeen )(?<!\bget )used to"
+    r"|(?:no|not any) longer|formerly|previously|former|stopped|quit|g[ai]ven? up|switched (?:from|away from))\b",
+    re.IGNORECASE,
+)
+_MARK = "ended"  # takes the place of what _OVER finds
+_RAISING = frozenset(("think", "believe"))  # who does not think that it is so says that it is not
+_REACH = 6  # a word that denies is about the first telling word among so many
+_WAS, _IS = (
+    frozenset(("was", "were", "wasnt", "werent")),
+    frozenset(("is", "are", "am", "isnt", "arent", "im", "youre")),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """A part of a sentence: its stems without negations, and what its words count as; which of the stems it denies, and of
+    which it says that they are over; whether it speaks of what was (True), of what is (False), or leaves that open (None)."""
+
+    stems: frozenset[str]
+    meanings: Mapping[str, str]  # of each stem
+    denied: frozenset[str]
+    over: frozenset[str]
+    was: bool | None
+
+
+def clauses(text: str) -> tuple[Clause, ...]:
+    """The clauses of a text that have a stem, but for questions; the names of a sentence count in each of its clauses."""
+    sentences = (each for each in SENTENCE.split(text) if not each.rstrip(_CLOSING).endswith(("?", "？")))
+    return tuple(each for sentence in sentences for each in _of_sentence(sentence) if each.stems)
+
+
+_clauses_of_memory = lru_cache(maxsize=4_096)(clauses)
+
+
+def _of_sentence(sentence: str) -> Iterator[Clause]:
+    tokens = _TOKEN.findall(sentence)
+    parts: list[list[str]] = [[]]
+    for at, token in enumerate(tokens):
+        if token.lower() in _BREAKS or (token.lower() in _JOINS and _begins(tokens[at + 1 : at + 4])):
+            parts.append([])
+        else:
+            parts[-1].append(token)
+    named = frozenset(each for token in tokens if token[:1].isupper() for each in stems(token) if not _is_verb(each))
+    if not _USER.isdisjoint(words(sentence)):
+        named |= {SOMEBODY}
+    yield from (_clause(" ".join(part), named, "\\" not in sentence) for part in parts if part)
+
+
+def _begins(following: Sequence[str]) -> bool:
+    """Whether a clause of its own follows "and" or a comma: one with a subject, or that soon says yes or no to something."""
+    spoken = [each for token in following for each in words(token)]
+    return bool(spoken) and (spoken[0] in _SUBJECTS or any(each in _DENYING or _is_verb(each) for each in spoken[:2]))
+
+
+def _is_verb(word: str) -> bool:
+    return significant(word) in _VERBS
+
+
+def _clause(text: str, named: frozenset[str], prose: bool) -> Clause:
+    spoken = words(_OVER.sub(f" {_MARK} ", _HARMLESS.sub(" ", text)))
+    marks: dict[bool, set[str]] = {True: set(), False: set()}  # what is over, and what is denied
+    ending, left = False, 0
+    for word in spoken:
+        if word in _DENYING or word == _MARK:
+            ending, left = word == _MARK, _REACH
+        elif left and significant(word) and word not in _RAISING:
+            marks[ending].add(stem(word))
+            left = 0
+        else:
+            left = max(left - 1, 0)
+    was, now = not _WAS.isdisjoint(spoken), not _IS.isdisjoint(spoken)
+    return Clause(
+        stems=(stems(text) | named) - NEGATIONS,
+        meanings={stem(word): significant(word) for word in words(text) if word not in STOP_WORDS} if prose else {},
+        denied=frozenset(marks[False]),
+        over=frozenset(marks[True]),
+        was=was if was != now else None,
+    )
+
+
+def _best(part: Clause, among: Sequence[Clause]) -> tuple[frozenset[str], frozenset[str], str]:
+    """The most stems of a clause that one clause says in the same sense, and in the opposite one, with how that differs."""
+    most, against, why = _NONE, _NONE, ""
+    for each in among:
+        shared = part.stems & each.stems
+        differs = _differs(part, each)
+        if not differs and (turned := _opposites(part, each)):
+            shared, differs = shared | turned, "opposite"
+        if not differs:
+            ended = (part.over & shared) <= (each.over | each.denied)
+            same_time = part.was is None or each.was is None or part.was == each.was
+            if ended and same_time and len(shared) > len(most):
+                most = shared
+        elif len(shared) > len(against):
+            against, why = shared, differs
+    return most, against, why
+
+
+def _differs(part: Clause, other: Clause) -> str:
+    """How a clause of a response denies one of a memory: it denies or ends what that says, or says what that denies."""
+    if not (other.over & part.stems).issubset(part.over | part.denied):
+        return "past"
+    denied = (other.denied & part.stems) - part.denied - part.over
+    return "negation" if denied or (part.denied & other.stems) - other.denied - other.over else ""
+
+
+def _opposites(part: Clause, other: Clause) -> frozenset[str]:
+    """The stems of a clause of which the other one says the opposite, and not the same; what it denies it does not say."""
+    if AGAINST.keys().isdisjoint(part.meanings.values()):
+        return _NONE
+    meant = set(other.meanings.values())
+    said = {meaning for own, meaning in other.meanings.items() if own not in other.denied | other.over}
+    return frozenset(
+        own
+        for own, each in part.meanings.items()
+        if each not in meant and own not in other.stems and not said.isdisjoint(AGAINST.get(each, ()))
+    )
+
+
+_VERB = """
+    like hate dislike avoid allow forbid enable disable start stop buy sell accept reject agree disagree include exclude
+    add remove win lose
+"""
+_VERBS = frozenset(map(significant, _VERB.split()))
+_CLOSING = "\"'”’)]*_ \t\n"
+_NONE: frozenset[str] = frozenset()
+
+
+@lru_cache(maxsize=1024)
+def _family(root: str) -> frozenset[str]:
+    """The stems of the words that count as this one."""
+    return frozenset({root, *(stem(word) for word in (*FAMILY, *OPPOSITES) if significant(word) == root)})
+
+
+def _is_short(content: str) -> bool:
+    return sum(UNSPACED_CHARS if unspaced(each) else 1 for each in " ".join(content.split())) < MIN_CONTENT_CHARS

@@ -105,6 +105,7 @@ class Memory(Struct, frozen=True):
     origin: Origin | None
     recorded_at: str
     active_at: str  # when it was last made, confirmed, changed or restored: idle time counts from here
+    decided_at: int  # the position of the last event but for the matches of responses
     version: int
     position: int
 
@@ -383,7 +384,10 @@ def evolve(memory: Memory | None, event: AnyEvent) -> Memory | None:
         return _gone(_captured(event, data)) if isinstance(data, (MemoryCaptured, DuplicateAbsorbed)) else None
     if memory.status == ERASED:  # folds on the underlying status, for a later wording may not have been erased
         memory = replace(memory, status=memory.underlying or "active", underlying=None)
-    return _gone(replace(memory, version=event.version, position=event.position, **_changes(memory, event, data)))
+    matched = isinstance(data, MemoryReinforced) and data.matcher is not None
+    place = {"version": event.version, "position": event.position}
+    place |= {} if matched else {"decided_at": event.position}
+    return _gone(replace(memory, **place, **_changes(memory, event, data)))
 
 
 def _gone(memory: Memory) -> Memory:
@@ -397,7 +401,8 @@ def _captured(event: AnyEvent, data: MemoryCaptured | DuplicateAbsorbed) -> Memo
         event.first, event.stream, envelope.user, envelope.agent, envelope.project, data.kind, data.status, data.content,
         data.confidence, data.reference_count, data.last_referenced_at, data.entities or (), data.tags or (),
         data.sources, (), data.valid_from or envelope.recorded_at, data.valid_to, data.supersedes, None,
-        False, None, None, None, data.origin, envelope.recorded_at, envelope.recorded_at, event.version, event.position,
+        False, None, None, None, data.origin, envelope.recorded_at, envelope.recorded_at, event.position,
+        event.version, event.position,
     )  # fmt: skip
 
 

@@ -255,6 +255,7 @@ def _reinforce_by(engine: Engine, subject: Interaction, asker: Who) -> answers.R
             if step is not None
         ),
         echoes=sum(each.echo for each in report.matches),
+        denied=tuple(each.memory for each in report.denied),
         left_over=report.left_over,
         replayed=outcome.replayed,
     )

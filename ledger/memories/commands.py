@@ -19,7 +19,7 @@ from ledger.engine.pipeline import Writer
 from ledger.engine.who import Time, Who
 from ledger.engine.work import Outcome, Work
 from ledger.memories.sources import own, source_list, with_sources
-from ledger.policies import admission, evidence
+from ledger.policies import admission, evidence, reinforcement
 from ledger.policies import edges as graph_rules
 from ledger.types import Triple
 from projections.views import confidence as timeline
@@ -89,7 +89,8 @@ def promote(
 ) -> answers.Memory:
     """Makes a candidate active; with ``content`` it is revised in the same append (edit, then promote).
 
-    What the candidate was found to take the place of (``supersedes``) is superseded with it, if it is still active.
+    What it was found to take the place of (``supersedes``) is superseded with it, if still active. An active memory that a
+    turn denies is kept: one more reference, which adds nothing.
     """
     note = check_reason("note", note)
 
@@ -101,6 +102,8 @@ def promote(
         if memory.status == "candidate":
             admission.admit(work, memory, "active", "promote", cleaned, frees=replaced)
         _emit(work, memory, domain.Promote(note))
+        if memory.status == "active" and reinforcement.is_contradicted(work, memory):
+            _emit(work, memory, domain.Reinforce(delta=0))
         if replaced is not None:
             project, work.project = work.project, replaced.project
             _emit(work, replaced, domain.Supersede(memory.id, memory.valid_from, note))

@@ -13,6 +13,7 @@ from ledger.domain.interaction import Interaction
 from ledger.domain.memory import Memory
 from ledger.engine.log_reading import first_position
 from ledger.engine.snapshot import NOWHERE, Snapshot, answer_texts, believed, event_data, load, named, text_of
+from ledger.policies import reinforcement
 from projections.core.rows import Connection
 from projections.views import memories, projects, sessions
 
@@ -67,7 +68,7 @@ def memories_shown(connection: Connection, states: Sequence[Memory]) -> list[ans
 def review(
     snapshot: Snapshot, user: str, *, project: str | None, limit: int, after: str | None
 ) -> list[answers.Candidate]:
-    """The candidates that wait for a decision, oldest first, with where they come from."""
+    """What waits for a decision, oldest first: candidates, with where they come from, and active memories that turns deny."""
     connection = snapshot.connection
     projects_meant = None if project is None else [named(connection, user, "p", project)]
     if projects_meant == [NOWHERE]:
@@ -76,12 +77,17 @@ def review(
     found = memories.listing(
         connection, user=user, statuses=("candidate",), projects=projects_meant, behind=behind, limit=limit
     )
-    duplicates = snapshot.active_duplicates(found)
+    denied = reinforcement.contradicted(connection, user)
+    contradicted = [state for row in denied if row > behind and (state := memories.get(connection, row)) is not None]
+    found += [each for each in contradicted if projects_meant is None or each.project in projects_meant]
+    found = sorted(found, key=lambda each: each.row)[:limit]
+    duplicates = snapshot.active_duplicates([each for each in found if each.status == "candidate"])
     return [
         answers.Candidate(
             memory=memories_shown(connection, [state])[0],
             provenance=provenance(connection, state),
             same_as_active=duplicates.get(state.id),
+            contradicted_by=denied.get(state.row, ()),
         )
         for state in found
     ]

@@ -37,7 +37,7 @@ SEARCH = TextIndex("search", ("content", "words", "stems"), WAITING, _with_stems
 
 
 class Search:
-    name, version, follows = "search", 2, frozenset("m")
+    name, version, follows = "search", 3, frozenset("m")
     tables = (SEARCH, WAITING)
 
     def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:

@@ -22,6 +22,7 @@ FAMILY = family(
         ("session", "session IS NOT NULL"),
         ("row", "reinforcement = 'pending'"),
         ("row", "extraction = 'pending'"),
+        ("user", "denials <> '[]'"),
     ),
     without=interaction.without,
 )
@@ -30,7 +31,7 @@ from_row = FAMILY.from_row
 
 
 class Interactions:
-    name, version, follows = "interactions", 3, frozenset("i")
+    name, version, follows = "interactions", 4, frozenset("i")
     tables = (INTERACTIONS, VERSIONS)
 
     def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
@@ -78,6 +79,12 @@ def pending(connection: sqlite3.Connection, work: str, *, after: int = 0, limit:
 
 
 _WORK = {"reinforcement": "reinforcement", "extraction": "extraction"}
+
+
+def denying(connection: sqlite3.Connection, user: str) -> list[Interaction]:
+    """The interactions of a user that deny a memory, oldest first."""
+    sql = "SELECT * FROM interactions WHERE user = ? AND denials <> '[]' ORDER BY row"
+    return [from_row(row) for row in connection.execute(sql, (user,))]
 
 
 def text_at(connection: sqlite3.Connection, id: str, field: str) -> int | None:

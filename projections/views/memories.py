@@ -32,7 +32,7 @@ from_row = FAMILY.from_row
 
 
 class Memories:
-    name, version, follows = "memories", 8, frozenset("m")
+    name, version, follows = "memories", 9, frozenset("m")
     tables = (MEMORIES, VERSIONS)
 
     def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:

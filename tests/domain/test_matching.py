@@ -12,6 +12,7 @@ from ledger.domain.matching import (
     MATCHERS,
     Match,
     Response,
+    judge,
     match,
     needed_stems_2,
     needed_stems_3,
@@ -24,14 +25,14 @@ def _numbered(count: int) -> str:
     return " ".join(f"w{n:03}" for n in range(count))
 
 
-def test_there_are_three_versions_and_the_last_is_the_default() -> None:
-    assert list(MATCHERS) == ["substring/1", "stems/2", "stems/3"]
-    assert DEFAULT_MATCHER == "stems/3"
+def test_there_are_four_versions_and_the_last_is_the_default() -> None:
+    assert list(MATCHERS) == ["substring/1", "stems/2", "stems/3", "stems/4"]
+    assert DEFAULT_MATCHER == "stems/4"
 
 
 def test_a_version_that_does_not_exist_is_refused() -> None:
-    with pytest.raises(RejectedError, match=r"'stems/4'.*substring/1, stems/2, stems/3"):
-        match("stems/4", Response("text"), "text")
+    with pytest.raises(RejectedError, match=r"'stems/5'.*substring/1, stems/2, stems/3, stems/4"):
+        match("stems/5", Response("text"), "text")
 
 
 # --- substring/1 ---
@@ -143,3 +144,101 @@ def test_the_worst_text_without_the_prefix_does_not_match_but_one_more_stem_does
     rest = stems(content) - set(prefix)
     assert match("stems/3", Response(" ".join(rest)), content) is None
     assert match("stems/3", Response(" ".join([*rest, prefix[-1]])), content) is not None
+
+
+# --- stems/4: clause by clause ---
+
+
+@pytest.mark.parametrize(
+    ("memory", "response", "how"),
+    [
+        ("The user is allergic to peanuts.", "The user is not allergic to peanuts.", "negation"),
+        ("The user is allergic to peanuts.", "Good to know: you aren't allergic to peanuts any more.", "negation"),
+        ("The user is allergic to peanuts.", "I don't think that you are allergic to peanuts.", "negation"),
+        ("The user lives in Lisbon.", "The user used to live in Lisbon.", "past"),
+        ("The user prefers dark roast coffee.", "The user no longer prefers dark roast coffee.", "past"),
+        ("The user prefers dark roast coffee.", "You hate dark roast coffee!", "opposite"),
+        ("The user prefers dark roast coffee.", "The user prefers light roast coffee.", "opposite"),
+        ("The user likes cats.", "The user likes dogs and hates cats.", "opposite"),
+        ("The user does not eat meat.", "The user eats meat.", "negation"),
+        ("The user plays chess. The user lives in Rome.", "You play chess. You do not live in Rome.", "negation"),
+    ],
+)
+def test_a_denial_is_no_match_and_says_how(memory: str, response: str, how: str) -> None:
+    found = judge("stems/4", Response(response), memory)
+    assert (found.match, found.denial) == (None, how)
+    assert judge("stems/3", Response(response), memory).denial == ""
+
+
+@pytest.mark.parametrize(
+    ("memory", "response"),
+    [
+        ("The user prefers dark roast coffee.", "You prefer dark roast coffee, even if it is not cheap."),
+        ("The user does not eat meat.", "Noted: you don't eat any meat."),
+        ("The user no longer drinks coffee.", "The user does not drink coffee any more."),
+        ("The user likes dogs and hates cats.", "The user likes dogs and hates cats."),
+        ("The user likes cats very much.", "Not only do you like cats very much."),
+        ("Ana works at Acme Corporation.", "Ana lives in Lisbon; works at Acme Corporation."),
+        ("The tool is used to convert videos.", "The tool is used to convert videos quickly."),
+        ("The user plays chess. The user lives in Rome.", "You play chess a lot. As you live in Rome, come by."),
+    ],
+)
+def test_what_is_said_in_the_same_sense_matches(memory: str, response: str) -> None:
+    found = judge("stems/4", Response(response), memory)
+    assert found.match is not None and found.denial == ""
+
+
+@pytest.mark.parametrize(
+    ("memory", "response"),
+    [
+        ("likes cats", "likes cats"),  # ten characters
+        ("The user likes black cats.", "The user has a black car. Cats like milk."),
+        ("The user likes black cats.", "Do you like black cats?"),
+        ("The user is a vegetarian cook.", "The user was a vegetarian cook."),
+        ("The user likes cats very much.", "The user likes dogs and hates birds very much."),
+    ],
+)
+def test_words_of_other_clauses_questions_and_short_memories_are_neither(memory: str, response: str) -> None:
+    found = judge("stems/4", Response(response), memory)
+    assert (found.match, found.denial) == (None, "")
+
+
+def test_a_short_text_in_a_script_without_spaces_is_long_enough() -> None:
+    assert match("stems/4", Response("用户喜欢喝黑咖啡。"), "用户喜欢喝黑咖啡") is not None
+
+
+_SPOKEN = st.lists(
+    st.sampled_from(
+        [
+            "the",
+            "user",
+            "you",
+            "like",
+            "hates",
+            "not",
+            "no",
+            "longer",
+            "used",
+            "to",
+            "cats",
+            "dogs",
+            "and",
+            "but",
+            ",",
+            ".",
+            "?",
+        ]
+    ),
+    max_size=14,
+).map(" ".join)
+
+
+@given(_SPOKEN, _SPOKEN)
+@example("The user likes cats.", "You hate cats.")
+@example("user like cat dog", "You hate cats and dogs.")
+def test_every_text_that_stems_4_finds_something_in_holds_one_of_the_prefix(content: str, text: str) -> None:
+    response = Response(text)
+    found = judge("stems/4", response, content)
+    if found.match is not None or found.denial:
+        reaching = response.reaching - {"user"} | response.stems
+        assert reaching & set(prefix_stems(content))

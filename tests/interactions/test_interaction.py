@@ -15,6 +15,7 @@ from ledger import NotFoundError, RejectedError
 from ledger.domain import events as e
 from ledger.domain.interaction import (
     Attach,
+    Denial,
     Interaction,
     RecordExtraction,
     RecordFailure,
@@ -33,7 +34,7 @@ EXTRACTED = EVENTS["CandidatesExtracted"]
 
 def waiting() -> Interaction:
     return interaction(
-        response_at=None, reinforcement="waiting", extraction="waiting", memories_used=(), chunks_used=()
+        response_at=None, reinforcement="waiting", extraction="waiting", memories_used=(), chunks_used=(), denials=()
     )
 
 
@@ -73,7 +74,15 @@ def test_a_response_stays() -> None:
             e.ResponseAttached("Yes.", memories_used=(MEMORY,)),
             {"response_at": 9, "extraction": "pending"},
         ),
-        (interaction(reinforcement_attempts=2), EVALUATED, {"reinforcement": "done", "reinforcement_attempts": 0}),
+        (
+            interaction(reinforcement_attempts=2),
+            EVALUATED,
+            {
+                "reinforcement": "done",
+                "reinforcement_attempts": 0,
+                "denials": (Denial(OTHER_MEMORY, 8), Denial(OTHER_MEMORY, 9)),
+            },
+        ),
         (interaction(extraction_attempts=2), EXTRACTED, {"extraction": "done", "extraction_attempts": 0}),
         (interaction(), e.ReinforcementFailed("OSError"), {"reinforcement_attempts": 1}),
         (
@@ -109,7 +118,12 @@ def test_a_capture_begins_an_interaction(
 ) -> None:
     begun = evolve(None, recorded(data, version=1, position=7, stream=interaction().id))
     assert begun == interaction(
-        response_at=response_at, reinforcement=reinforcement, extraction=extraction, memories_used=(), chunks_used=()
+        response_at=response_at,
+        reinforcement=reinforcement,
+        extraction=extraction,
+        memories_used=(),
+        chunks_used=(),
+        denials=(),
     )
 
 

@@ -34,8 +34,8 @@ def test_a_restated_memory_gains_two_hundredths_and_is_counted(ledger: Ledger, c
     assert [each.type for each in (captured, evaluated, reinforced)] == [
         "InteractionCaptured", "ReinforcementEvaluated", "MemoryReinforced",
     ]  # fmt: skip
-    assert evaluated.data["matches"] == [{"memory": fact.id, "overlap": 4, "total": 5, "fraction": 800_000}]
-    assert (evaluated.data["matcher"], evaluated.data["pool_size"]) == ("stems/3", 1)
+    assert evaluated.data["matches"] == [{"memory": fact.id, "overlap": 5, "total": 5, "fraction": 1_000_000}]
+    assert (evaluated.data["matcher"], evaluated.data["pool_size"]) == ("stems/4", 1)
     assert (reinforced.actor, reinforced.causation_id, reinforced.correlation_id) == (
         "policy:reinforcement",
         captured.event_id,
@@ -43,7 +43,7 @@ def test_a_restated_memory_gains_two_hundredths_and_is_counted(ledger: Ledger, c
     )
     assert reinforced.data == {
         "rule": "linear/1", "delta": 20_000, "interaction": turn.id,
-        "matcher": "stems/3", "fraction": 800_000,
+        "matcher": "stems/4", "fraction": 1_000_000,
     }  # fmt: skip
 
 
@@ -251,6 +251,99 @@ def test_the_beginning_of_several_ids_names_none_of_them(ledger: Ledger) -> None
 def test_what_is_no_text_is_refused_among_the_memories_used(ledger: Ledger, used: Any) -> None:
     with pytest.raises(RejectedError, match="memories_used"):
         ledger.capture("And?", memories_used=used)
+
+
+# --- denials ---------------------------------------------------------------------------------------------------------
+
+DENIED = "Noted: you no longer prefer dark roast coffee."
+
+
+def denied(ledger: Ledger) -> tuple[Any, Any]:
+    fact = ledger.remember(ROAST, "preference", confidence=0.5)
+    return fact, ledger.capture("What do I drink?", DENIED)
+
+
+def contradictions(ledger: Any) -> list[tuple[str, tuple[str, ...]]]:
+    return [(each.id, each.contradicted_by) for each in ledger.review() if each.contradicted_by]
+
+
+def test_a_denial_reinforces_nothing_and_is_recorded_and_offered(ledger: Ledger) -> None:
+    fact, turn = denied(ledger)
+    evaluated = ledger.audit(type="ReinforcementEvaluated")[0].data
+    assert evaluated["denied"] == [{"memory": fact.id, "how": "past"}] and "matches" not in evaluated
+    now = ledger.memory(fact.id)
+    assert now is not None and (now.status, now.confidence, now.reference_count) == ("active", 0.5, 0)
+    assert contradictions(ledger) == [(fact.id, (turn.id,))]
+    assert contradictions(ledger.at(turn.position - 1)) == []
+    assert contradictions(ledger.at(ledger.position)) == [(fact.id, (turn.id,))]
+    again = ledger.capture("And?", DENIED)
+    assert contradictions(ledger) == [(fact.id, (turn.id, again.id))]
+    assert ledger.reinforce(turn.id).denied == ()  # type: ignore[union-attr]
+
+
+DECISIONS: dict[str, Any] = {
+    "promote": lambda g, id: g.promote(id),
+    "reinforce": lambda g, id: g.reinforce(id),
+    "supersede": lambda g, id: g.supersede(id, "The user prefers tea."),
+    "retract": lambda g, id: g.retract(id),
+    "invalidate": lambda g, id: g.invalidate(id),
+    "revise": lambda g, id: g.revise(id, "The user prefers dark roasted coffee."),
+    "adjust": lambda g, id: g.adjust(id, 0.2),
+    "said again": lambda g, id: g.remember(ROAST, "preference"),
+    "erase": lambda g, id: g.erase(id),
+}
+
+
+@pytest.mark.parametrize("decision", DECISIONS)
+def test_a_contradiction_goes_from_review_with_any_decision_and_comes_back_with_its_undo(
+    ledger: Ledger, decision: str
+) -> None:
+    fact, turn = denied(ledger)
+    DECISIONS[decision](ledger, fact.id)
+    position = ledger.position
+    assert contradictions(ledger) == []
+    ledger.reinforce(turn.id)  # the same turn says nothing new
+    assert contradictions(ledger) == []
+    if decision != "erase":
+        ledger.undo(position)
+        assert contradictions(ledger) == [(fact.id, (turn.id,))]
+
+
+def test_a_promotion_keeps_what_was_denied_once_and_adds_nothing(ledger: Ledger) -> None:
+    fact, _ = denied(ledger)
+    kept = ledger.promote(fact.id)
+    assert (kept.confidence, kept.reference_count) == (0.5, 1)
+    position = ledger.position
+    assert ledger.promote(fact.id).reference_count == 1 and ledger.position == position
+
+
+def test_a_turn_that_is_undone_or_erased_denies_nothing(ledger: Ledger) -> None:
+    fact, turn = denied(ledger)
+    undone = ledger.undo(turn.position)
+    assert contradictions(ledger) == []
+    ledger.redo(undone.position)
+    assert contradictions(ledger) == [(fact.id, (turn.id,))]
+    ledger.rebuild()
+    assert contradictions(ledger) == [(fact.id, (turn.id,))]
+    ledger.erase(turn.id)
+    assert contradictions(ledger) == []
+
+
+def test_a_contradiction_stands_in_its_place_among_the_candidates(ledger: Ledger) -> None:
+    first = ledger.propose("The user collects stamps.")
+    fact, _ = denied(ledger)
+    last = ledger.propose("The user collects coins.")
+    assert [each.id for each in ledger.review()] == [first.id, fact.id, last.id]
+    page = ledger.public.review(limit=2)
+    assert [each.id for each in page] == [first.id, fact.id]
+    assert [each.id for each in ledger.public.review(limit=2, after=page.next)] == [last.id]
+    assert ledger.review(project="elsewhere") == [] and ledger.review(user="bob") == []
+
+
+def test_an_older_matcher_knows_no_denial_and_stays_where_a_policy_chose_it(ledger: Ledger) -> None:
+    ledger.adopt_policy(matcher="stems/3")
+    fact, _ = denied(ledger)
+    assert (counts(ledger, fact), contradictions(ledger)) == ([1], [])
 
 
 # --- by hand ---------------------------------------------------------------------------------------------------------

@@ -30,7 +30,8 @@ def _candidate_row(candidate: answers.Candidate) -> list[RenderableType]:
     duplicate = f"says what {candidate.same_as_active} says" if candidate.same_as_active else ""
     place = (origin.interaction or f"{origin.session} at {origin.position}") if origin is not None else ""
     by = f"{origin.rule} in {place}" if origin is not None else ", ".join(found.sources)
-    text = detailed(short(found.content), found.kind, found.project, by, duplicate)
+    denied = f"contradicted by turn {', '.join(candidate.contradicted_by)}" if candidate.contradicted_by else ""
+    text = detailed(short(found.content), found.kind, found.project, by, duplicate, denied)
     if origin is not None and origin.quote and _says_more(origin.quote, found.content or ""):
         text = Text.assemble(text, ("\n“" + shortened(origin.quote, QUOTED_CHARS) + "”", "italic"))
     return [Text(found.id), Text(decimal(found.confidence), style="bold"), text]

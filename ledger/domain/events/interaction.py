@@ -45,9 +45,16 @@ class Matched(Struct, frozen=True, omit_defaults=True):
     echo: bool = False
 
 
+class Denied(Struct, frozen=True, omit_defaults=True):
+    """One memory that the response denies, and ``how``: by a "negation", as "past", or by its "opposite"."""
+
+    memory: Annotated[Id, Ref("about")]
+    how: Code
+
+
 class ReinforcementEvaluated(Event, frozen=True):
-    """Which memories a response restates, by a ``matcher``, among ``pool_size`` active ones; ``left_over`` counts
-    the matches beyond those that a policy allows."""
+    """Which memories a response restates, by a ``matcher``, among ``pool_size`` active ones, and which it ``denied``;
+    ``left_over`` counts the matches beyond those that a policy allows."""
 
     traits = Traits("reversible", verdict=True, decided_by=("matcher", "gain", "echo_gain", "max_matches"))
 
@@ -55,6 +62,7 @@ class ReinforcementEvaluated(Event, frozen=True):
     pool_size: int
     matches: tuple[Matched, ...] = ()
     left_over: int = 0
+    denied: tuple[Denied, ...] = ()
 
 
 class ReinforcementFailed(Event, frozen=True):

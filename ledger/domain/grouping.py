@@ -10,15 +10,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 from typing import Generic, TypeVar
 
 from msgspec import Struct
 
 from ledger.domain import entities, near
+from ledger.domain.meaning import AGAINST, SENTENCE, significant
 from ledger.domain.observation import WORDS
-from ledger.domain.question import FORMS
-from ledger.domain.text import STOP_WORDS, stem, words
+from ledger.domain.text import words
 
 K = TypeVar("K")
 Name = tuple[str, ...]  # the telling words of a name
@@ -45,25 +44,11 @@ WORDING_CHARS = 400
 SENTENCES, SENTENCE_WORDS, SIGNIFICANT = 64, 60, 4
 """Of a turn so many sentences are looked at, of at most so many words, and of at least so many telling ones (ours)."""
 
-_NUMBERS = "zero one two three four five six seven eight nine ten eleven twelve"
-_SAME = """
-    like love enjoy prefer favor favour | live liv reside | big large huge | begin start | buy purchase | job work
-    kid child | doctor physician | phone telephone | colour color | favourite favorite
-"""
-_FILLERS = "now current currently really very also still actually quite pretty definitely totally absolutely much well"
 _TIMES = """
     monday tuesday wednesday thursday friday saturday sunday january february march april june july august september
     october november december spring summer autumn winter morning noon afternoon evening night midnight
     daily weekly monthly yearly today tomorrow yesterday first second third once twice half double
 """
-_OPPOSED = """
-    like hate | like dislike | like avoid | allow forbid | enable disable | start stop | more fewer
-    increase decrease | true false | open close | buy sell | left right | accept reject
-    agree disagree | include exclude | add remov | add remove | rise fall | married divorc | married single | hot cold
-    early late | public privat | public private | light dark | black white | new old | win lose | success failure
-    always sometime | always rarely | often rarely | best worst | able unable | happy unhappy | vegan meat | sync async
-"""
-OPPOSITES = frozenset(_OPPOSED.replace("|", " ").split())
 _SIDES = "before after | on off | up down | above below | more less | over under | in out | most least"
 _PAST = re.compile(
     r"\b(?:used to|no longer|any ?more|formerly|previously|former|ex|stopped|quit|gave up|until|was|were|had been|switched)\b",
@@ -74,50 +59,16 @@ _INTENDED = """
     considers considering thinking intends intend going try tries trying tried maybe perhaps if whether unless almost
     nearly soon dream dreams dreaming
 """
-SENTENCE = re.compile(r"(?<=[.!?…])[\"'”’)\]*_]*\s+|(?<=[。！？])|[\r\n]+")
-CAPITAL = re.compile(r"\b[^\W\d_a-z][\w'’]*")
+_CAPITAL = re.compile(r"\b[^\W\d_a-z][\w'’]*")
 _END = re.compile(r"[.!?…。！？][\"'”’)\]]*(?=\s|$)")
 
 
-def _split(given: str) -> list[str]:
-    return given.split()
+_MAYBE = frozenset(_INTENDED.split())
 
 
-_LITTLE, _MAYBE = frozenset(_split(_FILLERS)), frozenset(_split(_INTENDED))
-
-
-def _families() -> dict[str, str]:
-    roots = {word: min(word, *others) for word, others in FORMS.items()}
-    for family in re.split(r"[|\n]", _SAME):
-        names = [roots.get(each, each) for each in family.split()]
-        roots |= {each: names[0] for each in (*family.split(), *names)}  # noqa: C420 - of a blank line there is none
-    return roots | {word: str(number) for number, word in enumerate(_split(_NUMBERS))}
-
-
-FAMILY = _families()
-AGAINST: dict[str, set[str]] = {}
-"""Words that say the opposite, by what they count as (``significant``)."""
-
-
-@lru_cache(maxsize=16_384)
-def significant(word: str) -> str:
-    """What a word counts as, "" for nothing."""
-    if word in STOP_WORDS or word in _LITTLE:
-        return ""
-    found = FAMILY.get(word) or stem(word)
-    found = FAMILY.get(found, found)
-    if len(found) > 3:  # moved and move, studies and study
-        found = found.removesuffix("e")
-    return f"{found[:-1]}i" if len(found) > 3 and found.endswith("y") else found
-
-
-_DIRECTIONS = [(pair[0], pair[1]) for pair in map(_split, _SIDES.split("|"))]
+_DIRECTIONS = [(pair[0], pair[1]) for pair in map(str.split, _SIDES.split("|"))]
 _DIRECTING = frozenset(each for pair in _DIRECTIONS for each in pair)
-_MOMENTS = frozenset(map(significant, _split(_TIMES)))
-for _pair in re.split(r"[|\n]", _OPPOSED):
-    for _one, _other in [_pair.split()] if _pair.strip() else []:
-        AGAINST.setdefault(significant(_one) or _one, set()).add(significant(_other) or _other)
-        AGAINST.setdefault(significant(_other) or _other, set()).add(significant(_one) or _one)
+_MOMENTS = frozenset(map(significant, _TIMES.split()))
 
 
 class Compared(Struct, frozen=True):
@@ -145,7 +96,7 @@ def read(text: str, given: Iterable[str] = (), speaker: str = "") -> Compared:
     order = tuple(each for each in map(significant, all_words) if each)
     named = {tuple(filter(None, map(significant, words(name)))) for name in (*given, *entities.found(text))}
     of_names = {word for name in named for word in name}
-    of_names.update(significant(each) for each in words(" ".join(CAPITAL.findall(text))))
+    of_names.update(significant(each) for each in words(" ".join(_CAPITAL.findall(text))))
     own = frozenset(order)
     return Compared(
         words=own,

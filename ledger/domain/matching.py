@@ -9,7 +9,7 @@ from functools import cached_property, lru_cache
 from types import MappingProxyType
 
 from ledger.domain.errors import RejectedError
-from ledger.domain.grouping import AGAINST, FAMILY, OPPOSITES, SENTENCE, significant
+from ledger.domain.meaning import AGAINST, FAMILY, OPPOSITES, SENTENCE, significant
 from ledger.domain.near import NEGATIONS
 from ledger.domain.question import unspaced
 from ledger.domain.text import STOP_WORDS, stem, stems, words
@@ -171,8 +171,8 @@ def prefix_stems(content: str) -> tuple[str, ...]:
     own = sorted(stems(content))
     own.sort(key=len, reverse=True)  # stable: equal lengths stay in alphabetical order
     plain = [each for each in own if each not in NEGATIONS]
-    telling = [each for each in plain if each != SOMEBODY]
-    return tuple(dict.fromkeys((*_prefix(own, own), *_prefix(plain, telling))))
+    others = [each for each in plain if each != SOMEBODY]
+    return tuple(dict.fromkeys((*_prefix(own, own), *_prefix(plain, others))))
 
 
 def _prefix(own: Sequence[str], among: Sequence[str]) -> Sequence[str]:
@@ -223,8 +223,8 @@ _SUBJECTS = frozenset(_SUBJECT.split())
 _DENYING = NEGATIONS - {"without"}
 _HARMLESS = re.compile(
     r"\b(?:not (?:only|just|to mention|alone)|no (?:doubt|wonder|problem|worries|matter)|why not|or not"
-    r"|(?:can['’]?t|cannot|could(?: not|n['’]?t)) (?:wait|help|agree more|be (?:more|happier|prouder))|nothing (?:like|better)"
-    r"|(?:never|not|won['’]?t|do not|don['’]?t) (?:forget|worry|hesitate))\b|\bno[,.!]",
+    r"|(?:can['’]?t|cannot|could(?: not|n['’]?t)) (?:wait|help|agree more|be (?:more|happier|prouder))"
+    r"|nothing (?:like|better|but)|(?:never|not|won['’]?t|do not|don['’]?t) (?:forget|worry|hesitate))\b|\bno[,.!]",
     re.IGNORECASE,
 )
 _OVER = re.compile(
@@ -266,7 +266,8 @@ def _of_sentence(sentence: str) -> Iterator[Clause]:
     tokens = _TOKEN.findall(sentence)
     parts: list[list[str]] = [[]]
     for at, token in enumerate(tokens):
-        if token.lower() in _BREAKS or (token.lower() in _JOINS and _begins(tokens[at + 1 : at + 4])):
+        word, before = token.lower(), tokens[at - 1].lower() if at else ""  # "nothing but" breaks nothing
+        if (word in _BREAKS and before not in _DENYING) or (word in _JOINS and _begins(tokens[at + 1 : at + 4])):
             parts.append([])
         else:
             parts[-1].append(token)
@@ -339,11 +340,11 @@ def _opposites(part: Clause, other: Clause) -> frozenset[str]:
     if AGAINST.keys().isdisjoint(part.meanings.values()):
         return _NONE
     meant = set(other.meanings.values())
-    said = {meaning for own, meaning in other.meanings.items() if own not in other.denied | other.over}
+    stated = {meaning for own, meaning in other.meanings.items() if own not in other.denied | other.over}
     return frozenset(
         own
         for own, each in part.meanings.items()
-        if each not in meant and own not in other.stems and not said.isdisjoint(AGAINST.get(each, ()))
+        if each not in meant and own not in other.stems and not stated.isdisjoint(AGAINST.get(each, ()))
     )
 
 

@@ -1,0 +1,59 @@
+"""What words count as: other forms and everyday words for the same thing as one, and which words say the opposite."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from ledger.domain.question import FORMS
+from ledger.domain.text import STOP_WORDS, stem
+
+_NUMBERS = "zero one two three four five six seven eight nine ten eleven twelve"
+_SAME = """
+    like love enjoy prefer favor favour | live liv reside | big large huge | begin start | buy purchase | job work
+    kid child | doctor physician | phone telephone | colour color | favourite favorite
+"""
+_FILLERS = "now current currently really very also still actually quite pretty definitely totally absolutely much well"
+_OPPOSED = """
+    like hate | like dislike | like avoid | allow forbid | enable disable | start stop | more fewer
+    increase decrease | true false | open close | buy sell | left right | accept reject
+    agree disagree | include exclude | add remov | add remove | rise fall | married divorc | married single | hot cold
+    early late | public privat | public private | light dark | black white | new old | win lose | success failure
+    always sometime | always rarely | often rarely | best worst | able unable | happy unhappy | vegan meat | sync async
+"""
+OPPOSITES = frozenset(_OPPOSED.replace("|", " ").split())
+SENTENCE = re.compile(r"(?<=[.!?…])[\"'”’)\]*_]*\s+|(?<=[。！？])|[\r\n]+")
+
+
+_LITTLE = frozenset(_FILLERS.split())
+
+
+def _families() -> dict[str, str]:
+    roots = {word: min(word, *others) for word, others in FORMS.items()}
+    for family in re.split(r"[|\n]", _SAME):
+        names = [roots.get(each, each) for each in family.split()]
+        roots |= {each: names[0] for each in (*family.split(), *names)}  # noqa: C420 - of a blank line there is none
+    return roots | {word: str(number) for number, word in enumerate(_NUMBERS.split())}
+
+
+FAMILY = _families()
+AGAINST: dict[str, set[str]] = {}
+"""Words that say the opposite, by what they count as (``significant``)."""
+
+
+@lru_cache(maxsize=16_384)
+def significant(word: str) -> str:
+    """What a word counts as, "" for nothing."""
+    if word in STOP_WORDS or word in _LITTLE:
+        return ""
+    found = FAMILY.get(word) or stem(word)
+    found = FAMILY.get(found, found)
+    if len(found) > 3:  # moved and move, studies and study
+        found = found.removesuffix("e")
+    return f"{found[:-1]}i" if len(found) > 3 and found.endswith("y") else found
+
+
+for _pair in re.split(r"[|\n]", _OPPOSED):
+    for _one, _other in [_pair.split()] if _pair.strip() else []:
+        AGAINST.setdefault(significant(_one) or _one, set()).add(significant(_other) or _other)
+        AGAINST.setdefault(significant(_other) or _other, set()).add(significant(_one) or _one)

@@ -244,13 +244,15 @@ _WAS, _IS = (
 @dataclass(frozen=True, slots=True)
 class Clause:
     """A part of a sentence: its stems without negations, and what its words count as; which of the stems it denies, and of
-    which it says that they are over; whether it speaks of what was (True), of what is (False), or leaves that open (None)."""
+    which it says that they are over; whether it speaks of what was (True), of what is (False), or leaves that open (None); and
+    of whom it is: the name, or the user, that it begins with, or else its sentence."""
 
     stems: frozenset[str]
     meanings: Mapping[str, str]  # of each stem
     denied: frozenset[str]
     over: frozenset[str]
     was: bool | None
+    who: str
 
 
 def clauses(text: str) -> tuple[Clause, ...]:
@@ -274,7 +276,20 @@ def _of_sentence(sentence: str) -> Iterator[Clause]:
     named = frozenset(each for token in tokens if token[:1].isupper() for each in stems(token) if not _is_verb(each))
     if not _USER.isdisjoint(words(sentence)):
         named |= {SOMEBODY}
-    yield from (_clause(" ".join(part), named, "\\" not in sentence) for part in parts if part)
+    of_sentence = _first(sentence, named)
+    for part in (" ".join(each) for each in parts if each):
+        yield _clause(part, named, _first(part, named) or of_sentence, "\\" not in sentence)
+
+
+def _first(text: str, named: frozenset[str]) -> str:
+    """The first telling word, if that is a name or the user; "" otherwise."""
+    said = (SOMEBODY if word in _USER else stem(word) for word in words(text) if word in _USER or _tells(word))
+    first = next(said, "")
+    return first if first in named else ""
+
+
+def _tells(word: str) -> bool:
+    return word not in STOP_WORDS and word not in NEGATIONS
 
 
 def _begins(following: Sequence[str]) -> bool:
@@ -287,7 +302,7 @@ def _is_verb(word: str) -> bool:
     return significant(word) in _VERBS
 
 
-def _clause(text: str, named: frozenset[str], prose: bool) -> Clause:
+def _clause(text: str, named: frozenset[str], who: str, prose: bool) -> Clause:
     spoken = words(_OVER.sub(f" {_MARK} ", _HARMLESS.sub(" ", text)))
     marks: dict[bool, set[str]] = {True: set(), False: set()}  # what is over, and what is denied
     ending, left = False, 0
@@ -306,6 +321,7 @@ def _clause(text: str, named: frozenset[str], prose: bool) -> Clause:
         denied=frozenset(marks[False]),
         over=frozenset(marks[True]),
         was=was if was != now else None,
+        who=who,
     )
 
 
@@ -322,7 +338,7 @@ def _best(part: Clause, among: Sequence[Clause]) -> tuple[frozenset[str], frozen
             same_time = part.was is None or each.was is None or part.was == each.was
             if ended and same_time and len(shared) > len(most):
                 most = shared
-        elif len(shared) > len(against):
+        elif len(shared) > len(against) and (part.denied.isdisjoint(shared) or part.who in shared):
             against, why = shared, differs
     return most, against, why
 

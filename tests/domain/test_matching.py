@@ -161,6 +161,9 @@ def test_the_worst_text_without_the_prefix_does_not_match_but_one_more_stem_does
         ("The user prefers dark roast coffee.", "The user prefers light roast coffee.", "opposite"),
         ("The user likes cats.", "The user likes dogs and hates cats.", "opposite"),
         ("The user does not eat meat.", "The user eats meat.", "negation"),
+        ("The user does not eat meat.", "Noted: you eat meat on Sundays.", "negation"),
+        ("Ana does not eat meat.", "Today Ana eats meat.", "negation"),
+        ("Ana likes fish and does not eat meat.", "Ana likes fish and eats meat.", "negation"),
         ("The user plays chess. The user lives in Rome.", "You play chess. You do not live in Rome.", "negation"),
     ],
 )
@@ -196,6 +199,10 @@ def test_what_is_said_in_the_same_sense_matches(memory: str, response: str) -> N
         ("The user likes black cats.", "Do you like black cats?"),
         ("The user is a vegetarian cook.", "The user was a vegetarian cook."),
         ("The user likes cats very much.", "The user likes dogs and hates birds very much."),
+        ("I have never posted book reviews online.", "Starting to post book reviews online is rewarding."),
+        ("The user never posted book reviews online.", "Starting to post book reviews online is rewarding."),
+        ("I'm afraid I won't meet the new deadline.", "This plan ensures that you meet the new deadline."),
+        ("Nike does not take returns of limited editions.", "You may take returns of limited editions elsewhere."),
     ],
 )
 def test_words_of_other_clauses_questions_and_short_memories_are_neither(memory: str, response: str) -> None:

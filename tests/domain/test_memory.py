@@ -221,6 +221,7 @@ def test_a_capture_begins_a_memory_and_so_does_an_absorbed_attempt_that_stands_i
         edges=(),
         recorded_at=NOW,
         active_at=NOW,
+        decided_at=9,
         position=9,
     )
 
@@ -242,7 +243,7 @@ def test_superseding_keeps_the_end_of_validity_and_restoring_gives_it_back(valid
     assert superseded is not None
     assert superseded.valid_to == min(NOW, valid_to or NOW) and superseded.until_before == valid_to
     restored = evolve(superseded, recorded(e.MemoryRestored(), version=3, position=12))
-    assert restored == replace(given, active_at=NOW, version=3, position=12)
+    assert restored == replace(given, active_at=NOW, decided_at=12, version=3, position=12)
 
 
 @pytest.mark.parametrize("name", ["MemoryRejected", "MemoryInvalidated", "MemoryRetracted"])
@@ -253,7 +254,7 @@ def test_restoring_goes_back_to_the_status_before(name: str, status: str) -> Non
     assert hidden is not None and hidden.before == status and hidden.valid_to == LATER
     (event,) = decide(Restore(), hidden)
     restored = evolve(hidden, recorded(event))
-    assert restored == replace(given, active_at=NOW, version=2, position=9)
+    assert restored == replace(given, active_at=NOW, decided_at=9, version=2, position=9)
 
 
 def test_what_decide_says_evolve_can_fold() -> None:

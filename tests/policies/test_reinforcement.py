@@ -281,6 +281,45 @@ def test_a_denial_reinforces_nothing_and_is_recorded_and_offered(ledger: Ledger)
     assert ledger.reinforce(turn.id).denied == ()  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize(
+    ("believed", "denial", "restated"),
+    [
+        ("The user is allergic to peanuts.", "The user is not allergic to peanuts.", "You are allergic to peanuts."),
+        ("The user lives in Lisbon.", "The user used to live in Lisbon.", "Since you live in Lisbon, walk there."),
+        (ROAST, "The user no longer prefers dark roast coffee.", "The user prefers dark roast coffee."),
+        (ROAST, "The user hates dark roast coffee.", "You love dark roast coffee."),
+        ("The user likes cats.", "The user likes dogs and hates cats.", "The user likes dogs and likes cats."),
+    ],
+)  # fmt: skip
+def test_each_way_to_deny_is_offered_and_the_plain_restatement_still_reinforces(
+    ledger: Ledger, believed: str, denial: str, restated: str
+) -> None:
+    fact = ledger.remember(believed, "preference", confidence=0.5)
+    turn = ledger.capture("What do you know?", denial)
+    assert [each["memory"] for each in ledger.audit(type="ReinforcementEvaluated")[0].data["denied"]] == [fact.id]
+    assert (counts(ledger, fact), contradictions(ledger)) == ([0], [(fact.id, (turn.id,))])
+    assert ledger.memory(fact.id).confidence == 0.5  # type: ignore[union-attr]
+    ledger.capture("And now?", restated)
+    assert counts(ledger, fact) == [1]
+    assert ledger.memory(fact.id).confidence == 0.52  # type: ignore[union-attr]
+    assert contradictions(ledger) == [(fact.id, (turn.id,))], "what a response restates decides nothing"
+
+
+def test_undoing_the_evaluation_takes_the_contradiction_out_of_review_and_redoing_brings_it_back(
+    ledger: Ledger,
+) -> None:
+    turn = ledger.capture("What do I drink?", DENIED)
+    fact = ledger.remember(ROAST, "preference")
+    assert contradictions(ledger) == []
+    assert ledger.reinforce(turn.id).denied == (fact.id,)  # type: ignore[union-attr]
+    assert contradictions(ledger) == [(fact.id, (turn.id,))]
+    evaluated = ledger.audit(type="ReinforcementEvaluated")[0]
+    undone = ledger.undo(evaluated.position)
+    assert contradictions(ledger) == [] and ledger.interaction(turn.id) is not None
+    ledger.redo(undone.position)
+    assert contradictions(ledger) == [(fact.id, (turn.id,))]
+
+
 DECISIONS: dict[str, Any] = {
     "promote": lambda g, id: g.promote(id),
     "reinforce": lambda g, id: g.reinforce(id),

@@ -283,8 +283,8 @@ def _of_sentence(sentence: str) -> Iterator[Clause]:
 
 def _first(text: str, named: frozenset[str]) -> str:
     """The first telling word, if that is a name or the user; "" otherwise."""
-    said = (SOMEBODY if word in _USER else stem(word) for word in words(text) if word in _USER or _tells(word))
-    first = next(said, "")
+    of_words = (SOMEBODY if word in _USER else stem(word) for word in words(text) if word in _USER or _tells(word))
+    first = next(of_words, "")
     return first if first in named else ""
 
 

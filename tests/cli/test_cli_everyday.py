@@ -316,3 +316,9 @@ def test_a_page_in_a_terminal_wraps_no_line_of_code(capsys: pytest.CaptureFixtur
     lines = capsys.readouterr().out.splitlines()
     assert code.rstrip() in [each.rstrip() for each in lines]
     assert max(len(each) for each in lines if "prose" in each) <= 100
+
+
+def test_review_shows_what_a_turn_contradicts(db: str) -> None:
+    answer("remember", "The user prefers dark roast coffee.", "--kind", "preference", db=db)
+    turn = answer("capture", "Coffee?", "Noted: you no longer prefer dark roast coffee.", db=db)
+    assert f"contradicted by turn {turn['id']}" in " ".join(run("review", db=db).stdout.split())

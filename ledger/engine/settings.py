@@ -44,7 +44,8 @@ class Setting(Struct, frozen=True, kw_only=True):
 class Settings(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
     """What a ledger is opened with. ``model`` is a name ("openai:NAME", "anthropic:NAME", "local:NAME"); what belongs to it
     stands in for what a request asks for, tokens and seconds. ``summaries``: the model writes the summaries of sessions.
-    ``project`` is where the command line puts what names none."""
+    ``project`` is where the command line puts what names none. Above ``wal_mib`` MiB of a -wal writers wait a moment for readers.
+    """
 
     path: str = "memory.db"
     user: str = ""
@@ -61,6 +62,7 @@ class Settings(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
     model_temperature: float | None = None
     model_timeout: float | None = None
     summaries: bool = True
+    wal_mib: int = 64
     origins: dict[str, str] = {}
 
     @classmethod

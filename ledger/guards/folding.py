@@ -132,10 +132,10 @@ def _encoded(text: str) -> Iterator[str | None]:
             yield _readable(bytes.fromhex(re.sub("[ :]", "", run)[: 2 * PIECE_CHARS]))
     if has_long_run(raw):
         for run in _LONG.findall(text):
-            yield _of_base64(run[: 2 * PIECE_CHARS])
+            yield of_base64(run[: 2 * PIECE_CHARS])
 
 
-def _of_base64(run: str) -> str | None:
+def of_base64(run: str) -> str | None:
     body = run.rstrip("=").replace("-", "+").replace("_", "/")
     try:
         return _readable(base64.b64decode(body[: len(body) // 4 * 4 + len(body) % 4] + "=" * (-len(body) % 4)))

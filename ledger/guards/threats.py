@@ -12,7 +12,7 @@ from functools import cache
 
 from msgspec import Struct
 
-from ledger.guards.folding import INVISIBLE, fold, is_typographic, views
+from ledger.guards.folding import INVISIBLE, fold, is_typographic, of_base64, views
 from ledger.guards.letters import as_bytes, has_long_run, heads, is_odd
 from ledger.guards.patterns import Pattern, read
 
@@ -39,6 +39,7 @@ _EMBEDDING = re.compile("[\u202a\u202b\u202c\u2066-\u2069]")
 _RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
 _LATIN = r"[A-Za-z\u00c0-\u024f\u0370-\u04ff]"
 _WITHIN = re.compile(f"(?<={_LATIN})[\u200b-\u200d\u2060-\u2064\ufeff\u115f\u1160\u3164\uffa0\u034f\u180e](?={_LATIN})")
+_AT_AN_END = re.compile("\\A\\s*[\u200b\u2060-\u2064\ufeff\u180e]|[\u200b\u2060-\u2064\ufeff\u180e]\\s*\\Z")
 _SELECTORS = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]{3,}")
 
 
@@ -89,11 +90,16 @@ def _matches(view: str) -> list[Finding]:
 def _blobs(text: str) -> Iterator[Finding]:
     """A long run of base64, but for an inlined picture."""
     for hit in _BLOB.finditer(text):
-        if len(set(hit.group())) < _VARIED:  # a line drawn of letters
+        if len(set(hit.group())) < _VARIED and not _is_encoded(hit.group()):  # a line drawn of letters
             continue
         if _IMAGE.search(text, max(0, hit.start() - 80), hit.start()) is None:
             yield Finding("exfiltration_base64_blob", hit.start(), hit.end())
             return
+
+
+def _is_encoded(run: str) -> bool:
+    """Whether a run of few different characters is base64 all the same: of a short text, again and again."""
+    return len(set(run)) > 3 and run != run.lower() and run != run.upper() and of_base64(run) is not None
 
 
 def _invisible(text: str) -> Iterator[Finding]:
@@ -102,7 +108,7 @@ def _invisible(text: str) -> Iterator[Finding]:
     if text.isascii() or is_typographic(text) or INVISIBLE.search(text) is None:
         return
     rest = _FLAG.sub("", text)
-    patterns = [_TAG, _OVERRIDE, _WITHIN, _SELECTORS]
+    patterns = [_TAG, _OVERRIDE, _WITHIN, _AT_AN_END, _SELECTORS]
     if _RIGHT_TO_LEFT.search(rest) is None:
         patterns.append(_EMBEDDING)
     for pattern in patterns:

@@ -104,6 +104,7 @@ _BOUNDED: dict[str, Any] = {
     "model_api_key_env": Annotated[str | None, AfterValidator(_is_variable)],
     "model_max_tokens": Annotated[int | None, Field(ge=1, le=1_000_000)],
     "model_temperature": Annotated[float | None, Field(ge=0, le=2, allow_inf_nan=False)],
+    "wal_mib": Annotated[int, Field(ge=4, le=65_536)],
     "model_timeout": Annotated[float | None, Field(gt=0, le=86_400, allow_inf_nan=False)],
 }
 

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 from msgspec.structs import replace
 
@@ -27,12 +28,21 @@ from ledger.store import making
 from ledger.store.file_lock import lock_of
 from ledger.store.lease import is_alive
 from ledger.store.paths import StrPath, checked_path, path_name
-from ledger.store.sqlite_files import APPLICATION_ID, FORMAT, SETTINGS, LedgerFile, examining, no_ledger, typed
+from ledger.store.sqlite_files import (
+    APPLICATION_ID,
+    FORMAT,
+    SETTINGS,
+    WAL_BYTES,
+    LedgerFile,
+    examining,
+    no_ledger,
+    typed,
+)
 from projections.core.rebuild import FRESH, OLD, prefixed
 from projections.views import erasures
 
 WAL_RESET = ((3, 7, 0), (3, 51, 2))  # two checkpoints at the same time can lose a commit (sqlite.org/wal.html)
-WAL_BYTES = 64 * 1024 * 1024
+READ_MARKS = {*range(123, 128)}  # bytes of the -shm that a reader locks (sqlite.org/walformat.html)
 LEAST_FREE_BYTES = 8 * 1024 * 1024  # for a -wal and its checkpoint
 AHEAD = timedelta(minutes=1)  # of the clock, before a time is called the future's
 
@@ -163,7 +173,8 @@ class _Visit:
                 self.tell("note", "files next to it", f"{each} is left of a check that was killed", "remove it")
         size = _bytes_of(self.path + "-wal")
         if size > WAL_BYTES:
-            self.tell("warning", "-wal", f"it has {_mebibytes(size)}, and should stay near 4 MiB",
+            readers = ", ".join(readers_of(self.path)) or "nobody that can be seen here"
+            self.tell("warning", "-wal", f"it has {_mebibytes(size)}, and should stay near 4 MiB; it is read by {readers}",
                       "a reader keeps a snapshot open, or a backup is running: end it, and write or close once")  # fmt: skip
         elif size:
             self.tell("ok", "-wal", f"{_mebibytes(size)}; a copy of the file alone would lack what is in it")
@@ -346,6 +357,25 @@ class _Visit:
             for each in erasures.pending(connection):
                 self.tell("warning", "unfinished", f"an erasure of position {each.position} is not finished",
                           "open the ledger for writing: that goes on with it")  # fmt: skip
+
+
+def readers_of(path: str) -> list[str]:
+    """The processes that read the -wal at this moment, by SQLite's locks on the -shm, where the system lists locks."""
+    found = set[int]()
+    with suppress(OSError, ValueError):
+        inode = str(os.stat(path + "-shm").st_ino)
+        for line in Path("/proc/locks").read_text(encoding="ascii").splitlines():
+            kind, _, mode, process, place, first, last = line.split()[1:8]
+            if (kind, mode, place.split(":")[-1]) == ("POSIX", "READ", inode) and READ_MARKS & {int(first), int(last)}:
+                found.add(int(process))
+    return [_process(each) for each in sorted(found)]
+
+
+def _process(number: int) -> str:
+    name = ""
+    with suppress(OSError):
+        name = f" ({Path(f'/proc/{number}/comm').read_text(encoding='utf-8', errors='replace').strip()})"
+    return f"process {number}{name}" if number > 0 else "a process elsewhere"
 
 
 def _bytes_of(path: str) -> int:

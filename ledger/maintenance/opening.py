@@ -71,6 +71,8 @@ def open_engine(
     language_model, writer_of = _models(model, summarizer, settings)
     vectors_of = _embedder(embedder)
     store = EventStore.open(path, readonly=readonly, create=create, tables=create_tables)
+    if settings is not None:
+        store.bound_wal(settings.wal_mib * 1024 * 1024)
     try:
         created = _created(store) or _begin(store, default, clock, random)
         store.find_damage = damage.find

@@ -184,6 +184,10 @@ class EventStore:
         """A sentence about what somebody did to the file while it was open; empty while it lies where it was opened."""
         return self._file.place.displaced()
 
+    def bound_wal(self, size_bytes: int) -> None:
+        """The size of the -wal above which those who write here wait a moment for readers, so that it is emptied."""
+        self._file.wal_bytes = size_bytes
+
     def checkpoint(self) -> bool:
         """Everything from the -wal into the file, and the -wal emptied; False when a reader or a writer is busy."""
         if self._writing.closed or self._pool.foreign or self.readonly:

@@ -8,10 +8,14 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from sqlite3 import Connection
 
+from ledger.domain.errors import LedgerError
 from ledger.store.event_store import EventStore
+
+_own: set[str] = set()  # the holders of this process that are still at work
+
 
 # --- in a transaction of the caller's ------------------------------------------------------------------------------------
 
@@ -29,6 +33,7 @@ def holder_of(connection: Connection, work: str) -> str | None:
 
 def hold(connection: Connection, work: str, holder: str, seconds: float) -> None:
     """Takes the lease, or renews it, whoever had it."""
+    _own.add(holder)
     connection.execute("INSERT OR REPLACE INTO leases VALUES (?, ?, ?)", (work, holder, time.time() + seconds))
 
 
@@ -38,14 +43,21 @@ def renew(connection: Connection, work: str, holder: str, seconds: float) -> boo
     return bool(connection.execute(sql, (time.time() + seconds, work, holder)).rowcount)
 
 
+def end(holder: str) -> None:
+    """Nobody of this process waits for this holder any more, though what it holds may still be in the file."""
+    _own.discard(holder)
+
+
 def give_back(connection: Connection, work: str, holder: str) -> None:
     connection.execute("DELETE FROM leases WHERE work = ? AND holder = ?", (work, holder))
 
 
 def is_alive(holder: str) -> bool:
-    """Whether the process that holds a lease still runs on this machine."""
+    """Whether the process that holds a lease still runs on this machine; of this one, whether the holder is still at work."""
     try:
-        os.kill(int(holder.split("-")[0]), 0)
+        if (process := int(holder.split("-")[0])) == os.getpid():
+            return holder in _own
+        os.kill(process, 0)
     except (ValueError, ProcessLookupError):
         return False
     except PermissionError:
@@ -82,7 +94,9 @@ class Lease:
             return renew(transaction.connection, self._work, self._holder, self._seconds)
 
     def give_back(self) -> None:
-        with self._store.transact() as transaction:
+        """Also where the disk fails: what is left in the file holds nobody of this process up, and others until it ends."""
+        end(self._holder)
+        with suppress(LedgerError), self._store.transact() as transaction:
             give_back(transaction.connection, self._work, self._holder)
 
 

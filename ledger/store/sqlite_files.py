@@ -32,6 +32,8 @@ APPLICATION_ID = 0x4C656467  # "Ledg"
 FORMAT = 1
 LATE_CHECKPOINT_BYTES = 48 * 1024 * 1024  # the same where many large commits follow each other
 CHECKPOINT_BYTES = 4 * 1024 * 1024  # a -wal above this is checkpointed after a commit
+WAL_BYTES = 64 * 1024 * 1024  # of a -wal, above which each writer waits a moment for readers, so that it is emptied
+HELP_SECONDS = 1.0  # that a writer then waits at the most
 CHECKPOINT_STEP_BYTES = 1024 * 1024  # while a reader keeps it from being reused: tried again after so much more
 LOOK_BYTES = 512 * 1024  # how much may be committed between two looks at the size of the -wal
 COMMIT_BYTES = 48 * 1024  # what one commit writes besides the states of its events, in pages
@@ -223,6 +225,7 @@ class LedgerFile:
         self.readonly, self.busy_timeout_seconds = readonly, busy_timeout_seconds
         self.created = self.immutable = False
         self.place: Place
+        self.wal_bytes, self._help_above = WAL_BYTES, 0  # settable; tried again above the second
         self._checkpoint_above, self._unseen = {True: CHECKPOINT_BYTES, False: LATE_CHECKPOINT_BYTES}, 0
         try:
             self.path = checked_path(path)
@@ -385,6 +388,9 @@ class LedgerFile:
                 self._checkpoint_above[soon] = least
             return
         self._unseen = LOOK_BYTES  # until it is done, every commit looks
+        if size > max(self.wal_bytes, self._help_above):
+            self._help(connection)
+            return
         with suppress(sqlite3.Error, OSError):
             if self.lock.acquire(0):
                 try:
@@ -393,10 +399,21 @@ class LedgerFile:
                 finally:
                     self.lock.release()
 
-    def truncate(self, connection: sqlite3.Connection) -> bool:
-        """Everything into the file and an empty -wal; False, at once, when a reader or a writer is busy."""
+    def _help(self, connection: sqlite3.Connection) -> None:
+        """Waits a moment for readers and others who checkpoint, and empties the -wal; a reader that stays may keep it."""
+        with suppress(sqlite3.Error, OSError):
+            if self.lock.acquire(HELP_SECONDS):
+                try:
+                    self.truncate(connection, HELP_SECONDS)
+                finally:
+                    self.lock.release()
+        left = _bytes_of(self._wal)
+        self._help_above = left + self.wal_bytes // 4 if left > self.wal_bytes else 0
+
+    def truncate(self, connection: sqlite3.Connection, wait_seconds: float = 0) -> bool:
+        """Everything into the file and an empty -wal; False, after that wait, when a reader or a writer is busy."""
         with self.hold():
-            connection.execute("PRAGMA busy_timeout = 0")
+            connection.execute(f"PRAGMA busy_timeout = {int(wait_seconds * 1000)}")
             try:
                 busy: int = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
             except sqlite3.OperationalError as error:

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Protocol
 
-from ledger.domain.errors import ConflictError
+from ledger.domain.errors import ConflictError, LedgerError
 from ledger.domain.events import AnyEvent
 from ledger.store import lease
 from ledger.store.event_store import Transaction
@@ -119,7 +119,8 @@ class Rebuild:
         try:
             yield
         finally:
-            with self._log.transact() as transaction:
+            lease.end(self._holder)
+            with suppress(LedgerError), self._log.transact() as transaction:  # the disk may fail still
                 lease.give_back(transaction.connection, WORK, self._holder)
 
     @contextmanager

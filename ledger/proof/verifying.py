@@ -72,6 +72,10 @@ def verify(
     return look.report(time.monotonic() - started)
 
 
+_NAMED_FORMAT = (
+    "SELECT coalesce(max(CASE json_valid(state) WHEN 1 THEN json_extract(state, '$.data.format') END), 1)"
+    f" FROM main.events WHERE stream = '{LEDGER_STREAM}' AND type IN ('LedgerCreated', 'LedgerUpgraded')"
+)
 _OF_TABLES = re.compile(r"the schema: (?:table|index of) (?!events\b|blobs\b)")
 
 
@@ -173,6 +177,8 @@ class _Look:
         (version,) = self._connection.execute("PRAGMA main.user_version").fetchone()
         if version < 1:
             self.problem(f"the file: its format is {version}, and the first there was is 1")
+        elif version > (named := self._connection.execute(_NAMED_FORMAT).fetchone()[0]):
+            self.problem(f"the file: its format is {version}, and the log names none above {named}")
         elif version > FORMAT:
             self._warnings.append(f"the file has format {version}, and this product knows the formats up to {FORMAT}")
 

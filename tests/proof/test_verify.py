@@ -218,10 +218,22 @@ def test_a_trigger_that_was_taken_away_or_weakened_is_told(path, number):
     assert f"trigger {name} is missing or was changed" in " ".join(problems(path))
 
 
-def test_a_format_of_the_future_is_a_warning(path):
-    tamper(path, "PRAGMA user_version = 9")
+def test_a_format_that_the_log_does_not_name_is_told(path):
+    tamper(path, "PRAGMA user_version = 2")
+    assert "its format is 2, and the log names none above 1" in " ".join(problems(path))
+
+
+def test_a_format_of_the_future_that_the_log_names_is_a_warning(path):
+    with Ledger.open(path) as ledger:
+
+        def upgraded(work):
+            work.emit(LEDGER_STREAM, LedgerUpgraded(format=2, least_reader=1, least_writer=1))
+            return LEDGER_STREAM
+
+        probe.writer(ledger).run("upgrade", Who(), upgraded)
+    tamper(path, "PRAGMA user_version = 2")
     report = check(path)
-    assert report.ok and "format 9" in report.warnings[0]
+    assert report.ok and "format 2" in report.warnings[0]
 
 
 @pytest.mark.slow

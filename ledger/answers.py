@@ -444,7 +444,8 @@ class Belief(Answer, frozen=True, kw_only=True):
 
 
 class UndoReport(Answer, frozen=True, kw_only=True):
-    """What an undo or redo did, or would do (``dry_run``): the commands, their events, and the subjects concerned.
+    """What an undo or redo did, or would do (``dry_run``): the commands and whose they were (``actors``), their events, and
+    the subjects concerned.
 
     ``dependents`` are those of the commands that were not named: they were built on what was. ``turned_down`` are what
     people rejected, retracted or invalidated of memories that are gone then: that holds on without them. ``memories`` are
@@ -458,6 +459,7 @@ class UndoReport(Answer, frozen=True, kw_only=True):
     events: int
     subjects: tuple[str, ...]
     position: int
+    actors: tuple[str, ...] = ()
     dependents: tuple[Dependent, ...] = ()
     cascaded: tuple[str, ...] = ()
     turned_down: tuple[Dependent, ...] = ()

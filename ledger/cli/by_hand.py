@@ -80,7 +80,16 @@ def erase(
                 name: value for name, value in arguments.items() if name not in ("reason", "exclusive")
             }
             plan["dry_run"] = True
-            show_once(ledger.erase(**plan))
+            tried = ledger.erase(**plan)
+            show_once(tried)
+            undecided = [
+                name
+                for name in ("derived", "sources", "quotes")
+                if any(not each.choice for each in getattr(tried, name))
+            ]
+            if undecided:
+                named = ", ".join(f"--{name} erase, cut or keep" for name in undecided)
+                raise RejectedError(f"nothing was erased: say what becomes of what others hold: {named}")
             if not _is_meant("Erase this for good?"):
                 raise Stopped("nothing was erased")
         return ledger.erase(**arguments)

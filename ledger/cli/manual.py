@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
@@ -84,6 +85,7 @@ def show(text: str) -> None:
     class Page(Markdown):
         elements: ClassVar = {**Markdown.elements, "fence": Code, "code_block": Code}
 
+    os.environ.setdefault("LESS", "FRX")  # colors as such; one screen without a pager
     console = Console()
     with console.pager(styles=True):
         console.print(Page(text), crop=False)

@@ -98,9 +98,17 @@ def progress_bar(title: str, *, quiet: bool) -> Iterator[Callable[[int, int], No
     from rich.console import Console
     from rich.progress import Progress
 
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(title.replace("_", " "), total=None, visible=False)
-        yield lambda done, of: bar.update(task, completed=done, total=of, visible=True)
+    bar = Progress(console=Console(stderr=True), transient=True)
+    task = bar.add_task(title.replace("_", " "), total=None)
+
+    def step(done: int, of: int) -> None:
+        bar.start()  # on the first call: before it, somebody may be asked something
+        bar.update(task, completed=done, total=of)
+
+    try:
+        yield step
+    finally:
+        bar.stop()
 
 
 def _is_utf8() -> bool:

@@ -148,6 +148,7 @@ class History(HistoryRead):
         session: str | None = None,
         command: str | None = None,
         correlation_id: str | None = None,
+        by: str | None = None,
         since: Since | None = None,
         until: Since | None = None,
         cascade: bool = False,
@@ -160,6 +161,7 @@ class History(HistoryRead):
 
         Args:
             command: What was called, like "extract".
+            by: The actor whose commands they are; without, everybody's.
             correlation_id: The run, request or import that they belong to.
             cascade: Also void what later commands built on them.
             exclusive: Allow more than 50,000 events, and keep others from writing as long as it takes.
@@ -170,12 +172,13 @@ class History(HistoryRead):
         now = self._engine.writer.now()
         group = {
             "correlation_id": correlation_id,
+            "actor": by,
             "since": times.since("since", since, now) if since is not None else None,
             "until": times.since("until", until, now) if until is not None else None,
         }
         if session is None and command is None and all(value is None for value in group.values()):
-            raise RejectedError("undo_all needs to know which: session, command, correlation_id, since or until")
-        texts(session=session, command=command, correlation_id=correlation_id)
+            raise RejectedError("undo_all needs to know which: session, command, correlation_id, by, since or until")
+        texts(session=session, command=command, correlation_id=correlation_id, by=by)
         return undoing.undo(
             self._engine,
             self._scope.asker(cast("WriteOptions", options)),

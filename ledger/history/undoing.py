@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ledger import answers
+from ledger.domain import ids
 from ledger.domain.errors import LedgerError, NotFoundError, RejectedError
 from ledger.domain.events import (
     LEDGER_STREAM,
@@ -51,6 +52,7 @@ class Plan(Struct, frozen=True):
     dependents: tuple[answers.Dependent, ...] = ()
     turned_down: tuple[answers.Dependent, ...] = ()
     beliefs: tuple[answers.Belief, ...] = ()
+    actors: tuple[str, ...] = ()
     details: Any = None
 
     @property
@@ -114,6 +116,7 @@ def undo(
             dependents=dependents,
             turned_down=plan.turned_down,
             beliefs=beliefs,
+            actors=tuple(sorted({plan.reader.event(each).envelope.actor or "" for each in positions})),
         )
 
     def emit(work: Work, plan: Plan) -> None:
@@ -196,6 +199,7 @@ def _report(done: Done) -> answers.UndoReport:
         cascaded=plan.cascaded.commands,
         turned_down=plan.turned_down,
         memories=plan.beliefs,
+        actors=plan.actors,
         reversed_by=_reversed_by(plan),
         dry_run=done.dry_run,
         command_id=outcome.events[0].envelope.command_id if outcome.events else None,
@@ -298,10 +302,13 @@ def commands_named(
     """The entries of the commands meant; ``NotFoundError`` when they are not this user's."""
     entries = _grouped(connection, user, session, command, bounds) if target is None else _one(connection, target)
     if not entries or any(entry.user != user for entry in entries):
-        what = f"{target!r:.60}" if target is not None else f"session {session!r:.40} and command {command!r:.40}"
+        if target is None:
+            raise NotFoundError("no command of this user is in that group")
+        hint = "give a command's or event's id, a position, or a correlation id"
+        if isinstance(target, str) and ids.is_prefix(target, target[:1]):
+            hint = "it is a subject, and history.events() lists the positions of its commands"
         raise NotFoundError(
-            f"no command of this user is named by {what}: give a command's or event's id, a position, "
-            "a correlation id, or a session or verb that was used"
+            f"no command of this user is named by {target!r:.60}: {hint}; history.undo_all() takes a session, a verb or an actor"
         )
     distrusts = {entry.command_id for entry in entries if entry.type == OriginDistrusted.__name__}
     taken = [entry for entry in entries if entry.type != CommandRedone.__name__ or entry.command_id not in distrusts]

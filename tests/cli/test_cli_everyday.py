@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
 from command_line import Result, answer, run
 
 from ledger import Ledger
-from ledger.cli import manual
+from ledger.cli import manual, output
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
 
 
 @pytest.fixture
@@ -322,3 +329,14 @@ def test_review_shows_what_a_turn_contradicts(db: str) -> None:
     answer("remember", "The user prefers dark roast coffee.", "--kind", "preference", db=db)
     turn = answer("capture", "Coffee?", "Noted: you no longer prefer dark roast coffee.", db=db)
     assert f"contradicted by turn {turn['id']}" in " ".join(run("review", db=db).stdout.split())
+
+
+def test_a_bar_for_long_work_is_drawn_with_its_first_step_and_not_while_somebody_is_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with output.progress_bar("erase", quiet=False) as step:
+        assert step is not None and terminal.getvalue() == ""
+        step(1, 2)
+        assert terminal.getvalue() != ""

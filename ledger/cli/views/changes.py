@@ -86,7 +86,8 @@ def _validity(memory: answers.Memory) -> str:
 def undo(found: answers.UndoReport) -> RenderableType:
     if not found.events and found.command_id is None:
         return Text("there was nothing to do: no event became void, or came back", style="dim")
-    what = f"{counted(found.events, 'event')} of {counted(len(found.commands), 'command')}"
+    by = f" by {', '.join(one_line(each) or '(nobody)' for each in found.actors)}" if found.actors else ""
+    what = f"{counted(found.events, 'event')} of {counted(len(found.commands), 'command')}{by}"
     text = f"{'would concern' if found.dry_run else 'concerned'} {what} on {counted(len(found.subjects), 'subject')}"
     again = {"to go back": _reversal(found)} if found.command_id else {}
     concerned = {"commands": Text("\n".join(found.commands)), "subjects": ", ".join(found.subjects)}
@@ -95,7 +96,7 @@ def undo(found: answers.UndoReport) -> RenderableType:
     rows = [[Text(each.id), _compared(each.now, each.would_be)] for each in found.memories if each.now or each.would_be]
     table = titled(f"Memories ({len(rows):,})", listing("id", "now → then", rows=rows) if rows else None)
     refused = found.dry_run and found.dependents and not found.cascaded
-    notes = [Text("refused without --cascade, for later commands built on it", style="yellow")] if refused else []
+    notes = [Text("goes with --cascade only, for later commands built on it", style="yellow")] if refused else []
     return Group(Text(text), card_of(concerned | again), *notes, *table)
 
 
@@ -129,7 +130,7 @@ def distrust(found: answers.DistrustReport) -> RenderableType:
     if found.dependents:
         card["void with it"] = _dependents(found.dependents)
     if found.command_id and not found.trusted:
-        card["to go back"] = f"trust {found.command_id}"
+        card["to go back"] = f"history trust {found.command_id}"
     rows = [[Text(each.id), _compared(each.now, each.would_be)] for each in found.beliefs if each.now or each.would_be]
     memories = titled(f"Memories ({len(rows):,})", listing("id", "now → then", rows=rows) if rows else None)
     return Group(Text(asker), card_of(card), *memories, *_open_questions(found.uncertain))

@@ -10,7 +10,7 @@ from ledger.domain import events as e
 from ledger.domain.document import Document
 from ledger.domain.interaction import Denial, Interaction
 from ledger.domain.memory import Edge, Memory
-from ledger.domain.project import Entry, Project
+from ledger.domain.project import Entry, Joined, Project
 from ledger.domain.session import Session
 
 MEMORY, OTHER_MEMORY = "m_0123456789abcdef", "m_fedcba9876543210"
@@ -160,6 +160,7 @@ EVENTS: dict[str, e.Event] = {
         e.ValueRemoved(reason="out of date"),
         e.ValueRestored(reason="right after all"),
         e.ProjectRegistered(name="Übersee", description="the overseas project"),
+        e.ProjectDescribed(description="the overseas project"),
         e.ProjectAliasAdded(alias="overseas"),
         e.ProjectStateSet(category="status", name="phase", value="two", source="the board"),
         e.ProjectStateInvalidated(category="status", name="phase", reason="over"),
@@ -458,6 +459,7 @@ def project(**changed: Any) -> Project:
         "description": "the overseas project",
         "aliases": ("overseas",),
         "state": (ENTRY,),
+        "joined": (Joined("p_fedcba9876543210", 9),),
         "recorded_at": NOW,
         "version": 3,
         "position": 9,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ledger.documents import answers
 from ledger.domain.document import Document
 from ledger.engine.log_reading import first_position, read_event
-from ledger.engine.snapshot import NOWHERE, Snapshot, load, named
+from ledger.engine.snapshot import NOWHERE, Snapshot, load, scope_of
 from projections.core.rows import Connection
 from projections.views import documents, projects
 from projections.views.documents import Chunk as ChunkRow
@@ -25,7 +25,7 @@ def listing(
 ) -> list[answers.Document]:
     """Without their chunks, newest first; no statuses are all, ``project=""`` for those of none."""
     connection = snapshot.connection
-    projects_meant = None if project is None else [named(connection, user, "p", project)]
+    projects_meant = scope_of(connection, user, project)
     if projects_meant == [NOWHERE]:
         return []
     found = documents.listing(

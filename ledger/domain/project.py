@@ -12,6 +12,8 @@ from ledger.domain.events import (
     AnyEvent,
     Event,
     ProjectAliasAdded,
+    ProjectDescribed,
+    ProjectJoined,
     ProjectRegistered,
     ProjectStateInvalidated,
     ProjectStateSet,
@@ -34,6 +36,13 @@ class Entry(Struct, frozen=True):
     position: int
 
 
+class Joined(Struct, frozen=True):
+    """A project that was joined into another, and the position of the event that says so."""
+
+    id: str
+    position: int
+
+
 class Project(Struct, frozen=True):
     row: int
     id: str
@@ -42,6 +51,7 @@ class Project(Struct, frozen=True):
     description: str | None
     aliases: tuple[str | None, ...]
     state: tuple[Entry, ...]
+    joined: tuple[Joined, ...]
     recorded_at: str
     version: int
     position: int
@@ -49,6 +59,15 @@ class Project(Struct, frozen=True):
 
 class AddAlias(Struct, frozen=True):
     alias: str
+
+
+class Describe(Struct, frozen=True):
+    description: str
+
+
+class Join(Struct, frozen=True):
+    project: str
+    reason: str = ""
 
 
 class SetState(Struct, frozen=True):
@@ -64,7 +83,7 @@ class InvalidateState(Struct, frozen=True):
     reason: str = ""
 
 
-Command = AddAlias | SetState | InvalidateState
+Command = AddAlias | Describe | Join | SetState | InvalidateState
 
 
 def name_form(name: str) -> str:
@@ -79,6 +98,11 @@ def decide(command: Command, project: Project) -> list[Event]:
         case AddAlias(alias):
             known = {name_form(each) for each in (project.name, *project.aliases) if each is not None}
             return [] if name_form(alias) in known else [ProjectAliasAdded(alias)]
+        case Describe(description):
+            return [ProjectDescribed(description)] if description and not project.description else []
+        case Join(other, reason):
+            known = {project.id, *(each.id for each in project.joined)}
+            return [] if other in known else [ProjectJoined(other, reason)]
         case SetState(category, key, value, source):
             check_category(category)
             entry = project_entry(project, category, key)
@@ -106,7 +130,14 @@ def project_entry(project: Project, category: str, key: str) -> Entry | None:
 
 
 def evolve(project: Project | None, event: AnyEvent) -> Project | None:
-    data: ProjectRegistered | ProjectAliasAdded | ProjectStateSet | ProjectStateInvalidated = event.data
+    data: (
+        ProjectRegistered
+        | ProjectDescribed
+        | ProjectAliasAdded
+        | ProjectJoined
+        | ProjectStateSet
+        | ProjectStateInvalidated
+    ) = event.data
     if project is None:
         return _registered(event, data) if isinstance(data, ProjectRegistered) else None
     now = replace(project, version=event.version, position=event.position)
@@ -115,6 +146,10 @@ def evolve(project: Project | None, event: AnyEvent) -> Project | None:
             return now
         case ProjectAliasAdded(alias):
             return replace(now, aliases=(*now.aliases, alias))
+        case ProjectDescribed(description):
+            return replace(now, description=description)
+        case ProjectJoined(other):
+            return replace(now, joined=(*now.joined, Joined(other, event.position)))
         case ProjectStateSet():
             return replace(now, state=(*_without(now, data.category, data.name), _entry(event, data)))
         case ProjectStateInvalidated(category, key):
@@ -132,6 +167,7 @@ def _registered(event: AnyEvent, data: ProjectRegistered) -> Project:
         description=data.description,
         aliases=(),
         state=(),
+        joined=(),
         recorded_at=event.envelope.recorded_at,
         version=event.version,
         position=event.position,

@@ -83,12 +83,14 @@ class LiveSnapshot(Snapshot):
     def active_duplicates(self, states: Sequence[Memory]) -> dict[str, str]:
         found = {}
         for state in states:
-            number = content_fingerprint(self.secret, state.user, state.kind, state.project, state.content)
+            places = projects.together(self.connection, state.project)
+            said = (state.user, state.kind), state.content
+            numbers = [content_fingerprint(self.secret, *said[0], place, said[1]) for place in places]
             sql = (
                 "SELECT m.id FROM duplicates d CROSS JOIN memories m ON m.row = d.memory"
-                " WHERE d.fingerprint = ? AND d.status = 'active' ORDER BY d.memory LIMIT 1"
+                f" WHERE d.fingerprint IN ({', '.join('?' * len(numbers))}) AND d.status = 'active' ORDER BY d.memory LIMIT 1"
             )
-            if (row := self.connection.execute(sql, (number,)).fetchone()) is not None:
+            if (row := self.connection.execute(sql, numbers).fetchone()) is not None:
                 found[state.id] = row[0]
         return found
 
@@ -107,9 +109,13 @@ class FoldedSnapshot(Snapshot):
         texts: dict[tuple[object, ...], str] = {}
         for owner in {state.user for state in states if state.user is not None}:
             active = memories.listing(self.connection, user=owner, statuses=("active",), limit=2**31)
-            texts |= {(owner, *memories.statement_of(each)): each.id for each in active}  # the oldest stays
-        found = {state.id: texts.get((state.user, *memories.statement_of(state))) for state in states}
+            texts |= {(owner, *self._statement_of(each)): each.id for each in active}  # the oldest stays
+        found = {state.id: texts.get((state.user, *self._statement_of(state))) for state in states}
         return {id: duplicate for id, duplicate in found.items() if duplicate is not None}
+
+    def _statement_of(self, state: Memory) -> tuple[str | None, ...]:
+        kind, project, said = memories.statement_of(state)
+        return kind, projects.main(self.connection, project), said
 
 
 class AsOfSnapshot(FoldedSnapshot):
@@ -209,7 +215,8 @@ def believed(valid: str | None, statuses: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def named(connection: Connection, owner: str, kind: str, name: str | None) -> str | None:
-    """The id that a filter's project or session name stands for; "" and None are no filter."""
+    """The id that a filter's project or session name stands for; "" and None are no filter. A project that was joined into
+    another is found under that one."""
     if name is None or not check_text("a name", name, blank_allowed=True).strip():
         return None
     found = projects.find(connection, owner, kind, name)
@@ -217,9 +224,18 @@ def named(connection: Connection, owner: str, kind: str, name: str | None) -> st
         row = find_row(connection, name, kind, owner) if found is None else None
     except AmbiguousIdError:
         return NOWHERE
+    id = found[0] if found is not None else NOWHERE
     if row is not None:
-        return str(connection.execute(f"SELECT id FROM {FAMILIES[kind].live.name} WHERE row = ?", (row,)).fetchone()[0])
-    return found[0] if found is not None else NOWHERE
+        id = str(connection.execute(f"SELECT id FROM {FAMILIES[kind].live.name} WHERE row = ?", (row,)).fetchone()[0])
+    return projects.main(connection, id) if kind == "p" else id
+
+
+def scope_of(connection: Connection, owner: str, project: str | None) -> list[str | None] | None:
+    """The projects that a filter means: the one of that name and those that are joined to it, None for what is of none
+    (""), ``NOWHERE`` for a name that stands for nothing; or None for no filter."""
+    if project is None:
+        return None
+    return list(projects.together(connection, named(connection, owner, "p", project)))
 
 
 def listed(limit: int | None, cap: int = LIST_CAP) -> int:

@@ -24,7 +24,7 @@ from projections.views import control, memories, projects
 
 _OPEN = nullcontext()  # nothing is suspended
 # after these events a policy, a name or who is distrusted may be another one
-CHANGING: tuple[type[Any], ...] = (*WAYS_BACK, *of(governs=("policy", "session")))
+CHANGING: tuple[type[Any], ...] = (*WAYS_BACK, *of(governs=("policy", "project", "session")))
 
 
 class Tables:
@@ -40,6 +40,7 @@ class Tables:
         self._changes = -1  # of the transaction in which this was last looked at
         self._folded = -1  # the last position that is known to be folded
         self._names: dict[tuple[str, str, str], str] = {}
+        self._together: dict[str, tuple[str | None, ...]] = {}
         self._labels: dict[str, str] = {}
         self._policies: dict[str, Policy] = {}
         self._distrusted: set[tuple[str | None, str, str | None]] | None = None
@@ -195,6 +196,7 @@ class Tables:
     def forget_names(self) -> None:
         """An act may have taken names or trust away, or given them back."""
         self._names.clear()
+        self._together.clear()
         self._labels.clear()
         self._policies.clear()
         self._distrusted = None
@@ -228,9 +230,19 @@ class Tables:
             row = self.rows.get(projects.NAMES, (user, kind, form))
             if row is None:
                 is_id = len(name) == ids.LENGTH and ids.is_prefix(name, kind)
-                return name if is_id and self.find(name, kind, user) is not None else None
-            self._names[key] = row[3]
+                known = is_id and self.find(name, kind, user) is not None
+                return (self.together(name)[0] if kind == "p" else name) if known else None
+            self._names[key] = self.together(row[3])[0] or "" if kind == "p" else row[3]
         return self._names[key]
+
+    def together(self, project: str | None) -> tuple[str | None, ...]:
+        """A project with those that are joined to it, the one that they are found under first; (None,) for none."""
+        if project is None:
+            return (None,)
+        if project not in self._together:
+            self.rows.flush()  # in a batch one may have been joined just now
+            self._together[project] = projects.together(self.connection(), project)
+        return self._together[project]
 
     def names_of(self, state: Any) -> dict[str, str]:
         """What people call the project and session of a subject."""
@@ -240,7 +252,7 @@ class Tables:
             return {}
         for each in given:
             if each not in self._labels:
-                place = self.subject(each)
+                place = self.subject((self.together(each)[0] or "") if each[0] == "p" else each)
                 if place is not None and place.name is not None:
                     self._labels[each] = place.name
         return {each: self._labels[each] for each in given if each in self._labels}

@@ -198,6 +198,10 @@ class Work:
         """The id of a project by name, alias or id; an unknown name is registered in this append."""
         return self._named("p", name, ProjectRegistered)
 
+    def together(self, project: str | None) -> tuple[str | None, ...]:
+        """A project with those that are joined to it, the one that they are found under first; (None,) for none."""
+        return self._tables.together(project)
+
     def session_named(self, name: str | None) -> str | None:
         return self._named("s", name, SessionOpened)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 from msgspec import Raw, Struct
@@ -98,14 +98,17 @@ def written_from(
     return found
 
 
-def of_project(connection: Connection, user: str, project: str, without_text: Collection[str]) -> dict[str, bool]:
-    """The sessions that something of a project was recorded in, and of each whether all texts in it are the project's."""
+def of_projects(
+    connection: Connection, user: str, projects: Sequence[str | None], without_text: Collection[str]
+) -> dict[str, bool]:
+    """The sessions that something of these projects was recorded in, and of each whether all texts in it are theirs."""
+    marks = ", ".join("?" * len(projects))
     sql = (
-        "SELECT session, max(project IS NOT ?) FROM audit WHERE user = ? AND session IN"
-        " (SELECT session FROM audit WHERE project = ? AND user = ?)"
+        f"SELECT session, max(project IS NULL OR project NOT IN ({marks})) FROM audit WHERE user = ? AND session IN"
+        f" (SELECT session FROM audit WHERE project IN ({marks}) AND user = ?)"
         f" AND type NOT IN ({', '.join('?' * len(without_text))}) GROUP BY session ORDER BY session"
     )
-    found = connection.execute(sql, (project, user, project, user, *without_text))
+    found = connection.execute(sql, (*projects, user, *projects, user, *without_text))
     return {session: not others for session, others in found}
 
 

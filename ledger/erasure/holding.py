@@ -13,7 +13,7 @@ from ledger.engine.work import Outcome, Work
 from ledger.erasure.asked import subject_asked
 from ledger.types import EVERYTHING, DocumentPath, Project, SessionName, Subject
 from projections.core.rows import Connection
-from projections.views import audit, erasures
+from projections.views import audit, erasures, projects
 from projections.views.erasures import Held
 
 Places = list[tuple[int, str]]  # positions that are to be erased, each with its stream
@@ -107,7 +107,8 @@ def refuse_held(connection: Connection, user: str, places: Places) -> None:
     around = any(subject is not None and subject[0] in "ps" for subject in by_subject)
     for position, stream in places:
         entry = audit.at(connection, position) if around else None
-        for subject in (stream, *((entry.project, entry.session) if entry is not None else ())):
+        within = (*projects.together(connection, entry.project), entry.session) if entry is not None else ()
+        for subject in (stream, *within):
             if subject is not None and subject in by_subject:
                 raise _refusal(by_subject[subject], subject)
 

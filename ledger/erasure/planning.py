@@ -38,7 +38,7 @@ from ledger.erasure.plan import ID, LISTS, Listed, NothingLeft, Plan, check_cut
 from ledger.erasure.related import SHARED, Related
 from ledger.erasure.rows import Row, Rows, Span, Target
 from projections.core.rows import Connection
-from projections.views import audit
+from projections.views import audit, projects
 
 _WITH_TEXT = type_names(used_as("quotes"))  # what of the ledger's own events repeats texts
 _NAMING = type_names((*of(begins="session"), *of(governs="session")))  # part of a project that has the session alone
@@ -130,17 +130,19 @@ class Planner:
             found = [self.rows.row(position) for (position,) in self.connection.execute(sql, span)]
             return found, {row.stream for row in found} - {LEDGER_STREAM}, []
         assert asked.subject is not None
-        streams, single, names = {asked.subject}, list[int](), list[Row]()
+        places = projects.together(self.connection, asked.subject) if asked.kind == "project" else (asked.subject,)
+        streams, single, names = {each for each in places if each is not None}, list[int](), list[Row]()
         if asked.kind in ("session", "project"):
-            sql = f"SELECT position, subject, type FROM audit WHERE {asked.kind} = ? AND user = ? ORDER BY position"
-            for position, stream, type_ in self.connection.execute(sql, (asked.subject, self.owner)).fetchall():
+            marks = ", ".join("?" * len(places))
+            sql = f"SELECT position, subject, type FROM audit WHERE {asked.kind} IN ({marks}) AND user = ? ORDER BY position"
+            for position, stream, type_ in self.connection.execute(sql, (*places, self.owner)).fetchall():
                 if type_ in _NAMING or stream[0] == "p" or (stream == LEDGER_STREAM and type_ not in _WITH_TEXT):
                     continue
                 if stream[0] not in SHARED and first_position(self.connection, stream) == position:
                     streams.add(stream)
                 single.append(position)
         if asked.kind == "project":
-            sessions = conversations.of_project(self.connection, self.owner, asked.subject, _WITHOUT_TEXT)
+            sessions = conversations.of_projects(self.connection, self.owner, places, _WITHOUT_TEXT)
             streams |= {session for session, alone in sessions.items() if alone}
             shared = (session for session, alone in sessions.items() if not alone)
             given = (each for session in shared for each in conversations.events(self.connection, session, _NAMING))

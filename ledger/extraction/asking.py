@@ -22,7 +22,7 @@ from ledger.policies import turns as found_in
 from ledger.policies.turns import SHOWN, Batch, Relation, Seen
 from ledger.types import Cancel
 from projections.core.rows import Connection
-from projections.views import memories, quarantine
+from projections.views import memories, projects, quarantine
 
 TIMEOUT_SECONDS = 60.0
 LEASE_SECONDS = DEADLINE_SECONDS + 30  # longer than a model may take to answer, with every retry
@@ -59,8 +59,8 @@ class Asker(Struct, frozen=True):
         from ledger.language import extracting
 
         check_outside(self.engine.writer)
-        scope = [None] if self.project is None else [self.project, None]
         with self.engine.reading() as connection:
+            scope = tuple({*projects.together(connection, self.project), None})
             now = self.engine.writer.now()
             shown = memories.listing(
                 connection, user=self.user, statuses=("active",), projects=scope, limit=SHOWN, valid=now

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ledger import answers
 from ledger.domain.memory import relation_form
 from ledger.domain.text import check_text
-from ledger.engine.snapshot import Snapshot, believed, named
+from ledger.engine.snapshot import Snapshot, believed, scope_of
 from projections.views import graph
 
 QUERY_BYTES = 1024 * 1024
@@ -32,7 +32,8 @@ def neighbors(
     check_text("name_or_text", name_or_text, max_bytes=QUERY_BYTES, blank_allowed=True)
     wanted = None if relation is None else relation_form(check_text("relation", relation))
     connection = snapshot.connection
-    scope = None if project is None else [None, named(connection, user, "p", project)]
+    meant = scope_of(connection, user, project)
+    scope = [None, *meant] if meant is not None else None
     statuses = believed(snapshot.valid, ("active",))
     asked = graph.Asked(user, snapshot.valid or snapshot.now(), statuses, scope, supplied_only)
     seeds, complete = graph.named(connection, name_or_text, asked)

@@ -31,7 +31,7 @@ from ledger.domain.memory import Memory
 from ledger.engine.answer import answer_of
 from ledger.engine.engine import Engine
 from ledger.engine.log_reading import first_position, read_event, read_stream
-from ledger.engine.snapshot import LIST_LIMIT, NOWHERE, PAGE_CAP, listed, load, named, owned_stream
+from ledger.engine.snapshot import LIST_LIMIT, NOWHERE, PAGE_CAP, listed, load, named, owned_stream, scope_of
 from ledger.engine.who import Time
 from ledger.interactions.queries import interactions_shown
 from ledger.memories.queries import memories_shown, provenance
@@ -236,18 +236,16 @@ def audit_page(
         )
     bounds = {name: times.moment(name, value) for name, value in (("since", since), ("until", until)) if value}
     with engine.reading() as connection:
-        scope = {
-            "project": named(connection, user, "p", project),
-            "session": named(connection, user, "s", session_id),
-        }
+        places, session = scope_of(connection, user, project), named(connection, user, "s", session_id)
         stream = (
             owned_stream(connection, subject, subject[0], user)
             if isinstance(subject, str) and subject[:1] in FAMILIES
             else subject
         )
-        if NOWHERE in scope.values() or (subject and stream is None):
+        if places == [NOWHERE] or session == NOWHERE or (subject and stream is None):
             return []
         exact = {
+            "session": session,
             "actor": actor,
             "type": type,
             "command": command,
@@ -260,8 +258,8 @@ def audit_page(
             subject=stream or None,
             before=before,
             limit=listed(limit, PAGE_CAP),
+            projects=places,
             **exact,
-            **scope,
             **bounds,
         )
         names = projects.names(connection, (each for entry in entries for each in (entry.project, entry.session)))

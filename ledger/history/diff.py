@@ -7,7 +7,7 @@ from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.memory import Memory
 from ledger.engine.engine import Engine
 from ledger.engine.past import Instant, PastEngine, committed, position_of
-from ledger.engine.snapshot import NOWHERE, named
+from ledger.engine.snapshot import NOWHERE, scope_of
 from ledger.memories.queries import memories_shown
 from ledger.store.reading import read_tip
 from projections.views import memories
@@ -36,15 +36,15 @@ def diff(
 
 def _changed(past: PastEngine, user: str, first: int, project: str | None) -> list[answers.Changed]:
     with past.reading() as connection:
-        wanted = named(connection, user, "p", project)
-        if wanted is NOWHERE:
+        wanted = scope_of(connection, user, project)
+        if wanted == [NOWHERE]:
             raise NotFoundError(f"no project of this user is called {project!r:.60}")
         found = []
         for row in memories.changed(connection, user, first):
             pair = memories.get_at(connection, row, first), memories.get(connection, row)
             if pair == (None, None):  # it came and went in between
                 continue
-            if project is None or any(each is not None and each.project == wanted for each in pair):
+            if wanted is None or any(each is not None and each.project in wanted for each in pair):
                 shown = [memories_shown(connection, [each])[0] if each is not None else None for each in pair]
                 found.append(answers.Changed(id=_id(pair), before=shown[0], after=shown[1]))
         return found

@@ -15,6 +15,7 @@ from ledger.domain.events import (
     DocumentAdded,
     MessageAppended,
     ProjectAliasAdded,
+    ProjectJoined,
     ProjectRegistered,
     SessionAliasAdded,
     ids_in,
@@ -164,6 +165,8 @@ def _check_names(reader: Reader, positions: Iterable[int]) -> None:
         name = data.alias if isinstance(data, ProjectAliasAdded) else None
         name = data.name if isinstance(data, ProjectRegistered) else name
         found = projects.find(reader.connection, event.envelope.user or "", "p", name) if name else None
+        if isinstance(data, ProjectJoined):
+            _check_join(reader, event, data)
         if isinstance(data, DocumentAdded):
             _check_path(reader, event, data)
         if found is not None and found[0] != event.stream:
@@ -184,6 +187,16 @@ def _check_session_names(reader: Reader, events: Sequence[AnyEvent]) -> None:
                 f"the name {name!r:.60} of the command at position {event.position} stands for another session since; "
                 "it cannot be redone"
             )
+
+
+def _check_join(reader: Reader, event: AnyEvent, data: ProjectJoined) -> None:
+    """A project joined again must stand for itself, and not have the other under it by now."""
+    joined = projects.together(reader.connection, data.project)
+    if joined[0] != data.project or event.stream in joined:
+        raise ConflictError(
+            f"the project {data.project} of the command at position {event.position} was joined with another since; it cannot "
+            "be redone"
+        )
 
 
 def _check_path(reader: Reader, event: AnyEvent, data: DocumentAdded) -> None:

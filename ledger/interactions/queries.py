@@ -9,7 +9,7 @@ import msgspec
 from ledger import answers
 from ledger.domain.interaction import Interaction
 from ledger.engine.log_reading import first_position
-from ledger.engine.snapshot import NOWHERE, Snapshot, answer_texts, event_data, load, named, text_of
+from ledger.engine.snapshot import NOWHERE, Snapshot, answer_texts, event_data, load, named, scope_of, text_of
 from projections.core.rows import Connection
 from projections.views import interactions, projects, quarantine
 
@@ -33,7 +33,7 @@ def listing(
 ) -> list[answers.Interaction]:
     """Newest first; ``project=""`` for those of none; ``since`` and ``until`` are stored times, the latter exclusive."""
     connection = snapshot.connection
-    projects_meant = None if project is None else [named(connection, user, "p", project)]
+    projects_meant = scope_of(connection, user, project)
     session_meant = named(connection, user, "s", session)
     if limit == 0 or projects_meant == [NOWHERE] or session_meant == NOWHERE:
         return []

@@ -12,7 +12,7 @@ from ledger.domain import turns
 from ledger.domain.interaction import Interaction
 from ledger.domain.memory import Memory
 from ledger.engine.log_reading import first_position
-from ledger.engine.snapshot import NOWHERE, Snapshot, answer_texts, believed, event_data, load, named, text_of
+from ledger.engine.snapshot import NOWHERE, Snapshot, answer_texts, believed, event_data, load, scope_of, text_of
 from ledger.policies import reinforcement
 from projections.core.rows import Connection
 from projections.views import memories, projects, sessions
@@ -42,7 +42,7 @@ def listing(
 ) -> list[answers.Memory]:
     """Newest first; no statuses are all, ``project=""`` for global ones only; ``least`` in millionths."""
     connection = snapshot.connection
-    projects_meant = None if project is None else [named(connection, user, "p", project)]
+    projects_meant = scope_of(connection, user, project)
     if projects_meant == [NOWHERE]:
         return []
     found = memories.listing(
@@ -70,7 +70,7 @@ def review(
 ) -> list[answers.Candidate]:
     """What waits for a decision, oldest first: candidates, with where they come from, and active memories that turns deny."""
     connection = snapshot.connection
-    projects_meant = None if project is None else [named(connection, user, "p", project)]
+    projects_meant = scope_of(connection, user, project)
     if projects_meant == [NOWHERE]:
         return []
     behind = first_position(connection, after) or 0 if after is not None else 0

@@ -18,7 +18,7 @@ from ledger.domain.errors import NotFoundError, RejectedError, SuspendedError
 from ledger.domain.merge import Merge
 from ledger.domain.text import check_reason, text_list
 from ledger.engine.engine import Engine
-from ledger.engine.snapshot import NOWHERE, load, named
+from ledger.engine.snapshot import NOWHERE, load, scope_of
 from ledger.engine.who import Who
 from ledger.engine.work import Outcome, Work
 from ledger.memories.commands import answered
@@ -257,12 +257,10 @@ def _for_each_user(
 
 
 def _scope(connection: Connection, user: str, project: str | None) -> merging.Scope:
-    if project is None:
-        return None
-    found = named(connection, user, "p", project)
-    if found == NOWHERE:
+    found = scope_of(connection, user, project)
+    if found == [NOWHERE]:
         raise NotFoundError(f"no project of this user is called {project!r:.60}")
-    return [found]
+    return found
 
 
 def _there(outcome: Outcome) -> Any:

@@ -14,7 +14,7 @@ from ledger.domain.merge import Merge
 from ledger.engine.answer import answer_of
 from ledger.engine.engine import Engine
 from ledger.engine.log_reading import first_position
-from ledger.engine.snapshot import NOWHERE, PAGE_CAP, listed, load, named
+from ledger.engine.snapshot import NOWHERE, PAGE_CAP, listed, load, scope_of
 from ledger.memories.queries import memories_shown
 from ledger.merges import answers as merge_answers
 from ledger.policies import merging
@@ -32,15 +32,15 @@ def list_merges(
     """Merges, newest first: proposed ones unless another ``status`` is asked for (obsolete, merged, rejected, or "all")."""
     owner, wanted = user, _among(status, (*domain.STATUSES, domain.OBSOLETE), "merge")
     with engine.reading() as connection:
-        about = named(connection, owner, "p", project)
-        if about == NOWHERE or not (count := listed(limit, PAGE_CAP)):
+        about = scope_of(connection, owner, project)
+        if about == [NOWHERE] or not (count := listed(limit, PAGE_CAP)):
             return []
         found = []
         stored = {domain.PROPOSED if each == domain.OBSOLETE else each for each in wanted}
         some = max(count, _AT_A_TIME)
         listing = lambda before: merges.listing(connection, owner, sorted(stored), before, some)  # noqa: E731
         for each in _behind(connection, listing, some, after):
-            if project is None or each.project == about:
+            if about is None or each.project in about:
                 answer = merge_answer(connection, each)
                 found += [answer] if answer.status in wanted else []
                 if len(found) >= count:
@@ -83,14 +83,14 @@ def list_conflicts(
     """Conflicts, newest first: open ones unless another ``status`` is asked for (resolved, lapsed, or "all")."""
     owner, wanted = user, _among(status, conflict_domain.STATUSES, "conflict")
     with engine.reading() as connection:
-        about = named(connection, owner, "p", project)
-        if about == NOWHERE or not (count := listed(limit, PAGE_CAP)):
+        about = scope_of(connection, owner, project)
+        if about == [NOWHERE] or not (count := listed(limit, PAGE_CAP)):
             return []
         found = []
         some = max(count, _AT_A_TIME)
         listing = lambda before: conflicts.listing(connection, owner, before, some)  # noqa: E731
         for each in _behind(connection, listing, some, after):
-            if project is None or each.project == about:
+            if about is None or each.project in about:
                 answer = conflict_answer(connection, each)
                 found += [answer] if answer.status in wanted else []
                 if len(found) >= count:

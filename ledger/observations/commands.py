@@ -291,7 +291,7 @@ def _source_id(work: Work, given: str, project: str | None) -> str:
     if project is None:
         return source
     other = observations.project_of(work.connection(), source)
-    if other not in (None, project):
+    if other not in (None, *work.together(project)):
         raise RejectedError(
             f"the source {source} is of another project; an observation rests on what is of its own project, or of none",
             rule="evidence",

@@ -23,7 +23,7 @@ from ledger.observations.answers import ConsolidationReport
 from ledger.observations.rounds import ASKED, INTERACTIONS, MEMORIES, Run, emit_failed_run
 from ledger.policies import consolidation
 from projections.core.rows import Connection
-from projections.views import consolidations, control, observations
+from projections.views import consolidations, control, observations, projects
 from projections.views.consolidations import Scope
 
 Progress = Callable[[int, int], None]
@@ -169,7 +169,7 @@ def _found(
         table = "memories" if given[0] == "m" else "interactions"
         id, where = connection.execute(f"SELECT id, project FROM {table} WHERE row = ?", (row,)).fetchone()
         full.append(id)
-        places.add(where)
+        places.add(projects.main(connection, where))
     if len(places) > 1 or (project is not None and places != {place}):
         raise RejectedError(
             "an observation is of one project: name sources of one, or consolidate each project by itself"

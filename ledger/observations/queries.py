@@ -20,7 +20,7 @@ from ledger.engine.snapshot import (
     event_data,
     listed,
     load,
-    named,
+    scope_of,
     stream_of,
     text_of,
 )
@@ -90,7 +90,7 @@ def listing(
     )  # fmt: skip
     count = listed(limit, PAGE_CAP)
     with engine.reading() as connection:
-        scope = None if project is None else [named(connection, owner, "p", project)]
+        scope = scope_of(connection, owner, project)
         if scope == [NOWHERE]:
             return []
         place = None if before is None else _place(connection, before, owner)

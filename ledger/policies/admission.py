@@ -39,14 +39,22 @@ def same(
     work: Work, kind: str, project: str | None, content: str | None, status: str, *, besides: Collection[int] = ()
 ) -> Memory | None:
     """The oldest memory in a status and project that says this; those in some rows do not count."""
-    number = duplicates.content_fingerprint(work.secret, work.who.user, kind, project, content)
-    if number is None or content is None:
+    if content is None:
         return None
-    for row in duplicates.same(work.rows, number, status):
+    rows = (
+        row for number in _numbers(work, kind, project, content) for row in duplicates.same(work.rows, number, status)
+    )
+    for row in sorted(rows):
         memory: Memory | None = work.at_row(row, "m") if row not in besides else None
         if memory is not None and normalise(memory.content or "") == normalise(content):
             return memory
     return None
+
+
+def _numbers(work: Work, kind: str, project: str | None, content: str | None) -> list[int]:
+    """The fingerprints of a statement in a project and in those that are joined to it."""
+    said = ((work.secret, work.who.user, kind, place, content) for place in work.together(project))
+    return [number for each in said if (number := duplicates.content_fingerprint(*each)) is not None]
 
 
 def turned_down(work: Work, attempt: MemoryCaptured) -> tuple[str, Memory] | None:
@@ -55,13 +63,13 @@ def turned_down(work: Work, attempt: MemoryCaptured) -> tuple[str, Memory] | Non
     for reason, status in _TURNED_DOWN.items():
         if (known := duplicate(work, attempt, status)) is not None:
             return reason, known
-    number = duplicates.content_fingerprint(work.secret, work.who.user, attempt.kind, work.project, attempt.content)
-    found = duplicates.no_to(work.rows, number) if number is not None else None
-    if number is None or found is None:
+    numbers = _numbers(work, attempt.kind, work.project, attempt.content)
+    noes = [found for number in numbers if (found := duplicates.no_to(work.rows, number)) is not None]
+    if not noes:
         return None
-    row, position, status = found
+    row, position, status = max(noes, key=lambda each: each[1])
     connection = work.connection()
-    for each in duplicates.stating(work.rows, number):
+    for each in (row for number in numbers for row in duplicates.stating(work.rows, number)):
         memory: Memory | None = work.at_row(each, "m")
         later = read_stream(connection, memory.id, after=position) if memory is not None else ()
         if any(is_yes(event) and not control.acts(connection, event.position) for event in later):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Collection, Iterator, Sequence
+from functools import cache, partial
 from itertools import combinations
 
 import msgspec
@@ -22,7 +23,7 @@ from ledger.domain.memory import Edge, Memory
 from ledger.domain.slots import Filled
 from ledger.engine.work import Work
 from ledger.policies.merging import Scope
-from projections.views import conflicts, memories
+from projections.views import conflicts, memories, projects
 
 ACTOR = "policy:conflicts"
 TOGETHER = 100  # conflicts of one append
@@ -60,19 +61,20 @@ def search(
     connection: sqlite3.Connection, user: str, *, scope: Scope = None, after: int | None = None
 ) -> tuple[Found, ...]:
     """The conflicts of a user that are not recorded yet; with ``after`` only in slots of memories that changed since then."""
+    main = cache(partial(projects.main, connection))
     wanted: set[tuple[str | None, str]] | None = None
     if after is not None:
         changed = set(memories.changed(connection, user, after))
         changed_ones = (each for each in _active(connection, user, scope) if each.row in changed) if changed else ()
-        wanted = {(each.project, filled.slot) for each in changed_ones for filled in slots.slots(each)}
+        wanted = {(main(each.project), filled.slot) for each in changed_ones for filled in slots.slots(each)}
         if not wanted:
             return ()
     filled: dict[tuple[str | None, str], list[_Filling]] = {}
     for each in _active(connection, user, scope):
         for one in slots.slots(each):
-            if wanted is None or (each.project, one.slot) in wanted:
-                filled.setdefault((each.project, one.slot), []).append((each, one))
-    known = _recorded(connection, user)
+            if wanted is None or (main(each.project), one.slot) in wanted:
+                filled.setdefault((main(each.project), one.slot), []).append((each, one))
+    known = {(main(project), slot, pair) for project, slot, pair in _recorded(connection, user)}
     several = {place: fillings for place, fillings in filled.items() if 1 < len(fillings) <= FILLERS}
     return tuple(found for place, fillings in several.items() for found in _among(place, fillings, known))
 
@@ -122,7 +124,8 @@ def record(work: Work, found: Sequence[Found]) -> None:
         if not all(_is_as_seen(*pair) for pair in zip(each.members, states, strict=True)):
             continue
         ids, values = tuple(member.id for member, _ in each.members), tuple(value for _, value in each.members)
-        similar = [known for known in _about(work, ids) if (known.slot, known.project) == (each.slot, each.project)]
+        place = each.slot, work.together(each.project)[0]
+        similar = [known for known in _about(work, ids) if (known.slot, work.together(known.project)[0]) == place]
         if _is_covered(similar, dict(zip(ids, values, strict=True))):
             continue
         work.project = each.project

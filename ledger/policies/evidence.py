@@ -53,8 +53,9 @@ def duplicate(
     work: Work, project: str | None, tags: Sequence[str], text: str, *, besides: int = 0
 ) -> Observation | None:
     """The oldest active observation of this user with these words in this scope."""
-    number = observations.statement(work.secret, work.who.user, project, tags, text)
-    for row in observations.with_statement(work.rows, number) if number is not None else ():
+    said = ((work.secret, work.who.user, place, tags, text) for place in work.together(project))
+    numbers = [number for each in said if (number := observations.statement(*each)) is not None]
+    for row in sorted(row for number in numbers for row in observations.with_statement(work.rows, number)):
         known: Observation | None = work.at_row(row, "o") if row != besides else None
         if known is not None and normalise(known.text or "") == normalise(text):
             return known

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Collection, Sequence
-from functools import partial
+from functools import cache, partial
 from itertools import combinations
 from operator import mul
 
@@ -28,7 +28,7 @@ from ledger.domain.text import check_text
 from ledger.engine.log_reading import find_row
 from ledger.engine.work import Work
 from ledger.policies import admission
-from projections.views import conflicts, memories, merges
+from projections.views import conflicts, memories, merges, projects
 
 ACTOR = "policy:merge"
 TOGETHER = 100  # proposals of one append
@@ -91,9 +91,10 @@ def search(
     if changed is not None:
         seen = _near(seen, changed, threshold if vectors is None else min(threshold, domain.LEAST_WORDS))
     apart = _apart(connection, user)
+    main = cache(partial(projects.main, connection))
     places: dict[tuple[str | None, str], list[Seen]] = {}
     for each in seen:
-        places.setdefault((each.project, each.kind), []).append(each)
+        places.setdefault((main(each.project), each.kind), []).append(each)
 
     def together(one: Seen, other: Seen) -> bool:
         return (min(one.id, other.id), max(one.id, other.id)) not in apart and not near.opposed(one.words, other.words)
@@ -230,7 +231,7 @@ def unite(work: Work, ids: Sequence[str], content: str | None, reason: str, prop
     if (became := _became(work, named, members)) is not None:
         work.absorbed = True
         return became
-    _check(members)
+    _check(work, members)
     chosen = domain.best(members)
     text = (chosen.content or "") if content is None else check_text("content", content, max_bytes=CONTENT_BYTES)
     work.project = chosen.project
@@ -262,7 +263,7 @@ def _became(work: Work, named: tuple[str, ...], members: Sequence[Memory]) -> st
     return next((each.memory for each in done if each.memory == members[0].superseded_by), None)
 
 
-def _check(members: Sequence[Memory]) -> None:
+def _check(work: Work, members: Sequence[Memory]) -> None:
     for each in members:
         if each.status == "candidate":
             raise RejectedError(
@@ -272,8 +273,9 @@ def _check(members: Sequence[Memory]) -> None:
             raise memory_domain.refusal(memory_domain.Supersede(None, ""), each)
         if each.quarantined:
             raise RejectedError(f"cannot merge {each.id}: it is quarantined; release it first", rule="merge")
-    for what in ("kind", "project"):
-        if len({getattr(each, what) for each in members}) > 1:
+    kinds, places = {each.kind for each in members}, {work.together(each.project)[0] for each in members}
+    for what, several in (("kind", len(kinds)), ("project", len(places))):
+        if several > 1:
             raise RejectedError(f"memories that are merged have one {what}, and these have several", rule="merge")
 
 

@@ -4,7 +4,7 @@ denies are named, and offered for review."""
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
@@ -19,7 +19,7 @@ from ledger.domain.policy import Policy
 from ledger.engine.log_reading import find_row
 from ledger.engine.work import Work
 from projections.search import memory_hits as search
-from projections.views import confidence, interactions, memories
+from projections.views import confidence, interactions, memories, projects
 
 ACTOR = "policy:reinforcement"
 MOST_DENIED = 20  # memories of one response that are named (ours)
@@ -38,21 +38,21 @@ class Found(Struct, frozen=True):
 
 def evaluate(connection: sqlite3.Connection, user: str, project: str | None, text: str, matcher: str) -> Found:
     """Reads only; ``text`` is response and summary."""
-    response = Response(text)
-    candidates = _candidates(connection, response, user, project, matcher)
+    response, scope = Response(text), projects.together(connection, project)
+    candidates = _candidates(connection, response, user, scope, matcher)
     judged = [(each, judge(matcher, response, each.content)) for each in candidates if each.content is not None]
     found = [(memory, verdict.match) for memory, verdict in judged if verdict.match is not None]
     found.sort(key=lambda each: (-each[1].fraction, -each[1].overlap, each[0].row))
     denied = sorted((memory for memory, verdict in judged if verdict.denial), key=lambda each: each.row)
-    return Found(matcher, memories.pool_size(connection, user, project), response, tuple(found), tuple(denied))
+    return Found(matcher, memories.pool_size(connection, user, scope), response, tuple(found), tuple(denied))
 
 
 def _candidates(
-    connection: sqlite3.Connection, response: Response, user: str, project: str | None, matcher: str
+    connection: sqlite3.Connection, response: Response, user: str, scope: Sequence[str | None], matcher: str
 ) -> Iterable[Memory]:
     if matcher == "substring/1":  # a substring may begin inside a word, so no index of words can find it
-        return memories.pool(connection, user, project)
-    return search.restatable(connection, response.reaching - {SOMEBODY} | response.stems, user, project)
+        return memories.pool(connection, user, scope)
+    return search.restatable(connection, response.reaching - {SOMEBODY} | response.stems, user, scope)
 
 
 def record(work: Work, subject: Interaction, found: Found, policy: Policy) -> ReinforcementEvaluated:

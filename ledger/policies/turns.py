@@ -26,6 +26,7 @@ from ledger.engine.work import Work
 from ledger.policies import admission, extraction
 from ledger.policies import edges as graph_rules
 from projections.search import memory_hits as search
+from projections.views import projects
 
 ACTOR = "policy:extraction"
 MODEL_EXTRACTOR = "extract/1"
@@ -145,8 +146,8 @@ def near_to(connection: sqlite3.Connection, content: str, user: str, project: st
     ranked = sorted(own, key=lambda word: (forms.get(word, word) != word, -len(word), word))
     prefix = ranked[: len(own) - -(-near.THRESHOLD * len(own) // rules.ONE) + 1]
     expression = " OR ".join(quoted(" ".join(re.split("['’]", forms.get(word, word)))) for word in prefix)
-    scope = [None] if project is None else [project, None]
-    found = search.having(connection, expression, user, scope, limit=LOOKED_AT)
+    scope = {*projects.together(connection, project), None}
+    found = search.having(connection, expression, user, tuple(scope), limit=LOOKED_AT)
     judged = [(how, each) for each in found if (how := same_fact(own, each.content))]
     return [each for _, each in sorted(judged, key=lambda each: (-each[0], -each[1].row))]
 

@@ -88,7 +88,8 @@ class Projects(ProjectsRead):
     """The projects of a user."""
 
     def add(self, name: str, *, description: str = "", **options: Unpack[WriteOptions]) -> Project:
-        """Add a project; one that has this name or alias already comes back as it is (``absorbed``).
+        """Add a project; one that has this name or alias already comes back (``absorbed``), with this description if it has
+        none.
 
         Commands that name a new project add it by themselves.
 
@@ -96,7 +97,7 @@ class Projects(ProjectsRead):
             name: What it is called, at most 1,024 bytes.
             description: What it is about.
         """
-        return commands.add(self._engine.writer, self._scope.asker(options), name, description)
+        return commands.add(self._engine, self._scope.asker(options), name, description)
 
     def add_alias(self, project: str, alias: str, **options: Unpack[WriteOptions]) -> Project:
         """Give a project another name; what was recorded under the project is found by it from now on.
@@ -107,7 +108,23 @@ class Projects(ProjectsRead):
         Raises:
             ConflictError: Another project has this name.
         """
-        return commands.add_alias(self._engine.writer, self._scope.asker(options), project, alias)
+        return commands.add_alias(self._engine, self._scope.asker(options), project, alias)
+
+    def join(self, target: str, name: str, *, reason: str = "", **options: Unpack[WriteOptions]) -> Project:
+        """Let what was recorded under one project be found under another too; ``undo`` takes that back.
+
+        Its names become aliases of the other project, its id finds that one, and the trusted state is that of both: of two
+        values under one name the one set last counts. Nothing is written again, so what was known earlier stays readable
+        as it was with ``at``, and after an undo each has again what was recorded under it.
+
+        Args:
+            target: The project that keeps its name: a name, an alias or an id.
+            name: The project that is found under it from now on: a name, an alias or an id.
+
+        Raises:
+            NotFoundError: This user has no such project; a name that nothing has yet is given by ``add_alias``.
+        """
+        return commands.join(self._engine, self._scope.asker(options), target, name, reason)
 
     def set_state(
         self,
@@ -132,7 +149,7 @@ class Projects(ProjectsRead):
             RejectedError: The channel is not "user".
         """
         return commands.set_state(
-            self._engine.writer, self._scope.asker(options), project, category, name, value, source=source
+            self._engine, self._scope.asker(options), project, category, name, value, source=source
         )
 
     def remove_state(
@@ -148,4 +165,4 @@ class Projects(ProjectsRead):
             NotFoundError: This user has no such project.
             RejectedError: The channel is not "user".
         """
-        return commands.remove_state(self._engine.writer, self._scope.asker(options), project, category, name, reason)
+        return commands.remove_state(self._engine, self._scope.asker(options), project, category, name, reason)

@@ -12,44 +12,67 @@ from ledger.domain.errors import ConflictError, NotFoundError, RejectedError
 from ledger.domain.events import ProjectRegistered
 from ledger.domain.project import VALUE_BYTES, Project
 from ledger.domain.text import check_text
-from ledger.engine.pipeline import Writer
+from ledger.engine.engine import Engine
 from ledger.engine.who import Who
 from ledger.engine.work import Outcome, Work
 from ledger.projects.queries import shown as project_shown
+from projections.views import projects
 
 
-def add(writer: Writer, asker: Who, name: str, description: str = "") -> answers.Project:
-    """Makes a project known; one that is known by this name or alias comes back as it is."""
+def add(engine: Engine, asker: Who, name: str, description: str = "") -> answers.Project:
+    """Makes a project known; one that is known by this name or alias comes back, with this description if it had none."""
     _name("a project's name", name)
     check_text("description", description, max_bytes=VALUE_BYTES, blank_allowed=True)
 
     def body(work: Work) -> str:
-        known = writer.named(work.who.user, "p", name)
+        known = engine.writer.named(work.who.user, "p", name)
         if known is not None:
-            work.absorbed = True
+            state: Project = work.load(known, "p")
+            work.project = known
+            _emit(work, state, domain.Describe(work.cleaned(description)))
+            work.absorbed = not work.emitted
             return known
         stream = work.new_id("p")
         work.emit(stream, ProjectRegistered(name, description))
         return stream
 
-    return _answered(writer.run("projects.add", asker, body, (name, description)))
+    return _answered(engine, engine.writer.run("projects.add", asker, body, (name, description)))
 
 
-def add_alias(writer: Writer, asker: Who, project: str, alias: str) -> answers.Project:
+def add_alias(engine: Engine, asker: Who, project: str, alias: str) -> answers.Project:
     """Another name for a project; what was recorded under the project is found by it from now on."""
     _name("an alias", alias)
 
     def body(work: Work, state: Project) -> None:
-        known = writer.named(work.who.user, "p", alias)
+        known = engine.writer.named(work.who.user, "p", alias)
         if known is not None and known != state.id:
             raise ConflictError(f"the name {alias!r:.60} stands for another project already")
         _emit(work, state, domain.AddAlias(alias))
 
-    return _change(writer, asker, "projects.add_alias", project, body, (project, alias))
+    return _change(engine, asker, "projects.add_alias", project, body, (project, alias))
+
+
+def join(engine: Engine, asker: Who, target: str, name: str, reason: str = "") -> answers.Project:
+    """Makes what is of one project found under another too; what was written stays as it is."""
+    _name("a project's name", name)
+    check_text("reason", reason, max_bytes=VALUE_BYTES, blank_allowed=True)
+
+    def body(work: Work, state: Project) -> None:
+        other = engine.writer.named(work.who.user, "p", name)
+        if other is None:
+            raise NotFoundError(
+                f"no project of this user is called {name!r:.60}; projects.add_alias gives a project a new name"
+            )
+        if other in work.together(state.id):
+            work.absorbed = True
+        else:
+            _emit(work, state, domain.Join(other, reason))
+
+    return _change(engine, asker, "projects.join", target, body, (target, name, reason))
 
 
 def set_state(
-    writer: Writer, asker: Who, project: str, category: str, name: str, value: str, *, source: str = ""
+    engine: Engine, asker: Who, project: str, category: str, name: str, value: str, *, source: str = ""
 ) -> answers.Project:
     """Trusted state: a person's statement, kept with its history, never set by a policy.
 
@@ -60,30 +83,35 @@ def set_state(
     check_text("source", source, max_bytes=VALUE_BYTES, blank_allowed=True)
     domain.check_category(category)
     command = domain.SetState(category, name, value, source)
-    return _by_person(writer, asker, "projects.set_state", project, command, register=True)
+    return _by_person(engine, asker, "projects.set_state", project, command, register=True)
 
 
 def remove_state(
-    writer: Writer, asker: Who, project: str, category: str, name: str, reason: str = ""
+    engine: Engine, asker: Who, project: str, category: str, name: str, reason: str = ""
 ) -> answers.Project:
     """Takes a value of trusted state out of use; it stays in the history."""
     domain.check_category(category)
     check_text("reason", reason, max_bytes=VALUE_BYTES, blank_allowed=True)
-    return _by_person(writer, asker, "projects.remove_state", project, domain.InvalidateState(category, name, reason))
+    return _by_person(engine, asker, "projects.remove_state", project, domain.InvalidateState(category, name, reason))
 
 
 def _by_person(
-    writer: Writer, asker: Who, verb: str, project: str, command: domain.Command, *, register: bool = False
+    engine: Engine, asker: Who, verb: str, project: str, command: domain.Command, *, register: bool = False
 ) -> answers.Project:
     def body(work: Work, state: Project) -> None:
         _check_person(work.who, state)
-        _emit(work, state, _cleaned(work, command))
+        work.rows.flush()
+        if isinstance(command, domain.InvalidateState):  # of each that has it, or the next would be what counts
+            for member in projects.members(work.connection(), state.id):
+                _emit(work, member, command)
+        else:
+            _emit(work, projects.whole(work.connection(), state), _cleaned(work, command))
 
-    return _change(writer, asker, verb, project, body, (project, command), register=register)
+    return _change(engine, asker, verb, project, body, (project, command), register=register)
 
 
 def _change(
-    writer: Writer,
+    engine: Engine,
     asker: Who,
     verb: str,
     project: str,
@@ -93,29 +121,30 @@ def _change(
     register: bool = False,
 ) -> answers.Project:
     def on_project(work: Work) -> str:
-        state = _known(writer, work, project, register)
+        state = _known(engine, work, project, register)
         work.project = state.id
         body(work, state)
         return state.id
 
-    return _answered(writer.run(verb, asker, on_project, arguments))
+    return _answered(engine, engine.writer.run(verb, asker, on_project, arguments))
 
 
-def _known(writer: Writer, work: Work, project: str, register: bool) -> Project:
+def _known(engine: Engine, work: Work, project: str, register: bool) -> Project:
     """The project of that name; with ``register`` an unknown one begins in this append."""
     check_text("project", project, blank_allowed=True)
-    named = writer.named(work.who.user, "p", project) if project.strip() else None
+    named = engine.writer.named(work.who.user, "p", project) if project.strip() else None
     if named is not None:
         state: Project = work.load(named, "p")
         return state
     stream = work.project_named(project) if register else None
     if stream is None:
         raise NotFoundError(f"no project of this user is called {project!r:.60}")
-    return Project(0, stream, work.who.user, project, "", (), (), work.recorded_at, 0, 0)
+    return Project(0, stream, work.who.user, project, "", (), (), (), work.recorded_at, 0, 0)
 
 
-def _answered(outcome: Outcome) -> answers.Project:
-    return project_shown(outcome.state, replayed=outcome.replayed, absorbed=outcome.absorbed)
+def _answered(engine: Engine, outcome: Outcome) -> answers.Project:
+    with engine.reading() as connection:
+        return project_shown(connection, outcome.state, replayed=outcome.replayed, absorbed=outcome.absorbed)
 
 
 def _cleaned(work: Work, command: domain.Command) -> domain.Command:

@@ -13,14 +13,16 @@ from projections.views import projects
 
 def get(snapshot: Snapshot, user: str, name: str) -> answers.Project | None:
     """A project by name, alias or id, with its trusted state."""
-    state = find(snapshot.connection, user, name) or load(snapshot.connection, name, "p", user)
-    return shown(state) if state is not None else None
+    connection = snapshot.connection
+    state = find(connection, user, name) or load(connection, name, "p", user)
+    return shown(connection, state) if state is not None else None
 
 
 def listing(snapshot: Snapshot, user: str, *, limit: int, after: str | None = None) -> list[answers.Project]:
     """Newest first."""
     before = first_position(snapshot.connection, after) if after is not None else None
-    return [shown(each) for each in projects.listing(snapshot.connection, user, before=before, limit=limit)]
+    found = projects.listing(snapshot.connection, user, before=before, limit=limit)
+    return [shown(snapshot.connection, each) for each in found]
 
 
 def state(
@@ -28,20 +30,21 @@ def state(
 ) -> list[answers.StateEntry]:
     """The trusted state of a project; with ``history`` every value it had, oldest first."""
     found = find(snapshot.connection, user, project)
-    rows = projects.state_history(snapshot.connection, found.row, category, name) if found is not None else []
+    rows = projects.state_history(snapshot.connection, found.id, category, name) if found is not None else []
     names = answers.StateEntry.__struct_fields__
     entries = [answers.StateEntry(**dict(zip(names, row, strict=True))) for row in rows]
     return entries if history else [entry for entry in entries if entry.to_position is None]
 
 
 def find(connection: Connection, user: str, name: str) -> Project | None:
-    """The state of the project that goes by this name."""
+    """The state of the project that goes by this name, with what was joined to it."""
     id = named(connection, user, "p", name)
     found: Project | None = load(connection, id, "p", user) if id is not None and id != NOWHERE else None
-    return found
+    return projects.whole(connection, found) if found is not None else None
 
 
-def shown(state: Project, *, replayed: bool = False, absorbed: bool = False) -> answers.Project:
+def shown(connection: Connection, given: Project, *, replayed: bool = False, absorbed: bool = False) -> answers.Project:
+    state = projects.whole(connection, given)
     entries = tuple(
         answer_of(answers.StateEntry, entry, name=entry.key, from_position=entry.position) for entry in state.state
     )

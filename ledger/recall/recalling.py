@@ -107,7 +107,7 @@ def packed(engine: Engine, asked: Asked) -> tuple[Pack, str | None]:
         connection = snapshot.connection
         seen, _ = read_tip(connection.cursor())
         about = named(connection, asked.user, "p", asked.project)
-        scope = None if asked.project is None else [None, about]
+        scope = None if asked.project is None else [None, *projects.together(connection, about)]
         finder = Finder(engine, snapshot, asked, scope, asking, sought)
         ranked = finder.ranked()
         items = _items(connection, ranked[:RANKED] if asked.explain else ranked[: asked.k])
@@ -198,7 +198,7 @@ def _trusted_state(connection: Connection, owner: str, project: str | None) -> l
     if state is None:
         return []
     names = answers.StateEntry.__struct_fields__
-    rows = projects.state_history(connection, state.row, None, None)
+    rows = projects.state_history(connection, state.id, None, None)
     entries = [answers.StateEntry(**dict(zip(names, row, strict=True))) for row in rows]
     keys = {each.position: (each.category, each.key) for each in state.state}
     held = {keys[at] for at in quarantine.among(connection, keys)}
@@ -267,7 +267,7 @@ def _newest(
     now = engine.writer.now()
     with engine.reading() as connection:
         about = named(connection, owner, "p", project)
-        scope = [about] if project is not None else None
+        scope = projects.together(connection, about) if project is not None else None
         trusted = _trusted_state(connection, owner, project)
         found = memories.listing(
             connection,

@@ -233,8 +233,7 @@ def _changed(connection: Connection, item: Item, seen: int) -> str | None:
 
 
 def _state_changed(connection: Connection, project: str, before: answers.StateEntry) -> str | None:
-    row = first_position(connection, project)
-    entries = projects.state_history(connection, row, before.category, before.name) if row is not None else []
+    entries = projects.state_history(connection, project, before.category, before.name)
     latest = [entry for entry in entries if entry[-1] is None]
     if not latest:
         return f"{project}: {before.category}: {before.name} holds no more"

@@ -17,7 +17,7 @@ from ledger.domain.window import WindowItem
 from ledger.engine.answer import answer_of
 from ledger.engine.engine import Engine
 from ledger.engine.log_reading import first_position, read_known, read_messages
-from ledger.engine.snapshot import LIST_LIMIT, MEMORY_CAP, NOWHERE, event_data, listed, load, named, text_of
+from ledger.engine.snapshot import LIST_LIMIT, MEMORY_CAP, NOWHERE, event_data, listed, load, scope_of, text_of
 from ledger.sessions import answers
 from ledger.sessions.conversation import Conversation
 from ledger.sessions.window import OpenWindow
@@ -231,11 +231,11 @@ def list_sessions(
 ) -> list[answers.SessionInfo]:
     """The sessions of a user, the one opened last first; ``project`` is that which they were opened in."""
     with engine.reading() as connection:
-        wanted = named(connection, user, "p", project)
-        if wanted is NOWHERE:
+        wanted = scope_of(connection, user, project)
+        if wanted == [NOWHERE]:
             return []
         before = first_position(connection, after) if after is not None else None
-        found = sessions.listing(connection, user=user, project=wanted, before=before)
+        found = sessions.listing(connection, user=user, projects=wanted, before=before)
         shown = (state for state in found if engine.keeps_out(*state.names) != "ignored")
         return [info(connection, state) for state in islice(shown, listed(limit, MEMORY_CAP))]
 

@@ -122,10 +122,10 @@ def count(connection: sqlite3.Connection, wanted: Wanted) -> int:
 
 
 def restatable(
-    connection: sqlite3.Connection, stems: Iterable[str], user: str, project: str | None
+    connection: sqlite3.Connection, stems: Iterable[str], user: str, projects: Sequence[str | None]
 ) -> Iterator[Memory]:
     """The memories of the pool that a text with these stems can restate: a superset of those it does."""
-    where, values = pool_condition(project)
+    where, values = pool_condition(projects)
     sql = f"SELECT m.* FROM search CROSS JOIN memories m ON m.row = search.rowid WHERE search MATCH ? AND {where}"
     seen: set[int] = set()
     late = f"SELECT m.* FROM search_waiting w CROSS JOIN memories m ON m.row = w.row WHERE {where}"

@@ -10,7 +10,7 @@ from msgspec import Struct
 from ledger.domain.events import AnyEvent
 from projections.core.codec import columns
 from projections.core.rows import AsOf, Rows, Table
-from projections.core.subjects import EVERYTHING, Change
+from projections.core.subjects import EVERYTHING, Change, of_projects
 
 
 class Entry(Struct, frozen=True):
@@ -62,7 +62,6 @@ class Audit:
 
 _FILTERS = {
     "actor": "actor = ?",
-    "project": "project = ?",
     "session": "session = ?",
     "type": "type = ?",
     "command": "command = ?",
@@ -79,12 +78,14 @@ def trail(
     *,
     user: str | None,
     subject: str | None = None,
+    projects: Sequence[str | None] | None = None,
     limit: int,
     **filters: str | int | None,
 ) -> list[Entry]:
     """The newest entries that pass every filter given; ``user=None`` is everybody's (the ledger's own care)."""
     given = {_FILTERS[name]: value for name, value in filters.items() if value is not None}
-    where, values = list(given), list(given.values())
+    where, values = list(given), list[object](given.values())
+    of_projects(where, values, projects)
     if user is not None:
         where.append("(user = ? OR type IN ('ProjectionSuspended', 'ProjectionResumed'))")  # the ledger's own care
         values.append(user)

@@ -129,21 +129,22 @@ def _among(where: list[str], values: list[object], column: str, wanted: Sequence
         values.extend(wanted)
 
 
-def pool_condition(project: str | None) -> tuple[str, Values]:
+def pool_condition(projects: Sequence[str | None]) -> tuple[str, Values]:
     """Which active memories an interaction can reinforce: its project's, and global identity and preference."""
     everywhere = "(m.project IS NULL AND m.kind IN ('identity', 'preference'))"
     where = "m.user = ? AND m.status = 'active' AND m.quarantined = 0 AND "
-    return (where + everywhere, ()) if project is None else (f"{where}(m.project = ? OR {everywhere})", (project,))
+    named = [each for each in projects if each is not None]
+    return f"{where}({'m.project = ? OR ' * len(named)}{everywhere})", tuple(named)
 
 
-def pool_size(connection: sqlite3.Connection, user: str, project: str | None) -> int:
-    where, values = pool_condition(project)
+def pool_size(connection: sqlite3.Connection, user: str, projects: Sequence[str | None]) -> int:
+    where, values = pool_condition(projects)
     (count,) = connection.execute(f"SELECT count(*) FROM memories m WHERE {where}", (user, *values)).fetchone()
     return int(count)
 
 
-def pool(connection: sqlite3.Connection, user: str, project: str | None) -> Iterator[Memory]:
-    where, values = pool_condition(project)
+def pool(connection: sqlite3.Connection, user: str, projects: Sequence[str | None]) -> Iterator[Memory]:
+    where, values = pool_condition(projects)
     for row in connection.execute(f"SELECT m.* FROM memories m WHERE {where} ORDER BY m.row", (user, *values)):
         yield from_row(row)
 

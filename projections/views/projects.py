@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Sequence
+from itertools import islice
+
+from msgspec.structs import replace
 
 from ledger.domain import project
 from ledger.domain.events import AnyEvent, MessageAppended
@@ -19,7 +22,7 @@ FAMILY = family(
     project.admits,
     ("projects", "project_versions"),
     indexes=(),
-    always=("aliases", "state"),
+    always=("aliases", "state", "joined"),
 )
 PROJECTS, PROJECT_VERSIONS = FAMILY.live, FAMILY.closed
 from_row = FAMILY.from_row
@@ -35,6 +38,19 @@ NAMES = Table(
     then=AsOf("from_position", closed="names_before"),
 )
 NAMES_BEFORE = ended(NAMES, "names_before")
+# Which projects are found under another: ``joined_at`` is the position of the event that says so.
+JOINS = Table(
+    "project_joins",
+    (
+        *("target TEXT NOT NULL", "project TEXT NOT NULL"),
+        *("joined_at INTEGER NOT NULL", "from_position INTEGER NOT NULL"),
+    ),
+    ("target", "project", "joined_at"),
+    (("project", ""),),
+    rowid=False,
+    then=AsOf("from_position", closed="project_joins_before"),
+)
+JOINS_BEFORE = ended(JOINS, "project_joins_before")
 STATE = Table(
     "project_state",
     (
@@ -55,14 +71,15 @@ STATE = Table(
 
 
 class Projects:
-    name, version, follows = "projects", 4, frozenset("ps")
-    tables = (PROJECTS, PROJECT_VERSIONS, NAMES, NAMES_BEFORE, STATE)
+    name, version, follows = "projects", 5, frozenset("ps")
+    tables = (PROJECTS, PROJECT_VERSIONS, NAMES, NAMES_BEFORE, JOINS, JOINS_BEFORE, STATE)
 
     def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
         for change in changes:
             if change.kind == "p":
                 keep(change, rows, FAMILY)
                 _rename(change, rows)
+                _rejoin(change, rows)
                 _restate(change, rows)
             elif change.kind == "s":
                 _rename(change, rows)
@@ -92,6 +109,19 @@ def _rename(change: Change, rows: Rows) -> None:
         if (row := rows.get(NAMES, key)) is not None:
             end(rows, NAMES, NAMES_BEFORE, row, change.event.position)
         rows.put(NAMES, key, (*key, change.new.id, change.first, change.event.position))
+
+
+def _joins(state: Project | None) -> set[tuple[str, str, int]]:
+    return {(state.id, each.id, each.position) for each in state.joined} if state is not None else set()
+
+
+def _rejoin(change: Change, rows: Rows) -> None:
+    before, after = _joins(change.old), _joins(change.new)
+    for key in sorted(before - after):
+        if (row := rows.get(JOINS, key)) is not None:
+            end(rows, JOINS, JOINS_BEFORE, row, change.event.position)
+    for key in sorted(after - before):
+        rows.put(JOINS, key, (*key, change.event.position))
 
 
 def _entries(state: Project | None) -> dict[tuple[str, str | None], Entry]:
@@ -126,33 +156,97 @@ def find(connection: sqlite3.Connection, user: str, kind: str, name: str) -> tup
     return (found[0], found[1]) if found else None
 
 
-def get(connection: sqlite3.Connection, row: int) -> Project | None:
-    found = connection.execute("SELECT * FROM projects WHERE row = ?", (row,)).fetchone()
+def together(connection: sqlite3.Connection, project: str | None) -> tuple[str | None, ...]:
+    """A project with all that are joined to it: first the one that the others are found under, then these in the order in
+    which they were joined. What is of no project (None) is alone.
+
+    Joins are taken one after another, and one of projects that are together already says nothing new: so whatever is undone
+    and redone, every project is found under one.
+    """
+    joins, waiting, seen = set[tuple[int, str, str]](), [project], {project}
+    sql = "SELECT target, project, joined_at FROM project_joins WHERE target = ? OR project = ?"
+    while waiting:
+        each = waiting.pop()
+        for target, other, at in connection.execute(sql, (each, each)) if each is not None else ():
+            joins.add((at, target, other))
+            waiting += {target, other} - seen
+            seen |= {target, other}
+    groups: dict[str | None, list[str | None]] = {each: [each] for each in seen}
+    for _, target, other in sorted(joins):
+        if groups[target] is not groups[other]:
+            groups[target] += groups[other]
+            groups |= dict.fromkeys(groups[other], groups[target])
+    return tuple(groups[project])
+
+
+def main(connection: sqlite3.Connection, project: str | None) -> str | None:
+    """The project that a project is found under: itself, unless it was joined into another."""
+    return together(connection, project)[0]
+
+
+def by_id(connection: sqlite3.Connection, id: str | None) -> Project | None:
+    sql = "SELECT t.* FROM events e CROSS JOIN projects t ON t.row = e.position WHERE e.stream = ? AND e.version = 1"
+    found = connection.execute(sql, (id,)).fetchone()
     return from_row(found) if found else None
 
 
-def listing(connection: sqlite3.Connection, user: str, *, before: int | None = None, limit: int = -1) -> list[Project]:
-    """Projects of one user, newest first, from ``before`` a row."""
-    behind = "" if before is None else "AND row < ?"
-    sql = f"SELECT * FROM projects WHERE user = ? {behind} ORDER BY row DESC LIMIT ?"
-    values = (user, limit) if before is None else (user, before, limit)
-    return [from_row(row) for row in connection.execute(sql, values)]
+def members(connection: sqlite3.Connection, project: str) -> list[Project]:
+    """The states of a project and of those that are joined to it, as ``together`` has them."""
+    return [state for id in together(connection, project) if (state := by_id(connection, id)) is not None]
+
+
+def whole(connection: sqlite3.Connection, state: Project) -> Project:
+    """A project as it is found: with the names of those that were joined to it for aliases, and of the state of all of them
+    what was set last."""
+    others = [each for each in members(connection, state.id) if each.id != state.id]
+    if not others:
+        return state
+    aliases = [*state.aliases, *(name for each in others for name in (each.name, *each.aliases))]
+    entries = sorted((entry for each in (state, *others) for entry in each.state), key=lambda each: each.position)
+    latest = {(entry.category, entry.key): entry for entry in entries}
+    return replace(state, aliases=tuple(aliases), state=tuple(each for each in entries if each in latest.values()))
+
+
+def listing(
+    connection: sqlite3.Connection, user: str, *, before: int | None = None, limit: int | None = None
+) -> list[Project]:
+    """Projects of one user, newest first, from ``before`` a row; those that were joined into another are found under it."""
+    sql = "SELECT * FROM projects WHERE user = ? AND row < ? ORDER BY row DESC"
+    found = map(from_row, connection.execute(sql, (user, 2**62 if before is None else before)))
+    return list(islice((each for each in found if main(connection, each.id) == each.id), limit))
 
 
 def names(connection: sqlite3.Connection, ids: Iterable[str | None]) -> dict[str, str]:
-    """The names people gave to these projects and sessions."""
+    """The names people gave to these sessions, and to the projects that these projects are found under."""
     found: dict[str, str] = {}
     for each in {each for each in ids if each is not None}:
         table = "projects" if each[0] == "p" else "sessions"
         sql = f"SELECT t.name FROM events e CROSS JOIN {table} t ON t.row = e.position WHERE e.stream = ? AND e.version = 1"
-        row = connection.execute(sql, (each,)).fetchone()
+        row = connection.execute(sql, (main(connection, each) if each[0] == "p" else each,)).fetchone()
         if row is not None and row[0] is not None:
             found[each] = row[0]
     return found
 
 
-def state_history(connection: sqlite3.Connection, row: int, category: str | None, key: str | None) -> list[Values]:
-    """Every row of trusted state a project ever had, oldest first."""
+def state_history(connection: sqlite3.Connection, project: str, category: str | None, key: str | None) -> list[Values]:
+    """Every row of trusted state that a project ever had, and those that are joined to it, oldest first: of two that stand
+    under one name the later one ends the other, since they are together."""
+    states = members(connection, project)
+    rows = sorted((each for state in states for each in _history(connection, state.row, category, key)), key=_since)
+    at = max((each.position for state in states for each in state.joined), default=0)
+    later: dict[tuple[object, ...], int] = {}
+    for number, row in reversed(list(enumerate(rows))):
+        if row[-1] is None:
+            since = later.setdefault(row[:2], row[-2])
+            rows[number] = row if since == row[-2] else (*row[:-1], max(since, at))
+    return rows
+
+
+def _since(row: Values) -> int:
+    return int(row[-2])
+
+
+def _history(connection: sqlite3.Connection, row: int, category: str | None, key: str | None) -> list[Values]:
     sql = (
         "SELECT category, nullif(key, ''), value, source, actor, recorded_at, from_position, to_position FROM project_state"
         " WHERE project = ? AND category = coalesce(?, category) AND key IS coalesce(?, key) ORDER BY from_position"

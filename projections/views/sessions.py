@@ -21,7 +21,7 @@ from ledger.domain.statuses import Visible
 from ledger.domain.times import moment
 from projections.core.codec import codec, columns
 from projections.core.rows import CURRENT, AsOf, Rows, Table, Values
-from projections.core.subjects import Change, end, ended, family, keep
+from projections.core.subjects import Change, end, ended, family, keep, of_projects
 
 FAMILY = family(
     "s",
@@ -204,13 +204,15 @@ def get(connection: sqlite3.Connection, row: int) -> Session | None:
 
 
 def listing(
-    connection: sqlite3.Connection, *, user: str, project: str | None = None, before: int | None = None
+    connection: sqlite3.Connection,
+    *,
+    user: str,
+    projects: Sequence[str | None] | None = None,
+    before: int | None = None,
 ) -> Iterator[Session]:
     """The sessions of a user that were not given up to another, the one opened last first; read as far as asked for."""
     where, values = ["user = ?", "moved_to IS NULL", "name IS NOT NULL"], list[object]([user])
-    if project is not None:
-        where.append("project = ?")
-        values.append(project)
+    of_projects(where, values, projects)
     if before is not None:
         where.append("row < ?")
         values.append(before)

@@ -138,6 +138,7 @@ def test_erasure_reaches_everything_that_somebody_wrote() -> None:
         "CommandUndone": ("reason",),
         "CommandRedone": ("reason",),
         "ProjectRegistered": ("name", "description"),
+        "ProjectDescribed": ("description",),
         "ProjectAliasAdded": ("alias",),
         "ProjectStateSet": ("name", "value", "source"),
         "ProjectStateInvalidated": ("name", "reason"),

@@ -12,8 +12,11 @@ from ledger.domain import events as e
 from ledger.domain.project import (
     CATEGORIES,
     AddAlias,
+    Describe,
     Entry,
     InvalidateState,
+    Join,
+    Joined,
     Project,
     SetState,
     admits,
@@ -42,6 +45,10 @@ def test_each_command_and_what_is_already_so() -> None:
         e.ProjectStateInvalidated("status", "phase", "over")
     ]
     assert decide(InvalidateState("status", "other"), given) == []
+    assert decide(Describe("ships"), given) == []
+    assert decide(Describe("ships"), replace(given, description="")) == [e.ProjectDescribed("ships")]
+    assert decide(Join("p_fedcba9876543210"), given) == decide(Join(PROJECT), given) == []
+    assert decide(Join("p_0000000000000000", "one"), given) == [e.ProjectJoined("p_0000000000000000", "one")]
     for command in (SetState("mood", "k", "v"), InvalidateState("mood", "k")):
         with pytest.raises(RejectedError, match="status, decision, requirement, contact, milestone, fact, config"):
             decide(command, given)
@@ -57,11 +64,14 @@ def test_each_event_assigns_what_it_says() -> None:
     assert fold(e.ProjectStateSet("fact", "phase", "three")) == replace(now, state=(ENTRY, fact))
     assert fold(e.ProjectStateInvalidated("status", "phase")) == replace(now, state=())
     assert fold(e.ProjectRegistered("another")) == now
+    assert fold(e.ProjectDescribed("ships")) == replace(now, description="ships")
+    other = Joined("p_0000000000000000", 12)
+    assert fold(e.ProjectJoined(other.id)) == replace(now, joined=(*now.joined, other))
 
 
 def test_a_registration_begins_a_project_and_an_opening_a_session() -> None:
     begun = evolve(None, recorded(EVENTS["ProjectRegistered"], stream=PROJECT, version=1, position=7))
-    assert begun == project(aliases=(), state=(), version=1, position=7)
+    assert begun == project(aliases=(), state=(), joined=(), version=1, position=7)
     assert evolve(None, recorded(EVENTS["ProjectAliasAdded"])) is None
     assert evolve_session(None, recorded(EVENTS["SessionOpened"], stream=SESSION, version=1, position=7)) == session()
     assert admits(None, EVENTS["ProjectRegistered"]) and not admits(None, EVENTS["ProjectStateSet"])

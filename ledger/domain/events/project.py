@@ -16,6 +16,14 @@ class ProjectRegistered(Event, frozen=True):
     description: Text | None = ""
 
 
+class ProjectDescribed(Event, frozen=True):
+    """What a project is about, said after it began without a word of that."""
+
+    traits = Traits("reversible")
+
+    description: Text | None
+
+
 class ProjectAliasAdded(Event, frozen=True):
     """Another name of the project."""
 
@@ -38,10 +46,10 @@ class ProjectStateSet(Event, frozen=True):
 class ProjectJoined(Event, frozen=True):
     """What belongs to ``project`` is found under this project from here, and its names are names of this one.
 
-    Registered for ``projects.join``; no command appends it yet, and no projection follows it.
+    What was written before stays as it was written, so that nothing but this has to be undone.
     """
 
-    traits = Traits("reversible")
+    traits = Traits("reversible", governs="project")
 
     project: Annotated[Id, Ref("replaces")]
     reason: Text | None = ""

@@ -166,8 +166,11 @@ ASKED: dict[str, tuple[Any, set[str]]] = {
         uncertain_decisions._ASKED,
         {"WriteRefused", "CommandAnswered", "ReinforcementEvaluated", "CandidatesExtracted"},
     ),
-    "what gives a place a name": (elsewhere._NAMING, {"ProjectAliasAdded", "SessionAliasAdded"}),
-    "what a writer keeps and must read again": (CHANGING, ACTS | {"PolicyAdopted", "SessionAliasAdded"}),
+    "what gives a place a name": (elsewhere._NAMING, {"ProjectAliasAdded", "ProjectJoined", "SessionAliasAdded"}),
+    "what a writer keeps and must read again": (
+        CHANGING,
+        ACTS | {"PolicyAdopted", "ProjectAliasAdded", "ProjectJoined", "SessionAliasAdded"},
+    ),
     "what repeats texts, of the ledger's own": (
         planning._WITH_TEXT,
         {"RecallDelivered", "ModelCalled", "ConsolidationCompleted", "ConsolidationFailed"},
@@ -206,7 +209,8 @@ def test_each_parameter_of_a_policy_decides_something() -> None:
 
 
 def test_a_name_is_given_to_a_project_or_a_session() -> None:
-    assert elsewhere._NAMING == {"ProjectAliasAdded": "project", "SessionAliasAdded": "session"}
+    of_projects = dict.fromkeys(("ProjectAliasAdded", "ProjectJoined"), "project")
+    assert of_projects | {"SessionAliasAdded": "session"} == elsewhere._NAMING
 
 
 def test_what_cites_anything_may_have_a_text_where_an_id_should_be() -> None:

@@ -169,8 +169,8 @@ def _found(
         table = "memories" if given[0] == "m" else "interactions"
         id, where = connection.execute(f"SELECT id, project FROM {table} WHERE row = ?", (row,)).fetchone()
         full.append(id)
-        places.add(projects.main(connection, where))
-    if len(places) > 1 or (project is not None and places != {place}):
+        places.add(where)
+    if len(places) > 1 or (project is not None and not places <= {*projects.together(connection, place)}):
         raise RejectedError(
             "an observation is of one project: name sources of one, or consolidate each project by itself"
         )

@@ -58,7 +58,8 @@ class Relation(Answer, frozen=True, kw_only=True):
 
 
 class Memory(Answer, frozen=True):  # fields by place: it is the answer that lists are long of
-    """A memory as it stands. ``confidence`` is from 0 to 1; times are UTC text; ``sources`` are ids."""
+    """A memory as it stands. ``confidence`` is from 0 to 1; times are UTC text; ``sources`` are ids. ``warnings``, of a write
+    that gave a kind, name one that is unknown."""
 
     id: str
     content: str | None
@@ -84,6 +85,7 @@ class Memory(Answer, frozen=True):  # fields by place: it is the answer that lis
     relations: tuple[Relation, ...] = ()
     replayed: bool = False
     absorbed: bool = False
+    warnings: tuple[str, ...] = ()
 
     def effective_confidence(self, as_of: str | datetime | date) -> float:
         """The confidence at a moment: after 30 idle days without a reference, 3 % less each day (ATOCore 7D)."""

@@ -558,7 +558,8 @@ class Ledger(LedgerRead):
 
         Args:
             content: The statement, at most 256 KiB of UTF-8.
-            kind: What kind of statement: "knowledge", "preference", "user_profile" or any word of yours.
+            kind: What kind of statement: "knowledge", "preference", "user_profile" or any word of yours, which is named in
+                ``warnings``.
             confidence: How much it is believed, from 0 to 1.
             entities: Names that it is about.
             tags: At most 10.

@@ -143,6 +143,8 @@ class PolicyChanges(WriteOptions, total=False):
     """Whether candidates are found in what is captured."""
     expire: bool
     """Whether memories that have faded below a confidence of 0.30 are superseded."""
+    candidate_days: int
+    """After how many idle days a candidate is rejected, up to 100,000; 0 for never."""
     user_chars: int
     """The most characters of active memories of the kind user_profile; 0 for no bound."""
     memory_chars: int

@@ -289,7 +289,7 @@ EVENTS: dict[str, e.Event] = {
         e.MemoryCaptured(**_attempt),
         e.DuplicateAbsorbed(**_attempt, rule="verbatim/2"),
         e.MemoryPromoted(reason="confirmed"),
-        e.MemoryRejected(reason="not so"),
+        e.MemoryRejected(reason="not so", rule="idle/1"),
         e.MemoryReinforced(
             rule="linear/1",
             delta=20_000,

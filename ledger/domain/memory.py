@@ -42,12 +42,16 @@ from ledger.domain.events import (
     RelationRemoved,
     ValidityChanged,
 )
-from ledger.domain.text import normalise
+from ledger.domain.text import check_word, normalise
 
 KINDS = (
     *("identity", "preference", "project", "episodic", "knowledge", "adaptation"),  # ATOCore's types
     *("user_profile", "fact", "env"),  # rubino's, besides preference and project
 )
+SYNONYMS = {  # what rubino called some of its kinds before (SEEDS 2a)
+    "project_context": "project",
+    **dict.fromkeys(("technical_decision", "task_state", "tool_result"), "fact"),
+}
 ERASED = "erased"
 STATUSES = ("candidate", "active", "superseded", "invalid", "retracted", ERASED)
 HIDDEN = ("superseded", "invalid", "retracted")
@@ -110,6 +114,11 @@ class Memory(Struct, frozen=True):
     position: int
 
 
+def kind_of(word: str) -> str:
+    """A kind of ours by any of its names, or a word of somebody's own."""
+    return check_word("a kind", SYNONYMS.get(word, word) if isinstance(word, str) else word, KINDS)
+
+
 # --- commands --------------------------------------------------------------------------------------------------------
 
 
@@ -119,6 +128,7 @@ class Promote(Struct, frozen=True):
 
 class Reject(Struct, frozen=True):
     reason: str = ""
+    rule: str = ""
 
 
 class Reinforce(Struct, frozen=True):
@@ -225,8 +235,8 @@ def decide(command: Command, memory: Memory) -> list[Event]:
     match command, memory.status:
         case Promote(note), "candidate":
             return [MemoryPromoted(note)]
-        case Reject(reason), "candidate":
-            return [MemoryRejected(reason)]
+        case Reject(reason, rule), "candidate":
+            return [MemoryRejected(reason, rule)]
         case Reinforce(), "active":
             return [_reinforcement(command, memory)]
         case Adjust(confidence, reason), "candidate" | "active":

@@ -31,6 +31,14 @@ def count(name: str, value: object) -> Value:
     return value
 
 
+def days(name: str, value: object) -> Value:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 100_000:
+        raise RejectedError(
+            f"{name} must be a whole number of days up to 100,000, 0 for never, and {value!r:.40} is not"
+        )
+    return value
+
+
 def characters(name: str, value: object) -> Value:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**31:
         raise RejectedError(f"{name} must be a number of characters, 0 for no bound, and {value!r:.40} is not")
@@ -47,10 +55,11 @@ class Policy(Struct, frozen=True):
     """Every parameter with its default and with what checks it and makes of it what an event holds.
 
     Shares are decimals here, and millionths in an event. ``max_matches`` is how many memories one interaction reinforces at
-    the most. ``user_chars`` and ``memory_chars`` bound what may be stored: characters of active memories of the kind
-    user_profile, and of all other kinds; 0 is no bound (rubino has 1,375 and none). ``threats`` is what happens to a memory in
-    which a scanner finds an order to the model or the like, ``secrets`` what to a password or key in any text. ``extracted`` is
-    the status of what a model extracts; what an assistant said itself is always a candidate, of at most ``claim_confidence``.
+    the most. ``candidate_days`` is how long a candidate waits, untouched, until it is rejected; 0 for ever. ``user_chars`` and
+    ``memory_chars`` bound what may be stored: characters of active memories of the kind user_profile, and of all other kinds;
+    0 is no bound (rubino has 1,375 and none). ``threats`` is what happens to a memory in which a scanner finds an order to the
+    model or the like, ``secrets`` what to a password or key in any text. ``extracted`` is the status of what a model extracts;
+    what an assistant said itself is always a candidate, of at most ``claim_confidence``.
     """
 
     matcher: Annotated[str, OneOf(tuple(MATCHERS))] = DEFAULT_MATCHER
@@ -59,6 +68,7 @@ class Policy(Struct, frozen=True):
     max_matches: Annotated[int, count] = rules.MATCHES_A_TURN
     extract: Annotated[bool, switch] = True
     expire: Annotated[bool, switch] = True
+    candidate_days: Annotated[int, days] = 90
     user_chars: Annotated[int, characters] = 0
     memory_chars: Annotated[int, characters] = 0
     threats: Annotated[str, OneOf(("refuse", "quarantine", "off"))] = "refuse"

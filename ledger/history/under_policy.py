@@ -13,6 +13,7 @@ from ledger.domain.events import (
     AnyEvent,
     MemoryCaptured,
     MemoryQuarantined,
+    MemoryRejected,
     MemorySuperseded,
     TextQuarantined,
     WriteRefused,
@@ -76,6 +77,8 @@ def _had_a_part(name: str, event: AnyEvent, was: Parameters, would: Parameters) 
     data = event.data
     if name == "expire":
         return isinstance(data, MemorySuperseded) and data.by is None
+    if name == "candidate_days":
+        return isinstance(data, MemoryRejected) and bool(data.rule)
     if name == "threats":
         if isinstance(data, TextQuarantined):  # what is no memory is quarantined where memories are refused, too
             return would[name] == "off" and bool(data.scanner)

@@ -236,15 +236,18 @@ def _expire(engine: Engine, run: Run) -> None:
         faded = [memory for memory in expiry.faded(connection, run.as_of) if memory.user is not None]
         users = {memory.user for memory in faded if memory.user is not None}
         wanted = {user for user in users if control.wants(connection, user, "expire")}
-    for memory in faded:
-        if memory.user in wanted and not run.stop():
-            run.add(expired=_expire_one(engine, memory, memory.user, run.as_of))
+        undecided = list(expiry.undecided(connection, run.as_of))
+    over = [(memory, expiry.ACTOR, expiry.record) for memory in faded if memory.user in wanted]
+    for memory, actor, end in (*over, *((memory, expiry.REJECTING, expiry.reject) for memory in undecided)):
+        if memory.user is not None and not run.stop():
+            run.add(
+                expired=_expire_one(engine, memory, Who(user=memory.user, actor=actor), partial(end, as_of=run.as_of))
+            )
 
 
-def _expire_one(engine: Engine, memory: Memory, user: str, as_of: str) -> bool:
-    asker = Who(user=user, actor=expiry.ACTOR)
+def _expire_one(engine: Engine, memory: Memory, asker: Who, end: Callable[..., str]) -> bool:
     try:
-        done = engine.writer.run("jobs.run", asker, lambda work: expiry.record(work, memory, as_of), memory.id)
+        done = engine.writer.run("jobs.run", asker, lambda work: end(work, memory), memory.id)
     except RejectedError as refusal:
         if has_to_wait(refusal):
             return False

@@ -13,8 +13,9 @@ from ledger.domain import memory as domain
 from ledger.domain.errors import RejectedError, SuspendedError
 from ledger.domain.events import MemoryCaptured
 from ledger.domain.memory import CONTENT_BYTES, Memory
-from ledger.domain.text import TAGS, check_reason, check_text, check_word, plural, tag_list, text_list
+from ledger.domain.text import TAGS, check_reason, check_text, plural, tag_list, text_list
 from ledger.domain.times import validity
+from ledger.engine.log_reading import read_event
 from ledger.engine.pipeline import Writer
 from ledger.engine.who import Time, Who
 from ledger.engine.work import Outcome, Work
@@ -48,7 +49,7 @@ def capture(
     start, end = validity(valid_from, valid_to) if valid_from is not None or valid_to is not None else (None, None)
     attempt = MemoryCaptured(
         content=check_text("content", content, max_bytes=CONTENT_BYTES),
-        kind=check_word("a kind", kind, domain.KINDS),
+        kind=domain.kind_of(kind),
         status="active" if verb == "remember" else "candidate",
         confidence=rules.ONE
         if confidence == 1.0 and confidence is not True
@@ -73,7 +74,7 @@ def capture(
         return id
 
     arguments = (attempt, project, session, *((edges,) if edges else ()))  # without any, those of old keys
-    return answered(writer.run(verb, asker, body, arguments))
+    return _with_kind(answered(writer.run(verb, asker, body, arguments)))
 
 
 # --- review --------------------------------------------------------------------------------------------------
@@ -234,10 +235,10 @@ def supersede(
 
     def body(work: Work) -> str:
         old: Memory = work.load(id, "m")
-        work.project = old.project
+        work.project, work.session = old.project, _session_of(work, old)
         attempt = MemoryCaptured(
             content=content,
-            kind=check_word("a kind", old.kind if kind is None else kind, domain.KINDS),
+            kind=old.kind if kind is None else domain.kind_of(kind),
             status="active",
             confidence=rules.millionths("confidence", confidence),
             entities=old.entities if about is None else about,
@@ -254,7 +255,7 @@ def supersede(
             raise domain.refusal(domain.Supersede(None, ""), old)
         return _succeed(work, old, attempt, reason, relations)
 
-    return answered(writer.run("supersede", asker, body, given))
+    return _with_kind(answered(writer.run("supersede", asker, body, given)))
 
 
 # --- what it says of names -----------------------------------------------------------------------------------
@@ -453,6 +454,21 @@ def answered(outcome: Outcome) -> answers.Memory:
         )
     state: Memory = outcome.state
     return answers.memory(state, outcome.names, replayed=outcome.replayed, absorbed=outcome.absorbed)
+
+
+def _with_kind(answer: answers.Memory) -> answers.Memory:
+    """The answer, which names a kind that is none of ours: it may be a slip."""
+    if answer.kind in domain.KINDS:
+        return answer
+    unknown = f"the kind {answer.kind!r} is kept as a word of your own; known: {', '.join(domain.KINDS)}"
+    return replace(answer, warnings=(unknown,))
+
+
+def _session_of(work: Work, memory: Memory) -> str | None:
+    """The session that a memory was recorded in, if it is still there."""
+    begun = read_event(work.connection(), memory.row)
+    session = begun.envelope.session if begun is not None else None
+    return session if session is not None and work.find(session, "s") is not None else None
 
 
 def _emit(work: Work, memory: Memory, command: domain.Command) -> None:

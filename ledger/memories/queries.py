@@ -10,7 +10,7 @@ from ledger import answers
 from ledger.domain import message as messages
 from ledger.domain import turns
 from ledger.domain.interaction import Interaction
-from ledger.domain.memory import Memory
+from ledger.domain.memory import SYNONYMS, Memory
 from ledger.engine.log_reading import first_position
 from ledger.engine.snapshot import NOWHERE, Snapshot, answer_texts, believed, event_data, load, scope_of, text_of
 from ledger.policies import reinforcement
@@ -49,7 +49,7 @@ def listing(
         connection,
         user=user,
         statuses=believed(snapshot.valid, statuses),
-        kinds=kinds,
+        kinds=[SYNONYMS.get(each, each) for each in kinds],
         projects=projects_meant,
         tags=[each.strip().lower() for each in tags],
         min_confidence=least,

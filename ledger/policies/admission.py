@@ -8,11 +8,11 @@ make room.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from ledger.domain import memory as memory_domain
 from ledger.domain.errors import RejectedError
-from ledger.domain.events import MemoryCaptured
+from ledger.domain.events import MemoryCaptured, MemoryInvalidated, MemoryRejected
 from ledger.domain.memory import Memory
 from ledger.domain.text import normalise
 from ledger.domain.turned_down import is_yes
@@ -39,16 +39,21 @@ def same(
     work: Work, kind: str, project: str | None, content: str | None, status: str, *, besides: Collection[int] = ()
 ) -> Memory | None:
     """The oldest memory in a status and project that says this; those in some rows do not count."""
+    return next(_all_same(work, kind, project, content, status, besides), None)
+
+
+def _all_same(
+    work: Work, kind: str, project: str | None, content: str | None, status: str, besides: Collection[int] = ()
+) -> Iterator[Memory]:
     if content is None:
-        return None
+        return
     rows = (
         row for number in _numbers(work, kind, project, content) for row in duplicates.same(work.rows, number, status)
     )
     for row in sorted(rows):
         memory: Memory | None = work.at_row(row, "m") if row not in besides else None
         if memory is not None and normalise(memory.content or "") == normalise(content):
-            return memory
-    return None
+            yield memory
 
 
 def _numbers(work: Work, kind: str, project: str | None, content: str | None) -> list[int]:
@@ -61,7 +66,8 @@ def turned_down(work: Work, attempt: MemoryCaptured) -> tuple[str, Memory] | Non
     """The reason by which what this attempt says was turned down, and the memory that said it: one that is there, or one that
     went when a person had said no to it, unless a person said it since."""
     for reason, status in _TURNED_DOWN.items():
-        if (known := duplicate(work, attempt, status)) is not None:
+        stating = _all_same(work, attempt.kind, work.project, attempt.content, status)
+        if (known := next((each for each in stating if not _expired(work, each)), None)) is not None:
             return reason, known
     numbers = _numbers(work, attempt.kind, work.project, attempt.content)
     noes = [found for number in numbers if (found := duplicates.no_to(work.rows, number)) is not None]
@@ -77,6 +83,13 @@ def turned_down(work: Work, attempt: MemoryCaptured) -> tuple[str, Memory] | Non
     begun = read_event(connection, row)
     gone = memory_domain.evolve(None, begun) if begun is not None else None
     return (_REASONS[status], gone) if gone is not None else None
+
+
+def _expired(work: Work, memory: Memory) -> bool:
+    """Whether a candidate was let go by rule, which is nobody's no."""
+    ended = [event.data for event in read_stream(work.connection(), memory.id, after=memory.row)]
+    last = next((data for data in reversed(ended) if isinstance(data, MemoryRejected | MemoryInvalidated)), None)
+    return isinstance(last, MemoryRejected) and bool(last.rule)
 
 
 _TURNED_DOWN = {"rejected": "invalid", "retracted": "retracted"}

@@ -1,4 +1,8 @@
-"""Active memories that nobody ever referred to fade; what has faded below 0.30 is superseded, once, with its reason."""
+"""Active memories that nobody ever referred to fade; what has faded below 0.30 is superseded, once, with its reason.
+
+Candidates that nobody decides about do not wait for ever (ATOCore expires stale ones): after the days that the user's policy
+names, idle, they are rejected by rule. That says nothing of the text, which may be proposed again.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +14,13 @@ from ledger.domain import confidence as rules
 from ledger.domain import memory as memory_domain
 from ledger.domain.memory import Memory
 from ledger.domain.times import days_between, fixed
+from ledger.engine.log_reading import read_event
 from ledger.engine.work import Work
-from projections.views import memories
+from projections.views import control, memories
 
 ACTOR = "confidence-decay"
 RULE = "decay/1"
+REJECTING, IDLE = "policy:expiry", "idle/1"
 PAGE = 500
 
 
@@ -44,6 +50,34 @@ def effective(memory: Memory, as_of: str) -> int:
         active_at=memory.active_at,
         as_of=as_of,
     )
+
+
+def undecided(connection: sqlite3.Connection, as_of: str) -> Iterator[Memory]:
+    """The candidates of every user that were idle for as long as the user's policy lets them wait."""
+    for user in memories.users(connection, "candidate"):
+        days = control.policy(connection, user).candidate_days
+        waiting = memories.listing(connection, user=user, statuses=("candidate",), limit=-1) if days else ()
+        yield from (memory for memory in waiting if _has_waited(connection, memory, as_of, days))
+
+
+def _has_waited(connection: sqlite3.Connection, memory: Memory, as_of: str, days: int) -> bool:
+    """Whether nothing has happened to a candidate for so many days: no change, no proposal again, no undo."""
+    if not days or memory.status != "candidate" or days_between(memory.active_at, as_of) < days:
+        return False
+    last = read_event(connection, memory.position)
+    return last is not None and days_between(last.envelope.recorded_at, as_of) >= days
+
+
+def reject(work: Work, seen: Memory, as_of: str) -> str:
+    """Under the lock: rejects the candidate, if it still waits as it did."""
+    memory: Memory | None = work.at_row(seen.row, "m")
+    days = work.policy().candidate_days
+    if memory is not None and _has_waited(work.connection(), memory, as_of, days):
+        work.project = memory.project
+        reason = f"nobody decided about it for {days} days, by {as_of[:10]}"
+        for event in memory_domain.decide(memory_domain.Reject(reason, IDLE), memory):
+            work.emit(memory.id, event, first=memory.row)
+    return seen.id
 
 
 def record(work: Work, seen: Memory, as_of: str) -> str:

@@ -257,9 +257,10 @@ class Batch:
         if proposal.claimed:
             confidence = min(confidence, rules.millionths("claim_confidence", self.policy.claim_confidence))
         rule = CLAIMED if proposal.claimed else STATED
+        kind = memory_domain.SYNONYMS.get(proposal.kind or "", proposal.kind)
         return MemoryCaptured(
             content=proposal.content.strip(),
-            kind=proposal.kind if proposal.kind in memory_domain.KINDS else target.kind if target else "knowledge",
+            kind=kind if kind in memory_domain.KINDS else target.kind if target else "knowledge",
             status="active" if believed else "candidate",
             confidence=confidence,
             entities=proposal.entities,

@@ -45,8 +45,8 @@ class ProjectsRead(Area):
         return project
 
     def context(self, project: str, *, budget: int | None = None, unit: Unit = "chars") -> Pack:
-        """Return what is known of a project, for a prompt: its trusted state, then its ten newest memories of the kinds
-        project and env.
+        """Return what is known of a project, for a prompt: its trusted state, then the ten newest memories of the
+        kinds project and env that are of it or of no project.
 
         Args:
             budget: The most that the pack may hold, counted in ``unit``; None for no bound.

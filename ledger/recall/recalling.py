@@ -249,7 +249,8 @@ def user_profile(engine: Engine, user: str, *, budget: int = PROFILE_CHARS, unit
 
 
 def project_context(engine: Engine, user: str, project: str, *, budget: int | None = None, unit: str = "chars") -> Pack:
-    """What is known of a project: its trusted state, then its ten newest memories of the kinds project and env."""
+    """What is known of a project: its trusted state, then the ten newest memories of the kinds project and env that are of it
+    or of no project."""
     check_text("project", project)
     return _newest(engine, user, CONTEXT_KINDS, project, CONTEXT_ITEMS, size("budget", budget), unit)
 
@@ -267,7 +268,7 @@ def _newest(
     now = engine.writer.now()
     with engine.reading() as connection:
         about = named(connection, owner, "p", project)
-        scope = projects.together(connection, about) if project is not None else None
+        scope = (None, *projects.together(connection, about)) if project is not None else None
         trusted = _trusted_state(connection, owner, project)
         found = memories.listing(
             connection,

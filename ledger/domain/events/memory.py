@@ -72,11 +72,12 @@ class MemoryPromoted(Event, frozen=True):
 
 
 class MemoryRejected(Event, frozen=True):
-    """A candidate was turned down."""
+    """A candidate was turned down; ``rule`` says by which rule where a policy let it expire."""
 
-    traits = Traits("reversible")
+    traits = Traits("reversible", decided_by=("candidate_days",))
 
     reason: Text | None = ""
+    rule: Code = ""
 
 
 class MemoryReinforced(Event, frozen=True):

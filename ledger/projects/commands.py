@@ -46,7 +46,9 @@ def add_alias(engine: Engine, asker: Who, project: str, alias: str) -> answers.P
     def body(work: Work, state: Project) -> None:
         known = engine.writer.named(work.who.user, "p", alias)
         if known is not None and known != state.id:
-            raise ConflictError(f"the name {alias!r:.60} stands for another project already")
+            raise ConflictError(
+                f"the name {alias!r:.60} stands for another project already; projects.join lets it be found under this one"
+            )
         _emit(work, state, domain.AddAlias(alias))
 
     return _change(engine, asker, "projects.add_alias", project, body, (project, alias))

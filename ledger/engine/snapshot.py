@@ -84,8 +84,8 @@ class LiveSnapshot(Snapshot):
         found = {}
         for state in states:
             places = projects.together(self.connection, state.project)
-            said = (state.user, state.kind), state.content
-            numbers = [content_fingerprint(self.secret, *said[0], place, said[1]) for place in places]
+            user, kind, content = state.user, state.kind, state.content
+            numbers = [content_fingerprint(self.secret, user, kind, place, content) for place in places]
             sql = (
                 "SELECT m.id FROM duplicates d CROSS JOIN memories m ON m.row = d.memory"
                 f" WHERE d.fingerprint IN ({', '.join('?' * len(numbers))}) AND d.status = 'active' ORDER BY d.memory LIMIT 1"
@@ -114,8 +114,8 @@ class FoldedSnapshot(Snapshot):
         return {id: duplicate for id, duplicate in found.items() if duplicate is not None}
 
     def _statement_of(self, state: Memory) -> tuple[str | None, ...]:
-        kind, project, said = memories.statement_of(state)
-        return kind, projects.main(self.connection, project), said
+        kind, project, content = memories.statement_of(state)
+        return kind, projects.main(self.connection, project), content
 
 
 class AsOfSnapshot(FoldedSnapshot):

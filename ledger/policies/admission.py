@@ -58,8 +58,8 @@ def _all_same(
 
 def _numbers(work: Work, kind: str, project: str | None, content: str | None) -> list[int]:
     """The fingerprints of a statement in a project and in those that are joined to it."""
-    said = ((work.secret, work.who.user, kind, place, content) for place in work.together(project))
-    return [number for each in said if (number := duplicates.content_fingerprint(*each)) is not None]
+    statements = ((work.secret, work.who.user, kind, place, content) for place in work.together(project))
+    return [number for each in statements if (number := duplicates.content_fingerprint(*each)) is not None]
 
 
 def turned_down(work: Work, attempt: MemoryCaptured) -> tuple[str, Memory] | None:

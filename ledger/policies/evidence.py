@@ -53,8 +53,8 @@ def duplicate(
     work: Work, project: str | None, tags: Sequence[str], text: str, *, besides: int = 0
 ) -> Observation | None:
     """The oldest active observation of this user with these words in this scope."""
-    said = ((work.secret, work.who.user, place, tags, text) for place in work.together(project))
-    numbers = [number for each in said if (number := observations.statement(*each)) is not None]
+    statements = ((work.secret, work.who.user, place, tags, text) for place in work.together(project))
+    numbers = [number for each in statements if (number := observations.statement(*each)) is not None]
     for row in sorted(row for number in numbers for row in observations.with_statement(work.rows, number)):
         known: Observation | None = work.at_row(row, "o") if row != besides else None
         if known is not None and normalise(known.text or "") == normalise(text):

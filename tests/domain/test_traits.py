@@ -181,7 +181,7 @@ ASKED: dict[str, tuple[Any, set[str]]] = {
     "what a policy decides": (
         under_policy._TYPES,
         {
-            *("WriteRefused", "MemoryQuarantined", "TextQuarantined", "MemorySuperseded", *SCANNED),
+            *("WriteRefused", "MemoryQuarantined", "TextQuarantined", "MemorySuperseded", "MemoryRejected", *SCANNED),
             *("ReinforcementEvaluated", "CandidatesExtracted", "ExtractionCursorMoved", "MergeProposed"),
             *("ConflictFound", "ConsolidationCompleted", "DocumentAdded", "DocumentReplaced"),
         },

@@ -15,11 +15,10 @@ from ledger.domain.events import MemoryCaptured
 from ledger.domain.memory import CONTENT_BYTES, Memory
 from ledger.domain.text import TAGS, check_reason, check_text, plural, tag_list, text_list
 from ledger.domain.times import validity
-from ledger.engine.log_reading import read_event
 from ledger.engine.pipeline import Writer
 from ledger.engine.who import Time, Who
 from ledger.engine.work import Outcome, Work
-from ledger.memories.sources import own, source_list, with_sources
+from ledger.memories.sources import own, session_of, source_list, with_sources
 from ledger.policies import admission, evidence, reinforcement
 from ledger.policies import edges as graph_rules
 from ledger.types import Triple
@@ -235,7 +234,7 @@ def supersede(
 
     def body(work: Work) -> str:
         old: Memory = work.load(id, "m")
-        work.project, work.session = old.project, _session_of(work, old)
+        work.project, work.session = old.project, session_of(work, old)
         attempt = MemoryCaptured(
             content=content,
             kind=old.kind if kind is None else domain.kind_of(kind),
@@ -462,13 +461,6 @@ def _with_kind(answer: answers.Memory) -> answers.Memory:
         return answer
     unknown = f"the kind {answer.kind!r} is kept as a word of your own; known: {', '.join(domain.KINDS)}"
     return replace(answer, warnings=(unknown,))
-
-
-def _session_of(work: Work, memory: Memory) -> str | None:
-    """The session that a memory was recorded in, if it is still there."""
-    begun = read_event(work.connection(), memory.row)
-    session = begun.envelope.session if begun is not None else None
-    return session if session is not None and work.find(session, "s") is not None else None
 
 
 def _emit(work: Work, memory: Memory, command: domain.Command) -> None:

@@ -1,4 +1,4 @@
-"""What may be cited as a source: something of the same user that is in effect."""
+"""What may be cited as a source: something of the same user that is in effect; and the session that a memory is of."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from msgspec.structs import replace
 from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.events import MemoryCaptured
 from ledger.domain.ids import LENGTH, is_prefix
+from ledger.domain.memory import Memory
 from ledger.domain.text import text_list
+from ledger.engine.log_reading import read_event
 from ledger.engine.work import Work
 from projections.views import control, documents, observations
 
@@ -48,6 +50,13 @@ def own(work: Work, source: str) -> str:
             subject=state.id,
         )
     return str(state.id)
+
+
+def session_of(work: Work, memory: Memory) -> str | None:
+    """The session that a memory was recorded in, if it is still there."""
+    begun = read_event(work.connection(), memory.row)
+    session = begun.envelope.session if begun is not None else None
+    return session if session is not None and work.find(session, "s") is not None else None
 
 
 def _has_support(work: Work, observation: int) -> bool:

@@ -42,7 +42,7 @@ from ledger.domain.events import (
     RelationRemoved,
     ValidityChanged,
 )
-from ledger.domain.text import check_word, normalise
+from ledger.domain.text import normalise
 
 KINDS = (
     *("identity", "preference", "project", "episodic", "knowledge", "adaptation"),  # ATOCore's types
@@ -112,11 +112,6 @@ class Memory(Struct, frozen=True):
     decided_at: int  # the position of the last event but for the matches of responses
     version: int
     position: int
-
-
-def kind_of(word: str) -> str:
-    """A kind of ours by any of its names, or a word of somebody's own."""
-    return check_word("a kind", SYNONYMS.get(word, word) if isinstance(word, str) else word, KINDS)
 
 
 # --- commands --------------------------------------------------------------------------------------------------------

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from hashlib import sha256
 from math import isfinite
+from types import MappingProxyType
 from typing import Any, NoReturn, TypeVar, cast
 
 from ledger.domain import secrecy
@@ -207,8 +208,8 @@ def check_reason(name: str, text: str) -> str:
     return check_text(name, text, max_bytes=REASON_BYTES, blank_allowed=True) if text else ""
 
 
-def check_word(name: str, word: str, known: Sequence[str]) -> str:
-    """A word that is known, or another of lower-case letters, digits, _ and -."""
+def check_word(name: str, word: str, known: Sequence[str], synonyms: Mapping[str, str] = MappingProxyType({})) -> str:
+    """A word that is known, by itself or by a synonym, or another of lower-case letters, digits, _ and -."""
     if word in known:
         return word
     if not isinstance(word, str) or _COINED.fullmatch(word) is None:
@@ -216,7 +217,7 @@ def check_word(name: str, word: str, known: Sequence[str]) -> str:
             f"{name} is a word of lower-case letters, digits, _ and -, up to 64, and {word!r:.40} is not; "
             f"known: {', '.join(known)}"
         )
-    return word
+    return synonyms.get(word, word)
 
 
 def text_list(name: str, given: Iterable[str], *, items: int = LIST_ITEMS) -> tuple[str, ...]:

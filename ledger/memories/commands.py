@@ -13,7 +13,7 @@ from ledger.domain import memory as domain
 from ledger.domain.errors import RejectedError, SuspendedError
 from ledger.domain.events import MemoryCaptured
 from ledger.domain.memory import CONTENT_BYTES, Memory
-from ledger.domain.text import TAGS, check_reason, check_text, plural, tag_list, text_list
+from ledger.domain.text import TAGS, check_reason, check_text, check_word, plural, tag_list, text_list
 from ledger.domain.times import validity
 from ledger.engine.pipeline import Writer
 from ledger.engine.who import Time, Who
@@ -48,7 +48,7 @@ def capture(
     start, end = validity(valid_from, valid_to) if valid_from is not None or valid_to is not None else (None, None)
     attempt = MemoryCaptured(
         content=check_text("content", content, max_bytes=CONTENT_BYTES),
-        kind=domain.kind_of(kind),
+        kind=check_word("a kind", kind, domain.KINDS, domain.SYNONYMS),
         status="active" if verb == "remember" else "candidate",
         confidence=rules.ONE
         if confidence == 1.0 and confidence is not True
@@ -237,7 +237,7 @@ def supersede(
         work.project, work.session = old.project, session_of(work, old)
         attempt = MemoryCaptured(
             content=content,
-            kind=old.kind if kind is None else domain.kind_of(kind),
+            kind=old.kind if kind is None else check_word("a kind", kind, domain.KINDS, domain.SYNONYMS),
             status="active",
             confidence=rules.millionths("confidence", confidence),
             entities=old.entities if about is None else about,

@@ -11,7 +11,7 @@ from msgspec import Struct
 from ledger.domain import memory as memory_domain
 from ledger.domain import tokens
 from ledger.domain.errors import RejectedError
-from ledger.domain.text import check_text, one_of, text_list
+from ledger.domain.text import check_text, check_word, one_of, text_list
 from ledger.engine.snapshot import LIST_CAP
 from ledger.types import Packing
 from projections.search.ranking import RANKINGS
@@ -71,7 +71,9 @@ def checked(
 ) -> Asked:
     text = check_text("query", query, max_bytes=QUERY_BYTES, blank_allowed=True)
     places, bound = text_list("among", among), size("budget", budget)
-    only = tuple(map(memory_domain.kind_of, text_list("kinds", kinds)))
+    only = tuple(
+        check_word("a kind", each, memory_domain.KINDS, memory_domain.SYNONYMS) for each in text_list("kinds", kinds)
+    )
     # a receipt keeps them, and no erasure reaches them
     for each in places:
         one_of("among", each, (*AMONG, "all"))

@@ -354,7 +354,9 @@ class Graph(Answer, frozen=True, kw_only=True):
 
 
 class Reinforcement(Answer, frozen=True, kw_only=True):
-    """What one interaction reinforced: memory id, confidence before and after; and the ids of the memories that it denies."""
+    """What one interaction reinforced: memory id, confidence before and after; and the ids of the memories that it denies.
+
+    ``replayed`` says that nothing new was found, and that this is what was recorded the last time."""
 
     interaction: str
     matcher: str

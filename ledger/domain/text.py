@@ -150,6 +150,21 @@ def stems(text: str) -> frozenset[str]:
 # --- checks on what callers give ---
 
 
+def check_plain(what: str, *given: object) -> None:
+    """``RejectedError`` where one of these is async: nobody would wait for its answer."""
+    from inspect import isasyncgenfunction, iscoroutinefunction
+
+    for each in given:
+        calls = (each, getattr(type(each), "__call__", None))  # noqa: B004 - of an object, the method
+        if any(iscoroutinefunction(call) or isasyncgenfunction(call) for call in calls):
+            name = getattr(each, "__qualname__", None) or type(each).__name__
+            short = name.rpartition(".")[2]
+            raise RejectedError(
+                f"{what} is a plain function, and {name} is async; wrap it: def plain(given): return asyncio.run({short}(given))",
+                rule="async",
+            )
+
+
 def check_text(name: str, text: object, *, max_bytes: int = NAME_BYTES, blank_allowed: bool = False) -> str:
     """The text exactly as given, never normalised: NUL, bidirectional marks and emoji are kept.
 

@@ -237,6 +237,8 @@ def _reinforce_by(engine: Engine, subject: Interaction, asker: Who) -> answers.R
     outcome = engine.writer.run("interactions.reinforce", asker, body, subject.id)
     with engine.reading() as connection:
         events = list(outcome.events) or _events_of_command(connection, outcome)
+        stored = [] if events else _last_evaluation(connection, subject)
+        events = events or stored
         recorded = [event.data for event in events if isinstance(event.data, ReinforcementEvaluated)]
         blank = ReinforcementEvaluated(found.matcher, found.pool_size)
         report = next(iter((*recorded, *evaluated)), blank)
@@ -257,8 +259,18 @@ def _reinforce_by(engine: Engine, subject: Interaction, asker: Who) -> answers.R
         echoes=sum(each.echo for each in report.matches),
         denied=tuple(each.memory for each in report.denied),
         left_over=report.left_over,
-        replayed=outcome.replayed,
+        replayed=outcome.replayed or bool(stored),
     )
+
+
+def _last_evaluation(connection: Connection, subject: Interaction) -> list[AnyEvent]:
+    """What the command appended that evaluated the interaction last, of those in effect."""
+    name = ReinforcementEvaluated.__name__
+    for each in audit.trail(connection, user=subject.user, subject=subject.id, type=name, limit=-1):
+        if not control.voided(connection, each.position, each.position):
+            found = (read_event(connection, entry.position) for entry in audit.of_command(connection, each.command_id))
+            return [event for event in found if event is not None]
+    return []
 
 
 def _events_of_command(connection: Connection, outcome: Outcome) -> list[AnyEvent]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 from msgspec import Struct
 
 from ledger.domain.errors import ModelError, RejectedError
+from ledger.domain.text import check_plain
 from ledger.language.port import NAME, Model, ModelAnswer, ModelRequest
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ def as_model(given: object, settings: Settings | None = None) -> Model | None:
         found = Called(str(getattr(given, "name", None) or getattr(given, "__name__", None) or "function"), given)
     else:
         raise RejectedError(f"a model is a function of a request, or has name and answer; not {type(given).__name__}")
+    check_plain("a model", getattr(given, "answer", given))
     if not isinstance(found.name, str) or not NAME.fullmatch(found.name):
         raise RejectedError(f"a model needs a name of one line, and {found.name!r:.60} is none")
     return found

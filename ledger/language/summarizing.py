@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct
 
 from ledger.domain.errors import ModelError, RejectedError
+from ledger.domain.text import check_plain
 from ledger.domain.window import CONDENSED, LEAF, Ranges
 from ledger.engine.work import Work
 from ledger.language.asking import Asked, failure_of, within
@@ -61,6 +62,7 @@ def as_summarizer(given: object) -> NamedSummarizer | None:
         raise RejectedError(
             f"a summarizer is a function of a request, or has one called summarize; not {type(given).__name__}"
         )
+    check_plain("a summarizer", write)
     name = getattr(given, "name", None) or getattr(given, "model", None) or getattr(given, "__name__", None)
     name = str(name or type(given).__name__)
     if not NAME.fullmatch(name):

@@ -112,9 +112,15 @@ class Finder:
         idf, mean = self._rarity.of(self._connection, index, seen.schema, unseen=seen.forgets)
         terms = ranking.terms(self._question, stem, idf, mean)
         for each in found:
-            each.candidate.words = ranking.word_score(each.candidate.text, terms, stem)
-            if not each.candidate.words and each.candidate.corpus == "turn" and each.passage is not None:
-                each.candidate.words = ranking.DAY * ranking.word_score(day_words(each.passage.time), terms, stem)
+            words, share = ranking.word_score(each.candidate.text, terms, stem)
+            if not words and each.candidate.corpus == "turn" and each.passage is not None:
+                words, share = ranking.word_score(day_words(each.passage.time), terms, stem)
+                words *= ranking.DAY
+            each.candidate.words, each.candidate.share = words, share
+
+    def set_shares(self, found: Sequence[Found]) -> None:
+        """How much of the question each memory has that nobody asked for."""
+        self._score(found, search.SEARCH)
 
     def _around(self, found: list[Found]) -> dict[str, list[int]]:
         """The turns of each session among the candidates in their order; those next to a candidate become one."""

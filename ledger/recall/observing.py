@@ -37,7 +37,7 @@ WITHOUT = "observations are left out: the projection {!r} is suspended; maintena
 MOST_BOOST = rules.shown(rules.proof_boost(rules.BOOSTED_PROOFS + 1))
 
 Scope = Sequence[str | None] | None
-Scored = tuple[float, domain.Observation]  # what its words say of the question
+Scored = tuple[float, float, domain.Observation]  # what its words say of the question, and of how much of it
 
 
 class Supported(Struct, frozen=True):
@@ -46,6 +46,7 @@ class Supported(Struct, frozen=True):
     row: int
     answer: Observation
     words: float = 0.0
+    match: float = 0.0
     score: float = 0.0
     signals: dict[str, float] = {}
 
@@ -63,6 +64,7 @@ def observed(supported: Supported, rank: int) -> Item:
     return Item(
         rank=rank,
         score=round(supported.score, 6),
+        match=round(supported.match, 6),
         source="observation",
         id=supported.answer.id,
         content=supported.answer.content,
@@ -112,9 +114,9 @@ class Observing:
         idf, mean = self._rarity.of(connection, observations.SEARCH, schema, unseen=unseen)
         terms = ranking.terms(self._question, stem, idf, mean)
         near = [state for state, _ in hits if _is_near(state.text or "", terms)]
-        scored = [(ranking.word_score(state.text or "", terms, stem), state) for state in near]
+        scored = [(*ranking.word_score(state.text or "", terms, stem), state) for state in near]
         scored = [each for each in scored if each[0] > 0]
-        return sorted(scored, key=lambda each: (-each[0], each[1].row)), len(hits) < limit
+        return sorted(scored, key=lambda each: (-each[0], each[2].row)), len(hits) < limit
 
     def _best(self, found: Sequence[Scored], known: Collection[str]) -> list[Supported]:
         """Of these the ones that live sources support, best first; no others are looked at than may be among the best."""
@@ -131,14 +133,14 @@ class Observing:
         return kept
 
     def _supported(self, some: Sequence[Scored]) -> list[Supported]:
-        answer = observation_answers(self._connection, [state for _, state in some], self._asked.now)
+        answer = observation_answers(self._connection, [state for *_, state in some], self._asked.now)
         cited = {source for each in answer for source in (*each.written_from, *_live(each))}
         ended = (
             observation_hits.ended(self._connection, cited, self._holding) if self._holding is not None else set[str]()
         )
         return [
-            Supported(state.row, each, words)
-            for (words, state), each in zip(some, answer, strict=True)
+            Supported(state.row, each, words, match)
+            for (words, match, state), each in zip(some, answer, strict=True)
             if each.freshness == "fresh"
             and not each.quarantined
             and ended.isdisjoint(each.written_from)

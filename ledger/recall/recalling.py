@@ -121,7 +121,7 @@ def packed(engine: Engine, asked: Asked) -> tuple[Pack, str | None]:
                     f"of {len(trusted):,} entries of the project's state {STATE_ITEMS} are looked at",
                 )
             trusted = trusted[:STATE_ITEMS]
-            unasked = _unasked(snapshot, asked, scope, items)
+            unasked = _unasked(finder, snapshot, asked, scope, items)
             pack = packing.shared(asked, trusted, items, unasked, searched, warnings)
         else:
             pack = packing.packed(asked, items, searched, warnings)
@@ -180,6 +180,7 @@ def _items(connection: Connection, found: Sequence[Found]) -> list[Item]:
             Item(
                 rank=rank,
                 score=round(each.candidate.score, 6),
+                match=round(each.candidate.match, 6),
                 source=each.passage.corpus if each.passage is not None else each.candidate.corpus,
                 id=memory.id if memory is not None else passage.id if passage is not None else "",
                 content=memory.content if memory is not None else passage.content if passage is not None else None,
@@ -209,7 +210,7 @@ def _trusted_state(connection: Connection, owner: str, project: str | None) -> l
     ]
 
 
-def _unasked(snapshot: Snapshot, asked: Asked, scope: Scope, items: Sequence[Item]) -> list[Item]:
+def _unasked(finder: Finder, snapshot: Snapshot, asked: Asked, scope: Scope, items: Sequence[Item]) -> list[Item]:
     """What a pack by shares holds besides: identity and preferences, and the memories of the project; best believed first."""
     if "memories" not in asked.among:
         return []
@@ -222,6 +223,7 @@ def _unasked(snapshot: Snapshot, asked: Asked, scope: Scope, items: Sequence[Ite
         found += memories.listing(connection, kinds=asked.kinds, projects=scope[1:], **wanted)  # type: ignore[arg-type]
     states = sorted((each for each in {each.id: each for each in found}.values() if each.id not in known), key=_belief)
     unasked = [of_memory(state, asked.now) for state in states]
+    finder.set_shares(unasked)
     for each in unasked:
         each.candidate.signals = {"unasked": 1.0}
     return _items(connection, unasked)

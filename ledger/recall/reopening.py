@@ -40,6 +40,7 @@ from projections.core.rows import Connection
 from projections.search import passages
 from projections.views import audit, conflicts, memories, projects, sessions
 
+MATCH = "match"  # lies with the signals of a receipt
 SOURCES = {"m": "memory", "i": "turn", "s": "message", "c": "chunk", "p": "state"}
 
 
@@ -169,10 +170,11 @@ def _given(connection: Connection, each: Delivered, rank: int, seen: int) -> Ite
     return Item(
         rank=rank,
         score=rules.shown(each.score),
+        match=rules.shown(each.signals.get(MATCH, 0)),
         source=SOURCES.get(kind, KINDS.get(kind, kind)),
         id=each.subject,
         content=text,
-        signals={name: rules.shown(value) for name, value in each.signals.items()},
+        signals=_signals(each),
         cut=each.cut,
         memory=memory,
         passage=passage,
@@ -247,8 +249,12 @@ def _as_given(each: Delivered, item: Item | None, rank: int) -> Item:
     known = (
         item if item is not None else Item(rank=rank, score=0.0, source="observation", id=each.subject, content=None)
     )
-    signals = {name: rules.shown(value) for name, value in each.signals.items()}
-    return replace(known, score=rules.shown(each.score), signals=signals, cut=each.cut)
+    score, match = rules.shown(each.score), rules.shown(each.signals.get(MATCH, 0))
+    return replace(known, score=score, match=match, signals=_signals(each), cut=each.cut)
+
+
+def _signals(each: Delivered) -> dict[str, float]:
+    return {name: rules.shown(value) for name, value in each.signals.items() if name != MATCH}
 
 
 def _observation_changed(connection: Connection, item: Item) -> str | None:
@@ -287,6 +293,7 @@ def _delivered(item: Item) -> Delivered:
     elif item.observation is not None:
         place = {"position": item.observation.position}
     signals = {name: round(value * rules.ONE) for name, value in item.signals.items()}
+    signals |= {MATCH: round(item.match * rules.ONE)} if item.match else {}
     return Delivered(subject=item.id, score=round(item.score * rules.ONE), signals=signals, cut=item.cut, **place)
 
 

@@ -10,6 +10,7 @@ from msgspec import Struct
 from ledger.domain.errors import ModelError, RejectedError
 from ledger.domain.events import ESTIMATE as ESTIMATED
 from ledger.domain.message import Draft
+from ledger.domain.text import check_plain
 from ledger.domain.tokens import MEDIA_TOKENS, MESSAGE_TOKENS, estimate
 
 MAX_TOKENS = 2**40
@@ -59,6 +60,7 @@ def as_counter(given: Callable[[str], int] | None) -> Counter:
         return ESTIMATE
     if not callable(given):
         raise RejectedError(f"a token counter is a function of a text, not {type(given).__name__}")
+    check_plain("a token counter", given)
     name = getattr(given, "name", None) or getattr(given, "__name__", None) or type(given).__name__
     name = str(name).strip("<>")
     if not _NAME.fullmatch(name):

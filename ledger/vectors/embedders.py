@@ -23,7 +23,7 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from ledger.domain.errors import LedgerError, ModelError, NotFoundError, RejectedError
-from ledger.domain.text import check_text, one_of
+from ledger.domain.text import check_plain, check_text, one_of
 
 MAX_DIMENSION = 65_536
 WORDLLAMA_TOKENS, ONNX_TOKENS = 4_096, 512  # what is read of one text
@@ -144,6 +144,7 @@ def as_embedder(given: object) -> Embedder:
     if not isinstance(name, str) or name == "<lambda>":
         raise RejectedError("a model needs a name, for its vectors are kept by it: give it an attribute ``name``")
     check_text("the name of a model", name, max_bytes=200)
+    check_plain("an embedder", embed if callable(embed) else given)
     return Named(name, embed if callable(embed) else given)  # type: ignore[arg-type]
 
 

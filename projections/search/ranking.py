@@ -80,8 +80,15 @@ class Candidate(Struct):
     kind: str = ""
     confidence: int = ONE
     words: float = 0.0
+    share: float = 0.0  # of the question's weight, that its words have
     score: float = 0.0
     signals: dict[str, float] = {}
+
+    @property
+    def match(self) -> float:
+        """How much of the question it has, from 0 to 1 whatever else there is: by its words, or by its vector where that
+        says more."""
+        return min(1.0, max(self.share, self.cosine or 0.0))
 
 
 class Terms(Struct, frozen=True):
@@ -117,8 +124,10 @@ def terms(question: Question, stem: Callable[[str], str], idf: Callable[[Iterabl
     return Terms(tuple(found), tuple(weights), tuple(pairs), heads, max(mean, 1.0), tuple(runs), wanted)  # type: ignore[arg-type]
 
 
-def word_score(text: str, terms: Terms, stem: Callable[[str], str]) -> float:
-    """BM25, more for pairs of words that stand together, less for what of the question is missing.
+def word_score(text: str, terms: Terms, stem: Callable[[str], str]) -> tuple[float, float]:
+    """The score of a text's words, and the share (0 to 1) of the question's weight, by idf, that it has.
+
+    The score is BM25, more for pairs of words that stand together, less for what of the question is missing.
 
     A text's own words and the rarity of the question's are all that it takes, so that a text is scored alike wherever it
     is kept: in the index, before it, or as it was once.
@@ -142,7 +151,11 @@ def word_score(text: str, terms: Terms, stem: Callable[[str], str]) -> float:
         if after and any(at in after for each in right for at in places.get(each, ())):
             score += PHRASE * weight
     total = sum(terms.weights) + sum(weight for _, weight in terms.runs)
-    return score * (1 - COVERAGE + COVERAGE * (matched / total if total else 0.0))
+    covered = matched / total if total else 0.0
+    missing = terms.weights.count(0.0) * max(
+        terms.weights, default=0.0
+    )  # what nothing stored says weighs as the rarest
+    return score * (1 - COVERAGE + COVERAGE * covered), matched / (total + missing) if matched else 0.0
 
 
 def matched(text: str, terms: Terms, stem: Callable[[str], str]) -> int:

@@ -8,6 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from ledger import AmbiguousIdError, NotFoundError, RejectedError
 from ledger.api import Ledger
@@ -100,6 +101,26 @@ def test_reinforce_counts_what_a_response_restates(ledger: Ledger) -> None:
     assert [(id, before) for id, before, _ in report.reinforced] == [(fact.id, 0.5)]
     with pytest.raises(RejectedError, match="no interaction"):
         ledger.interactions.reinforce(fact.id)
+
+
+def test_a_repeated_reinforcement_answers_with_what_was_recorded(ledger: Ledger) -> None:
+    ledger.remember("Ada drinks green tea every single morning.", kind="preference", confidence=0.5)
+    turn = ledger.capture("What does Ada drink?", "Ada drinks green tea every single morning.", reinforce=False)
+    first, position = ledger.interactions.reinforce(turn.id), ledger.position
+    again = ledger.interactions.reinforce(turn.id)
+    assert len(first.reinforced) == 1 and not first.replayed
+    assert again == replace(first, replayed=True) and ledger.position == position
+    ledger.undo(position)
+    assert ledger.interactions.reinforce(turn.id) == first, "undone, it counts again"
+
+
+def test_a_pack_goes_through_json_into_a_capture(ledger: Ledger) -> None:
+    ledger.remember("Ada drinks green tea.", kind="preference", tags=["drinks"])
+    pack = ledger.recall("tea", explain=True)
+    plain = pack.to_dict()
+    assert json.loads(json.dumps(plain)) == plain, "lists, no tuples"
+    given = [ledger.capture("Tea?", "Yes.", context=each) for each in (plain, pack)]
+    assert [ledger.interactions.get(each.id).context for each in given] == [plain, plain]
 
 
 def test_the_past_has_reads_only(ledger: Ledger) -> None:

@@ -510,6 +510,31 @@ def test_one_memory_is_found_beneath_a_thousand_better_ones_of_somebody_else(led
     assert len(ledger.recall("tea", user="ann", among="turns", project="Home").items) == 1
 
 
+def test_a_match_is_the_share_of_the_question_that_an_item_has(ledger: Ledger) -> None:
+    for text in ("The user drinks tea.", "The user drinks coffee.", "The user drinks water in Lisbon."):
+        ledger.remember(text)
+    assert [item.match for item in ledger.recall("tea").items] == [1.0]
+    found = {item.content: item.match for item in ledger.recall("Does the user drink tea in Lisbon?").items}
+    assert 0 < found["The user drinks coffee."] < found["The user drinks tea."] < 1
+    weak = ledger.recall("What does the dentist in Reykjavik drink?").items[0]
+    assert weak.score > 0.9 and weak.match < 0.5, "the best of a pack may be a weak match"
+
+
+def test_a_match_does_not_hang_on_what_else_is_found(ledger: Ledger) -> None:
+    fact = ledger.remember("The user drinks tea.")
+    alone = ledger.recall("tea with milk").items[0]
+    ledger.remember("Tea with milk, always.")
+    both = {item.id: item for item in ledger.recall("tea with milk").items}
+    assert alone.score == 1 > both[fact.id].score and alone.match <= 0.5 >= both[fact.id].match
+
+
+def test_a_receipt_keeps_the_match(ledger: Ledger) -> None:
+    ledger.remember("The user drinks tea.")
+    pack = ledger.recall("tea with milk", receipt=True)
+    assert pack.receipt is not None and ledger.reopen(pack.receipt) == pack
+    assert pack.items[0].match and "match" not in pack.items[0].signals
+
+
 # --- what is shown ---------------------------------------------------------------------------------------------------
 
 

@@ -278,7 +278,8 @@ def test_a_denial_reinforces_nothing_and_is_recorded_and_offered(ledger: Ledger)
     assert contradictions(ledger.at(ledger.position)) == [(fact.id, (turn.id,))]
     again = ledger.capture("And?", DENIED)
     assert contradictions(ledger) == [(fact.id, (turn.id, again.id))]
-    assert ledger.reinforce(turn.id).denied == ()  # type: ignore[union-attr]
+    position, report = ledger.position, ledger.reinforce(turn.id)
+    assert report.replayed and report.denied == (fact.id,) and ledger.position == position  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(

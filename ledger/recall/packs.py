@@ -38,7 +38,7 @@ class Item(Answer, frozen=True, kw_only=True):
     document, trusted state, or an observation.
 
     ``score`` ranks the items of one pack: it is from 0, and ``signals`` are the parts that it was made of. ``match`` is from 0
-    to 1 and absolute, so that a weak one can be told: the share of the question's words that the item says, each by how rare
+    to 1 and absolute, so that a weak one shows: the share of the question's words that the item says, each by how rare
     it is; with an embedder the cosine, where that is more. ``content`` is what the pack shows of it; ``cut`` says why
     it is not in the pack, and is "" in it. ``conflicts`` are the ids of the open ones in which a memory stands.
     """

@@ -400,8 +400,9 @@ class Policy(policy.Policy, Answer, frozen=True, kw_only=True):
 
 class JobReport(Answer, frozen=True, kw_only=True):
     """What the jobs did. ``sessions`` are those in which messages were looked at for what to remember, ``skipped`` of
-    these messages held nothing; ``waiting`` sessions and turns were left for the next run. ``conflicts`` it recorded,
-    ``merges`` it proposed."""
+    these messages held nothing; ``waiting`` sessions and turns were left for the next run, ``given_up`` are sessions whose
+    extraction failed three times in a row: they wait for something new, or for ``session.extract()``. ``conflicts`` it
+    recorded, ``merges`` it proposed."""
 
     reinforced_interactions: int = 0
     reinforced_memories: int = 0
@@ -410,6 +411,7 @@ class JobReport(Answer, frozen=True, kw_only=True):
     messages: int = 0
     skipped: int = 0
     waiting: int = 0
+    given_up: int = 0
     candidates: int = 0
     calls: int = 0
     expired: int = 0

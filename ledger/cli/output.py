@@ -61,6 +61,8 @@ def _show_to_people(answer: object, *, quiet: bool, brief: bool) -> None:
         return
     if getattr(answer, "failures", 0) and type(answer).__name__ == "JobReport":
         say("`history model-calls` and `history audit` say what failed", quiet=quiet)
+    if given_up := getattr(answer, "given_up", 0):
+        say(f"{given_up:,} failed three times in a row and wait: `session extract NAME` reads them again", quiet=quiet)
     if answer == "":
         say("there is none", quiet=quiet)
         return

@@ -110,11 +110,10 @@ def fit(
     share = min(kept, _tokens(summaries))
     turn = turn_of(window, request, max(1, budget - share), tail=tail, shortest=shortest)
     messages, sizes = _shortened(turn, max(1, budget - share), shortest)
-    reasons = list[str]()
+    reasons, older = list[str](), list[WindowItem]()  # the older ones newest first
     dropped = [Dropped(item, "turn_trimmed") for item in turn.left_out]
     spent, looked_at = _tokens(messages), len(turn.messages) + len(turn.left_out)
     whole = turn.complete and not turn.left_out
-    older = list[WindowItem]()  # newest first
     if spent > budget:
         reasons.append("turn_over_budget")
     while whole and (spent < budget or looked_at < tail) and (item := next(window, None)) is not None:

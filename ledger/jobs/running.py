@@ -206,10 +206,13 @@ def _extract_session(engine: Engine, id: str, run: Run) -> None:
     with engine.reading() as connection:
         first = first_position(connection, id)
         state = sessions.get(connection, first) if first is not None else None
-        if state is None or state.user is None or not state.names or state.failures >= FAILURES:
+        if state is None or state.user is None or not state.names:
             return
         if not control.wants(connection, state.user, "extract") or engine.keeps_out(*state.names):
             return
+    if state.failures >= FAILURES:
+        run.add(given_up=1)
+        return
     model, asker = meant_model(engine, None, None), Who(user=state.user, actor=extraction.ACTOR)
     left = CALLS_A_RUN - run.counts.get("calls", 0) if model is not None else PIECES
     if left <= 0:

@@ -919,7 +919,9 @@ def test_policies_look_at_sessions_and_interactions_with_the_ledgers_model(ledge
 def test_after_three_failures_a_session_waits_for_something_new(ledger: Ledger) -> None:
     model = with_model(ledger, Scripted("no JSON"))
     session = say(ledger, "I prefer green tea over coffee.")
-    assert [ledger.run_policies().failures for _ in range(5)] == [1, 1, 1, 0, 0]
+    reports = [ledger.run_policies() for _ in range(5)]
+    assert [each.failures for each in reports] == [1, 1, 1, 0, 0]
+    assert [each.given_up for each in reports] == [0, 0, 0, 1, 1]
     assert model.calls == 3
     model.given = [adds(TEA)]
     assert ledger.run_policies().candidates == 0, "it waits"

@@ -113,6 +113,7 @@ def fit(
     reasons, older = list[str](), list[WindowItem]()  # the older ones newest first
     dropped = [Dropped(item, "turn_trimmed") for item in turn.left_out]
     spent, looked_at = _tokens(messages), len(turn.messages) + len(turn.left_out)
+    looked_at -= request is not None and not turn.complete  # which was found apart from the newest
     whole = turn.complete and not turn.left_out
     if spent > budget:
         reasons.append("turn_over_budget")

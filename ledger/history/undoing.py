@@ -278,12 +278,14 @@ def _done_before(engine: Engine, position: int) -> Plan:
         data = next((e.data for e in events if e is not None and isinstance(e.data, OriginDistrusted)), None)
         ended = [each for event in events if event is not None and (each := _ended_by(event.data))]
     streams = tuple(sorted({event.stream for event in back} - {LEDGER_STREAM}))
+    undone = any(event is not None and isinstance(event.data, CommandUndone) for event in events)
     return Plan(
         position,
         tuple(positions),
         tuple({event.envelope.command_id for event in back if not follows(event)}),
         streams,
         tuple(ended),
+        actors=tuple(sorted({event.envelope.actor or "" for event in back})) if undone else (),
         details=data,
     )
 

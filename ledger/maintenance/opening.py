@@ -91,10 +91,11 @@ def open_engine(
         _fit_projections(engine)
         if not readonly:
             with suppress(
-                DamagedError
+                StorageError
             ):  # a file that does not open could not be rebuilt; the next open goes on with it
-                _finish_erasures(engine)
                 remove_unfinished(store)
+            with suppress(DamagedError):
+                _finish_erasures(engine)
     except BaseException:
         store.close()
         raise

@@ -145,7 +145,7 @@ def _known(engine: Engine, work: Work, project: str, register: bool) -> Project:
 
 
 def _answered(engine: Engine, outcome: Outcome) -> answers.Project:
-    with engine.reading() as connection:
+    with engine.reading(stale=True) as connection:  # the command is committed, whatever is suspended
         return project_shown(connection, outcome.state, replayed=outcome.replayed, absorbed=outcome.absorbed)
 
 

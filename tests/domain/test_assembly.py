@@ -231,10 +231,10 @@ def test_what_is_chosen_is_in_order_accounted_for_and_within_the_budget(
     assert {each.why for each in found.dropped} <= set(found.reasons)
     if found.over_budget:
         assert "turn_over_budget" in found.reasons
-    sizes = {item.place: item.tokens for item in items}
+    given = {item.place: item for item in items}
     for item in found.items:
-        assert item.tokens == found.shortened.get(item.position, sizes[item.place])
-        assert item.position not in found.shortened or item.results
+        assert item.tokens == found.shortened.get(item.position, given[item.place].tokens)
+        assert item.position not in found.shortened or given[item.place].results
 
 
 @given(ANY_WINDOWS | conversations(), BUDGETS, st.integers(1, 40))

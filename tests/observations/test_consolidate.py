@@ -401,9 +401,7 @@ def test_what_people_say_again_in_turns_is_an_observation_and_what_an_assistant_
             "I love hiking in the green mountains. Do you like hiking in green mountains?", "You love the sea at dawn."
         )
     ledger.capture("Ann: My cats sleep on the old sofa all day.", "Bob: My cats sleep on the old sofa all day.")
-    ledger.capture(
-        "Ann: My two cats sleep on the old sofa all day.", "assistant: My cats sleep on the old sofa all day."
-    )
+    ledger.capture("Ann: My two cats sleep on the old sofa all day.", "bot: My cats sleep on the old sofa all day.")
     ledger.consolidate("interactions")
     assert told(ledger) == [
         ("I love hiking in the green mountains.", 2),

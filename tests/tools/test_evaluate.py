@@ -161,7 +161,7 @@ def again() -> dict[str, Any]:
     said = "The cello teacher lives beside the old harbour in Porto."
     for number, text in enumerate((said, said.replace("old ", "")), 3):
         turn = {"speaker": "Bob", "session": f"s{number}", "date_time": DATES["s2"]}
-        found["turns"].append(turn | {"dia_id": f"D{number}:1", "text": text + " It rains!" * 20})
+        found["turns"].append(turn | {"dia_id": f"D{number}:1", "text": text + " It rains!" * 60})
         found["turns"].append(turn | {"dia_id": f"D{number}:2", "speaker": "Ann", "text": "Rain, " * number})
     asked = "Where in Porto does the cello teacher live?"
     found["qa"] = [{"qid": "q", "question": asked, "category": "one", "evidence": ["D3:1", "D4:1"]}]
@@ -169,13 +169,13 @@ def again() -> dict[str, Any]:
 
 
 def test_with_observations_no_item_goes_and_their_sources_count_beside(evaluate: ModuleType) -> None:
-    proofs, rows = evaluate.compare([again()], (1, 300, 400, None))
+    proofs, rows = evaluate.compare([again()], (1, 750, 1000, None))
     assert proofs == {2: 1}
     told = {budget: each[0] for budget, each in rows.items()}
     assert all(each["items"] == each["without"] for each in told.values())
-    assert {budget: each["shown"] for budget, each in told.items()} == {1: 0, 300: 0, 400: 1, None: 1}
-    assert [told[budget]["items"] for budget in (1, 300, 400, None)] == [0.0, 0.5, 0.5, 1.0]
-    assert [told[budget]["or sources"] for budget in (1, 300, 400, None)] == [0.0, 0.5, 1.0, 1.0]
+    assert {budget: each["shown"] for budget, each in told.items()} == {1: 0, 750: 0, 1000: 1, None: 1}
+    assert [told[budget]["items"] for budget in (1, 750, 1000, None)] == [0.0, 0.5, 0.5, 1.0]
+    assert [told[budget]["or sources"] for budget in (1, 750, 1000, None)] == [0.0, 0.5, 1.0, 1.0]
 
 
 def test_the_tool_tells_both_beside_each_other(

@@ -81,6 +81,11 @@ class Turn(Struct, frozen=True):
     left_out: tuple[WindowItem, ...] = ()
     complete: bool = True
 
+    @property
+    def looked_at(self) -> int:
+        """How many of the newest messages were read; a request that was not reached among them was found apart."""
+        return len(self.messages) + len(self.left_out) - (not self.complete)
+
 
 def fit(
     newest_first: Iterable[WindowItem],
@@ -112,8 +117,7 @@ def fit(
     messages, sizes = _shortened(turn, max(1, budget - share), shortest)
     reasons, older = list[str](), list[WindowItem]()  # the older ones newest first
     dropped = [Dropped(item, "turn_trimmed") for item in turn.left_out]
-    spent, looked_at = _tokens(messages), len(turn.messages) + len(turn.left_out)
-    looked_at -= request is not None and not turn.complete  # which was found apart from the newest
+    spent, looked_at = _tokens(messages), turn.looked_at
     whole = turn.complete and not turn.left_out
     if spent > budget:
         reasons.append("turn_over_budget")

@@ -291,6 +291,19 @@ class AuditEntry(Answer, frozen=True, kw_only=True):
     in_effect: bool
     data: Any = None
 
+    @property
+    def content(self) -> str:
+        """The text that it recorded of its subject, where it did."""
+        return self._text("content")
+
+    @property
+    def reason(self) -> str:
+        """Why somebody did it, where a reason was given."""
+        return self._text("reason")
+
+    def _text(self, name: str) -> str:
+        return str(self.data.get(name) or "") if isinstance(self.data, dict) else ""
+
 
 class ConfidencePoint(Answer, frozen=True, kw_only=True):
     position: int

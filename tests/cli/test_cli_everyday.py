@@ -340,3 +340,11 @@ def test_a_bar_for_long_work_is_drawn_with_its_first_step_and_not_while_somebody
         assert step is not None and terminal.getvalue() == ""
         step(1, 2)
         assert terminal.getvalue() != ""
+
+
+def test_the_audit_trail_shows_what_was_recorded_and_why(db: str) -> None:
+    fact = answer("remember", "The user lives in Lisbon.", "--actor", "ann", "--client", "desk", db=db)
+    run("retract", fact["id"], "--reason", "she moved", "--actor", "bob", db=db)
+    shown = " ".join(run("history", "audit", db=db).stdout.split())
+    assert "“The user lives in Lisbon.” · remember · by ann · via desk" in shown
+    assert "retract · by bob · “she moved”" in shown

@@ -20,7 +20,7 @@ from ledger.domain.window import FALLBACK
 from ledger.sessions.diagram import NO_SUMMARY
 
 COLUMNS = {  # of each type its columns, and after the bar what stands in small print under the last of them
-    "AuditEntry": "position recorded_at subject type | command actor client project session in_effect",
+    "AuditEntry": "position recorded_at subject type | content command actor client project session reason in_effect",
     "Chunk": "id line size heading_path | content",
     "Conflict": "id attribute memories | status project winner action reason",
     "ConfidencePoint": "position recorded_at confidence delta type | echo matcher interaction in_effect",
@@ -152,7 +152,9 @@ def small(name: str, value: object, *, shown: str) -> str:
         return f"{value} × confirmed"
     if name == "state" and isinstance(value, Sequence):
         return f"{len(value)} of trusted state"
-    if name in ("command", "kind", "project", "session", "client", "type", "status", "path", "why", "model", "subject"):
+    if name == "client":
+        return f"via {shortened(str(value), QUOTED_CHARS)}"
+    if name in ("command", "kind", "project", "session", "type", "status", "path", "why", "model", "subject"):
         return shortened(str(value), QUOTED_CHARS)
     if isinstance(value, str) and name in ("reason", "because", "content", "reasoning", "prompt", "description"):
         return (

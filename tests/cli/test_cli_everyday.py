@@ -347,4 +347,4 @@ def test_the_audit_trail_shows_what_was_recorded_and_why(db: str) -> None:
     run("retract", fact["id"], "--reason", "she moved", "--actor", "bob", db=db)
     shown = " ".join(run("history", "audit", db=db).stdout.split())
     assert "“The user lives in Lisbon.” · remember · by ann · via desk" in shown
-    assert "retract · by bob · “she moved”" in shown
+    assert "retract · by bob · via cli · “she moved”" in shown

@@ -1,24 +1,27 @@
-"""Whether a piece of conversation can hold anything to remember: the gate before a model is asked (salience/1)."""
+"""Whether a piece of conversation can hold anything to remember: the gate before a model is asked (salience/2).
+
+salience/1 asked for three informative words, and so passed over "No nuts please". A gate is never asked again on replay: what
+it passed over is recorded under its name.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
 
-from ledger.domain.question import unspaced
+from ledger.domain.question import split, unspaced
 from ledger.domain.text import STOP_WORDS, normalise, words
 
-GATE = "salience/1"
+FAMILY = "salience/"
+GATE = f"{FAMILY}2"
 """Name and version: other signals, words or numbers are another version."""
-
-INFORMATIVE_WORDS = 3
-"""A line without a durable signal needs so many words that say something (SEEDS 2b)."""
 
 LOOKED_CHARS = 20_000
 """So much of each line is looked at (ours): what is longer says something."""
 
-CHARACTERS_A_WORD = 2
-"""In scripts without spaces so many characters count as a word (ours)."""
+WORD_SIGNS, ENOUGH_SIGNS = 2, 4
+"""What is enough without a durable signal: four signs of a script without spaces, and a word counts as two of them. So two
+informative words are enough (ours: rubino's three, SEEDS 2b, lose "no nuts please" for good)."""
 
 # rubino's signals (SEEDS 2b), and the same in a few other languages (ours). White space is one space, case is folded.
 _ENGLISH = (
@@ -45,36 +48,56 @@ _UNSPACED = r"我叫|我是|我喜欢|我们使用|记住|私の名前は|私は
 _SIGNAL = re.compile(rf"(?<!\w)(?:{'|'.join((*_ENGLISH, *_OTHERS))})(?!\w)|{_UNSPACED}")
 
 _FILLERS = """
-    ok okay k yes yeah yep yup no nope nah sure thanks thank thx ty please pls hi hello hey bye goodbye morning evening
+    ok okay k yes yeah yep yup nope nah sure thanks thank thx ty please pls hi hello hey bye goodbye morning evening
     good great nice cool fine perfect awesome excellent wow lol haha done right correct exactly agreed true wrong
     go going ahead continue proceed next try retry run again now still also maybe really very well just got it
     help stop wait back start show tell give look see sorry welcome hmm oh ah um uh
-    ja nein danke bitte gut super oui non merci bien sí gracias vale grazie sim obrigado да нет спасибо
+    ja danke bitte gut super oui merci bien sí gracias vale grazie sim obrigado да спасибо
 """
 TRIVIAL = STOP_WORDS | frozenset(_FILLERS.split())
-"""Words that say nothing by themselves: the stop words, and what people say in between. The list is ours."""
+"""Words that say nothing by themselves: the stop words, and what people say in between. The list is ours. A word that denies
+is none of them, for it turns the next one into a fact ("no nuts")."""
+
+_PHRASES = (
+    r"no (?:problem|worries|idea|way|need|rush)|never ?mind|not (?:yet|really|sure|now)|i (?:do not|don['’]?t) (?:know|care)",
+    r"(?:sounds|looks|works|seems) (?:good|great|fine|right|perfect)|makes (?:total |perfect )?sense|fair enough|same here",
+    r"good (?:job|work|idea|point|night|afternoon|day)|well done|of course|see you (?:later|soon|tomorrow|then)|you too",
+    r"thank(?:s| you)(?: so| very)? (?:much|a lot)|thanks a lot|no,? (?:thanks|thank you)|how are you(?: doing| today)?",
+    r"vielen dank|danke schön|kein problem|de rien|d['’]accord|merci beaucoup|muchas gracias|de nada|va bene|большое спасибо",
+)
+_BETWEEN = re.compile(rf"(?<!\w)(?:{'|'.join(_PHRASES)})(?=\s*(?:[^\w\s]|$))")  # "not yet.", but not "not yet married"
+_POLITE = (
+    "好的?|是的?|对|嗯|谢谢[你您]?|多谢|不客气|没问题|没事|可以|行|知道了|明白了?|你好|再见",
+    "はい|いいえ|うん|ありがとう(?:ございます|ございました)?|わかりました|分かりました|了解(?:です|しました)?",
+    "お願いします|すみません|こんにちは|네|예|아니요|감사합니다|고마워요?|알겠습니다|좋아요|안녕하세요",
+)
+_UNSPACED_BETWEEN = re.compile(rf"(?:{'|'.join(_POLITE)})+|(.)\1*")
+"""What people say in between in scripts without spaces, and one sign over and over."""
 
 
 def is_salient(user_lines: Iterable[str]) -> bool:
-    """Whether what a user said is worth a model's time: a durable signal in any line, or three informative words in all.
+    """Whether what a user said is worth a model's time: a durable signal in any line, or in all of them two informative
+    words, or four signs of a script without spaces.
 
     Only the user's lines count; without any there is nothing.
     """
-    informative = set[str]()
+    informative, signs = set[str](), 0
     for line in user_lines:
-        looked = line[:LOOKED_CHARS]
-        if _SIGNAL.search(normalise(looked)) is not None:
+        looked = normalise(line[:LOOKED_CHARS])
+        if _SIGNAL.search(looked) is not None:
             return True
-        informative.update(word for word_of in words(looked) for word in _counted(word_of))
-        if len(informative) >= INFORMATIVE_WORDS:
+        found = {run for word in words(_BETWEEN.sub(" ", looked)) if word not in TRIVIAL for run in split(word)}
+        signs += sum(map(_signs, found - informative))
+        informative |= found
+        if signs >= ENOUGH_SIGNS:
             return True
     return False
 
 
-def _counted(word: str) -> Iterable[str]:
-    """The informative words that one run of letters stands for."""
-    if word in TRIVIAL:
-        return ()
-    if not unspaced(word):
-        return (word,)
-    return [word[at : at + CHARACTERS_A_WORD] for at in range(0, len(word) - 1, CHARACTERS_A_WORD)]
+def _signs(run: str) -> int:
+    """What a run of letters counts."""
+    if run in TRIVIAL:
+        return 0
+    if not unspaced(run):
+        return WORD_SIGNS
+    return 0 if _UNSPACED_BETWEEN.fullmatch(run) else len(run)

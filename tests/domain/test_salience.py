@@ -36,17 +36,53 @@ def test_a_durable_signal_opens_the_gate(line: str) -> None:
         "hmm",
         "👍",
         "好的",
+        "no thanks",
+        "no",
+        "nein danke",
+        "That makes sense, thank you!",
+        "Sounds good, see you later",
+        "No problem, never mind.",
+        "I don't know",
+        "好的，谢谢",
+        "没问题，谢谢你",
+        "はい、わかりました",
+        "ありがとうございます",
+        "네, 감사합니다",
+        "哈哈哈哈哈",
     ],
 )
 def test_small_talk_does_not(line: str) -> None:
     assert not is_salient([line])
 
 
-def test_three_informative_words_do_and_two_do_not() -> None:
-    assert not is_salient(["the parser crashes"])
-    assert is_salient(["the parser crashes often"])
-    assert is_salient(["the parser", "it crashes", "and often"]), "they may stand in several lines"
+def test_two_informative_words_do_and_one_does_not() -> None:
+    assert not is_salient(["the parser"])
+    assert is_salient(["the parser crashes"])
+    assert is_salient(["the parser", "and it crashes"]), "they may stand in several lines"
     assert not is_salient(["parser parser parser parser"]), "the same word again says no more"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "No nuts please",
+        "no milk",
+        "Not spicy, thanks",
+        "Я веган",
+        "Vegan, lactose intolerant",
+        "Ana is pregnant",
+        "keine Nüsse bitte",
+        "我住在北京",
+        "对花生过敏",
+        "ナッツ禁止",
+        "땅콩 안돼요",
+        "我用Python",
+        "好的，我不吃肉",
+        "not yet married",
+    ],
+)
+def test_a_short_fact_opens_the_gate(line: str) -> None:
+    assert is_salient([line])
 
 
 def test_only_what_a_user_said_counts_and_nothing_is_nothing() -> None:
@@ -59,6 +95,7 @@ def test_a_signal_is_a_word_and_no_part_of_one() -> None:
 
 def test_scripts_without_spaces_are_counted_by_their_characters() -> None:
     assert is_salient(["我们的项目使用数据库"]) and is_salient(["プロジェクトの締め切りは金曜日です"])
+    assert is_salient(["住在北京"]) and not is_salient(["在北京"]), "four of them are enough, and three are not"
 
 
 def test_of_a_very_long_line_only_its_beginning_is_looked_at() -> None:
@@ -66,7 +103,7 @@ def test_of_a_very_long_line_only_its_beginning_is_looked_at() -> None:
 
 
 def test_it_has_a_version() -> None:
-    assert GATE == "salience/1"
+    assert GATE == "salience/2"
 
 
 @given(st.lists(st.text(max_size=60), max_size=5))

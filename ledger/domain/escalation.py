@@ -15,7 +15,10 @@ NORMAL_PERCENT, AGGRESSIVE_PERCENT = 35, 20
 TEMPERATURE = 0.3
 """The targets in tokens, and as a percentage of what is summarized, the smaller counts; the temperature to ask with."""
 
-BUDGET_PART, FEWEST_TARGET = 5, 100
+OVER_PART = 5
+"""An answer may be a fifth over its target (ours): a model that meets it so nearly has done what it was asked."""
+
+BUDGET_PART, FEWEST_TOKENS = 5, 100
 """A summary for a budget has at most a fifth of it, the share that a window keeps for summaries, or 100 tokens."""
 
 FALLBACK_BYTES = 2_048
@@ -35,8 +38,9 @@ def attempts(kind: str, input_tokens: int, *, below: int | None = None) -> tuple
     """The calls of a model in their order; ``following`` says which of them is next.
 
     35 % of what is summarized and at most 1,200 tokens (condensed: 2,000), then 20 % and 640 (1,000); each once more at
-    temperature 0 if the answer was empty. ``below`` is what the summary replaces, which it has to be shorter than. When none
-    is accepted, a leaf becomes a ``fallback`` and a condensed run is skipped ("refused"): a fallback is no summary.
+    temperature 0 if the answer was empty. ``below`` is what any accepted answer has to be shorter than, such as what it
+    replaces. When none is accepted, a leaf becomes a ``fallback`` and a condensed run is skipped ("refused"): a fallback is
+    no summary.
     """
     sizes = (
         ((LEAF_TARGET, NORMAL_PERCENT), (LEAF_TARGET_AGGRESSIVE, AGGRESSIVE_PERCENT))
@@ -46,7 +50,7 @@ def attempts(kind: str, input_tokens: int, *, below: int | None = None) -> tuple
     found = list[Attempt]()
     for level, (limit, percent) in zip((NORMAL, AGGRESSIVE), sizes, strict=True):
         target = min(limit, input_tokens * percent // 100)
-        target = target if below is None else min(target, below - 1)
+        target = target if below is None else min(target, (below - 1) * OVER_PART // (OVER_PART + 1))
         if target > 0:
             found += [Attempt(level, target, TEMPERATURE), Attempt(level, target, 0.0, retry=True)]
     return tuple(found)
@@ -54,7 +58,7 @@ def attempts(kind: str, input_tokens: int, *, below: int | None = None) -> tuple
 
 def most(budget: int) -> int:
     """The most tokens of a summary in a window with this budget."""
-    return max(FEWEST_TARGET, budget // BUDGET_PART)
+    return max(FEWEST_TOKENS, budget // BUDGET_PART)
 
 
 def following(tries: Sequence[Attempt], done: Attempt | None = None, text: str = "") -> Attempt | None:
@@ -66,8 +70,8 @@ def following(tries: Sequence[Attempt], done: Attempt | None = None, text: str =
 
 
 def accepts(attempt: Attempt, text: str, tokens: int) -> bool:
-    """Whether an answer of so many tokens is a summary: it says something, and keeps to the target."""
-    return bool(text.strip()) and 0 < tokens <= attempt.target_tokens
+    """Whether an answer of so many tokens is a summary: it says something, and is at most a fifth over its target."""
+    return bool(text.strip()) and 0 < tokens <= attempt.target_tokens + attempt.target_tokens // OVER_PART
 
 
 def fallback(texts: Iterable[str], count: int) -> str:

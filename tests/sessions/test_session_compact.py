@@ -156,21 +156,29 @@ def test_a_call_and_its_result_are_not_torn_apart(chat) -> None:
 # --- how short -------------------------------------------------------------------------------------------------------
 
 
-def test_exactly_the_target_is_accepted_and_one_more_is_not(chat) -> None:
+def test_a_fifth_over_the_target_is_accepted_and_one_more_is_not(chat) -> None:
     talk(chat, TAIL + 10)
-    writer = Writer(lambda asked: words(asked.target_tokens))
+    writer = Writer(lambda asked: words(420))
     (summary,) = chat.compact(summarizer=writer).created
-    assert (summary.level, summary.tokens, writer.asked[0].temperature) == ("normal", 350, 0.3)
+    assert (summary.level, summary.tokens, writer.asked[0].temperature) == ("normal", 420, 0.3)
     talk(chat, 10, start=100)
-    writer = Writer(lambda asked: words(asked.target_tokens + 1), lambda asked: words(asked.target_tokens))
+    writer = Writer(lambda asked: words(421), lambda asked: words(asked.target_tokens))
     (summary,) = chat.compact(summarizer=writer).created
     assert [(each.level, each.target_tokens) for each in writer.asked] == [("normal", 350), ("aggressive", 200)]
     assert (summary.level, summary.tokens) == ("aggressive", 200)
 
 
+def test_what_is_over_its_target_still_fits_the_share_of_the_budget(chat) -> None:
+    talk(chat, TAIL + 40, 100)
+    writer = Writer(lambda asked: words(asked.target_tokens * 6 // 5))
+    summary = chat.compact(2_000, summarizer=writer).created[0]
+    assert summary.level == "normal" and summary.tokens > writer.asked[0].target_tokens
+    assert summary.tokens <= 2_000 // 5
+
+
 def test_a_long_leaf_has_the_greatest_targets(chat) -> None:
     talk(chat, TAIL + 10, 1_000)
-    writer = Writer(words(LEAF_TARGET + 1), words(641))
+    writer = Writer(words(LEAF_TARGET * 6 // 5 + 1), words(769))
     (summary,) = chat.compact(summarizer=writer).created
     assert [each.target_tokens for each in writer.asked] == [1_200, 640]
     assert (summary.level, summary.model, summary.prompt) == ("fallback", "", "")
@@ -194,7 +202,7 @@ def test_a_condensed_summary_has_its_greatest_size_too_and_no_fallback(chat) -> 
     talk(chat, TAIL + 80, 1_000)
     while chat.compact(summarizer=Writer(lambda _: words(1_100))).created:
         pass
-    writer = Writer(*[lambda asked: words(asked.target_tokens + 1)] * 50)
+    writer = Writer(*[lambda asked: words(asked.target_tokens * 6 // 5 + 1)] * 50)
     found = chat.compact(BUDGET, summarizer=writer)
     assert found.created == () and "refused" in {each.why for each in found.skipped}
     assert [(each.target_tokens, each.kind) for each in writer.asked][:2] == [(1_540, "condensed"), (880, "condensed")]

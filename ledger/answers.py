@@ -463,8 +463,8 @@ class Belief(Answer, frozen=True, kw_only=True):
 
 
 class UndoReport(Answer, frozen=True, kw_only=True):
-    """What an undo or redo did, or would do (``dry_run``): the commands and whose they were (``actors``), their events, and
-    the subjects concerned.
+    """What an undo or redo did, or would do (``dry_run``): the commands, of each what was called and where it begins
+    (``verbs``), whose they were (``actors``), their events, and the subjects concerned.
 
     ``dependents`` are those of the commands that were not named: they were built on what was. ``turned_down`` are what
     people rejected, retracted or invalidated of memories that are gone then: that holds on without them. ``memories`` are
@@ -478,6 +478,7 @@ class UndoReport(Answer, frozen=True, kw_only=True):
     events: int
     subjects: tuple[str, ...]
     position: int
+    verbs: tuple[str, ...] = ()
     actors: tuple[str, ...] = ()
     dependents: tuple[Dependent, ...] = ()
     cascaded: tuple[str, ...] = ()
@@ -621,8 +622,10 @@ class ErasureReport(Answer, frozen=True, kw_only=True):
     quotes: tuple[Erased, ...] = ()
     certificate: str | None = None
     why: str = ""
+    reason: str | None = ""
     command_id: str | None = None
     position: int = 0
+    recorded_at: str | None = None
     searched: tuple[str, ...] = ()
     bytes_searched: int = 0
     files: tuple[str, ...] = ()

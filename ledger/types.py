@@ -79,11 +79,13 @@ class DocumentPath(NamedTuple):
 
 
 class Event(NamedTuple):
-    """One event as a subject: its texts, some of its ``fields``, or ``spans`` (field, start, end) in characters."""
+    """One event as a subject: its texts, or of them some ``fields``, ``spans`` (field, start, end) in characters, and
+    ``phrases`` wherever it says them, in capitals or not."""
 
     position: int
     fields: Sequence[str] = ()
     spans: Sequence[tuple[str, int, int]] = ()
+    phrases: Sequence[str] = ()
 
 
 Subject = str | Project | SessionName | DocumentPath | Event

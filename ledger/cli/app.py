@@ -17,6 +17,7 @@ from ledger.cli.by_hand import CHANGED, HAND
 from ledger.cli.calling import Call, Progress, invoke, opened, others_with_memories, progress_of
 from ledger.cli.methods import OF_THE_FILE
 from ledger.cli.output import Stopped, Usage, progress_bar, say, show
+from ledger.cli.shell_words import in_shell
 from ledger.domain.errors import LedgerError, NotFoundError
 
 OK, FAILED, USAGE, NOT_FOUND, REFUSED, BUG, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 3, 4, 70, 130, 141
@@ -35,10 +36,8 @@ def run(words: Sequence[str]) -> int:
     """
     try:
         return _run(words)
-    except NotFoundError as error:
-        return _failed(str(error), NOT_FOUND)
     except LedgerError as error:
-        return _failed(str(error), REFUSED)
+        return _failed(in_shell(str(error)), NOT_FOUND if isinstance(error, NotFoundError) else REFUSED)
     except Stopped as error:
         return _failed(str(error), FAILED)
     except Usage as error:

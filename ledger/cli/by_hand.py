@@ -50,6 +50,7 @@ def erase(
     everything: bool = False,
     fields: Sequence[str] = (),
     spans: Sequence[str] = (),
+    phrases: Sequence[str] = (),
     yes: bool = False,
 ) -> object:
     """Erase.
@@ -62,13 +63,14 @@ def erase(
         everything: All of --user, and the name.
         fields: Of one event: only this field, like data.reason; may be given again.
         spans: Of one event: only these characters, FIELD:START:END; may be given again.
+        phrases: Of one event: only these words, wherever it says them; may be given again.
         yes: Do not ask whether it is meant; without a terminal nothing is erased without it.
     """
     what = _subject(subject, project, session, document, everything=everything)
-    if fields or spans:
+    if fields or spans or phrases:
         if not isinstance(what, int):
-            raise RejectedError("--fields and --spans are of one event, which is named by its position")
-        what = Event(what, tuple(fields), tuple(_span(each) for each in spans))
+            raise RejectedError("--fields, --spans and --phrases are of one event, which is named by its position")
+        what = Event(what, tuple(fields), tuple(_span(each) for each in spans), tuple(phrases))
     elif isinstance(what, int):
         what = Event(what)
     arguments = {**call.arguments, "subject": what}

@@ -57,8 +57,8 @@ class StepChart:
         return start, end + max((end - start) / 16, timedelta(seconds=1))
 
     def _dates(self, width: int) -> str:
-        """The dates (times, within two days) under the left edge, the middle and the right edge, in UTC."""
-        start, end = self._span()
+        """The dates (times, within two days) of the first point, the middle and the last point, in UTC."""
+        start, end = self._points[0][0], max(time for time, _ in self._points)
         form = "%Y-%m-%d" if end - start > timedelta(days=2) else "%m-%d %H:%M"
         first, middle, last = (each.strftime(form) for each in (start, start + (end - start) / 2, end))
         if width < 3 * len(first) + 4:

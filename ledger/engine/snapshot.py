@@ -12,7 +12,7 @@ from ledger.domain.events import AnyEvent, Blob, Unknown
 from ledger.domain.interaction import Interaction
 from ledger.domain.memory import Memory
 from ledger.domain.text import check_text
-from ledger.engine.log_reading import find_row, first_position, read_event, read_stream
+from ledger.engine.log_reading import find_row, read_event, read_stream
 from projections.core.projector import FAMILIES
 from projections.core.rows import Connection, Values
 from projections.search import memory_hits, observation_hits, passages
@@ -161,13 +161,17 @@ def load(connection: Connection, given: str, kind: str, user: str) -> Any:
 
 
 def owned_stream(connection: Connection, id: str, kind: str, owner: str) -> str | None:
-    """The stream of a subject of this user, also of one that was undone and has no row any more."""
+    """The stream of a subject of this user by id or unambiguous prefix, also of one that was undone and has no row."""
     state = load(connection, id, kind, owner)
     if state is not None:
         return str(state.id)
-    first = first_position(connection, id) if isinstance(id, str) and len(id) == ids.LENGTH else None
-    event = read_event(connection, first) if first is not None else None
-    return event.stream if event is not None and event.envelope.user == owner and event.stream[0] == kind else None
+    if not isinstance(id, str) or not ids.is_prefix(id, kind) or len(id) < 3:
+        return None
+    sql = "SELECT position FROM events WHERE stream >= ? AND stream < ? AND version = 1 LIMIT 100"
+    firsts = connection.execute(sql, (id, id + "~")).fetchall()
+    events = (read_event(connection, first) for (first,) in firsts)
+    found = [each.stream for each in events if each is not None and each.envelope.user == owner]
+    return found[0] if len(found) == 1 else None
 
 
 def stream_of(connection: Connection, stream: str) -> list[AnyEvent]:

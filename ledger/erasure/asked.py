@@ -35,6 +35,7 @@ class Asked(Struct, frozen=True):
     position: int = 0
     fields: tuple[str, ...] = ()
     spans: tuple[Span, ...] = ()
+    phrases: tuple[str, ...] = ()
     first: int = 0
     last: int = 2**62
 
@@ -47,7 +48,8 @@ def asked(connection: Connection, subject: Subject, owner: str) -> Asked:
         if event is None or event.envelope.user != owner or event.position == 1:
             raise NotFoundError(f"no event of this user is at position {position}")
         names = tuple(check_text("a field", each) for each in fields)
-        return Asked("event", event.stream, position, names, _checked(spans))
+        phrases = tuple(check_text("a phrase", each) for each in _several("phrases", subject.phrases))
+        return Asked("event", event.stream, position, names, _checked(spans), phrases)
     if (place := _summary_at(connection, owner, subject)) is not None:
         return Asked("event", place[0], place[1])
     return subject_asked(connection, subject, owner)

@@ -44,7 +44,7 @@ T = TypeVar("T")
 USER_EVENTS = 20_000  # the most that one erasure takes of a whole user
 EVENT_BYTES = 600_000  # about the most that one ContentErased takes
 TEXTS = 4  # of one event that a dry run shows, those first in which something is marked
-NOBODY = "no actor was given, so nobody is recorded as who erased: bind(actor=…), on the command line --actor NAME"
+NOBODY = "no actor was given, so nobody is recorded as who erased: name one with actor=…"
 
 
 def erase(

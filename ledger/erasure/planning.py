@@ -5,6 +5,7 @@ A plan is made on one snapshot and changes nothing.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
@@ -123,7 +124,11 @@ class Planner:
         """The rows of the subject, the streams that are wholly its own, and what names sessions that are not."""
         if asked.kind == "event":
             row = self.rows.row(asked.position)
-            return [row, *(() if asked.fields or asked.spans else self.related.with_message(row))], set(), []
+            return (
+                [row, *(() if asked.fields or asked.spans or asked.phrases else self.related.with_message(row))],
+                set(),
+                [],
+            )
         if asked.kind == "user":
             sql = "SELECT position FROM audit WHERE user = ? AND position BETWEEN ? AND ? ORDER BY position"
             span = (self.owner, asked.first, asked.last)
@@ -176,8 +181,9 @@ class Planner:
         return found
 
     def _of_event(self, row: Row, asked: Asked) -> Target | None:
-        """What of one event was named: fields, spans of fields, or all of its text."""
+        """What of one event was named: fields, spans of fields, phrases, or all of its text."""
         held = {part.field: part for part in (*row.parts, *erasure.people(row.state))}
+        asked = self._with_phrases(row, asked)
         if not asked.fields and not asked.spans:
             return self.rows.whole(row)
         for field in (*asked.fields, *(field for field, _, _ in asked.spans)):
@@ -202,6 +208,20 @@ class Planner:
         spans = tuple(each for each in asked.spans if each[0] not in asked.fields)
         blobs = tuple(blob for field in asked.fields if (blob := held[field].blob) is not None)
         return self.rows.target(row, tuple(dict.fromkeys(asked.fields)), spans, texts, blobs)
+
+    def _with_phrases(self, row: Row, asked: Asked) -> Asked:
+        """The phrases as the spans where the event says them; a list, free JSON or a blob that says one goes as a whole."""
+        fields, spans = list(asked.fields), list(asked.spans)
+        for phrase in asked.phrases:
+            says = re.compile(r"\s+".join(map(re.escape, phrase.split())), re.IGNORECASE)
+            saying = [part for part in row.parts if any(map(says.search, self.rows.texts(part)))]
+            if not saying:
+                raise RejectedError(f"the event at position {row.position} does not say one of the phrases")
+            fields += [part.field for part in saying if not part.plain]
+            texts = [(part.field, part.texts[0]) for part in saying if part.plain]
+            found = [(field, m.start(), m.end()) for field, text in texts for m in says.finditer(text)]
+            spans += [each for each in found if each not in spans]
+        return replace(asked, fields=tuple(dict.fromkeys(fields)), spans=tuple(spans), phrases=())
 
     # --- of sessions ---------------------------------------------------------------------------------------------
 

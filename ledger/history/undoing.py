@@ -15,6 +15,7 @@ from ledger.domain.errors import LedgerError, NotFoundError, RejectedError
 from ledger.domain.events import (
     LEDGER_STREAM,
     VOIDING,
+    AnyEvent,
     CommandRedone,
     CommandUndone,
     OriginDistrusted,
@@ -53,6 +54,7 @@ class Plan(Struct, frozen=True):
     turned_down: tuple[answers.Dependent, ...] = ()
     beliefs: tuple[answers.Belief, ...] = ()
     actors: tuple[str, ...] = ()
+    verbs: Mapping[str, str] = {}  # of each command what was called, and where it begins
     details: Any = None
 
     @property
@@ -117,6 +119,7 @@ def undo(
             turned_down=plan.turned_down,
             beliefs=beliefs,
             actors=tuple(sorted({plan.reader.event(each).envelope.actor or "" for each in positions})),
+            verbs=_verbs(map(plan.reader.event, positions)),
         )
 
     def emit(work: Work, plan: Plan) -> None:
@@ -191,7 +194,8 @@ def _beliefs(
 def _report(done: Done) -> answers.UndoReport:
     plan, outcome = done.plan, done.outcome
     return answers.UndoReport(
-        commands=tuple(sorted(plan.commands)),
+        commands=(commands := tuple(sorted(plan.commands))),
+        verbs=tuple(plan.verbs.get(each, "") for each in commands),
         events=len(plan.positions) or len({each for _, _, positions in plan.acts for each in positions}),
         subjects=plan.streams,
         position=outcome.position,
@@ -205,6 +209,14 @@ def _report(done: Done) -> answers.UndoReport:
         command_id=outcome.events[0].envelope.command_id if outcome.events else None,
         replayed=outcome.replayed,
     )
+
+
+def _verbs(events: Iterable[AnyEvent]) -> dict[str, str]:
+    """By its command what was called, and at which position: of events in the order of the log."""
+    found = dict[str, str]()
+    for each in events:
+        found.setdefault(each.envelope.command_id, f"{each.envelope.command} at {each.position}")
+    return found
 
 
 # --- planning outside the lock, acting inside ------------------------------------------------------------------
@@ -286,6 +298,7 @@ def _done_before(engine: Engine, position: int) -> Plan:
         streams,
         tuple(ended),
         actors=tuple(sorted({event.envelope.actor or "" for event in back})) if undone else (),
+        verbs=_verbs(back),
         details=data,
     )
 
@@ -347,12 +360,12 @@ def back(connection: Connection, head: int, acts: Iterable[str], cascade: bool =
     but |= set(cascaded.positions)
     streams = {reader.event(each).stream for each in positions} - {LEDGER_STREAM}
     check(reader, filter(is_subject, streams), positions, but)
-    back = (reader.event(each) for each in positions)
+    back = [reader.event(each) for each in sorted(positions)]
     commands = {each.envelope.command_id for each in back if not follows(each)}
     types = {act: (OriginDistrusted if act in distrusts else CommandUndone).__name__ for act in ending}
     kept_by = tuple((act, types[act], tuple(kept)) for act, kept in held)
     streams |= {reader.event(each).stream for each in but} - {LEDGER_STREAM}
-    return Plan(head, (), tuple(sorted(commands)), tuple(sorted(streams)), acts=kept_by, cascaded=cascaded)
+    return Plan(head, (), tuple(sorted(commands)), tuple(sorted(streams)), kept_by, cascaded, verbs=_verbs(back))
 
 
 def emit_back(work: Work, plan: Plan, reason: str) -> None:

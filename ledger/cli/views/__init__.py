@@ -55,7 +55,8 @@ SUBJECTS = {  # what a write answers with a line, and a read with a card
     "Quarantined", "SessionInfo", "Summary",
 }  # fmt: skip
 IDS = {  # answers that list others: where the ids stand that ``--quiet`` prints
-    "CompactionReport": "created", "ConflictReport": "found", "ExtractionReport": "kept", "Expansion": "messages",
+    "CompactionReport": "created", "DistrustReport": "command_id", "ErasureReport": "command_id", "UndoReport": "command_id",
+    "ConflictReport": "found", "ExtractionReport": "kept", "Expansion": "messages",
     "HistoryChange": "invalidated", "IngestReport": "documents", "MergeReport": "proposed",
     "Pack": "items", "Window": "entries", "WithdrawalReport": "observations",
 }  # fmt: skip
@@ -101,6 +102,8 @@ def ids(answer: object) -> list[str] | None:
     if place is not None:
         if (receipt := getattr(answer, "receipt", None)) is not None:
             return [receipt]
+        if place == "command_id":  # by which the act is named that takes it back
+            return [answer.command_id] if answer.command_id else []  # type: ignore[attr-defined]
         listed = list(getattr(answer, place)) + list(getattr(answer, "observations", ()) if place == "items" else ())
         return [_id(each) or "" for each in listed]
     if isinstance(answer, Page | list | tuple):

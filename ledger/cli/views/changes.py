@@ -10,6 +10,7 @@ from rich.text import Text
 
 from ledger import answers
 from ledger.cli.pieces import card_of, counted, detailed, listing, moment, short, titled
+from ledger.cli.shell_words import in_shell
 from ledger.cli.terminal_text import shortened
 from ledger.cli.views.tables import QUOTED_CHARS, decimal
 from ledger.domain.harmless import one_line
@@ -90,7 +91,11 @@ def undo(found: answers.UndoReport) -> RenderableType:
     what = f"{counted(found.events, 'event')} of {counted(len(found.commands), 'command')}{by}"
     text = f"{'would concern' if found.dry_run else 'concerned'} {what} on {counted(len(found.subjects), 'subject')}"
     again = {"to go back": _reversal(found)} if found.command_id else {}
-    concerned = {"commands": Text("\n".join(found.commands)), "subjects": ", ".join(found.subjects)}
+    named = zip(found.commands, found.verbs or ("",) * len(found.commands), strict=True)
+    concerned = {
+        "commands": Text("\n".join(f"{id}  {verb}" for id, verb in named)),
+        "subjects": ", ".join(found.subjects),
+    }
     concerned |= {"void with it": _dependents(found.dependents)} if found.dependents else {}
     concerned |= {"stays turned down": _dependents(found.turned_down)} if found.turned_down else {}
     rows = [[Text(each.id), _compared(each.now, each.would_be)] for each in found.memories if each.now or each.would_be]
@@ -142,7 +147,16 @@ def _until(found: answers.DistrustReport) -> str:
 
 def what_if(found: answers.WhatIf) -> RenderableType:
     """Each belief that would differ, as it is now and as it would be."""
-    groups = (("No longer held", found.lost), ("Held again", found.gained), ("Held otherwise", found.changed))
+    stays = [each for each in found.changed if each.now is not None and each.would_be is not None]
+    goes = [each for each in found.changed if each.would_be is None]  # that was not believed anyway
+    comes = [each for each in found.changed if each.now is None]
+    groups = (
+        ("No longer held", found.lost),
+        ("Held again", found.gained),
+        ("Held otherwise", stays),
+        ("Not held, and not there any more", goes),
+        ("Not held, and there again", comes),
+    )
     parts: list[RenderableType] = []
     for title, beliefs in (*groups, ("Observations", found.observations)):
         rows = [[Text(each.id), _compared(each.now, each.would_be)] for each in beliefs]
@@ -167,7 +181,7 @@ def _held(found: Belief | None) -> str:
         return "not there"
     if isinstance(found, Observation):
         return f"{found.status} {decimal(found.confidence)}, {counted(found.proof_count, 'source')}, {found.freshness}"
-    return f"{found.status} {decimal(found.confidence)}, {found.reference_count} × confirmed"
+    return f"{found.status} {decimal(found.confidence)}, {found.reference_count} × referenced"
 
 
 def _open_questions(found: Sequence[answers.Uncertain]) -> list[RenderableType]:
@@ -199,7 +213,7 @@ def erasure(found: answers.ErasureReport) -> RenderableType:
     more = found.remaining_total - len(stays)
     stays += [[Text(""), Text(f"and {more:,} more", style="dim")]] if more else []
     title = f"What stays ({counted(found.remaining_total, 'event')})"
-    notes = [Text(f"warning: {each}", style="yellow") for each in found.warnings]
+    notes = [Text(f"warning: {in_shell(each)}", style="yellow") for each in found.warnings]
     return Group(
         _erasure_state(found),
         *notes,

@@ -26,7 +26,7 @@ COLUMNS = {  # of each type its columns, and after the bar what stands in small 
     "ConfidencePoint": "position recorded_at confidence delta type | echo matcher interaction in_effect",
     "Distrusted": "kind since until origin | reason command_id",
     "Document": "id chunk_count title | path project type status tags size added dropped absorbed",
-    "ErasureReport": "position state kind subject | command_id why",
+    "ErasureReport": "position recorded_at state kind subject | command_id reason why",
     "Hold": "id recorded_at subject | reason",
     "Interaction": "id occurred_at prompt | project session client quarantined warnings",
     "Memory": "id confidence content | kind project status reference_count quarantined tags relations",
@@ -149,7 +149,7 @@ def small(name: str, value: object, *, shown: str) -> str:
     if name == "relations" and isinstance(value, Sequence):
         return plain_value(name, value)
     if name == "reference_count":
-        return f"{value} × confirmed"
+        return f"{value} × referenced"
     if name == "state" and isinstance(value, Sequence):
         return f"{len(value)} of trusted state"
     if name == "client":

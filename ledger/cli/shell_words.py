@@ -1,0 +1,45 @@
+"""What the library says of its methods and parameters, in the words of a shell: ``history.audit(subject=…)`` is there
+``history audit --subject …``.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ledger.cli.methods import AREAS, NO_COMMANDS, OF_A_SESSION, PANELS
+
+_QUOTED = re.compile(r"('[^']*'|\"[^\"]*\")")  # what somebody gave stays as it was given
+_TAGGED = {"Project": "--project", "SessionName": "--session", "DocumentPath": "--document"}
+_TAG = re.compile(rf"\b({'|'.join(_TAGGED)})\((\w+)\)")
+_CALL = re.compile(r"\b(?:Ledger\.)?(?:(\w+)\.)?(\w+)\(([^()]*)\)")
+_KEYWORD = re.compile(r"(?<![\w.])([a-z_]+)=(\[…\]|\w+|…)?")
+_SETTING = re.compile(r"open the ledger with (\w+)=…?")
+_VERBS = {verb.replace("-", "_") for panel in PANELS.values() for verb in panel} - NO_COMMANDS
+
+
+def in_shell(message: str) -> str:
+    """A message with its calls and keywords as commands and options; what stands in quotation marks stays."""
+    parts = _QUOTED.split(message)
+    return "".join(part if number % 2 else _translated(part) for number, part in enumerate(parts))
+
+
+def _translated(text: str) -> str:
+    text = _TAG.sub(lambda found: f"{_TAGGED[found[1]]} {found[2].upper()}", text)
+    text = re.sub(r"\bEvent\(position\)", "a position", text).replace("EVERYTHING", "--everything")
+    text = _SETTING.sub(lambda found: f"set LEDGER_{found[1].upper()}", text)
+    text = _CALL.sub(_command, text).replace("dry_run", "--dry-run")
+    return _KEYWORD.sub(_option, text)
+
+
+def _command(found: re.Match[str]) -> str:
+    area, verb, given = found.groups()
+    if (area not in AREAS) if area else (verb not in _VERBS):
+        return found[0]
+    words = [*([area] if area else []), *(["NAME"] if area in OF_A_SESSION else []), verb.replace("_", "-")]
+    return f"`{' '.join([*words, *given.split(', ')]).strip()}`"
+
+
+def _option(found: re.Match[str]) -> str:
+    name, value = found.groups()
+    value = "" if value in (None, "True") else f" {value.strip('[]')}"
+    return f"--{name.replace('_', '-')}{value}"

@@ -1,0 +1,77 @@
+"""What the library says in Python is said in the words of a shell on the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from command_line import answer, run
+
+from ledger.cli.shell_words import in_shell
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("maintenance.rebuild() makes it again", "`maintenance rebuild` makes it again"),
+        ("history.audit(subject=…) has those", "`history audit --subject …` has those"),
+        ("a promotion is by hand: see review()", "a promotion is by hand: see `review`"),
+        ("a resolution is keep=MEMORY, or both=True", "a resolution is --keep MEMORY, or --both"),
+        ("as in keep=[…], and dry_run lists", "as in --keep …, and --dry-run lists"),
+        ("a project is named by Project(name)", "a project is named by --project NAME"),
+        ("open the ledger with model=…", "set LEDGER_MODEL"),
+        ("no command is named by 'history.audit(subject=3)'", "no command is named by 'history.audit(subject=3)'"),
+        ("f(x) of somebody else, and what.ever()", "f(x) of somebody else, and what.ever()"),
+    ],
+)
+def test_calls_and_keywords_become_commands_and_options(said: str, told: str) -> None:
+    assert in_shell(said) == told
+
+
+def test_a_refusal_names_no_python(tmp_path: Path) -> None:
+    db = tmp_path / "memory.db"
+    run("remember", "The sea is salty.", db=db)
+    refused = run("erase", "foo", "--yes", db=db)
+    assert refused.exit_code == 3 and "--project NAME" in refused.stderr and "Project(" not in refused.stderr
+
+
+def test_the_commands_of_a_group_are_named_by_what_was_called_and_where(tmp_path: Path) -> None:
+    db = tmp_path / "memory.db"
+    run("remember", "The sea is salty.", "--actor", "ann", db=db)
+    run("propose", "The moon is round.", "--actor", "ann", db=db)
+    shown = run("history", "undo-all", "--by", "ann", "--dry-run", db=db).stdout
+    assert "remember at 2" in shown and "propose at 3" in shown
+
+
+def test_quiet_prints_the_act_that_a_redo_names(tmp_path: Path) -> None:
+    db = tmp_path / "memory.db"
+    run("remember", "The sea is salty.", db=db)
+    act = run("undo", "2", "--quiet", db=db).stdout.strip()
+    assert run("redo", act, db=db).exit_code == 0
+    assert [each["content"] for each in answer("memories", "list", db=db)] == ["The sea is salty."]
+
+
+def test_what_was_undone_is_found_by_the_beginning_of_its_id(tmp_path: Path) -> None:
+    db = tmp_path / "memory.db"
+    memory = answer("remember", "The sea is salty.", db=db)
+    run("undo", "2", db=db)
+    assert "not in effect" in run("why", memory["id"][:8], db=db).stdout
+    assert run("why", memory["id"][:8], "--user", "somebody-else", db=db).exit_code == 3
+
+
+def test_a_list_of_erasures_says_when_and_why(tmp_path: Path) -> None:
+    db = tmp_path / "memory.db"
+    run("remember", "Ruth Meier met Ruth Meier's sister.", db=db)
+    erased = run("erase", "2", "--phrases", "Ruth Meier", "--reason", "request 17", "--yes", db=db)
+    assert erased.exit_code == 0, erased.stderr
+    assert [each["content"] for each in answer("memories", "list", db=db)] == ["██████████ met ██████████'s sister."]
+    listed = answer("erasures", "list", db=db)[0]
+    assert listed["reason"] == "request 17" and listed["recorded_at"]
+    assert "request 17" in run("erasures", "list", db=db).stdout
+
+
+def test_what_was_not_believed_anyway_is_no_belief_held_otherwise(tmp_path: Path) -> None:
+    db = tmp_path / "memory.db"
+    run("propose", "The moon is round.", "--actor", "ann", db=db)
+    shown = run("history", "what-if", "--without", "actor=ann", db=db).stdout
+    assert "Not held, and not there any more (1)" in shown and "Held otherwise" not in shown

@@ -214,11 +214,11 @@ class Planner:
         fields, spans = list(asked.fields), list(asked.spans)
         for phrase in asked.phrases:
             says = re.compile(r"\s+".join(map(re.escape, phrase.split())), re.IGNORECASE)
-            saying = [part for part in row.parts if any(map(says.search, self.rows.texts(part)))]
-            if not saying:
+            having = [part for part in row.parts if any(map(says.search, self.rows.texts(part)))]
+            if not having:
                 raise RejectedError(f"the event at position {row.position} does not say one of the phrases")
-            fields += [part.field for part in saying if not part.plain]
-            texts = [(part.field, part.texts[0]) for part in saying if part.plain]
+            fields += [part.field for part in having if not part.plain]
+            texts = [(part.field, part.texts[0]) for part in having if part.plain]
             found = [(field, m.start(), m.end()) for field, text in texts for m in says.finditer(text)]
             spans += [each for each in found if each not in spans]
         return replace(asked, fields=tuple(dict.fromkeys(fields)), spans=tuple(spans), phrases=())

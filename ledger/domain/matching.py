@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from types import MappingProxyType
@@ -86,7 +86,7 @@ class Response:
     def reaching(self) -> frozenset[str]:
         """Its stems, and those of words that say the opposite of one: every memory that stems/4 finds restated or denied has
         enough of them."""
-        opposites = (AGAINST.get(significant(word), ()) for word in set(words(self.text)))
+        opposites = (AGAINST.get(significant(word), ()) for word in {*words(self.text), *words(_plain(self.text))})
         own = self.stems | {each for found in opposites for root in found for each in _family(root)}
         return own if _USER.isdisjoint(words(self.text)) else own | {SOMEBODY}
 
@@ -212,19 +212,28 @@ UNSPACED_CHARS = 3
 
 _TOKEN = re.compile(r"[^\W_]+(?:['’][^\W_]+)*|[,;:()\[\]–—|]")
 _JOINS = frozenset(("and", "or", ","))
-_BREAKING = "but although though whereas while however yet except instead unless ; : ( ) [ ] – — |"
+_BREAKING = "but although though whereas while however yet except instead ; : ( ) [ ] – — |"
 _BREAKS = frozenset(_BREAKING.split())
+_SUPPOSING = frozenset(("if", "whether", "unless"))
+_LEADING = frozenset(("as", "because", "since", "so", "who", "which"))
+_DATES = """
+    monday tuesday wednesday thursday friday saturday sunday january february march april may june july august september
+    october november december
+"""
+_DATED = frozenset(map(stem, _DATES.split()))
 SOMEBODY = "user"
-"""stems/4: what "you" counts as, and what of a sentence's words counts in each of its clauses, as its names do."""
+"""stems/4: what "you" counts as; it counts in the clauses of a sentence that follow, as its names do."""
 
 _USER = frozenset(("user", "users", "you", "your", "yours", "youre", "youve", "youd", "youll"))
 _SUBJECT = "i you he she it we they im ive id ill youre youve youd youll hes shes weve theyre theyve theyd"
 _SUBJECTS = frozenset(_SUBJECT.split())
-_DENYING = NEGATIONS - {"without"}
+_DENYING = NEGATIONS - {"without"} | {"hardly", "scarcely", "seldom", "rarely"}
+_NOT = r"\b(?:not|never|\w+n['’]?t)"
 _HARMLESS = re.compile(
-    r"\b(?:not (?:only|just|to mention|alone)|no (?:doubt|wonder|problem|worries|matter)|why not|or not"
-    r"|(?:can['’]?t|cannot|could(?: not|n['’]?t)) (?:wait|help|agree more|be (?:more|happier|prouder))"
-    r"|nothing (?:like|better|but)|(?:never|not|won['’]?t|do not|don['’]?t) (?:forget|worry|hesitate))\b|\bno[,.!]",
+    rf"{_NOT} (?:only|just|merely|simply|stopped|quit|given up)\b"
+    r"|\b(?:not (?:to mention|alone)|no (?:doubt|wonder|problem|worries|matter|(?:more|less|fewer) than)|why not|or not"
+    r"|(?:can['’]?t|cannot|could(?: not|n['’]?t)) (?:wait|help|believe|agree more|be (?:more|happier|prouder))"
+    r"|nothing (?:like|better|but)|(?:never|not|won['’]?t|do not|don['’]?t) (?:forget|worry|hesitate))\b|\bno *[,.!]",
     re.IGNORECASE,
 )
 _OVER = re.compile(
@@ -233,6 +242,12 @@ _OVER = re.compile(
     re.IGNORECASE,
 )
 _MARK = "ended"  # takes the place of what _OVER finds
+_PHRASES = (  # what says in several words what one would
+    (re.compile(r"\b(?:can['’]?t|cannot|can not|could(?:n['’]?t| not)) (?:stand|bear)\b", re.IGNORECASE), "dislike"),
+    (re.compile(rf"{_NOT} (?:true|so|correct|the case) that\b|\bfalse that\b", re.IGNORECASE), "not"),
+    (re.compile(r"\b(?:fail|refuse)(?:s|d|ed|ing)? to\b", re.IGNORECASE), "not"),
+    (re.compile(rf"(?:{_NOT} (?:sure|certain)|(?<!no )\bdoubt) that\b", re.IGNORECASE), "whether"),
+)
 _RAISING = frozenset(("think", "believe"))  # who does not think that it is so says that it is not
 _REACH = 6  # a word that denies is about the first telling word among so many
 _WAS, _IS = (
@@ -243,9 +258,10 @@ _WAS, _IS = (
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """A part of a sentence: its stems without negations, and what its words count as; which of the stems it denies, and of
-    which it says that they are over; whether it speaks of what was (True), of what is (False), or leaves that open (None); and
-    of whom it is: the name, or the user, that it begins with, or else its sentence."""
+    """A part of a sentence: its stems without negations, and what its words count as; which words it denies, and of which it
+    says that they are over, each as its stem and as what it counts as; whether it speaks of what was (True), of what is
+    (False), or leaves that open (None); of whom it is: the name, or the user, that it begins with, or else its sentence; and
+    whether it only supposes what it says ("if", "I doubt that")."""
 
     stems: frozenset[str]
     meanings: Mapping[str, str]  # of each stem
@@ -253,10 +269,19 @@ class Clause:
     over: frozenset[str]
     was: bool | None
     who: str
+    supposed: bool
+
+    def among(self, marked: Collection[str]) -> frozenset[str]:
+        """Its stems that are marked, or that are of words that count as one that is marked."""
+        return (
+            frozenset(own for own in self.stems if own in marked or self.meanings.get(own) in marked)
+            if marked
+            else _NONE
+        )
 
 
 def clauses(text: str) -> tuple[Clause, ...]:
-    """The clauses of a text that have a stem, but for questions; the names of a sentence count in each of its clauses."""
+    """The clauses of a text that have a stem, but for questions; a name counts in each clause of its sentence from there on."""
     sentences = (each for each in SENTENCE.split(text) if not each.rstrip(_CLOSING).endswith(("?", "？")))
     return tuple(each for sentence in sentences for each in _of_sentence(sentence) if each.stems)
 
@@ -269,16 +294,29 @@ def _of_sentence(sentence: str) -> Iterator[Clause]:
     parts: list[list[str]] = [[]]
     for at, token in enumerate(tokens):
         word, before = token.lower(), tokens[at - 1].lower() if at else ""  # "nothing but" breaks nothing
-        if (word in _BREAKS and before not in _DENYING) or (word in _JOINS and _begins(tokens[at + 1 : at + 4])):
+        supposing = bool(parts[-1]) and parts[-1][0].lower() in _SUPPOSING
+        if (word in _BREAKS and before not in _DENYING) or (
+            word in _JOINS and (supposing or _begins(tokens[at + 1 : at + 4]))
+        ):
             parts.append([])
+        elif word in _SUPPOSING:
+            parts.append([token])
         else:
             parts[-1].append(token)
-    named = frozenset(each for token in tokens if token[:1].isupper() for each in stems(token) if not _is_verb(each))
-    if not _USER.isdisjoint(words(sentence)):
-        named |= {SOMEBODY}
-    of_sentence = _first(sentence, named)
-    for part in (" ".join(each) for each in parts if each):
-        yield _clause(part, named, _first(part, named) or of_sentence, "\\" not in sentence)
+    of_sentence = _first(sentence, _names(tokens))
+    named: frozenset[str] = _NONE
+    for part in filter(None, parts):
+        text, here = " ".join(part), named | _names(part)
+        clause = _clause(text, here, _first(text, here) or of_sentence, "\\" not in sentence)
+        named = here - clause.denied  # "Do Not Disturb" is no name of anybody
+        yield clause
+
+
+def _names(tokens: Sequence[str]) -> frozenset[str]:
+    """The stems of the words in capitals, but for verbs and dates, and the user, if that is one of them."""
+    found = {each for token in tokens if token[:1].isupper() for each in stems(token) if not _is_verb(each)}
+    user = {SOMEBODY} if any(not _USER.isdisjoint(words(token)) for token in tokens) else _NONE
+    return frozenset(found - _DATED | user)
 
 
 def _first(text: str, named: frozenset[str]) -> str:
@@ -288,6 +326,10 @@ def _first(text: str, named: frozenset[str]) -> str:
     return first if first in named else ""
 
 
+def _counts(word: str) -> bool:
+    return word not in STOP_WORDS and word != _MARK
+
+
 def _tells(word: str) -> bool:
     return word not in STOP_WORDS and word not in NEGATIONS
 
@@ -295,6 +337,8 @@ def _tells(word: str) -> bool:
 def _begins(following: Sequence[str]) -> bool:
     """Whether a clause of its own follows "and" or a comma: one with a subject, or that soon says yes or no to something."""
     spoken = [each for token in following for each in words(token)]
+    if spoken[:1] and spoken[0] in _LEADING:
+        return spoken[1:2] != [] and spoken[1] in _SUBJECTS
     return bool(spoken) and (spoken[0] in _SUBJECTS or any(each in _DENYING or _is_verb(each) for each in spoken[:2]))
 
 
@@ -303,34 +347,45 @@ def _is_verb(word: str) -> bool:
 
 
 def _clause(text: str, named: frozenset[str], who: str, prose: bool) -> Clause:
-    spoken = words(_OVER.sub(f" {_MARK} ", _HARMLESS.sub(" ", text)))
+    spoken = words(_OVER.sub(f" {_MARK} ", _plain(text)))
     marks: dict[bool, set[str]] = {True: set(), False: set()}  # what is over, and what is denied
     ending, left = False, 0
     for word in spoken:
         if word in _DENYING or word == _MARK:
             ending, left = word == _MARK, _REACH
         elif left and significant(word) and word not in _RAISING:
-            marks[ending].add(stem(word))
+            marks[ending] |= {stem(word), significant(word)}
             left = 0
         else:
             left = max(left - 1, 0)
     was, now = not _WAS.isdisjoint(spoken), not _IS.isdisjoint(spoken)
     return Clause(
         stems=(stems(text) | named) - NEGATIONS,
-        meanings={stem(word): significant(word) for word in words(text) if word not in STOP_WORDS} if prose else {},
+        meanings={stem(word): significant(word) for word in (*words(text), *spoken) if _counts(word)} if prose else {},
         denied=frozenset(marks[False]),
         over=frozenset(marks[True]),
         was=was if was != now else None,
         who=who,
+        supposed=not _SUPPOSING.isdisjoint(spoken),
     )
+
+
+def _plain(text: str) -> str:
+    """A text without the phrases that only look like a denial, and with one word for those that are one."""
+    text = _HARMLESS.sub(" ", text)
+    for pattern, word in _PHRASES:
+        text = pattern.sub(word, text)
+    return text
 
 
 def _best(part: Clause, among: Sequence[Clause]) -> tuple[frozenset[str], frozenset[str], str]:
     """The most stems of a clause that one clause says in the same sense, and in the opposite one, with how that differs."""
     most, against, why = _NONE, _NONE, ""
     for each in among:
-        shared = part.stems & each.stems
-        differs = _differs(part, each)
+        if each.supposed and not part.supposed:
+            continue
+        differs, shared = _differs(part, each)
+        shared |= part.stems & each.stems
         if not differs and (turned := _opposites(part, each)):
             shared, differs = shared | turned, "opposite"
         if not differs:
@@ -338,17 +393,23 @@ def _best(part: Clause, among: Sequence[Clause]) -> tuple[frozenset[str], frozen
             same_time = part.was is None or each.was is None or part.was == each.was
             if ended and same_time and len(shared) > len(most):
                 most = shared
+        elif part.supposed:
+            continue
         elif len(shared) > len(against) and (part.denied.isdisjoint(shared) or part.who in shared):
             against, why = shared, differs
     return most, against, why
 
 
-def _differs(part: Clause, other: Clause) -> str:
-    """How a clause of a response denies one of a memory: it denies or ends what that says, or says what that denies."""
-    if not (other.over & part.stems).issubset(part.over | part.denied):
-        return "past"
-    denied = (other.denied & part.stems) - part.denied - part.over
-    return "negation" if denied or (part.denied & other.stems) - other.denied - other.over else ""
+def _differs(part: Clause, other: Clause) -> tuple[str, frozenset[str]]:
+    """How a clause of a response denies one of a memory, and in which stems: it denies or ends what that says, or says what
+    that denies."""
+    own = part.denied | part.over
+    if over := part.among(other.over) - own:
+        return "past", over
+    denied = part.among(other.denied) - own
+    if part.denied and (stated := part.denied & {*other.stems, *other.meanings.values()} - other.denied - other.over):
+        denied |= part.among(stated)
+    return ("negation", denied) if denied else ("", _NONE)
 
 
 def _opposites(part: Clause, other: Clause) -> frozenset[str]:

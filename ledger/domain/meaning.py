@@ -10,8 +10,8 @@ from ledger.domain.text import STOP_WORDS, stem
 
 _NUMBERS = "zero one two three four five six seven eight nine ten eleven twelve"
 _SAME = """
-    like love enjoy prefer favor favour | live liv reside | big large huge | begin start | buy purchase | job work
-    kid child | doctor physician | phone telephone | colour color | favourite favorite
+    like love enjoy prefer favor favour | live liv lives reside | use used using | big large huge | begin start | buy purchase
+    job work | kid child | doctor physician | phone telephone | colour color | favourite favorite
 """
 _FILLERS = "now current currently really very also still actually quite pretty definitely totally absolutely much well"
 _OPPOSED = """

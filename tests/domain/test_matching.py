@@ -165,6 +165,15 @@ def test_the_worst_text_without_the_prefix_does_not_match_but_one_more_stem_does
         ("Ana does not eat meat.", "Today Ana eats meat.", "negation"),
         ("Ana likes fish and does not eat meat.", "Ana likes fish and eats meat.", "negation"),
         ("The user plays chess. The user lives in Rome.", "You play chess. You do not live in Rome.", "negation"),
+        ("The user likes hiking in the Alps.", "You don't enjoy hiking in the Alps.", "negation"),
+        ("The user bought a boat in Malmo.", "You didn't buy a boat in Malmo.", "negation"),
+        ("The user lives in Oslo near the fjord.", "You are not living in Oslo near the fjord.", "negation"),
+        ("The invoice API uses OAuth tokens.", "The invoice API stopped using OAuth tokens.", "past"),
+        ("The user doesn't drink coffee after noon.", "You drank coffee after noon.", "negation"),
+        ("The key rotates every ninety days.", "It is not true that the key rotates every ninety days.", "negation"),
+        ("The user likes hiking in the Alps.", "You can't stand hiking in the Alps.", "opposite"),
+        ("Tests run in parallel by default.", "Tests failed to run in parallel by default.", "negation"),
+        ("The user takes metformin for diabetes.", "You hardly take metformin for diabetes.", "negation"),
     ],
 )
 def test_a_denial_is_no_match_and_says_how(memory: str, response: str, how: str) -> None:
@@ -184,6 +193,15 @@ def test_a_denial_is_no_match_and_says_how(memory: str, response: str, how: str)
         ("Ana works at Acme Corporation.", "Ana lives in Lisbon; works at Acme Corporation."),
         ("The tool is used to convert videos.", "The tool is used to convert videos quickly."),
         ("The user plays chess. The user lives in Rome.", "You play chess a lot. As you live in Rome, come by."),
+        ("The user likes hiking in the Alps.", "You don't just like hiking in the Alps, you love it."),
+        ("The invoice API uses OAuth tokens.", "No, the invoice API uses OAuth tokens."),
+        ("The user plays tennis on Mondays.", "You haven't stopped playing tennis on Mondays."),
+        ("The build takes ten minutes on CI.", "The build takes no more than ten minutes on CI."),
+        ("The user has a peanut allergy.", "There are no peanuts in it, as you have a peanut allergy."),
+        ("The user takes the bus if it rains.", "You take the bus if it rains."),
+        ("Ana lives in Lisbon.", "If it suits you, Ana lives in Lisbon."),
+        ("The user can't stand long meetings.", "You can't stand long meetings."),
+        ("The user plays tennis on Mondays.", "You don't play tennis on Tuesdays, you play on Mondays."),
     ],
 )
 def test_what_is_said_in_the_same_sense_matches(memory: str, response: str) -> None:
@@ -203,9 +221,18 @@ def test_what_is_said_in_the_same_sense_matches(memory: str, response: str) -> N
         ("The user never posted book reviews online.", "Starting to post book reviews online is rewarding."),
         ("I'm afraid I won't meet the new deadline.", "This plan ensures that you meet the new deadline."),
         ("Nike does not take returns of limited editions.", "You may take returns of limited editions elsewhere."),
+        ("The user prefers tabs over spaces.", "If you don't prefer tabs over spaces, set the indent."),
+        ("The user prefers tabs over spaces.", "If you prefer tabs over spaces, set the indent."),
+        ("Ana lives in Lisbon.", "I am not sure whether Ana lives in Lisbon."),
+        ("Ana lives in Lisbon.", "I doubt that Ana lives in Lisbon."),
+        ("The office is open in Paris.", "The office isn't open in Berlin, but it is open in Paris."),
+        ("The office is open in Paris.", "The office is open in Berlin, but it isn't open in Paris."),
+        ("Ana lives in Lisbon.", "Ana doesn't live in Porto but in Lisbon."),
     ],
 )
-def test_words_of_other_clauses_questions_and_short_memories_are_neither(memory: str, response: str) -> None:
+def test_words_of_other_clauses_questions_suppositions_and_short_memories_are_neither(
+    memory: str, response: str
+) -> None:
     found = judge("stems/4", Response(response), memory)
     assert (found.match, found.denial) == (None, "")
 

@@ -32,14 +32,21 @@ def faded(connection: sqlite3.Connection, as_of: str) -> Iterator[Memory]:
         return  # the first month of the year 1
     after = 0
     while page := memories.idle(connection, active_before=last_active, limit=PAGE, after=after):
-        yield from (memory for memory in page if _has_faded(memory, as_of))
+        yield from (memory for memory in page if _has_faded(connection, memory, as_of))
         after = page[-1].row
 
 
-def _has_faded(memory: Memory, as_of: str) -> bool:
+def _has_faded(connection: sqlite3.Connection, memory: Memory, as_of: str) -> bool:
     idle = memory.status == "active" and not memory.reference_count
     long_idle = idle and days_between(memory.active_at, as_of) >= rules.DECAY_IDLE_DAYS
-    return long_idle and effective(memory, as_of) < rules.EXPIRY_CONFIDENCE
+    faded = long_idle and effective(memory, as_of) < rules.EXPIRY_CONFIDENCE
+    return faded and _is_untouched(connection, memory, as_of, rules.DECAY_IDLE_DAYS)
+
+
+def _is_untouched(connection: sqlite3.Connection, memory: Memory, as_of: str, days: int) -> bool:
+    """Whether nothing was recorded of it for so many days: an undo of its expiry is somebody's look at it too."""
+    last = read_event(connection, memory.position)
+    return last is not None and days_between(last.envelope.recorded_at, as_of) >= days
 
 
 def effective(memory: Memory, as_of: str) -> int:
@@ -64,8 +71,7 @@ def _has_waited(connection: sqlite3.Connection, memory: Memory, as_of: str, days
     """Whether nothing has happened to a candidate for so many days: no change, no proposal again, no undo."""
     if not days or memory.status != "candidate" or days_between(memory.active_at, as_of) < days:
         return False
-    last = read_event(connection, memory.position)
-    return last is not None and days_between(last.envelope.recorded_at, as_of) >= days
+    return _is_untouched(connection, memory, as_of, days)
 
 
 def reject(work: Work, seen: Memory, as_of: str) -> str:
@@ -83,7 +89,7 @@ def reject(work: Work, seen: Memory, as_of: str) -> str:
 def record(work: Work, seen: Memory, as_of: str) -> str:
     """Under the lock: supersedes the memory without a successor, if it is still as faded as it was."""
     memory: Memory | None = work.at_row(seen.row, "m")
-    if memory is not None and _has_faded(memory, as_of):
+    if memory is not None and _has_faded(work.connection(), memory, as_of):
         reason = f"effective confidence {rules.shown(effective(memory, as_of)):.2f} at {as_of[:10]}, below 0.30"
         for event in memory_domain.decide(memory_domain.Supersede(None, as_of, reason, RULE), memory):
             work.project = memory.project

@@ -136,3 +136,14 @@ def test_many_pages_are_swept(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -
     for number in range(5):
         ledger.remember(f"memory number {number}", confidence=0.2)
     assert ledger.run_policies(as_of=at_day(31)).expired == 5
+
+
+def test_an_undone_expiry_does_not_come_back_with_the_next_run(ledger: Ledger, clock: Clock) -> None:
+    fact = ledger.remember("Tea is in the tin.")
+    clock.advance(days=100)
+    assert ledger.run_policies(only=["expiry"]).expired == 1
+    ledger.undo(ledger.position)
+    assert ledger.run_policies(only=["expiry"]).expired == 0, "somebody has looked at it"
+    assert ledger.memories(statuses=["active"])[0].id == fact.id
+    clock.advance(days=30)
+    assert ledger.run_policies(only=["expiry"]).expired == 1

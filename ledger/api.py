@@ -905,6 +905,7 @@ class Ledger(LedgerRead):
         method: Method | None = None,
         model: ModelLike | None = None,
         dry_run: bool = False,
+        gate: bool = True,
         timeout: float | None = None,
         cancel: Cancel | None = None,
         **options: Unpack[WriteOptions],
@@ -916,6 +917,7 @@ class Ledger(LedgerRead):
             method: "model" or "rules"; None for the model if there is one.
             model: Another model than the ledger's, for this call.
             dry_run: Only show what the model proposes or the rules find, in ``dropped``; not even the call is recorded.
+            gate: Ask no model about small talk; without it also about a turn that was passed over as such.
             timeout: Seconds to wait for the model.
             cancel: An event or a function that says when to give up.
         """
@@ -930,6 +932,7 @@ class Ledger(LedgerRead):
             model=model,
             timeout=timeout,
             cancelled=cancel,
+            gate=gate,
         )
 
     def session(self, name: str, *, project: str | None = None) -> Session:

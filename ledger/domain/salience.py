@@ -12,9 +12,9 @@ from collections.abc import Iterable
 from ledger.domain.question import split, unspaced
 from ledger.domain.text import STOP_WORDS, normalise, words
 
-FAMILY = "salience/"
-GATE = f"{FAMILY}2"
-"""Name and version: other signals, words or numbers are another version."""
+GATES = "salience/"
+GATE = f"{GATES}2"
+"""Name and version: other signals, words or numbers are another version. So each gate's name begins."""
 
 LOOKED_CHARS = 20_000
 """So much of each line is looked at (ours): what is longer says something."""

@@ -69,18 +69,18 @@ def turns(lines: Iterable[Line]) -> list[list[Line]]:
     return found
 
 
-def piece(lines: Sequence[Line], upto: int, *, whole: bool, gate: bool) -> Piece:
+def piece(lines: Sequence[Line], upto: int, *, whole: bool, model: bool, gate: bool = True) -> Piece:
     """The piece that begins with these lines. ``upto`` is how far was read, ``whole`` that there is nothing beyond.
 
-    Of lines that were read in part the last turn is left for the next piece, unless it is all there is. With the ``gate``
-    turns at the beginning that hold nothing to remember are a piece of their own.
+    For a ``model`` the last turn of lines that were read in part is left for the next piece, unless it is all there is, and
+    with the ``gate`` turns at the beginning that hold nothing to remember are a piece of their own.
     """
     if not lines:
         return Piece((), EMPTY, upto)
     found = turns(lines)
-    kept = found if whole or len(found) == 1 or not gate else found[:-1]
+    kept = found if whole or len(found) == 1 or not model else found[:-1]
     why = EXTRACTED
-    if gate:
+    if model and gate:
         idle = next((at for at, turn in enumerate(kept) if _tells(turn)), len(kept))
         kept, why = (kept[:idle], NOT_SALIENT) if idle else (kept, EXTRACTED)
     taken = tuple(line for turn in kept for line in turn)

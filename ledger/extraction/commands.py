@@ -18,7 +18,7 @@ from ledger.engine.who import Who
 from ledger.engine.work import Outcome, Work
 from ledger.extraction import sessions as session_extraction
 from ledger.extraction.asking import Asker, ExtractionRun, meant_model
-from ledger.extraction.turns import extract_turn, preview_turn
+from ledger.extraction.turns import extract_turn, is_open, preview_turn
 from ledger.interactions.commands import reacting
 from ledger.language.asking import check_outside
 from ledger.memories.queries import memories_shown
@@ -40,13 +40,15 @@ def extract(
     since: int | None = None,
     timeout: float | None = None,
     cancelled: Cancel | None = None,
+    gate: bool = True,
 ) -> answers.ExtractionReport:
     """Looks for what to remember in an interaction, or in the messages of a session since the last time; what is new
     becomes candidates for review.
 
     A model is asked, ``model`` or the ledger's; without one, and with ``using="rules"``, the extraction rules look. For a
     session see ``Session.extract``. ``preview`` only shows what is found in an interaction. An interaction that was
-    extracted already returns what it came to. ``ModelError`` where the model fails; that is recorded.
+    extracted already returns what it came to, unless only the ``gate`` looked at it and this call is without one.
+    ``ModelError`` where the model fails; that is recorded.
     """
     if isinstance(id, str) and id.startswith("s_"):
         if preview:
@@ -57,7 +59,7 @@ def extract(
         if conversation.id is None:
             raise NotFoundError(f"no session of this user has the id {id!r:.40}")
         return session_extraction.extract(
-            conversation, asker, using=using, model=model, since=since, timeout=timeout, cancelled=cancelled
+            conversation, asker, using=using, model=model, since=since, timeout=timeout, cancelled=cancelled, gate=gate
         )
     if since is not None:
         raise RejectedError("since is a position in a session; an interaction is extracted as a whole")
@@ -68,8 +70,9 @@ def extract(
         if subject is None:
             raise NotFoundError(f"no interaction of this user has the id {id!r:.40}")
         found = extraction.search(answer_texts(connection, subject)) if preview and meant is None else None
+        open_to_model = meant is not None and is_open(connection, subject, gate=gate)
     if preview and meant is not None:
-        done = preview_turn(engine, subject, model_asker(engine, meant, subject, timeout, cancelled))
+        done = preview_turn(engine, subject, model_asker(engine, meant, subject, timeout, cancelled), gate=gate)
         return answers.ExtractionReport(
             interaction=subject.id,
             extractor=MODEL_EXTRACTOR,
@@ -80,12 +83,13 @@ def extract(
         )
     if preview:
         return _preview(subject, found)
-    if subject.extraction == "done" and asker.key is None:
+    if subject.extraction == "done" and not open_to_model and asker.key is None:
         return _extraction_report(engine, subject, asker.user)
     asker = reacting(engine, subject, asker)
-    if meant is not None and subject.extraction not in ("done", "waiting", ERASED):
+    if open_to_model and subject.extraction not in ("waiting", ERASED):
         check_outside(engine.writer)
-        done, outcome = extract_turn(engine, subject, asker, model_asker(engine, meant, subject, timeout, cancelled))
+        ask = model_asker(engine, meant, subject, timeout, cancelled)
+        done, outcome = extract_turn(engine, subject, asker, ask, gate=gate)
         return _extraction_report(engine, subject, asker.user, done, replayed=outcome.replayed)
     return _extraction_report(engine, subject, asker.user, replayed=extract_by_rules(engine, subject, asker).replayed)
 

@@ -11,6 +11,7 @@ from ledger.domain import turns
 from ledger.domain.events import CandidatesExtracted
 from ledger.domain.extraction import EXTRACTOR
 from ledger.domain.interaction import ERASED, Interaction
+from ledger.domain.salience import GATES
 from ledger.domain.session import EXTRACTED_ROLES
 from ledger.domain.session import Session as State
 from ledger.domain.turns import PIECE_LINES, PIECE_TOKENS, SCANNED, Line, Piece
@@ -22,7 +23,7 @@ from ledger.sessions import reading
 from ledger.sessions.conversation import Conversation
 from ledger.sessions.reading import MessageTexts
 from projections.core.rows import Connection
-from projections.views import erasures, sessions
+from projections.views import control, erasures, sessions
 
 
 class PieceRead(Struct, frozen=True):
@@ -33,12 +34,15 @@ class PieceRead(Struct, frozen=True):
     piece: Piece
     rows: tuple[int, ...]
     erased: int
+    gate: bool
 
 
 def read_piece(
-    conversation: Conversation, *, gate: bool, by_itself: bool, start: int | None = None
+    conversation: Conversation, *, model: bool, gate: bool, by_itself: bool, start: int | None = None
 ) -> PieceRead | None:
-    """The next piece, behind the cursor or a ``start``; None where everything was looked at."""
+    """The next piece, behind the cursor or a ``start``; None where everything was looked at. Without the ``gate`` a captured
+    turn is open that the gate passed over.
+    """
     with conversation.engine.reading() as connection:
         state = conversation.needed(conversation.state(connection))
         start = state.cursor if start is None else start
@@ -56,10 +60,11 @@ def read_piece(
                 rows.append(row.row)
                 tokens += row.tokens
                 texts = reading.texts_of(conversation, connection, row, event)
-                lines += _lines(conversation, connection, row, texts, gate=gate, by_itself=by_itself)
-        piece = turns.piece(lines, max(upto, state.extractable_at) if whole else upto, whole=whole, gate=gate)
+                lines += _lines(conversation, connection, row, texts, model=model, gate=gate, by_itself=by_itself)
+        to = max(upto, state.extractable_at) if whole else upto
+        piece = turns.piece(lines, to, whole=whole, model=model, gate=gate)
         covered = tuple(each for each in rows if each <= piece.to)
-        return PieceRead(state, start, piece, covered, erasures.last(connection))
+        return PieceRead(state, start, piece, covered, erasures.last(connection), gate)
 
 
 def is_as_read(work: Work, state: State, read: PieceRead) -> bool:
@@ -73,7 +78,9 @@ def is_as_read(work: Work, state: State, read: PieceRead) -> bool:
         return False
     for line in read.piece.lines:
         turn = work.find(line.interaction, "i") if line.interaction is not None else None
-        if line.interaction is not None and (turn is None or not _is_open(connection, turn, line.field)):
+        if line.interaction is not None and (
+            turn is None or not _is_open(connection, turn, line.field, gate=read.gate)
+        ):
             return False
         if is_quarantined(connection, (line.position, line.text_at)):
             return False
@@ -86,6 +93,7 @@ def _lines(
     row: sessions.Message,
     texts: MessageTexts,
     *,
+    model: bool,
     gate: bool,
     by_itself: bool,
 ) -> Iterator[Line]:
@@ -95,7 +103,7 @@ def _lines(
     turn: Interaction | None = None
     if row.interaction is not None:
         turn = load(connection, row.interaction, "i", conversation.user)
-        if turn is None or not _is_open(connection, turn, row.field or ""):
+        if turn is None or not _is_open(connection, turn, row.field or "", gate=gate):
             return
         if by_itself and turn.extraction == "undone":
             return
@@ -116,7 +124,7 @@ def _lines(
         return
     if text.strip():
         yield line
-    if turn is not None and line.field == "response" and not gate:
+    if turn is not None and line.field == "response" and not model:
         summary = answer_texts(connection, turn)["summary"]
         if summary and summary.strip():
             yield replace(line, field="summary", text=summary)
@@ -128,15 +136,23 @@ def visible(connection: Connection, session: int, after: int, upto: int) -> list
     return sorted(sessions.besides(gone, (after + 1, upto)))
 
 
-def _is_open(connection: Connection, turn: Interaction, field: str) -> bool:
+def _is_open(connection: Connection, turn: Interaction, field: str, *, gate: bool) -> bool:
     """Whether a message of a captured turn is still to be looked at. The rules look at answers only; a model reads both."""
     if turn.extraction == ERASED:
         return False
     if turn.extraction != "done":
         return True
-    events = read_stream(connection, turn.id, turn.position)
-    by = [event.data.extractor for event in events if isinstance(event.data, CandidatesExtracted)]
-    return field == "prompt" and bool(by) and by[-1] == EXTRACTOR
+    by = looked_at_by(connection, turn)
+    return (field == "prompt" and by == EXTRACTOR) or (not gate and by.startswith(GATES))
+
+
+def looked_at_by(connection: Connection, turn: Interaction) -> str:
+    """Which extractor looked at a captured turn last, or which gate passed it over; "" for none."""
+    events = [
+        each for each in read_stream(connection, turn.id, turn.position) if isinstance(each.data, CandidatesExtracted)
+    ]
+    by = (each.data.extractor for each in reversed(events) if not control.voided_at(connection, each.position))
+    return next(by, "")
 
 
 def is_left_to_session(connection: Connection, turn: Interaction) -> bool:

@@ -71,16 +71,17 @@ def extract(
     since: int | None = None,
     timeout: float | None = None,
     cancelled: Cancel | None = None,
+    gate: bool = True,
 ) -> answers.ExtractionReport:
     """Looks at what was said since the last time, in the order in which it was recorded, for what to remember.
 
     A model (``model``, or the ledger's) is asked once for each few turns, up to 4,000 tokens of them, unless their user
-    lines hold nothing to remember; without one, and with ``using="rules"``, the extraction rules look at the messages.
-    What is found are candidates, unless the policy says ``extracted="active"``; what the assistant alone said, and what
-    came in through web, tool or file, always is. Each piece is one append with the cursor behind it. Where the model
-    fails the cursor stays, and the report says why in ``failure``. ``since`` goes back to a position first: what lies
-    behind it is looked at again. ``timeout`` is in seconds, of one attempt; None for what the settings say, or 60. Hidden
-    messages and those of tools are passed over.
+    lines hold nothing to remember (also then without the ``gate``). Without one, and with ``using="rules"``, the extraction
+    rules look at the messages. What is found are candidates, unless the policy says ``extracted="active"``; what the
+    assistant alone said, and what came in through web, tool or file, always is. Each piece is one append with the cursor
+    behind it. Where the model fails the cursor stays, and the report says why in ``failure``. ``since`` goes back to a
+    position first: what lies behind it is looked at again. ``timeout`` is in seconds, of one attempt; None for what the
+    settings say, or 60. Hidden messages and those of tools are passed over.
 
     ``RejectedError`` inside a batch with a model, with a key (asked again it goes on), and for a ``since`` behind the cursor.
     """
@@ -99,7 +100,9 @@ def extract(
     with conversation.reading() as (_, state):
         if state is None:
             return answers.ExtractionReport(session=conversation.name, extractor=_extractor(meant))
-    return _extraction_report(conversation, run_extraction(conversation, asker, meant, timeout, cancelled), meant)
+    return _extraction_report(
+        conversation, run_extraction(conversation, asker, meant, timeout, cancelled, gate=gate), meant
+    )
 
 
 def preview(
@@ -109,6 +112,7 @@ def preview(
     model: object = None,
     timeout: float | None = None,
     cancelled: Cancel | None = None,
+    gate: bool = True,
 ) -> answers.ExtractionReport:
     """What a model or the rules find behind the cursor, in ``dropped``; nothing is recorded, not even the calls."""
     meant = meant_model(conversation.engine, using, model)
@@ -117,7 +121,7 @@ def preview(
         start = state.cursor if state is not None else None
     done, failure = ExtractionRun(dropped=[]), ""
     while start is not None and (
-        read := read_piece(conversation, gate=meant is not None, by_itself=False, start=start)
+        read := read_piece(conversation, model=meant is not None, gate=gate, by_itself=False, start=start)
     ):
         start, done.messages = read.piece.to, done.messages + len(read.rows)
         if meant is None:
@@ -154,6 +158,7 @@ def run_extraction(
     *,
     by_itself: bool = False,
     pieces: int = PIECES,
+    gate: bool = True,
 ) -> ExtractionRun:
     if model is None:
         return Extractor(conversation, asker, by_itself=by_itself).run(pieces)
@@ -162,7 +167,8 @@ def run_extraction(
     with leased(conversation.engine.store, work, LEASE_SECONDS) as lease:
         if lease is None:
             return ExtractionRun(stopped="under_way")
-        return Extractor(conversation, asker, model, lease, timeout, cancelled, by_itself=by_itself).run(pieces)
+        extractor = Extractor(conversation, asker, model, lease, timeout, cancelled, by_itself=by_itself, gate=gate)
+        return extractor.run(pieces)
 
 
 def _extraction_report(
@@ -213,16 +219,17 @@ class Extractor:
         cancelled: Cancel | None = None,
         *,
         by_itself: bool,
+        gate: bool = True,
     ) -> None:
         self.session, self.engine, self.asker = session, session.engine, asker
         self.model, self.lease, self.timeout, self.cancelled = model, lease, timeout, cancelled
-        self.by_itself = by_itself
+        self.by_itself, self.gate = by_itself, gate
         self.done = ExtractionRun(kept=[], superseded=[], dropped=[])
 
     def run(self, pieces: int) -> ExtractionRun:
         moved = 0
         while self.done.pieces < pieces and not self.done.stopped and not self.done.failure:
-            read = read_piece(self.session, gate=self.model is not None, by_itself=self.by_itself)
+            read = read_piece(self.session, model=self.model is not None, gate=self.gate, by_itself=self.by_itself)
             if read is None:
                 return self.done
             if self._piece(read):

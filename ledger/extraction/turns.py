@@ -11,7 +11,7 @@ from ledger.domain import turns
 from ledger.domain.errors import NotFoundError
 from ledger.domain.events import CandidatesExtracted
 from ledger.domain.interaction import Interaction
-from ledger.domain.salience import GATE
+from ledger.domain.salience import GATE, GATES
 from ledger.domain.turns import EXTRACTED, Line
 from ledger.engine.engine import Engine
 from ledger.engine.log_reading import read_event
@@ -30,6 +30,7 @@ from ledger.extraction.asking import (
     record_call,
     record_unread,
 )
+from ledger.extraction.pieces import looked_at_by
 from ledger.language.asking import check_trusted
 from ledger.language.port import Model
 from ledger.policies.turns import MODEL_EXTRACTOR, Batch
@@ -37,14 +38,17 @@ from projections.core.rows import Connection
 from projections.views import erasures
 
 
-def extract_turn(engine: Engine, subject: Interaction, caller: Who, asker: Asker) -> tuple[ExtractionRun, Outcome]:
+def extract_turn(
+    engine: Engine, subject: Interaction, caller: Who, asker: Asker, *, gate: bool = True
+) -> tuple[ExtractionRun, Outcome]:
     """Asks a model about one captured turn, and applies what it says in one append with what ends its extraction; what it came
-    to, and the outcome of the command. ``ModelError`` where the model fails: that is recorded, and counts as an attempt."""
+    to, and the outcome of the command. Without the ``gate`` one is asked about that the gate would pass over, or did.
+    ``ModelError`` where the model fails: that is recorded, and counts as an attempt."""
     done = ExtractionRun(kept=[], superseded=[], dropped=[])
     with engine.reading() as connection:
         lines = turn_lines(connection, subject)
         erased = erasures.last(connection)
-    piece = turns.piece(lines, 0, whole=True, gate=True)
+    piece = turns.piece(lines, 0, whole=True, model=True, gate=gate)
     found: Answered | None = None
     if piece.why == EXTRACTED:
         check_trusted(engine, caller, subject.session)
@@ -62,7 +66,8 @@ def extract_turn(engine: Engine, subject: Interaction, caller: Who, asker: Asker
         if current is None and found is None:
             raise NotFoundError(f"the interaction {subject.id} was undone")
         work.project, work.session = subject.project, subject.session
-        same = current is not None and current.extraction != "done" and current.response_at == subject.response_at
+        same = current is not None and is_open(work.connection(), current, gate=gate)
+        same = same and current is not None and current.response_at == subject.response_at
         same = same and not is_quarantined(work.connection(), [line.text_at for line in lines])
         if found is not None and (not same or erasures.last(work.connection()) != erased):
             record_unread(work, found, lines)
@@ -73,12 +78,17 @@ def extract_turn(engine: Engine, subject: Interaction, caller: Who, asker: Asker
     return done, engine.writer.run("extract", caller, body, subject.id)
 
 
-def preview_turn(engine: Engine, subject: Interaction, asker: Asker) -> ExtractionRun:
+def is_open(connection: Connection, turn: Interaction, *, gate: bool) -> bool:
+    """Whether a captured turn is still to be looked at: without the ``gate`` also one that the gate passed over."""
+    return turn.extraction != "done" or (not gate and looked_at_by(connection, turn).startswith(GATES))
+
+
+def preview_turn(engine: Engine, subject: Interaction, asker: Asker, *, gate: bool = True) -> ExtractionRun:
     """What a model proposes for one captured turn, in ``dropped``; nothing is recorded, not even the call."""
     done = ExtractionRun(dropped=[])
     with engine.reading() as connection:
         lines = turn_lines(connection, subject)
-    if turns.piece(lines, 0, whole=True, gate=True).why != EXTRACTED:
+    if turns.piece(lines, 0, whole=True, model=True, gate=gate).why != EXTRACTED:
         done.skipped = len(lines)
         return done
     done.calls = 1

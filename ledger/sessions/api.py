@@ -346,6 +346,7 @@ class Session(SessionRead):
         model: ModelLike | None = None,
         since: int | None = None,
         dry_run: bool = False,
+        gate: bool = True,
         timeout: float | None = None,
         cancel: Cancel | None = None,
         **options: Unpack[WriteOptions],
@@ -357,13 +358,16 @@ class Session(SessionRead):
             model: Another model than the ledger's, for this call.
             since: Go back to the messages behind this position first; 0 for the beginning.
             dry_run: Only show what the model proposes or the rules find, in ``dropped``; not even the calls are recorded.
+            gate: Ask no model about small talk; without it, and with ``since``, also about what was passed over as such.
             timeout: Seconds to wait for one answer of the model.
             cancel: An event or a function that says when to give up.
         """
         if dry_run:
             if since is not None:
                 raise RejectedError("a dry run shows what is found behind the cursor, which since would move")
-            return session_extraction.preview(self._inner, using=method, model=model, timeout=timeout, cancelled=cancel)
+            return session_extraction.preview(
+                self._inner, using=method, model=model, timeout=timeout, cancelled=cancel, gate=gate
+            )
         return session_extraction.extract(
             self._inner,
             self._scope.asker(options),
@@ -372,6 +376,7 @@ class Session(SessionRead):
             since=since,
             timeout=timeout,
             cancelled=cancel,
+            gate=gate,
         )
 
     def skip_extraction(

@@ -86,16 +86,16 @@ lines = st.lists(
 )
 
 
-@given(lines, st.booleans(), st.booleans())
+@given(lines, st.booleans(), st.booleans(), st.booleans())
 def test_a_piece_is_a_beginning_of_whole_turns_and_always_goes_on(
-    given: list[tuple[str, str]], whole: bool, gate: bool
+    given: list[tuple[str, str]], whole: bool, model: bool, gate: bool
 ) -> None:
     told = [Line(position=at, text_at=at, role=role, text=text, time="") for at, (role, text) in enumerate(given, 1)]
-    found = piece(told, 100, whole=whole, gate=gate)
+    found = piece(told, 100, whole=whole, model=model, gate=gate)
     assert list(found.lines) == told[: len(found.lines)]
     assert found.to > 0 and (not told or found.lines)
     assert found.to == (100 if len(found.lines) == len(told) else found.lines[-1].position)
-    if gate and found.lines and len(found.lines) < len(told):
+    if model and found.lines and len(found.lines) < len(told):
         assert [each for turn in turns(told) for each in turn] == told
         assert len(found.lines) in [sum(map(len, turns(told)[:n])) for n in range(len(turns(told)) + 1)]
     if whole and not gate:

@@ -755,7 +755,8 @@ class BackupReport(Answer, frozen=True, kw_only=True):
 class RecoverReport(Answer, frozen=True, kw_only=True):
     """A ledger made from a backup. ``compared``: whether the backup held projections that could be compared with those
     folded again; ``differing`` are those that were not what the log says. ``certificates``: erasures done again. ``cut_before``
-    is the position of the first event that was left out, with all behind it, because no version can have written it."""
+    is the position of the first event that was left out, with all behind it, because no version can have written it, or
+    that the backup itself lacks: its end was cut off."""
 
     path: str
     events: int

@@ -95,16 +95,19 @@ class StorageError(LedgerError):
 
 
 class DamagedError(StorageError):
-    """A row of a projection's ``table`` cannot be: ``row`` is its key, None where not even that can be read.
+    """A row of a ``table`` cannot be: ``row`` is its key, None where not even that can be read.
 
-    ``rebuild()`` makes the projections again from the log, and nothing in the log is lost by it. A log that is itself damaged
-    is another ``StorageError``: ``verify`` says where, and ``recover`` copies it up to there.
+    Of a projection, ``rebuild()`` makes it again from the log, and nothing in the log is lost by it. Of the log itself, which
+    is the table ``events``, ``row`` is the position: ``verify`` says what is wrong, and ``recover`` copies what is sound.
     """
 
     def __init__(self, table: str, row: object = None, why: str = "it cannot be read") -> None:
         place = f"row {row} of the table {table}" if isinstance(row, int) else f"a row of the table {table}"
         super().__init__(
-            f"{place} is damaged ({why}): maintenance.rebuild() makes the projections again from the log, and "
+            f"the log is damaged: position {row} {why}. readonly=True reads what there is, proof.verify() says all that is "
+            "wrong; recover() your last backup at a new place"
+            if table == "events"
+            else f"{place} is damaged ({why}): maintenance.rebuild() makes the projections again from the log, and "
             "nothing in the log is lost"
         )
         self.table, self.row = table, row

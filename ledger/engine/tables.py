@@ -17,7 +17,16 @@ from ledger.domain.project import name_form
 from ledger.engine.log_reading import Reading, check_log_since, check_tables, decode_known, find_row, first_position
 from ledger.store import closed
 from ledger.store.event_store import Transaction
-from projections.core.projector import ESSENTIAL, FAMILIES, OWNERS, Projector, checkpoint, tables_of, text_indexes
+from projections.core.projector import (
+    ESSENTIAL,
+    FAMILIES,
+    OWNERS,
+    Projector,
+    check_end,
+    checkpoint,
+    tables_of,
+    text_indexes,
+)
 from projections.core.rows import Connection
 from projections.core.sqlite import SQLiteRows, fill_index
 from projections.views import control, memories, projects
@@ -73,6 +82,7 @@ class Tables:
 
     def _look_again(self, transaction: Transaction) -> None:
         """Somebody else committed: what was kept of names and tables may be old, and the log beyond this product."""
+        check_end(transaction.connection)
         check_log_since(transaction.connection, self.looked_at)
         self.looked_at = transaction.position
         self.forget()

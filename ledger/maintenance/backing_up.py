@@ -28,7 +28,7 @@ from ledger.store.paths import StrPath, path_name
 from ledger.store.sqlite_files import FORMAT, typed
 from projections.core import sqlite
 from projections.core.digests import projection_digest
-from projections.core.projector import projections
+from projections.core.projector import cut_off, projections
 from projections.core.rebuild import FRESH, OLD, prefixed
 
 Progress = Callable[[int, int], None]
@@ -85,8 +85,8 @@ def recover(
     The whole log is verified, every projection folded again and compared with what the backup held, and erasures
     that came after the backup are done again by their ``certificates``. It is in its place when all that went well, and
     not at all otherwise: ``StorageError`` names the first position that is wrong, ``RejectedError`` says what is in the way.
-    It ends before an event that this product does not know and no upgrade before it explains: ``cut_before`` is its
-    position. ``progress`` is called with (events copied, events in the backup).
+    It ends before an event that this product does not know and no upgrade before it explains, or where the backup's own log
+    was cut off: ``cut_before`` is that position. ``progress`` is called with (events copied, events in the backup).
     """
     started, given = time.monotonic(), os.path.abspath(path_name(backup))
     if not os.path.lexists(given):
@@ -102,9 +102,10 @@ def recover(
                     copied = copy_log(connection, target, progress)
                 (last,) = connection.execute("SELECT max(position) FROM events").fetchone()
                 held = _held(connection) if copied == last else None
+                whole = copied == last and cut_off(connection) is None
             engine = _opened(part, source, certificates=bool(certificates))
         with closing(engine):
-            report = _recovered(engine, held, None if copied == last else copied + 1, certificates)
+            report = _recovered(engine, held, None if whole else copied + 1, certificates)
     return answers.RecoverReport(path=place, seconds=time.monotonic() - started, **report)
 
 

@@ -91,6 +91,8 @@ def fold_again(
     if name is not None and name not in projector.names():
         raise RejectedError(f"no projection is called {name!r:.60}; there are: {', '.join(sorted(projector.names()))}")
     started = time.monotonic()
+    with engine.store.snapshot() as connection:
+        projector.check_end(connection)
     suspended_before = suspended_names(engine)
     only = projector.read_by(name) if name is not None else frozenset[str]()
     work = Rebuild(engine.store, engine.writer.secret, engine.created.ledger_id, Reading, progress, only)

@@ -16,6 +16,7 @@ from ledger.store.event_store import EventStore, LogRow
 from ledger.store.integrity import GENESIS, check_chain
 from ledger.store.sqlite_files import typed
 from ledger.store.writing import COLUMNS
+from projections.core.projector import check_end
 from projections.core.rows import Values
 
 CHUNK = 500  # rows proven together
@@ -86,6 +87,7 @@ def _blob_problem(connection: sqlite3.Connection, row: Values) -> str | None:
 def check_log(connection: sqlite3.Connection) -> tuple[int, bytes]:
     """The last position and the head of a log that was walked from its beginning; ``StorageError`` where it is wrong."""
     position, head = 0, GENESIS
+    check_end(connection)
     for rows in proven(connection):
         position, head = rows[-1].position, rows[-1].head
     return position, head

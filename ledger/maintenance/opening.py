@@ -25,7 +25,7 @@ from ledger.store.event_store import EventStore
 from ledger.store.integrity import GENESIS
 from ledger.store.making import remove_unfinished
 from projections.core import damage
-from projections.core.projector import create_tables, write_checkpoints
+from projections.core.projector import check_end, create_tables, write_checkpoints
 from projections.core.rebuild import RebuildUnderWay
 from projections.core.sqlite import exists
 from projections.views import audit, erasures
@@ -189,9 +189,11 @@ def _default(settings: Settings | None, *, channel: str, **given: str) -> Who:
 
 
 def _created(store: EventStore) -> LedgerCreated | None:
-    """The first event, after a look at the format it names."""
+    """The first event, after a look at the format it names; first of all, at whether the log's end is there."""
     with store.snapshot() as connection:
         event = read_event(connection, 1)
+        if event is None or not store.readonly:
+            check_end(connection)
     if event is None:
         return None
     if not isinstance(event.data, LedgerCreated):

@@ -18,6 +18,7 @@ from ledger.store.event_store import EventStore, LogRow, Transaction
 from ledger.store.making import free_place, in_the_making
 from ledger.store.paths import path_name
 from ledger.store.writing import COLUMNS
+from projections.core.projector import check_end
 
 Progress = Callable[[int, int], None]
 CHUNK = 500  # rows written at once
@@ -53,6 +54,7 @@ def export_file(
     name, events, blobs = path_name(path), 0, 0
     making = in_the_making(free_place(path, "an export"), "an export", of=engine.store)
     with making as part, open(part, "w", encoding="utf-8") as file, engine.reading() as connection:
+        check_end(connection)
         total = connection.execute("SELECT max(position) FROM events").fetchone()[0]
         file.write(_json_line({"format": EXPORT_FORMAT, "ledger": engine.created.ledger_id, "events": total}))
         for row in connection.execute(f"SELECT {COLUMNS} FROM events ORDER BY position"):

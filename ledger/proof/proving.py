@@ -21,6 +21,7 @@ from ledger.store import mapper
 from ledger.store.integrity import GENESIS, check_chain
 from ledger.store.paths import StrPath, checked_path
 from ledger.store.sqlite_files import APPLICATION_ID, examining, no_ledger, typed
+from projections.core.projector import check_end
 
 
 def verify_ledger(
@@ -69,6 +70,7 @@ def checkpoint(
         raise ConflictError("proof.checkpoint() cannot run inside a batch; leave the batch first")
     signer = checkpoints.private_key(kept.key(sign, engine.store.path)) if sign is not None else None
     with engine.store.snapshot() as connection:
+        check_end(connection)
         seal = next(seals(connection), None)
         new = _computed(connection, seal, progress)
     if new is not None:

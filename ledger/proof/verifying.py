@@ -29,7 +29,7 @@ from ledger.store import mapper
 from ledger.store.integrity import GENESIS, Erasures, check_chain
 from ledger.store.sqlite_files import APPLICATION_ID, FORMAT, typed
 from projections.core import shadow
-from projections.core.projector import projections
+from projections.core.projector import cut_off, missing, projections
 from projections.core.rows import Table, TextIndex
 from projections.core.subjects import Projection
 
@@ -238,6 +238,8 @@ class _Look:
 
     def _look_at_the_ends(self) -> None:
         """The last event, and the first, which says whose log this is."""
+        if (cut := cut_off(self._connection)) is not None:
+            self.problem(f"position {cut[0] + 1}: {missing(*cut)}")
         sql = "SELECT position, head FROM main.events ORDER BY position DESC LIMIT 1"
         row = self._connection.execute(sql).fetchone()
         if row is None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from msgspec.structs import replace
@@ -269,6 +270,44 @@ CHECKPOINTS = (
     "CREATE TABLE IF NOT EXISTS checkpoint (id INTEGER PRIMARY KEY, ledger TEXT NOT NULL, generation INTEGER NOT NULL,"
     " position INTEGER NOT NULL, head BLOB NOT NULL)",
 )
+
+
+_ENDS = (
+    "SELECT c.position, c.head, coalesce(e.position, 0), e.head FROM main.checkpoint c"
+    " LEFT JOIN (SELECT position, head FROM main.events ORDER BY position DESC LIMIT 1) e"
+)
+_LISTED = (  # by a look at the last row of each
+    "SELECT max(position), count(*), last FROM main.audit,"
+    " (SELECT coalesce(max(position), 0) AS last FROM main.events) WHERE position >= last"
+)
+
+
+def cut_off(connection: sqlite3.Connection) -> tuple[int, int] | None:
+    """(the last position, how far it was folded once) of a log whose end was cut off; None of one that is whole.
+
+    The checkpoint says how far; one that has the head of the log's end with another position was itself hit. And so does the
+    audit trail, where it lists what is missing without a gap. Who sets both back is found against a checkpoint kept elsewhere.
+    """
+    with suppress(sqlite3.Error, TypeError):
+        folded, head, last, end = connection.execute(_ENDS).fetchone()
+        if folded > last and head != end:
+            return last, folded
+    with suppress(sqlite3.Error, TypeError):
+        listed, rows, last = connection.execute(_LISTED).fetchone()
+        if listed > last and rows + (not last) == listed - last + 1:
+            return last, listed
+    return None
+
+
+def missing(last: int, folded: int) -> str:
+    """What is said of the first position that a log lacks."""
+    return f"is missing: {folded:,} events were folded of this log, which ends at {last:,}, so its end was cut off"
+
+
+def check_end(connection: sqlite3.Connection) -> None:
+    """``DamagedError`` for a log whose end was cut off: what is written or folded after that would hide it."""
+    if (found := cut_off(connection)) is not None:
+        raise DamagedError("events", found[0] + 1, missing(*found))
 
 
 def checkpoint(connection: sqlite3.Connection, position: int, head: bytes) -> None:

@@ -252,6 +252,7 @@ def of_memory(state: Memory, now: str, bm25: float = 0.0) -> Found:
         row=state.row,
         bm25=bm25,
         day=day_of(state.valid_from),
+        time=state.valid_from,
         kind=state.kind,
         confidence=believed,
     )
@@ -272,6 +273,7 @@ def of_passage(row: Passage, bm25: float = 0.0) -> Found:
         speaker=row.speaker or "",
         whole=row.whole,
         day=day_of(row.time),
+        time=row.time,
     )
     return Found(candidate, passage=row)
 
@@ -281,10 +283,10 @@ def _letter(candidate: Candidate) -> str:
 
 
 def _best_of_each_text(found: Iterable[Found]) -> list[Found]:
-    """The best passage of each text stands for it."""
+    """The best passage of each text stands for it, the first of equals."""
     best: dict[int, Found] = {}
     for each in found:
         known = best.get(each.candidate.key)
-        if known is None or each.candidate.words > known.candidate.words:
+        if known is None or (each.candidate.words, -each.candidate.row) > (known.candidate.words, -known.candidate.row):
             best[each.candidate.key] = each
     return list(best.values())

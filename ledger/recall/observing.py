@@ -116,7 +116,7 @@ class Observing:
         near = [state for state, _ in hits if _is_near(state.text or "", terms)]
         scored = [(*ranking.word_score(state.text or "", terms, stem), state) for state in near]
         scored = [each for each in scored if each[0] > 0]
-        return sorted(scored, key=lambda each: (-each[0], each[2].row)), len(hits) < limit
+        return sorted(scored, key=lambda each: (-each[0], -each[2].row)), len(hits) < limit
 
     def _best(self, found: Sequence[Scored], known: Collection[str]) -> list[Supported]:
         """Of these the ones that live sources support, best first; no others are looked at than may be among the best."""
@@ -128,7 +128,7 @@ class Observing:
             supported = self._supported(some)
             best = best or (supported[0].words if supported else 0.0)  # the first has the most words
             kept = sorted(
-                [*kept, *(_scored(each, best) for each in supported)], key=lambda each: (-each.score, each.row)
+                [*kept, *(_scored(each, best) for each in supported)], key=lambda each: (-each.score, -each.row)
             )
         return kept
 

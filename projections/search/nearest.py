@@ -172,7 +172,7 @@ class Index:
         limit: int,
         keep: Keep | None = None,
     ) -> list[Hit]:
-        """The texts of a user nearest to a vector, by cosine, then row; those of which ``keep`` says that they are wanted.
+        """The texts of a user nearest to a vector, by cosine, equals newest first; those that ``keep`` wants.
 
         Exact: it looks further down the ranking until there are enough of them, or no more.
         """
@@ -353,7 +353,7 @@ class Matrix:
 
 
 def _order(ranked: Ranked) -> tuple[float, str, int]:
-    return (-ranked[2], ranked[0], ranked[1])
+    return (-ranked[2], ranked[0], -ranked[1])
 
 
 def matrix() -> Matrix | None:

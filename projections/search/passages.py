@@ -325,7 +325,7 @@ def matching_then(
     then = {row[0]: row for row in gone(connection, position, *wanted.condition())}
     texts = [(row[0], *_indexed(row)) for row in then.values()]
     found += [(Passage(*then[row]), score) for row, score in aside(SOURCE, texts, expression).items()]
-    return sorted(found, key=lambda each: (-each[1], each[0].row))[:limit]
+    return sorted(found, key=lambda each: (-each[1], -each[0].row))[:limit]
 
 
 def gone(connection: sqlite3.Connection, position: int, condition: str, values: Sequence[object]) -> list[Values]:

@@ -63,7 +63,8 @@ _TIME_WORD = re.compile(
 
 
 class Candidate(Struct):
-    """One text that may answer, as it is ranked: ``key`` tells it from the others of its corpus, ties end at ``position``."""
+    """One text that may answer, as it is ranked: ``key`` tells it from the others of its corpus. Of equals the newer comes
+    first: by ``time`` (since when a memory holds, when a turn was said), then by ``position``."""
 
     key: int
     corpus: str  # "memory", "turn" (a message is one, too) or "chunk"
@@ -77,6 +78,7 @@ class Candidate(Struct):
     speaker: str = ""  # of a turn, folded, where it is known by a name
     whole: int = 0  # characters of the text that this is a passage of
     day: date | None = None
+    time: str = ""
     kind: str = ""
     confidence: int = ONE
     words: float = 0.0
@@ -285,7 +287,7 @@ def by_score(candidates: list[Candidate], question: Question, around: Mapping[st
     if (factor := _levelled(turns, plain)) != 1:
         for each in turns:
             each.signals["level"] = factor
-    return sorted((each for each in candidates if each.score > 0), key=_order)
+    return _best_first([each for each in candidates if each.score > 0], lambda each: each.score)
 
 
 def _levelled(turns: Sequence[Candidate], most: float) -> float:
@@ -307,12 +309,9 @@ def by_rank(candidates: list[Candidate], weights: Mapping[str, float], kinds: Ma
     for each in candidates:
         each.score, each.signals = 0.0, {}
     lists: dict[str, list[Candidate]] = {
-        "text": sorted(
-            (each for each in candidates if each.bm25 > 0), key=lambda each: (-each.bm25, each.position, each.key)
-        ),
-        "vector": sorted(
-            (each for each in candidates if each.cosine is not None),
-            key=lambda each: (-(each.cosine or 0.0), each.position, each.key),
+        "text": _best_first([each for each in candidates if each.bm25 > 0], lambda each: each.bm25),
+        "vector": _best_first(
+            [each for each in candidates if each.cosine is not None], lambda each: each.cosine or 0.0
         ),
     }
     for name, ranked in lists.items():
@@ -323,8 +322,9 @@ def by_rank(candidates: list[Candidate], weights: Mapping[str, float], kinds: Ma
         if (factor := kinds.get(each.kind, 1.0)) != 1:
             each.signals["kind"] = factor
             each.score *= factor
-    return sorted((each for each in candidates if each.score > 0), key=_order)
+    return _best_first([each for each in candidates if each.score > 0], lambda each: each.score)
 
 
-def _order(each: Candidate) -> tuple[float, int, int]:
-    return (-each.score, each.position, each.key)
+def _best_first(candidates: list[Candidate], value: Callable[[Candidate], float]) -> list[Candidate]:
+    """Equals newest first; what one event holds stays in its order."""
+    return sorted(candidates, key=lambda each: (value(each), each.time, each.position, -each.key), reverse=True)

@@ -44,12 +44,12 @@ def hits(
     schema: str,
     enough: int,
 ) -> Scored[Values]:
-    """The wanted rows of ``source.table`` with their BM25 (more is better), best first; ``condition`` is on ``m``.
+    """The wanted rows of ``source.table`` with their BM25 (more is better), best and newest first; ``condition`` is on ``m``.
 
     Where of the ``limit`` best rows of all at least ``enough`` are wanted ones, no others are looked for.
     """
     name = f"{schema}.{source.index.name}"
-    sql = f"SELECT rowid, {source.rank} AS score FROM {name} WHERE {source.index.name} MATCH ? ORDER BY score, rowid LIMIT ?"
+    sql = f"SELECT rowid, {source.rank} AS score FROM {name} WHERE {source.index.name} MATCH ? ORDER BY score, rowid DESC LIMIT ?"
     best = connection.execute(sql, (expression, limit)).fetchall()
     found = _wanted(connection, source, dict(best), condition, values)
     if len(found) >= enough or len(best) < limit:
@@ -57,7 +57,7 @@ def hits(
     columns = ", ".join(f"m.{each}" for each in source.names)
     sql = (  # CROSS JOIN: the index first, whatever the planner thinks of it
         f"SELECT {columns}, {source.rank} AS score FROM {name} CROSS JOIN {source.table} m ON m.row = {source.index.name}.rowid"
-        f" WHERE {source.index.name} MATCH ? AND {condition} ORDER BY score, m.row LIMIT ?"
+        f" WHERE {source.index.name} MATCH ? AND {condition} ORDER BY score, m.row DESC LIMIT ?"
     )
     return [(tuple(row[:-1]), more(row[-1])) for row in connection.execute(sql, (expression, *values, limit))]
 
@@ -73,7 +73,7 @@ def matching(
     schema: str,
     enough: int,
 ) -> Scored[T]:
-    """``hits`` with the texts that wait for the index, each made of its row; equal scores by row."""
+    """``hits`` with the texts that wait for the index, each made of its row; equals newest first."""
     found = hits(connection, source, expression, *wanted, limit, schema=schema, enough=enough)
     late = waiting(connection, source, expression, schema)
     found += [(row, late[row[0]]) for row in of_rows(connection, source, late, *wanted)]
@@ -128,7 +128,7 @@ def matching_then(
 
 
 def _best(found: Scored[Values], make: Callable[[Values], T], limit: int) -> Scored[T]:
-    best = sorted(found, key=lambda each: (-each[1], each[0][0]))[:limit]
+    best = sorted(found, key=lambda each: (-each[1], -each[0][0]))[:limit]
     return [(make(row), score) for row, score in best]
 
 

@@ -259,6 +259,7 @@ CANDIDATES = st.lists(
         role=st.sampled_from(("", "prompt", "response")),
         whole=st.integers(0, 900),
         day=st.none() | st.dates(),
+        time=st.sampled_from(("", "2025-01-01T00:00:00.000000Z", "2026-01-01T00:00:00.000000Z")),
         kind=st.sampled_from(("", "preference", "user_profile", "env", "odd")),
         confidence=st.integers(0, ONE),
         words=st.sampled_from((0.0, 0.0, 1.0)) | st.floats(1e-6, 1e6),
@@ -284,7 +285,7 @@ def test_every_score_is_finite_shown_in_its_signals_and_bounded(
 
 
 @given(CANDIDATES, QUESTIONS, st.randoms())
-def test_the_order_is_that_of_the_scores_then_of_the_log_whatever_came_first(
+def test_the_order_is_that_of_the_scores_then_the_newer_whatever_came_first(
     candidates: list[Candidate], question: str, random: object
 ) -> None:
     for rank in (
@@ -292,20 +293,20 @@ def test_the_order_is_that_of_the_scores_then_of_the_log_whatever_came_first(
         lambda some: by_rank(some, {"text": 1, "vector": 1}, {}),
     ):
         found = rank(candidates)
-        told = [(-each.score, each.position, each.key) for each in found]
-        assert told == sorted(told)
+        told = [(each.score, each.time, each.position, -each.key) for each in found]
+        assert told == sorted(told, reverse=True)
         shuffled = list(candidates)
         random.shuffle(shuffled)  # type: ignore[attr-defined]
         again = [(each.position, each.key) for each in rank(shuffled)]
         if len({(each.position, each.key, each.bm25, each.cosine, each.words) for each in candidates}) == len(
             {(each.position, each.key) for each in candidates}
         ) == len(candidates) and not any(each.group for each in candidates):
-            assert again == [(position, key) for _, position, key in told]
+            assert again == [(position, -key) for _, _, position, key in told]
 
 
-def test_equal_scores_end_at_the_position() -> None:
-    found = by_score([memory(3, 1.0), memory(1, 1.0), memory(2, 1.0)], read("x"), {})
-    assert [each.position for each in found] == [1, 2, 3]
+def test_equal_scores_end_at_the_later_time_and_then_at_the_later_position() -> None:
+    found = by_score([memory(3, 1.0), memory(1, 1.0, time="2026"), memory(2, 1.0)], read("x"), {})
+    assert [each.position for each in found] == [1, 3, 2]
 
 
 def test_words_alone_are_the_whole_score_and_the_best_has_one() -> None:
@@ -347,11 +348,11 @@ def test_rubino_adds_three_of_sixty_and_the_rank_of_every_list_times_the_weight_
 def test_a_list_that_has_not_got_it_adds_nothing() -> None:
     some = [memory(0, bm25=1.0), memory(1, cosine=0.5), memory(2)]
     found = by_rank(some, {"text": 1.0, "vector": 1.0}, {})
-    assert [(each.key, each.score) for each in found] == [(0, 1 / 61), (1, 1 / 61)]
+    assert [(each.key, each.score) for each in found] == [(1, 1 / 61), (0, 1 / 61)]
 
 
-def test_of_equal_ranks_in_kind_the_older_is_first() -> None:
-    some = [memory(2, bm25=1.0), memory(1, bm25=1.0)]
-    assert [each.key for each in by_rank(some, {"text": 3.0, "vector": 3.0}, RUBINO_KINDS)] == [1, 2]
-    some = [memory(1, bm25=1.0), memory(2, bm25=1.0, kind="preference")]
+def test_of_equal_ranks_in_kind_the_newer_is_first() -> None:
+    some = [memory(1, bm25=1.0), memory(2, bm25=1.0)]
     assert [each.key for each in by_rank(some, {"text": 3.0, "vector": 3.0}, RUBINO_KINDS)] == [2, 1]
+    some = [memory(1, bm25=1.0, kind="preference"), memory(2, bm25=1.0)]
+    assert [each.key for each in by_rank(some, {"text": 3.0, "vector": 3.0}, RUBINO_KINDS)] == [1, 2]

@@ -415,14 +415,62 @@ def test_irregular_forms_are_found_by_each_other(ledger: Ledger) -> None:
     assert len(ledger.recall("What does she buy?").items) == len(ledger.recall("bicycle").items) == 1
 
 
-def test_at_equal_ranks_a_kind_decides_and_then_the_older(ledger: Ledger) -> None:
+def test_at_equal_ranks_a_kind_decides_and_then_the_newer(ledger: Ledger) -> None:
     ledger.remember("tea is green", kind="fact")
     ledger.remember("tea is black", kind="fact")
     ledger.remember("tea is white", kind="user_profile")
-    assert texts(ledger.recall("tea", ranking="rubino/1")) == ["tea is white", "tea is green", "tea is black"]
-    assert texts(ledger.recall("tea")) == ["tea is white", "tea is green", "tea is black"]
+    assert texts(ledger.recall("tea", ranking="rubino/1")) == ["tea is white", "tea is black", "tea is green"]
+    assert texts(ledger.recall("tea")) == ["tea is white", "tea is black", "tea is green"]
     scores = [item.score for item in ledger.recall("tea", ranking="rubino/1").items]
-    assert scores == [round(3.0 / 63 * 1.3, 6), round(3.0 / 61, 6), round(3.0 / 62, 6)]
+    assert scores == [round(3.0 / 61 * 1.3, 6), round(3.0 / 62, 6), round(3.0 / 63, 6)]
+
+
+@pytest.mark.parametrize("ranking", RANKINGS)
+def test_of_equals_the_one_that_holds_since_later_comes_first_whenever_it_was_written(
+    ledger: Ledger, clock: Clock, ranking: str
+) -> None:
+    ledger.remember("the plan is blue", valid_from="2025-06-01")
+    clock.advance(days=1)
+    ledger.remember("the plan is grey", valid_from="2024-06-01")
+    assert texts(ledger.recall("plan", ranking=ranking)) == ["the plan is blue", "the plan is grey"]
+
+
+@pytest.mark.parametrize("ranking", RANKINGS)
+def test_equals_are_in_one_order_waiting_indexed_explained_and_in_the_past(
+    ledger: Ledger, clock: Clock, ranking: str
+) -> None:
+    first = [ledger.remember(f"tea number {number}").content for number in range(8)]
+    then = ledger.position
+    ledger.recall("tea")  # the index takes what waits
+    later = [ledger.remember(f"tea number {number}").content for number in range(8, 12)]
+    newest = [*first, *later][::-1]
+    with Ledger.open(ledger.path, readonly=True, clock=clock) as reader:  # for whom the later ones wait
+        assert texts(reader.recall("tea", ranking=ranking)) == newest
+    assert texts(ledger.recall("tea", ranking=ranking)) == newest
+    pack = ledger.recall("tea", ranking=ranking, k=3, explain=True)
+    assert texts(pack) == newest[:3] and [item.content for item in pack.cut] == newest[3:]
+    assert texts(ledger.at(then).recall("tea", ranking=ranking)) == first[::-1]
+    ledger.retract(ledger.memories()[0].id)
+    assert texts(ledger.at(ledger.position - 1).recall("tea", ranking=ranking)) == newest
+
+
+@pytest.mark.parametrize("ranking", RANKINGS)
+def test_of_more_equals_than_are_ranked_the_newest_are(ledger: Ledger, ranking: str) -> None:
+    with ledger.batch():
+        said = [ledger.remember(f"tea number {number}").content for number in range(250)]
+    assert texts(ledger.recall("tea", ranking=ranking, k=3)) == said[:-4:-1]
+    position = ledger.position
+    ledger.remember("milk")
+    assert texts(ledger.at(position).recall("tea", ranking=ranking, k=3)) == said[:-4:-1]
+    turns = [ledger.capture(f"coffee number {number}", "").prompt for number in range(230)]
+    assert texts(ledger.recall("coffee number", among=["turns"], ranking=ranking, k=3)) == turns[:-4:-1]
+
+
+def test_the_prompt_of_a_turn_comes_before_its_equal_response(ledger: Ledger) -> None:
+    ledger.capture("cocoa is nice", "cocoa is good")
+    ledger.capture("cocoa is sweet", "cocoa is warm")
+    order = ["cocoa is sweet", "cocoa is warm", "cocoa is nice", "cocoa is good"]
+    assert texts(ledger.recall("cocoa", among=["turns"])) == order
 
 
 @pytest.mark.parametrize("ranking", RANKINGS)

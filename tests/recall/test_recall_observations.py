@@ -97,7 +97,7 @@ def test_of_two_that_say_the_same_one_is_shown(ledger: Ledger) -> None:
     (source,) = said(ledger, "A cup of something.")
     first, second = formed(ledger, COFFEE, [source]), formed(ledger, COFFEE, [source])
     pack = ledger.recall("coffee")
-    assert ids(pack) == [first] and [(item.id, item.cut) for item in pack.cut] == [(second, "repeated")]
+    assert ids(pack) == [second] and [(item.id, item.cut) for item in pack.cut] == [(first, "repeated")]
 
 
 def test_at_most_so_many_as_asked_for(ledger: Ledger) -> None:
@@ -165,11 +165,11 @@ def test_the_words_of_the_question_come_before_proof_and_confidence(ledger: Ledg
     assert ledger.recall("cello lessons on tuesday").observations[1].signals["text"] < 0.5
 
 
-def test_of_equal_words_more_proof_comes_first_and_then_the_older(ledger: Ledger) -> None:
+def test_of_equal_words_more_proof_comes_first_and_then_the_newer(ledger: Ledger) -> None:
     sources = said(ledger, *(f"Something {number}." for number in range(3)))
     one = [formed(ledger, f"Coffee in the {room}.", sources[:1]) for room in ("kitchen", "garden")]
     three = formed(ledger, "Coffee in the cellar.", sources)
-    assert shown(ledger, "coffee") == [three, *one]
+    assert shown(ledger, "coffee") == [three, *reversed(one)]
 
 
 def test_the_trend_is_told_and_ranks_nothing(ledger: Ledger, clock: Clock) -> None:
@@ -178,7 +178,7 @@ def test_the_trend_is_told_and_ranks_nothing(ledger: Ledger, clock: Clock) -> No
     stale = formed(ledger, "Coffee in the kitchen.", sources[:1], times=[LONG_AGO])
     new = formed(ledger, "Coffee in the garden.", sources[:1], times=[recent])
     pack = ledger.recall("coffee")
-    assert [(item.id, trend(item)) for item in pack.observations] == [(stale, "dormant"), (new, "new")]
+    assert [(item.id, trend(item)) for item in pack.observations] == [(new, "new"), (stale, "dormant")]
     assert pack.observations[0].score == pack.observations[1].score
 
 

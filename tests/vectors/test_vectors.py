@@ -135,12 +135,12 @@ def cosine(one: list[float], other: list[float]) -> float:
 
 
 @SEARCH
-def test_equal_cosines_are_ordered_by_row(told: Ledger) -> None:
+def test_of_equal_cosines_the_newer_comes_first(told: Ledger) -> None:
     made = [told.remember("green tea", project=f"project {each}") for each in range(40)]
     asked = search(told).ask("green tea", "")
     with probe.read(told) as connection:
         hits = search(told).hits(connection, asked, "", limit=7).hits
-    assert [row for _, row, _ in hits] == [each.position for each in made[:7]]
+    assert [row for _, row, _ in hits] == [each.position for each in made[:-8:-1]]
 
 
 @SEARCH

@@ -163,8 +163,8 @@ class PolicyChanges(WriteOptions, total=False):
     """Whether near duplicates are proposed for merging."""
     conflicts: bool
     """Whether conflicts are looked for."""
-    consolidate: bool
-    """Whether observations are made of new memories."""
+    consolidate: bool | Literal["turns"]
+    """Whether observations are made of new memories; "turns" for new turns too."""
 
 
 class Page(Sequence[T]):

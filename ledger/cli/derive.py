@@ -174,7 +174,7 @@ def parameter(
         default = list(default)
     elif isinstance(default, str) and get_origin(kind) is list:
         default = [default]
-    negative: str | tuple[str, ...] | None = None if default is True or kind == bool | None else ()
+    negative: str | tuple[str, ...] | None = None if default is True or _may_be_off(kind) else ()
     settings: dict[str, Any] = {"help": plain(text), "negative": negative, "alias": alias}
     settings["show_default"] = not required and default not in (None, False, "", [])
     if not by_place:
@@ -183,6 +183,11 @@ def parameter(
         settings["completer"] = completer
     kind = Annotated[kind, Parameter(**settings)]
     return inspect.Parameter(name, PLACE if by_place else KEYWORD, default=default, annotation=kind)
+
+
+def _may_be_off(kind: object) -> bool:
+    """Whether this is a switch that nobody has to give: it can be given as off, then."""
+    return {bool, type(None)} <= {*get_args(kind)}
 
 
 def plain(text: str) -> str:

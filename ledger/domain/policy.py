@@ -12,6 +12,7 @@ from ledger.domain.errors import RejectedError
 from ledger.domain.matching import DEFAULT_MATCHER, MATCHERS
 
 Value = int | bool | str  # of a parameter, as an event holds it
+TURNS = "turns"  # consolidate what was said in turns, besides memories
 
 
 class OneOf(Struct, frozen=True):
@@ -51,6 +52,17 @@ def switch(name: str, value: object) -> Value:
     return value
 
 
+def switch_or(*words: str) -> Callable[[str, object], Value]:
+    """A check of a parameter that is true, false or one of these words."""
+
+    def check(name: str, value: object) -> Value:
+        if not isinstance(value, bool) and value not in words:
+            raise RejectedError(f"{name} must be true, false or {' or '.join(map(repr, words))}, not {value!r:.40}")
+        return value
+
+    return check
+
+
 class Policy(Struct, frozen=True):
     """Every parameter with its default and with what checks it and makes of it what an event holds.
 
@@ -59,7 +71,8 @@ class Policy(Struct, frozen=True):
     ``memory_chars`` bound what may be stored: characters of active memories of the kind user_profile, and of all other kinds;
     0 is no bound (rubino has 1,375 and none). ``threats`` is what happens to a memory in which a scanner finds an order to the
     model or the like, ``secrets`` what to a password or key in any text. ``extracted`` is the status of what a model extracts;
-    what an assistant said itself is always a candidate, of at most ``claim_confidence``.
+    what an assistant said itself is always a candidate, of at most ``claim_confidence``. ``consolidate`` is of memories, and
+    of "turns" too.
     """
 
     matcher: Annotated[str, OneOf(tuple(MATCHERS))] = DEFAULT_MATCHER
@@ -77,7 +90,7 @@ class Policy(Struct, frozen=True):
     claim_confidence: Annotated[float, rules.millionths] = rules.shown(rules.CLAIM_CONFIDENCE)
     merge: Annotated[bool, switch] = True
     conflicts: Annotated[bool, switch] = True
-    consolidate: Annotated[bool, switch] = True
+    consolidate: Annotated[bool | str, switch_or(TURNS)] = True
 
 
 CHECKS: dict[str, Callable[[str, object], Value]] = {

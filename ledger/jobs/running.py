@@ -38,11 +38,11 @@ from ledger.interactions.commands import has_to_wait, policy_who
 from ledger.language.asking import check_outside
 from ledger.merges import commands as merge_commands
 from ledger.observations import consolidating
+from ledger.observations.consolidating import Pending
 from ledger.policies import expiry, extraction
 from ledger.sessions.conversation import Conversation
 from ledger.store.lease import leased
 from projections.views import control, interactions, sessions
-from projections.views.consolidations import Scope
 
 Progress = Callable[[int, int], None]
 SPAN = 1_024  # positions of the log: the interactions in them are one piece of work
@@ -261,22 +261,23 @@ def _expire_one(engine: Engine, memory: Memory, asker: Who, end: Callable[..., s
 # --- consolidation -------------------------------------------------------------------------------------------
 
 
-def _to_consolidate(engine: Engine, run: Run) -> Iterator[Scope]:
+def _to_consolidate(engine: Engine, run: Run) -> Iterator[Pending]:
     """The projects of users in which something is new; of tags nobody but a caller knows."""
     found = consolidating.pending_scopes(engine)
     run.tell(0, len(found))
     yield from found
 
 
-def _consolidate_piece(engine: Engine, scope: Scope, run: Run) -> None:
-    came = Counter(consolidating.consolidate_by_policy(engine, scope))
+def _consolidate_piece(engine: Engine, pending: Pending, run: Run) -> None:
+    came = Counter(consolidating.consolidate_by_policy(engine, pending))
     run.add(consolidated=came["sources"], observations_formed=came["formed"], failures=came["failures"])
     run.add(observations_revised=came["revised"] + came["refreshed"], observations_retracted=came["retracted"])
     run.tell(1, 0)
 
 
-def _scope_key(engine: Engine, scope: Scope) -> str:
+def _scope_key(engine: Engine, pending: Pending) -> str:
     """Names nobody: a lease is no event, and no erasure looks for it."""
+    scope = pending.scope  # whatever is new in it: two consolidations of one scope would look at the same observations
     return engine.writer.mac("lease", scope.user, scope.project or "").hex()
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
+
+from msgspec import Struct
 
 from ledger.domain import ids
 from ledger.domain.errors import LedgerError, ModelError, NotFoundError, RejectedError
 from ledger.domain.events import LEDGER_STREAM
 from ledger.domain.grouping import GROUPING
+from ledger.domain.policy import TURNS
 from ledger.domain.text import tag_list
 from ledger.engine.engine import Engine
 from ledger.engine.log_reading import find_row
@@ -64,35 +67,52 @@ def consolidate(
     return run.report()
 
 
-def pending_scopes(engine: Engine) -> list[Scope]:
-    """Every user's projects in which a memory has changed since the last look, or a stale observation."""
-    consolidator, found = by_model.consolidator_of(engine, None), list[Scope]()
+class Pending(Struct, frozen=True):
+    """A scope in which sources of a kind ("memories", "interactions") are new, or an observation went stale."""
+
+    scope: Scope
+    over: str
+
+
+def pending_scopes(engine: Engine) -> list[Pending]:
+    """Every user's projects in which a memory, or a turn where the policy says so, has changed since the last look, or a
+    stale observation."""
+    consolidator = by_model.consolidator_of(engine, None)
     with engine.reading() as connection:
         marked = consolidations.newly_marked(connection)
-        wanted: dict[str, bool] = {}
-        for user, project, newest in consolidations.scopes(connection):
-            scope = Scope(user, project)
-            if user not in wanted:
-                wanted[user] = control.wants(connection, user, "consolidate")
-            if not wanted[user] or not _worth_trying(connection, scope, consolidator, newest):
-                continue
-            after = observations.looked_at(connection, user, project, MEMORIES, consolidator)
-            if max(newest, marked.get((user, project), 0)) > after:
-                found.append(scope)
-    return found
+        return [
+            Pending(scope, over)
+            for scope, over, newest in _wanted_scopes(connection)
+            if _worth_trying(connection, scope, over, consolidator, newest)
+            and max(newest, marked.get((scope.user, scope.project), 0))
+            > observations.looked_at(connection, scope.user, scope.project, over, consolidator)
+        ]
 
 
-def _worth_trying(connection: Connection, scope: Scope, consolidator: str, newest: int) -> bool:
+def _wanted_scopes(connection: Connection) -> Iterator[tuple[Scope, str, int]]:
+    """The scopes with sources that the policies want consolidated, each with the position of its newest change."""
+    wanted: dict[str, bool] = {}
+    for user, project, newest in consolidations.scopes(connection):
+        if user not in wanted:
+            wanted[user] = control.wants(connection, user, "consolidate")
+        if wanted[user]:
+            yield Scope(user, project), MEMORIES, newest
+    for user in control.users_with(connection, "consolidate", TURNS):
+        for project, newest in consolidations.projects_of_turns(connection, user):
+            yield Scope(user, project), INTERACTIONS, newest
+
+
+def _worth_trying(connection: Connection, scope: Scope, over: str, consolidator: str, newest: int) -> bool:
     """After three failures it waits for new sources, or for somebody to ask."""
-    failed = consolidations.failures(connection, scope, MEMORIES, consolidator)
+    failed = consolidations.failures(connection, scope, over, consolidator)
     return len(failed) < ATTEMPTS or newest > failed[-1]
 
 
-def consolidate_by_policy(engine: Engine, scope: Scope) -> dict[str, int]:
-    asker = Who(user=scope.user, actor=consolidation.ACTOR)
+def consolidate_by_policy(engine: Engine, pending: Pending) -> dict[str, int]:
+    asker = Who(user=pending.scope.user, actor=consolidation.ACTOR)
     using = by_model.consolidator_of(engine, None)
     most = AT_ONCE if using == GROUPING else BY_A_MODEL
-    run = Run(MEMORIES, scope, asker, consolidator=using, limit=most, looks=True)
+    run = Run(pending.over, pending.scope, asker, consolidator=using, limit=most, looks=True)
     try:
         look = rounds.by_rules if using == GROUPING else by_model.by_model
         look(engine, run)

@@ -239,6 +239,16 @@ def scopes(connection: sqlite3.Connection) -> Iterator[tuple[str, str | None, in
         user = _first(connection, "SELECT min(user) FROM memories WHERE user > ?", user)
 
 
+def projects_of_turns(connection: sqlite3.Connection, user: str) -> list[tuple[str | None, int]]:
+    """Every project of a user with turns, and the position of the last change of one of them; what was let out of quarantine
+    may be of any."""
+    sql = (
+        "SELECT project, max(max(from_position), coalesce((SELECT max(to_position) FROM was_in_quarantine), 0))"
+        " FROM interactions WHERE user = ? GROUP BY project"
+    )
+    return [(project, newest) for project, newest in connection.execute(sql, (user,))]
+
+
 def _first(connection: sqlite3.Connection, sql: str, *values: object) -> Any:
     return connection.execute(sql, values).fetchone()[0]
 

@@ -344,6 +344,12 @@ def wants(connection: sqlite3.Connection, user: str, what: str) -> bool:
     return bool(getattr(policy(connection, user), what))
 
 
+def users_with(connection: sqlite3.Connection, what: str, value: object) -> list[str]:
+    """The users in whose policy in effect a parameter has this value, which is not its default."""
+    users = connection.execute("SELECT DISTINCT user FROM policies ORDER BY user").fetchall()
+    return [user for (user,) in users if getattr(policy(connection, user), what) == value]
+
+
 def voided_at(connection: sqlite3.Connection, position: int) -> list[int]:
     """Where the acts stand that keep an event void."""
     sql = "SELECT DISTINCT from_position FROM voided WHERE position = ? ORDER BY from_position"

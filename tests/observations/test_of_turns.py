@@ -1,0 +1,114 @@
+"""Observations of turns, made without being asked where the policy says so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ledger import Ledger, RejectedError
+
+COFFEE = ("I really enjoy dark roast coffee.", "I enjoy dark roast coffee every morning.")
+
+
+@pytest.fixture
+def opened(tmp_path: Path):
+    with Ledger.open(tmp_path / "m.db", user="ana") as found:
+        yield found
+
+
+def captured(opened: Ledger, *texts: str, **more: str) -> None:
+    for text in texts:
+        opened.capture(text, "Noted.", **more)
+
+
+def test_turns_form_observations_by_themselves_where_the_policy_says_turns(opened: Ledger) -> None:
+    opened.policy.set(consolidate="turns")
+    assert opened.policy.get().consolidate == "turns"
+    captured(opened, *COFFEE)
+    report = opened.jobs.run()
+    assert (report.consolidated, report.observations_formed) == (2, 1)
+    (seen,) = opened.observations.list()
+    assert seen.proof_count == 2 and all(each.id.startswith("i_") for each in seen.sources)
+    assert {each.actor for each in opened.history.audit(type="ConsolidationCompleted")} == {"policy:consolidation"}
+    position = opened.position
+    assert opened.jobs.run().consolidated == 0 and opened.position == position, (
+        "what was looked at is not looked at again"
+    )
+    captured(opened, "I enjoy dark roast coffee with milk.")
+    assert opened.jobs.run().observations_revised == 1
+    assert opened.observations.list()[0].proof_count == 3
+
+
+def test_by_default_no_turn_forms_one(opened: Ledger) -> None:
+    assert opened.policy.get().consolidate is True
+    captured(opened, *COFFEE)
+    assert opened.jobs.run().consolidated == 0 and not opened.observations.list()
+
+
+def test_memories_are_consolidated_as_well(opened: Ledger) -> None:
+    opened.policy.set(consolidate="turns")
+    for text in COFFEE:
+        opened.remember(text)
+    assert opened.jobs.run().observations_formed == 1
+
+
+def test_each_user_and_project_by_itself(opened: Ledger) -> None:
+    opened.policy.set(consolidate="turns")
+    bob = opened.bind(user="bob")
+    for project in ("a", "b"):
+        captured(opened, *COFFEE, project=project)
+        captured(bob, *COFFEE, project=project)
+    assert opened.jobs.run().observations_formed == 2
+    assert sorted(each.project or "" for each in opened.observations.list()) == ["a", "b"]
+    assert not bob.observations.list(), "bob's policy is the default"
+
+
+def test_a_turn_that_was_let_out_of_quarantine_is_looked_at(opened: Ledger) -> None:
+    opened.policy.set(consolidate="turns")
+    captured(opened, *COFFEE)
+    turn = opened.interactions.list()[0]
+    opened.guards.quarantine(turn.id, reason="odd")
+    assert opened.jobs.run().observations_formed == 0
+    opened.guards.release(turn.id)
+    assert opened.jobs.run().observations_formed == 1
+    position = opened.position
+    assert opened.jobs.run().consolidated == 0 and opened.position == position
+
+
+def test_what_went_stale_is_worded_again_where_there_are_only_turns(opened: Ledger) -> None:
+    opened.policy.set(consolidate="turns")
+    captured(opened, *COFFEE, "I enjoy dark roast coffee at home.")
+    opened.jobs.run()
+    (seen,) = opened.observations.list()
+    opened.observations.withdraw(seen.written_from)
+    assert opened.observations.get(seen.id).freshness == "stale"
+    assert opened.jobs.run().observations_revised == 1
+    assert opened.observations.get(seen.id).freshness == "fresh"
+
+
+def test_it_is_turned_off_with_the_rest(opened: Ledger) -> None:
+    opened.policy.set(consolidate="turns")
+    opened.policy.set(consolidate=False)
+    captured(opened, *COFFEE)
+    assert opened.jobs.run().consolidated == 0
+
+
+@pytest.mark.parametrize("bad", ["memories", "", 1, None, "yes"])
+def test_nothing_else_can_be_said(opened: Ledger, bad: object) -> None:
+    with pytest.raises(RejectedError, match="turns"):
+        opened.policy.set(consolidate=bad)  # type: ignore[arg-type]
+
+
+def test_the_command_line_says_it_too(tmp_path: Path) -> None:
+    from command_line import run
+
+    db = tmp_path / "m.db"
+    for words, wanted in (
+        (("--consolidate", "turns"), "turns"),
+        (("--no-consolidate",), "False"),
+        (("--consolidate",), "True"),
+    ):
+        assert run("policy", "set", *words, db=db).exit_code == 0
+        with Ledger.open(db) as ledger:
+            assert str(ledger.policy.get().consolidate) == wanted

@@ -49,7 +49,7 @@ from ledger.policies import expiry
 from projections.core.projector import FAMILIES
 from projections.core.rows import Connection
 from projections.search import observation_hits
-from projections.views import audit, control, delivered, memories, merges
+from projections.views import audit, control, delivered, memories, merges, projects
 
 _ASKED = type_names(of(verdict=True))
 Past = list[tuple[int, Memory | None]]  # from which position on a memory stood how
@@ -226,9 +226,8 @@ class _Search:
         data: ReinforcementEvaluated = event.data
         if data.left_over and any(match.memory in self._plan.streams for match in data.matches):
             return "one of the memories left over would have been reinforced instead"
-        project, position = event.envelope.project, event.position
-        pools = (self._untried.get(None, ()), self._untried.get(project, ()) if project is not None else ())
-        tried = not any(_covers(spans, position) for spans in pools)
+        places = (None, *projects.together(self._connection, event.envelope.project))
+        tried = not any(_covers(self._untried.get(each, ()), event.position) for each in places)
         return "" if tried else "a memory was not tried as it would have been"
 
     def _gaps(self) -> dict[str | None, list[tuple[int, int]]]:

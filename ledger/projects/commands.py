@@ -49,7 +49,8 @@ def add_alias(engine: Engine, asker: Who, project: str, alias: str) -> answers.P
             raise ConflictError(
                 f"the name {alias!r:.60} stands for another project already; projects.join lets it be found under this one"
             )
-        _emit(work, state, domain.AddAlias(alias))
+        work.rows.flush()
+        _emit(work, projects.whole(work.connection(), state), domain.AddAlias(alias))
 
     return _change(engine, asker, "projects.add_alias", project, body, (project, alias))
 

@@ -14,7 +14,7 @@ from projections.views import projects
 def get(snapshot: Snapshot, user: str, name: str) -> answers.Project | None:
     """A project by name, alias or id, with its trusted state."""
     connection = snapshot.connection
-    state = find(connection, user, name) or load(connection, name, "p", user)
+    state = _alone(connection, user, name) or load(connection, name, "p", user)
     return shown(connection, state) if state is not None else None
 
 
@@ -38,9 +38,15 @@ def state(
 
 def find(connection: Connection, user: str, name: str) -> Project | None:
     """The state of the project that goes by this name, with what was joined to it."""
+    found = _alone(connection, user, name)
+    return projects.whole(connection, found) if found is not None else None
+
+
+def _alone(connection: Connection, user: str, name: str) -> Project | None:
+    """The same without what was joined to it."""
     id = named(connection, user, "p", name)
     found: Project | None = load(connection, id, "p", user) if id is not None and id != NOWHERE else None
-    return projects.whole(connection, found) if found is not None else None
+    return found
 
 
 def shown(connection: Connection, given: Project, *, replayed: bool = False, absorbed: bool = False) -> answers.Project:

@@ -160,6 +160,16 @@ def test_the_state_of_both_is_one_and_what_was_set_last_counts(ledger: Ledger) -
     assert [each.value for each in ledger.projects.get("larder").state] == ["ten"]
 
 
+def test_a_joined_project_is_shown_with_each_name_and_value_once(ledger: Ledger) -> None:
+    ledger.projects.set_state("harbour", "fact", "boats", "nine")
+    ledger.projects.add("larder")
+    joined = ledger.projects.join("larder", "harbour")
+    for name in ("larder", "harbour", joined.id):
+        assert ledger.projects.get(name) == joined
+    assert ledger.projects.list()[0] == joined == ledger.at(ledger.position).projects.get("harbour")
+    assert (joined.aliases, [each.value for each in joined.state]) == (("harbour",), ["nine"])
+
+
 def test_merges_conflicts_reinforcement_and_observations_see_one_project(ledger: Ledger) -> None:
     for project in ("larder", "harbour"):
         ledger.remember("The big green kettle stands on the left shelf of the kitchen.", project=project)

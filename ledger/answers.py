@@ -415,7 +415,8 @@ class JobReport(Answer, frozen=True, kw_only=True):
     """What the jobs did. ``sessions`` are those in which messages were looked at for what to remember, ``skipped`` of
     these messages held nothing; ``waiting`` sessions and turns were left for the next run, ``given_up`` are sessions whose
     extraction failed three times in a row: they wait for something new, or for ``session.extract()``. ``conflicts`` it
-    recorded, ``merges`` it proposed."""
+    recorded, ``merges`` it proposed. ``stopped`` is "timeout" or "cancelled" where it ended before all was done: the rest
+    is pending."""
 
     reinforced_interactions: int = 0
     reinforced_memories: int = 0
@@ -435,6 +436,7 @@ class JobReport(Answer, frozen=True, kw_only=True):
     observations_formed: int = 0
     observations_revised: int = 0
     observations_retracted: int = 0
+    stopped: str = ""
 
 
 class Dependent(Answer, frozen=True, kw_only=True):
@@ -604,13 +606,15 @@ class Remaining(Answer, frozen=True, kw_only=True):
 
 
 class ErasureReport(Answer, frozen=True, kw_only=True):
-    """What an erasure takes or took, and whether it is "dry run", "pending" (and why) or "completed".
+    """What an erasure takes or took, and whether it is "dry run", "pending" (and why), "stopped" or "completed".
 
     ``erased`` are the subject's own events, ``derived`` those of memories that came from it, ``sources`` those that it came
     from, ``quotes`` all others that say the same. ``searched`` are the forms in which the ``files`` were searched for what
     went; ``hits`` are places that hold it rightly, because it was kept or another event says it too: ``remaining`` are the
     first 20 of the ``remaining_total`` events, not of those that nobody decided about. ``earlier`` are the erasures before this
-    one that the same call made, where a whole user takes several: each has its own certificate.
+    one that the same call made, where a whole user takes several: each has its own certificate. ``stopped`` is
+    "timeout" or "cancelled" where it ended before all was erased: what is listed is erased for good, ``left`` events of the
+    user are not, and the same call goes on with them.
     """
 
     state: str
@@ -636,6 +640,8 @@ class ErasureReport(Answer, frozen=True, kw_only=True):
     replayed: bool = False
     absorbed: bool = False
     earlier: tuple[ErasureReport, ...] = ()
+    stopped: str = ""
+    left: int = 0
 
 
 class Hold(Answer, frozen=True, kw_only=True):
@@ -652,13 +658,17 @@ class Hold(Answer, frozen=True, kw_only=True):
 
 
 class RebuildReport(Answer, frozen=True, kw_only=True):
-    """How many events were read, and which ``projections`` were made again; ``suspended`` are those that could not be."""
+    """How many events were read, and which ``projections`` were made again; ``suspended`` are those that could not be.
+
+    ``stopped`` is "timeout" or "cancelled" where it ended before: the tables are as they were, and there is no ``digest``.
+    """
 
     events: int
     seconds: float
     digest: str
     suspended: tuple[str, ...] = ()
     projections: tuple[str, ...] = ()
+    stopped: str = ""
 
 
 class ProjectionStatus(Answer, frozen=True, kw_only=True):
@@ -699,7 +709,10 @@ class VectorModel(Answer, frozen=True, kw_only=True):
 
 
 class VectorReport(Answer, frozen=True, kw_only=True):
-    """Vectors of a model: made now, right already, deleted; texts left without one; numbers in each (None: none made)."""
+    """Vectors of a model: made now, right already, deleted; texts left without one; numbers in each (None: none made).
+
+    ``stopped`` is "timeout" or "cancelled" where it ended before all were made: the same call makes those that are left.
+    """
 
     model: str
     embedded: int = 0
@@ -708,6 +721,7 @@ class VectorReport(Answer, frozen=True, kw_only=True):
     left: int = 0
     seconds: float
     dimension: int | None = None
+    stopped: str = ""
 
 
 class ImportReport(Answer, frozen=True, kw_only=True):

@@ -814,6 +814,8 @@ class Ledger(LedgerRead):
         exclusive: bool = False,
         dry_run: bool = False,
         reason: str = "",
+        timeout: float | None = None,
+        cancel: Cancel | None = None,
         **options: Unpack[WriteOptions],
     ) -> answers.ErasureReport:
         """Remove texts for good, from the log too; the chain still verifies. It cannot be undone.
@@ -827,6 +829,9 @@ class Ledger(LedgerRead):
             quotes: What to do with other texts of this user that repeat it.
             keep: Ids and positions that stay, whatever else is chosen.
             exclusive: Allow more than 50,000 events, and keep others from writing as long as it takes.
+            timeout: Seconds after which it stops before it begins, or, of a whole user, between two erasures of up to 20,000
+                events; the report is "stopped", says how many events are ``left``, and the same call goes on with them.
+            cancel: An event or a function that says when to stop, as with ``timeout``.
 
         Raises:
             RejectedError: It is on hold, was erased already, or a choice is missing: a dry run lists what to choose about.
@@ -834,6 +839,7 @@ class Ledger(LedgerRead):
             AmbiguousIdError: Several ids begin so.
             ConflictError: Inside a batch, or others write about the same all the time.
         """
+        from ledger.engine.stopping import Stopping
         from ledger.erasure import erasing
 
         if isinstance(keep, str | bytes) or not isinstance(keep, Iterable):
@@ -849,6 +855,7 @@ class Ledger(LedgerRead):
             keep=tuple(keep),
             exclusive=exclusive,
             dry_run=dry_run,
+            stopping=Stopping(timeout, cancel),
         )
 
     # --- consolidation -------------------------------------------------------------------------------------------

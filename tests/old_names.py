@@ -345,7 +345,7 @@ class Ledger(Reads):
     release = call("guards.release", "subject", "reason")
     rescan = filed("guards.scan")
     run_policies = filed("jobs.run", only="jobs", as_of="now")
-    work = filed("jobs.work", only="jobs")
+    work = filed("jobs.work", only="jobs", stop="cancel")
 
     def adopt_policy(self, *, by: Any = None, **parameters: Any) -> dict[str, Any]:
         by = dict(by or {})

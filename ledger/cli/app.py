@@ -16,7 +16,7 @@ from contextlib import suppress
 from ledger.cli.by_hand import CHANGED, HAND
 from ledger.cli.calling import Call, Progress, invoke, opened, others_with_memories, progress_of
 from ledger.cli.methods import OF_THE_FILE
-from ledger.cli.output import Stopped, Usage, progress_bar, say, show
+from ledger.cli.output import ENDED, Stopped, Usage, progress_bar, say, show
 from ledger.cli.shell_words import in_shell
 from ledger.domain.errors import LedgerError, NotFoundError
 
@@ -68,7 +68,7 @@ def _run(words: Sequence[str]) -> int:
     with progress_bar(call.method.name, quiet=around["quiet"]) as progress:
         found = _answer(call, progress)
     show(found, json=around["json"], quiet=around["quiet"], brief=call.method.writes)
-    return FAILED if getattr(found, "ok", True) is False else OK
+    return FAILED if getattr(found, "ok", True) is False or getattr(found, "stopped", "") in ENDED else OK
 
 
 def _answer(call: Call, progress: Progress | None) -> object:

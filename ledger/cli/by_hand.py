@@ -7,17 +7,23 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from ledger.cli.calling import STDIN, Call, Progress, file_text, invoke, opened, stdin_text
+from ledger.cli.calling import (
+    STDIN,
+    Call,
+    Progress,
+    file_text,
+    invoke,
+    opened,
+    stdin_text,
+    stopped_by_signals,
+)
 from ledger.cli.output import Stopped, Usage, say, show_once
 from ledger.cli.views import Raw
 from ledger.domain.errors import LedgerError, RejectedError
@@ -94,7 +100,8 @@ def erase(
                 raise RejectedError(f"nothing was erased: say what becomes of what others hold: {named}")
             if not _is_meant("Erase this for good?"):
                 raise Stopped("nothing was erased")
-        return ledger.erase(**arguments)
+        with stopped_by_signals() as stop:
+            return ledger.erase(cancel=stop, **arguments)
 
 
 def _subject(
@@ -354,21 +361,21 @@ def work(call: Call, *, progress: Progress | None = None) -> object:
     from ledger.answers import JobReport
 
     total: dict[str, int] = {}
-    follow = call.given["follow"]
+    follow, stopped = call.given["follow"], ""
     with opened(call) as ledger, stopped_by_signals() as stop:
-        for report in ledger.jobs.work(stop=stop, progress=None if follow else progress, **call.arguments):
-            done = _numbers(report)
+        for report in ledger.jobs.work(cancel=stop, progress=None if follow else progress, **call.arguments):
+            done, stopped = _numbers(report), report.stopped
             total |= {name: total.get(name, 0) + number for name, number in done.items()}
             if follow and done:
                 _tell(call, done)
     if not follow:
-        return JobReport(**total)
+        return JobReport(**total, stopped=stopped)
     say(f"stopped; {_line(total) or 'there was nothing to do'}", quiet=call.around["quiet"])
     return None
 
 
 def _numbers(report: answers.JobReport) -> dict[str, int]:
-    return {name: number for name, number in report.to_dict().items() if number}
+    return {name: number for name, number in report.to_dict().items() if number and name != "stopped"}
 
 
 def _line(done: dict[str, int]) -> str:
@@ -382,28 +389,6 @@ def _tell(call: Call, done: dict[str, int]) -> None:
         print(as_json(done, indent=None), flush=True)
     else:
         say(_line(done), quiet=call.around["quiet"])
-
-
-@contextmanager
-def stopped_by_signals() -> Iterator[threading.Event]:
-    """An event that SIGINT and SIGTERM set, so that the piece under way is finished; a second one interrupts."""
-    stop = threading.Event()
-
-    def ask(number: int, frame: object) -> None:
-        if stop.is_set():
-            raise KeyboardInterrupt
-        stop.set()
-        print("memory-ledger: stopping after what is under way", file=sys.stderr, flush=True)
-
-    if threading.current_thread() is not threading.main_thread():
-        yield stop  # only the main thread may say what a signal does
-        return
-    before = {each: signal.signal(each, ask) for each in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield stop
-    finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
 
 
 # --- commands that no method stands behind ---------------------------------------------------------------------------

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -85,10 +87,35 @@ def _value(name: str, value: Any) -> Any:
 
 def invoke(call: Call, ledger: Ledger, arguments: Mapping[str, Any], progress: Progress | None = None) -> object:
     method: Any = getattr(_object(call, ledger), call.method.name)
+    if "cancel" in call.method.names:
+        with stopped_by_signals() as stop:
+            return method(**arguments, cancel=stop, **progress_of(call, progress))
     found: Any = method(**arguments, **progress_of(call, progress)) if callable(method) else method
     if call.around.get("all_pages"):
         return list(found.all())
     return found
+
+
+@contextmanager
+def stopped_by_signals() -> Iterator[threading.Event]:
+    """An event that SIGINT and SIGTERM set, so that the piece under way is finished; a second one interrupts."""
+    stop = threading.Event()
+
+    def ask(number: int, frame: object) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+        print("memory-ledger: stopping after what is under way", file=sys.stderr, flush=True)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield stop  # only the main thread may say what a signal does
+        return
+    before = {each: signal.signal(each, ask) for each in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
 
 
 def progress_of(call: Call, progress: Progress | None) -> dict[str, Progress | None]:

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
+ENDED = {"timeout": "out of time", "cancelled": "stopped"}  # why a long command ended before it was done
+
+
 class Stopped(Exception):
     """A command that ended before it was done, and not by a mistake: exit code 1."""
 
@@ -63,6 +66,8 @@ def _show_to_people(answer: object, *, quiet: bool, brief: bool) -> None:
         say("`history model-calls` and `history audit` say what failed", quiet=quiet)
     if given_up := getattr(answer, "given_up", 0):
         say(f"{given_up:,} failed three times in a row and wait: `session extract NAME` reads them again", quiet=quiet)
+    if why := ENDED.get(getattr(answer, "stopped", "")):
+        say(f"{why}: {_how_it_goes_on(answer)}", quiet=quiet)
     if answer == "":
         say("there is none", quiet=quiet)
         return
@@ -77,6 +82,15 @@ def _show_to_people(answer: object, *, quiet: bool, brief: bool) -> None:
         say("this key had been used for the same command: its first answer, nothing recorded", quiet=quiet)
     elif getattr(answer, "absorbed", False):
         say("known already: nothing new was made of it", quiet=quiet)
+
+
+def _how_it_goes_on(answer: object) -> str:
+    """What to do about what a long command left."""
+    if type(answer).__name__ == "RebuildReport":
+        return "the tables are as they were, and the same command begins again"
+    if type(answer).__name__ == "ScanReport":
+        return f"--since {getattr(answer, 'reached', 0) + 1} goes on from here"
+    return "the same command goes on from here"
 
 
 def console() -> Console:

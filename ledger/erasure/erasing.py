@@ -3,8 +3,8 @@
 The rows lose their texts in the transaction that records it, and the tables with them. Then the files are purged and
 searched, and only then the erasure is completed; what a crash left pending is finished by whoever opens the ledger next.
 
-An erasure is one append. That of a whole user is several erasures, one after the other, each complete in itself: the next
-call goes on where the last one stopped.
+An erasure is one append. That of a whole user is several erasures, one after the other, each complete in itself: whoever
+stops it stops it between two of them, and the next call goes on where the last one stopped.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from ledger.domain.quotes import Needles, excerpt
 from ledger.domain.text import LIST_ITEMS, check_reason
 from ledger.engine.engine import Engine
 from ledger.engine.optimistic import Moved, optimistic
+from ledger.engine.stopping import Stopping
 from ledger.engine.who import Who
 from ledger.engine.work import Body, Outcome, Work
 from ledger.erasure import certificates, remaining
@@ -59,6 +60,7 @@ def erase(
     keep: Iterable[str | int],
     exclusive: bool,
     dry_run: bool,
+    stopping: Stopping,
 ) -> answers.ErasureReport:
     """Removes the texts of a subject, of one event or of a whole user; a message goes with what was added to it and, of a
     captured turn, with its text in the interaction.
@@ -66,7 +68,7 @@ def erase(
     A dry run lists what was ``derived`` from it (summaries of messages, and observations, too), its ``sources``, and the
     ``quotes``: other events of this user that say the same. Each list that is not empty needs a choice; nothing is written
     where one is missing. The report is "pending" until nothing was found in the files; ``finish_erasures`` and every open
-    for writing try again.
+    for writing try again; it is "stopped" where it had to end before everything was erased, and the same call goes on.
     """
     reason = check_reason("reason", reason)
     choices = checked_choices(derived=derived, sources=sources, quotes=quotes)
@@ -82,48 +84,81 @@ def erase(
     if asker.key is not None and (known := _repeated(engine, asker, given)) is not None:
         return known
     if asked.kind == "user" and len(parts := _parts(engine, asker.user)) > 1:
-        return _erase_user(engine, parts, asker, choices, kept, reason)
-    return _erase(engine, asked, asker, choices, kept, reason, given, exclusive)
+        return _erase_user(engine, parts, asker, choices, kept, reason, stopping)
+    try:
+        return _erase(engine, asked, asker, choices, kept, reason, given, stopping, exclusive)
+    except _NotBegun as left:
+        return _stopped(_empty(asked, asker), stopping.why, left.events)
 
 
-def _parts(engine: Engine, user: str) -> list[Asked]:
-    """What is recorded of a user, in the order of the log, as so many erasures as it takes."""
+class _NotBegun(Exception):
+    """An erasure that had to end before it was recorded; of how many ``events``."""
+
+    def __init__(self, events: int) -> None:
+        super().__init__()
+        self.events = events
+
+
+def _parts(engine: Engine, user: str) -> list[tuple[Asked, int]]:
+    """What is recorded of a user, in the order of the log, as so many erasures as it takes, each with how many events."""
     with engine.reading() as connection:
         sql = "SELECT position FROM audit WHERE user = ? ORDER BY position"
         found = [position for (position,) in connection.execute(sql, (user,))]
     ends = (found[start : start + USER_EVENTS] for start in range(0, len(found), USER_EVENTS))
-    parts = [Asked("user", first=part[0], last=part[-1]) for part in ends]
+    parts = [(Asked("user", first=part[0], last=part[-1]), len(part)) for part in ends]
     if (
         user and parts
     ):  # and what is written meanwhile; the erasures themselves are recorded for the user without a name
-        parts[-1] = replace(parts[-1], last=Asked("user").last)
+        last, events = parts[-1]
+        parts[-1] = replace(last, last=Asked("user").last), events
     return parts
 
 
 def _erase_user(
     engine: Engine,
-    parts: Sequence[Asked],
+    parts: Sequence[tuple[Asked, int]],
     asker: Who,
     choices: Mapping[str, str | None],
     kept: frozenset[str | int],
     reason: str,
+    stopping: Stopping,
 ) -> answers.ErasureReport:
     """One erasure after the other, once nothing stands in the way of any."""
-    left: list[Asked] = []
-    for part in parts:
+    left: list[tuple[Asked, int]] = []
+    for part, events in parts:
+        if stopping.why:
+            return _stopped(_empty(part, asker), stopping.why, sum(number for _, number in parts))
         with suppress(NothingLeft):
             plan = _plan(engine, part, asker.user, choices, kept)
             check_reason_given(plan, reason)
             with engine.reading() as connection:
                 refuse_held(connection, asker.user, [(target.position, target.stream) for target in plan.targets])
-            left.append(part)
+            left.append((part, events))
     if not left:
         raise NothingLeft
     done: list[answers.ErasureReport] = []
-    for part in left:
-        done.append(_erase(engine, part, asker, choices, kept, reason, part))
+    with suppress(_NotBegun):
+        for part, _ in left:
+            done.append(_erase(engine, part, asker, choices, kept, reason, part, stopping))
+    if not done:
+        return _stopped(_empty(left[0][0], asker), stopping.why, sum(events for _, events in left))
     pending = next((each for each in done if each.state == "pending"), done[-1])
-    return replace(done[-1], earlier=tuple(done[:-1]), state=pending.state, why=pending.why)
+    report = replace(done[-1], earlier=tuple(done[:-1]), state=pending.state, why=pending.why)
+    events = sum(events for _, events in left[len(done) :])
+    return _stopped(report, stopping.why, events) if events else report
+
+
+def _empty(asked: Asked, asker: Who) -> answers.ErasureReport:
+    """Of an erasure that was not begun."""
+    warnings = () if asker.actor else (NOBODY,)
+    return answers.ErasureReport(state="", kind=asked.kind, subject=asked.subject, erased=(), warnings=warnings)
+
+
+def _stopped(report: answers.ErasureReport, why: str, left: int) -> answers.ErasureReport:
+    """What an erasure came to that had to end; the same call goes on with what is left."""
+    text = f"{left:,} events were not looked at yet and hold their texts; the same call goes on with them"
+    text = f"{report.why}; {text}" if report.why else text
+    return replace(report, state="stopped", stopped=why, left=left, why=text)
 
 
 def _erase(
@@ -134,6 +169,7 @@ def _erase(
     kept: frozenset[str | int],
     reason: str,
     given: object,
+    stopping: Stopping,
     exclusive: bool = False,
 ) -> answers.ErasureReport:
 
@@ -141,6 +177,8 @@ def _erase(
         plan = _plan(engine, asked, asker.user, choices, kept)
         check_decided(plan)
         check_reason_given(plan, reason)
+        if stopping.why:
+            raise _NotBegun(len(plan.targets))
         return plan
 
     def decide(plan: Plan) -> tuple[Plan, Outcome]:

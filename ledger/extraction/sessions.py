@@ -28,7 +28,7 @@ from ledger.domain.salience import GATE
 from ledger.domain.session import Session as State
 from ledger.domain.turns import EXTRACTED, NOT_SALIENT, Line
 from ledger.engine.snapshot import load
-from ledger.engine.stopping import check_call
+from ledger.engine.stopping import check_call, is_called_off
 from ledger.engine.who import Who
 from ledger.engine.work import Work
 from ledger.extraction.asking import (
@@ -231,6 +231,9 @@ class Extractor:
         while self.done.pieces < pieces and not self.done.stopped and not self.done.failure:
             read = read_piece(self.session, model=self.model is not None, gate=self.gate, by_itself=self.by_itself)
             if read is None:
+                return self.done
+            if is_called_off(self.cancelled):
+                self.done.stopped = "cancelled"
                 return self.done
             if self._piece(read):
                 moved = 0

@@ -36,7 +36,9 @@ class StoredSecret(Answer, frozen=True, kw_only=True):
 class ScanReport(Answer, frozen=True, kw_only=True):
     """What a scan of everything stored came to: how many memories and texts it read, put into quarantine and let out of it.
 
-    ``scanners`` looked; ``secrets`` are those found, at most 1,000, and ``secrets_found`` how many there are.
+    ``scanners`` looked; ``secrets`` are those found, at most 1,000, and ``secrets_found`` how many there are. ``reached`` is
+    the last position that was scanned; ``stopped`` is "timeout" or "cancelled" where more are left, which a scan
+    ``since=reached + 1`` goes on with.
     """
 
     scanners: tuple[str, ...]
@@ -47,3 +49,5 @@ class ScanReport(Answer, frozen=True, kw_only=True):
     secrets: tuple[StoredSecret, ...]
     secrets_found: int
     dry_run: bool = False
+    reached: int = 0
+    stopped: str = ""

@@ -9,9 +9,10 @@ from ledger import answers
 from ledger.domain.errors import RejectedError
 from ledger.engine.area import Area, callback
 from ledger.engine.paging import LIMIT, page
+from ledger.engine.stopping import Stopping
 from ledger.guards import quarantining, queries
 from ledger.guards.answers import Quarantined, ScanReport
-from ledger.types import Page, WriteOptions
+from ledger.types import Cancel, Page, WriteOptions
 
 
 class GuardsRead(Area):
@@ -69,6 +70,8 @@ class Guards(GuardsRead):
         *,
         since: int | None = None,
         dry_run: bool = False,
+        timeout: float | None = None,
+        cancel: Cancel | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> ScanReport:
         """Run today's scanners over everything stored, of every user, and quarantine or release what they now decide.
@@ -78,12 +81,19 @@ class Guards(GuardsRead):
         Args:
             since: The position of the first event to scan; None for all.
             dry_run: Change nothing, and report what would be.
+            timeout: Seconds after which it stops between two pieces of 500 events; what was decided stays, ``stopped`` says so,
+                and ``since=report.reached + 1`` goes on.
+            cancel: An event or a function that says when to stop, as with ``timeout``.
             progress: Called with (position, last position).
         """
         if since is not None and (isinstance(since, bool) or not isinstance(since, int) or not 1 <= since < 2**63):
             raise RejectedError(f"since is a position, from 1, and {since!r:.40} is none")
         return quarantining.rescan(
-            self._engine, since=since - 1 if since is not None else None, dry_run=dry_run, progress=callback(progress)
+            self._engine,
+            since=since - 1 if since is not None else None,
+            dry_run=dry_run,
+            stopping=Stopping(timeout, cancel),
+            progress=callback(progress),
         )
 
 

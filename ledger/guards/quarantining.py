@@ -17,6 +17,7 @@ from ledger.engine.engine import Engine
 from ledger.engine.log_reading import decode_range, read_event, read_stream
 from ledger.engine.paging import CAP
 from ledger.engine.snapshot import LIST_LIMIT, listed, load, text_of
+from ledger.engine.stopping import Stopping
 from ledger.engine.who import Who
 from ledger.engine.work import Work
 from ledger.guards import secrets
@@ -164,18 +165,24 @@ def _summary_at(connection: Connection, given: str, user: str) -> int | None:
 
 
 def rescan(
-    engine: Engine, *, since: int | None = None, dry_run: bool = False, progress: Progress | None = None
+    engine: Engine,
+    *,
+    since: int | None = None,
+    dry_run: bool = False,
+    stopping: Stopping,
+    progress: Progress | None = None,
 ) -> ScanReport:
     """Runs the scanners of today over everything stored, of every user, or over what came after the position ``since``.
 
     What is newly found goes into quarantine; what a scanner had put there, and its version of today finds nothing in any
     more, comes out. Nobody's own quarantine or release is overruled. Secrets are reported, for only ``erase`` removes
-    them. It works in pieces of 500; a second run finds nothing to do. A ``dry_run`` decides the same and writes nothing.
+    them. It works in pieces of 500, between which it may be stopped; a second run finds nothing to do. A ``dry_run``
+    decides the same and writes nothing.
     """
     if since is not None and (isinstance(since, bool) or not isinstance(since, int) or since < 0):
         raise RejectedError(f"since is a position, and {since!r:.40} is none")
     engine.writer.write_waiting()
-    scan = _Rescan(engine, since or 0, progress, dry_run)
+    scan = _Rescan(engine, since or 0, stopping, progress, dry_run)
     scan.run()
     return scan.report()
 
@@ -198,8 +205,11 @@ def _shown(connection: Connection, held: quarantine.Held) -> Quarantined:
 class _Rescan:
     """One scan of everything stored: reads outside of the lock, and takes it for what has to change."""
 
-    def __init__(self, engine: Engine, since: int, progress: Progress | None, dry_run: bool) -> None:
+    def __init__(
+        self, engine: Engine, since: int, stopping: Stopping, progress: Progress | None, dry_run: bool
+    ) -> None:
         self._engine, self._since, self._progress, self._dry_run = engine, since, progress, dry_run
+        self._stopping, self._stopped, self._reached = stopping, "", since
         self._guard: Guard = engine.writer.guard
         self._counts = dict.fromkeys(("memories", "texts", "quarantined", "released", "secrets"), 0)
         self._seen: set[int] = set()
@@ -217,17 +227,23 @@ class _Rescan:
             secrets=tuple(self._secrets),
             secrets_found=counts["secrets"],
             dry_run=self._dry_run,
+            reached=self._reached,
+            stopped=self._stopped,
         )
 
     def run(self) -> None:
         with self._engine.reading() as connection:
             head, _ = read_tip(connection.cursor())
         for first in range(self._since + 1, head + 1, TOGETHER):
+            if stopped := self._stopping.why:
+                self._stopped = stopped
+                return
             last = min(first + TOGETHER - 1, head)
             with self._engine.reading() as connection:
                 wanted = list(self._looked_at(connection, first, last))
             for user in dict.fromkeys(owner for owner, *_ in wanted):
                 self._apply(user, [each[1:] for each in wanted if each[0] == user])
+            self._reached = last
             if self._progress is not None:
                 self._progress(last, head)
 

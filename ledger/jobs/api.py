@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Iterator
 from typing import get_args
 
 from ledger import answers
 from ledger.domain.text import plural
 from ledger.engine.area import Area, callback
+from ledger.engine.stopping import Stopping
 from ledger.jobs import running
-from ledger.types import Job, Time
+from ledger.types import Cancel, Job, Time
 
 
 class Jobs(Area):
@@ -21,6 +21,8 @@ class Jobs(Area):
         *,
         jobs: Iterable[Job] = (),
         now: Time | None = None,
+        timeout: float | None = None,
+        cancel: Cancel | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> answers.JobReport:
         """Do what is pending for every user; what failed fewer than three times is pending too.
@@ -28,32 +30,41 @@ class Jobs(Area):
         Args:
             jobs: Which jobs; none for all of them.
             now: The time at which fading is judged; None for the clock's.
+            timeout: Seconds after which it stops between two pieces, and calls off a model's call; what was done stays, what is
+                left is pending, and ``stopped`` says so.
+            cancel: An event or a function that says when to stop, as with ``timeout``.
             progress: Called with (done, found so far).
 
         Raises:
             RejectedError: A model would be called inside a batch.
         """
         wanted = plural("jobs", jobs, get_args(Job))
-        return running.run_policies(self._engine, as_of=now, only=wanted, progress=callback(progress))
+        stopping = Stopping(timeout, cancel)
+        return running.run_policies(
+            self._engine, as_of=now, only=wanted, stopping=stopping, progress=callback(progress)
+        )
 
     def work(
         self,
         *,
         jobs: Iterable[Job] = (),
         follow: bool = False,
-        stop: threading.Event | None = None,
+        timeout: float | None = None,
+        cancel: Cancel | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> Iterator[answers.JobReport]:
         """Do what is pending next to other workers, each piece under a lease, and yield what each pass did.
 
         Args:
             jobs: Which jobs; none for all of them.
-            follow: Then wait for more, until ``stop`` is set.
-            stop: An event that ends the work after the piece under way.
+            follow: Then wait for more, until ``timeout`` or ``cancel``.
+            timeout: Seconds after which it ends, as ``run`` does; the last report says ``stopped`` if something was left.
+            cancel: An event or a function that says when to end, as with ``timeout``.
             progress: Called with (done, found so far).
 
         Raises:
             RejectedError: Inside a batch, which other workers cannot see into.
         """
         wanted = plural("jobs", jobs, get_args(Job))
-        return running.work(self._engine, follow=follow, only=wanted, stop=stop, progress=callback(progress))
+        stopping = Stopping(timeout, cancel)
+        return running.work(self._engine, follow=follow, only=wanted, stopping=stopping, progress=callback(progress))

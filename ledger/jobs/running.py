@@ -6,7 +6,6 @@ work: that nothing is recorded twice is decided under the writer's lock, by ever
 
 from __future__ import annotations
 
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -26,6 +25,7 @@ from ledger.domain.memory import Memory
 from ledger.domain.times import moment
 from ledger.engine.engine import Engine
 from ledger.engine.log_reading import first_position
+from ledger.engine.stopping import Stopping
 from ledger.engine.who import Who
 from ledger.extraction import commands as extraction_commands
 from ledger.extraction import sessions as session_extraction
@@ -56,12 +56,18 @@ class Run(Struct):
     """One going through the jobs: what was done so far, who wants to hear of it, and whether to go on."""
 
     as_of: str
+    stopping: Stopping
     progress: Progress | None = None
-    stop: Callable[[], bool] = lambda: False
     hold: Callable[[], bool] = lambda: True  # on to the lease of the piece under way
     counts: dict[str, int] = {}
     done: int = 0
     found: int = 0
+    stopped: str = ""
+
+    def stop(self) -> bool:
+        """Whether it has to end, to be asked only where something is left to do: the report says so then."""
+        self.stopped = self.stopping.why
+        return self.stopped != ""
 
     def add(self, **counts: int) -> None:
         for name, number in counts.items():
@@ -74,7 +80,7 @@ class Run(Struct):
             self.progress(self.done, max(self.done, self.found))
 
     def report(self) -> answers.JobReport:
-        return answers.JobReport(**self.counts)
+        return answers.JobReport(**self.counts, stopped=self.stopped)
 
 
 class Job(Struct, frozen=True):
@@ -101,8 +107,12 @@ def _jobs(engine: Engine) -> tuple[Job, ...]:
         Job("reinforcement", lambda run: _spans(engine, "reinforcement"), partial(_reinforce_span, engine)),
         Job("extraction", lambda run: _to_extract(engine), partial(_extract_piece, engine)),
         Job("expiry", _whole, lambda piece, run: _expire(engine, run)),
-        Job("conflicts", _whole, lambda piece, run: run.add(conflicts=merge_commands.look_for_conflicts(engine))),
-        Job("merges", _whole, lambda piece, run: run.add(merges=merge_commands.look_for_merges(engine))),
+        Job(
+            "conflicts",
+            _whole,
+            lambda piece, run: run.add(conflicts=merge_commands.look_for_conflicts(engine, run.stop)),
+        ),
+        Job("merges", _whole, lambda piece, run: run.add(merges=merge_commands.look_for_merges(engine, run.stop))),
         Job(
             "consolidation",
             lambda run: _to_consolidate(engine, run),
@@ -133,9 +143,9 @@ def _pending_within(engine: Engine, work: str, span: int, run: Run) -> Iterator[
     while page := [each for each in _pending(engine, work, after) if each.row // SPAN == span]:
         run.tell(0, len(page))
         for subject in page:
-            if not run.hold():
-                return  # it took so long that somebody else has gone on with it
-            if not run.stop() and subject.user is not None:  # erased: nobody's
+            if not run.hold() or run.stop():
+                return  # where it does not hold the piece any more, somebody else has gone on with it
+            if subject.user is not None:  # erased: nobody's
                 yield subject
             run.tell(1, 0)
         after = page[-1].row
@@ -242,7 +252,9 @@ def _expire(engine: Engine, run: Run) -> None:
         undecided = list(expiry.undecided(connection, run.as_of))
     over = [(memory, expiry.ACTOR, expiry.record) for memory in faded if memory.user in wanted]
     for memory, actor, end in (*over, *((memory, expiry.REJECTING, expiry.reject) for memory in undecided)):
-        if memory.user is not None and not run.stop():
+        if run.stop():
+            return
+        if memory.user is not None:
             run.add(
                 expired=_expire_one(engine, memory, Who(user=memory.user, actor=actor), partial(end, as_of=run.as_of))
             )
@@ -269,7 +281,7 @@ def _to_consolidate(engine: Engine, run: Run) -> Iterator[Pending]:
 
 
 def _consolidate_piece(engine: Engine, pending: Pending, run: Run) -> None:
-    came = Counter(consolidating.consolidate_by_policy(engine, pending))
+    came = Counter(consolidating.consolidate_by_policy(engine, pending, run.stop))
     run.add(consolidated=came["sources"], observations_formed=came["formed"], failures=came["failures"])
     run.add(observations_revised=came["revised"] + came["refreshed"], observations_retracted=came["retracted"])
     run.tell(1, 0)
@@ -285,7 +297,12 @@ def _scope_key(engine: Engine, pending: Pending) -> str:
 
 
 def run_policies(
-    engine: Engine, *, as_of: object = None, only: Sequence[str] = (), progress: Progress | None = None
+    engine: Engine,
+    *,
+    as_of: object = None,
+    only: Sequence[str] = (),
+    stopping: Stopping | None = None,
+    progress: Progress | None = None,
 ) -> answers.JobReport:
     """Does what is pending for every user: reinforcement, extraction, the expiry of what has faded, a look for conflicts and
     near duplicates, of which it records and proposes those that are new, and the consolidation of new memories.
@@ -294,12 +311,15 @@ def run_policies(
     What a crash prevented is pending, and so is what failed fewer than three times. ``as_of`` is the moment for
     which fading is judged (now); ``only`` names some of the jobs; ``progress`` is called with (done, found so far).
     """
-    run = Run(engine.writer.now() if as_of is None else moment("now", as_of), progress, counts={})
+    now = engine.writer.now() if as_of is None else moment("now", as_of)
+    run = Run(now, stopping or Stopping(), progress, counts={})
     jobs = _chosen(engine, only)
     if meant_model(engine, None, None) is not None and any(job.name in ASKING for job in jobs):
         check_outside(engine.writer)
     for job in jobs:
         for piece in job.pieces(run):
+            if run.stop():
+                return run.report()
             job.do(piece, run)
     return run.report()
 
@@ -309,23 +329,20 @@ def work(
     *,
     follow: bool = False,
     only: Sequence[str] = (),
-    stop: threading.Event | None = None,
+    stopping: Stopping | None = None,
     progress: Progress | None = None,
 ) -> Iterator[answers.JobReport]:
     """Does what is pending next to other workers, each piece under a lease, and tells what each pass came to.
 
-    With ``follow`` it then waits for more until ``stop`` is set: it looks every second, judges once an hour what has
-    faded, and waits up to a minute after failures. A worker that is killed leaves nothing half done, and its lease is
-    free at once. ``RejectedError`` inside of ``batch``.
+    With ``follow`` it then waits for more until it is stopped: it looks every second, judges once an hour what has faded,
+    and waits up to a minute after failures. A worker that is killed leaves nothing half done, and its lease is free at once.
+    ``RejectedError`` inside of ``batch``.
     """
     if engine.writer.batching:
         raise RejectedError(
             "work shares what it does with other workers, and they cannot see into a batch; leave it first"
         )
-    if stop is not None and not isinstance(stop, threading.Event):
-        raise RejectedError(f"stop is a threading.Event, and {stop!r:.40} is none")
-    jobs, halt = _chosen(engine, only), stop or threading.Event()
-    return _passes(engine, jobs, halt, progress, follow=follow)
+    return _passes(engine, _chosen(engine, only), stopping or Stopping(), progress, follow=follow)
 
 
 def run_after_capture(engine: Engine, only: Sequence[str]) -> None:
@@ -340,20 +357,22 @@ def run_after_capture(engine: Engine, only: Sequence[str]) -> None:
 
 
 def _passes(
-    engine: Engine, jobs: Sequence[Job], halt: threading.Event, progress: Progress | None, *, follow: bool
+    engine: Engine, jobs: Sequence[Job], stopping: Stopping, progress: Progress | None, *, follow: bool
 ) -> Iterator[answers.JobReport]:
     failed = 0
-    while not halt.is_set():
+    while True:
         seen = engine.position
-        report = _share(engine, jobs, Run(engine.writer.now(), progress, halt.is_set, counts={}))
+        report = _share(engine, jobs, Run(engine.writer.now(), stopping, progress, counts={}))
         yield report
-        if not follow:
+        if not follow or report.stopped:
             return
         failed = failed + 1 if report.failures else 0
         if failed:
-            halt.wait(min(LONGEST_PAUSE, LOOK_SECONDS * 2 ** min(failed, 10)))
+            stopping.wait(min(LONGEST_PAUSE, LOOK_SECONDS * 2 ** min(failed, 10)))
         elif engine.position == seen:
-            _wait(engine, seen, halt)
+            _wait(engine, seen, stopping)
+        if stopping.why:
+            return
 
 
 def _share(engine: Engine, jobs: Sequence[Job], run: Run) -> answers.JobReport:
@@ -368,11 +387,11 @@ def _share(engine: Engine, jobs: Sequence[Job], run: Run) -> answers.JobReport:
     return run.report()
 
 
-def _wait(engine: Engine, seen: int, halt: threading.Event) -> None:
+def _wait(engine: Engine, seen: int, stopping: Stopping) -> None:
     """Until something was recorded, or it is time to judge again what has faded."""
     until = time.monotonic() + EXPIRY_SECONDS
-    while engine.position == seen and time.monotonic() < until and not halt.wait(LOOK_SECONDS):
-        pass
+    while engine.position == seen and time.monotonic() < until and not stopping.why:
+        stopping.wait(LOOK_SECONDS)
 
 
 def _chosen(engine: Engine, only: Sequence[str]) -> list[Job]:

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from ledger import answers
 from ledger.engine.area import Area, callback
 from ledger.engine.paging import LIMIT, page
+from ledger.engine.stopping import Stopping
 from ledger.maintenance import backing_up, care, doctor, rebuilding, transfer
 from ledger.store.paths import StrPath
-from ledger.types import Page
+from ledger.types import Cancel, Page
 
 Progress = Callable[[int, int], None]
 
@@ -41,19 +42,30 @@ class Maintenance(MaintenanceRead):
         """
         return doctor.doctor(self._engine, progress=callback(progress))
 
-    def rebuild(self, name: str | None = None, *, progress: Progress | None = None) -> answers.RebuildReport:
+    def rebuild(
+        self,
+        name: str | None = None,
+        *,
+        timeout: float | None = None,
+        cancel: Cancel | None = None,
+        progress: Progress | None = None,
+    ) -> answers.RebuildReport:
         """Compute every projection again from the log and switch to them, which is recorded; others go on meanwhile.
 
         Args:
             name: Only switch to this projection and those that read its rows, as ``stats().projections`` names them; the
                 whole log is read all the same. None for every projection.
+            timeout: Seconds after which it stops; the tables then stay as they were, and ``stopped`` says so. The same call
+                begins again.
+            cancel: An event or a function that says when to stop, as with ``timeout``.
             progress: Called with (events done, events).
 
         Raises:
             ConflictError: Another rebuild runs, or this is inside a batch.
             StorageError: The log is damaged.
         """
-        return rebuilding.rebuild(self._engine, name, progress=callback(progress), asker=self._scope)
+        stopping = Stopping(timeout, cancel)
+        return rebuilding.rebuild(self._engine, name, progress=callback(progress), asker=self._scope, stopping=stopping)
 
     def backup(self, path: StrPath, *, progress: Progress | None = None) -> answers.BackupReport:
         """Write a checked copy of the whole file while others go on reading and writing.

@@ -14,13 +14,14 @@ from ledger.domain.events import FORMAT, LEDGER_STREAM, ProjectionsRebuilt, Proj
 from ledger.engine.engine import Engine
 from ledger.engine.log_reading import Reading
 from ledger.engine.past import fold_apart
+from ledger.engine.stopping import Stopping
 from ledger.engine.who import Who
 from ledger.engine.work import Work
 from ledger.store.event_store import Transaction
 from ledger.store.reading import read_tip
 from projections.core import projector
 from projections.core.projector import Projector, resumed
-from projections.core.rebuild import Rebuild
+from projections.core.rebuild import Rebuild, RebuildStopped
 from projections.search import vectors
 from projections.views import documents, interactions, memories, observations, projects, sessions
 
@@ -76,7 +77,12 @@ def stats(engine: Engine, user: str) -> answers.Stats:
 
 
 def fold_again(
-    engine: Engine, name: str | None = None, *, progress: Progress | None = None, asker: Who | None = None
+    engine: Engine,
+    name: str | None = None,
+    *,
+    progress: Progress | None = None,
+    asker: Who | None = None,
+    stopping: Stopping | None = None,
 ) -> answers.RebuildReport:
     """Folds every projection again from the log, next to the live tables, and switches; others go on meanwhile.
 
@@ -84,7 +90,7 @@ def fold_again(
 
     ``progress`` is called with (events folded, events in the log). ``ConflictError`` while another rebuild runs. What was
     suspended and folds now is resumed; what does not fold is suspended. ``asker`` asked for it, which is then recorded;
-    what the ledger does by itself on opening is not.
+    what the ledger does by itself on opening is not. Where ``stopping`` ends it before the switch, the tables are as they were.
     """
     if engine.writer.batching:
         raise ConflictError("maintenance.rebuild() cannot run inside a batch; leave the batch first")
@@ -95,10 +101,17 @@ def fold_again(
         projector.check_end(connection)
     suspended_before = suspended_names(engine)
     only = projector.read_by(name) if name is not None else frozenset[str]()
-    work = Rebuild(engine.store, engine.writer.secret, engine.created.ledger_id, Reading, progress, only)
-    events, digest = work.run(
-        lambda transaction, fold: _switched(engine, transaction, fold, work.names, suspended_before, asker)
-    )
+    stopping, ledger_id = stopping or Stopping(), engine.created.ledger_id
+    work = Rebuild(engine.store, engine.writer.secret, ledger_id, Reading, progress, only, lambda: stopping.why)
+    try:
+        events, digest = work.run(
+            lambda transaction, fold: _switched(engine, transaction, fold, work.names, suspended_before, asker)
+        )
+    except RebuildStopped as ended:
+        seconds, left = time.monotonic() - started, tuple(sorted(suspended_before))
+        return answers.RebuildReport(
+            events=ended.events, seconds=seconds, digest="", suspended=left, stopped=stopping.why
+        )
     suspended, names = tuple(sorted(suspended_names(engine))), tuple(sorted(work.names))
     seconds = time.monotonic() - started
     _log.info("rebuilt from %d events in %.1f s; suspended: %s", events, seconds, ", ".join(suspended) or "none")

@@ -15,6 +15,7 @@ from ledger import answers
 from ledger.domain.errors import ConflictError, DamagedError, LedgerError, StorageError
 from ledger.domain.events import LEDGER_STREAM, ProjectionsRebuilt
 from ledger.engine.engine import Engine
+from ledger.engine.stopping import Stopping
 from ledger.engine.who import Who
 from ledger.engine.work import Work
 from ledger.maintenance import care
@@ -48,19 +49,25 @@ def damages(error: BaseException | None) -> bool:
 
 
 def rebuild(
-    engine: Engine, name: str | None = None, *, progress: Progress | None = None, asker: Who | None = None
+    engine: Engine,
+    name: str | None = None,
+    *,
+    progress: Progress | None = None,
+    asker: Who | None = None,
+    stopping: Stopping | None = None,
 ) -> answers.RebuildReport:
     """Folds every projection again from the log, next to the live tables, and switches; others go on meanwhile.
 
     ``progress`` is called with (events folded, events in the log). ``ConflictError`` while another rebuild runs. What was
     suspended and folds now is resumed; what does not fold is suspended. Where damaged pages are in the way or left, the whole
-    file is made again from its log, if that is sound; ``StorageError`` if it is not.
+    file is made again from its log, if that is sound; ``StorageError`` if it is not. ``stopping`` may end it before the
+    switch: nothing has changed then. A whole file that is made again is not stopped.
     """
     started, recorded = time.monotonic(), asker is None
     try:
-        report = care.fold_again(engine, name, progress=progress, asker=asker)
+        report = care.fold_again(engine, name, progress=progress, asker=asker, stopping=stopping)
         recorded = True
-        if _is_sound(engine):
+        if report.stopped or _is_sound(engine):
             return report
     except StorageError as error:
         if not damages(error):

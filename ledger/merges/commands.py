@@ -32,6 +32,7 @@ from projections.search import vectors
 from projections.views import control, memories
 
 F = TypeVar("F")
+LOT = 100  # conflicts or proposals that a job records before it looks whether it has to stop
 LEAST_THRESHOLD = 0.5  # below this texts have more apart than in common
 
 
@@ -211,22 +212,22 @@ def resolve(
 # --- as policies ---------------------------------------------------------------------------------------------
 
 
-def look_for_conflicts(engine: Engine) -> int:
-    """For every user whose policy says so; how many conflicts were recorded."""
+def look_for_conflicts(engine: Engine, stop: Callable[[], bool]) -> int:
+    """For every user whose policy says so; how many conflicts were recorded. ``stop`` is asked where more is left."""
 
     def look(connection: Connection, user: str, after: int | None) -> Sequence[conflict_rules.Found]:
         return conflict_rules.search(connection, user, after=after)
 
-    return _for_each_user(engine, "conflicts", conflict_rules.ACTOR, look, partial(_record_conflicts, engine))
+    return _for_each_user(engine, "conflicts", conflict_rules.ACTOR, look, partial(_record_conflicts, engine), stop)
 
 
-def look_for_merges(engine: Engine) -> int:
-    """For every user whose policy says so; how many merges were proposed."""
+def look_for_merges(engine: Engine, stop: Callable[[], bool]) -> int:
+    """For every user whose policy says so; how many merges were proposed. ``stop`` is asked where more is left."""
 
     def look(connection: Connection, user: str, after: int | None) -> Sequence[merging.Found]:
         return merging.search(connection, user, near.THRESHOLD, after=after, vectors=_known_vectors(engine)).found
 
-    return _for_each_user(engine, "merge", merging.ACTOR, look, partial(_propose_merges, engine))
+    return _for_each_user(engine, "merge", merging.ACTOR, look, partial(_propose_merges, engine), stop)
 
 
 def _for_each_user(
@@ -235,6 +236,7 @@ def _for_each_user(
     actor: str,
     look: Callable[[Connection, str, int | None], Sequence[F]],
     record: Callable[[Who, Sequence[F]], list[str]],
+    stop: Callable[[], bool],
 ) -> int:
     """Looks through the memories of each user once, and then at what has changed since this process looked."""
     with engine.reading() as connection:
@@ -245,9 +247,14 @@ def _for_each_user(
             head, _ = read_tip(connection.cursor())
             if (after := engine.looked.get((what, user))) == head:
                 continue
+            if stop():
+                break
             found = look(connection, user, after)
         try:
-            recorded += len(record(Who(user=user, actor=actor), found))
+            for first in range(0, len(found), LOT):
+                if first and stop():
+                    return recorded
+                recorded += len(record(Who(user=user, actor=actor), found[first : first + LOT]))
         except RejectedError as refusal:
             if refusal.rule != "trust":
                 raise

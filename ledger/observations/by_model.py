@@ -49,7 +49,7 @@ def consolidator_of(engine: Engine, using: str | None) -> str:
 
 def by_model(engine: Engine, run: Run) -> None:
     while (news := _for_model(engine, run)).pieces or news.observations:
-        if not _one_call(engine, run, news) or run.full:
+        if not _one_call(engine, run, news) or run.full or (run.left and run.stop()):
             break
     if not news.pieces and not news.observations:
         rounds.append(engine, run, news, [], [], news.head, 0)
@@ -102,7 +102,7 @@ def _one_call(engine: Engine, run: Run, news: News) -> bool:
     batch, upto, ranges = _batch(engine, run, news)
     request = models.with_settings(engine, consolidator.request(batch))
     try:
-        asked = ask(_asked_model(engine), request)
+        asked = ask(_asked_model(engine), request, cancelled=run.stop)
         parsed = answered(asked, consolidator.kinds())
     except ModelError as error:
         if not run.dry_run:
@@ -229,7 +229,8 @@ def _record_model_failure(
     """A failed call and what it was for; the sources are new as before."""
 
     def body(work: Work) -> str:
-        emit_failed_run(work, run, head, error.kind)
+        if error.kind != "Cancelled":  # which is no failure of the model
+            emit_failed_run(work, run, head, error.kind)
         emit_failure(work, request, error, model=_asked_model(engine).name, ranges=ranges)
         return LEDGER_STREAM
 

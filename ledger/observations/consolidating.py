@@ -108,15 +108,17 @@ def _worth_trying(connection: Connection, scope: Scope, over: str, consolidator:
     return len(failed) < ATTEMPTS or newest > failed[-1]
 
 
-def consolidate_by_policy(engine: Engine, pending: Pending) -> dict[str, int]:
+def consolidate_by_policy(engine: Engine, pending: Pending, stop: Callable[[], bool]) -> dict[str, int]:
     asker = Who(user=pending.scope.user, actor=consolidation.ACTOR)
     using = by_model.consolidator_of(engine, None)
     most = AT_ONCE if using == GROUPING else BY_A_MODEL
-    run = Run(pending.over, pending.scope, asker, consolidator=using, limit=most, looks=True)
+    run = Run(pending.over, pending.scope, asker, consolidator=using, limit=most, looks=True, stop=stop)
     try:
         look = rounds.by_rules if using == GROUPING else by_model.by_model
         look(engine, run)
     except Exception as error:
+        if isinstance(error, ModelError) and error.kind == "Cancelled":
+            return {**run.counts, "sources": run.sources}
         if not isinstance(error, ModelError) and not has_to_wait(error):  # recorded, or may not be
             _record_failed_run(engine, run, type(error).__name__)
         return {**run.counts, "sources": run.sources, "failures": 1}

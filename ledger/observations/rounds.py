@@ -63,6 +63,7 @@ class Run(Struct):
     only: frozenset[int] | None = None  # nothing but these observations is to be worded again
     position: int = 0
     looks: bool = False  # it is recorded how far it looked, also where nothing was new
+    stop: Callable[[], bool] = lambda: False  # whether it has to leave the rest; asked where there is a rest
 
     @property
     def full(self) -> bool:
@@ -136,7 +137,7 @@ def _round(engine: Engine, run: Run) -> bool:
         run.sources += count
         if run.progress is not None:
             run.progress(done, len(news.pieces))
-        if run.full:
+        if run.full or (done < len(news.pieces) and run.stop()):
             run.left = len({each.id for each in news.pieces[done:]})
             return False
     return bool(run.again) and not run.dry_run

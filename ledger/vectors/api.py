@@ -8,7 +8,8 @@ from ledger import answers
 from ledger.domain.errors import RejectedError
 from ledger.engine.area import Area, callback
 from ledger.engine.paging import LIMIT, of_all, page
-from ledger.types import Page
+from ledger.engine.stopping import Stopping
+from ledger.types import Cancel, Page
 from ledger.vectors import commands
 from ledger.vectors.commands import BATCH
 from ledger.vectors.embedders import EmbedderLike
@@ -31,6 +32,8 @@ class Vectors(Area):
         model: EmbedderLike | None = None,
         batch_size: int = BATCH,
         limit: int | None = None,
+        timeout: float | None = None,
+        cancel: Cancel | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> answers.VectorReport:
         """Make the vectors that texts still lack, newest first, and delete those of texts that are no more.
@@ -39,12 +42,22 @@ class Vectors(Area):
             model: What ``Ledger.open`` takes as ``embedder``; None for that one.
             batch_size: Texts given to the model at a time, 1 or more.
             limit: The most texts; None for all.
+            timeout: Seconds after which it stops between two calls of the model; what was made stays, ``stopped`` says so, and
+                the same call goes on.
+            cancel: An event or a function that says when to stop, as with ``timeout``.
             progress: Called with (texts done, texts to do).
 
         Raises:
             ModelError: The model raises, or gives what are no vectors, or others than before.
         """
-        return commands.embed(self._engine, model=model, batch=batch_size, limit=limit, progress=callback(progress))
+        return commands.embed(
+            self._engine,
+            model=model,
+            batch=batch_size,
+            limit=limit,
+            stopping=Stopping(timeout, cancel),
+            progress=callback(progress),
+        )
 
     def remove(self, model: str) -> answers.VectorReport:
         """Delete the vectors of a model.

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from ledger import answers
 from ledger.domain.errors import ConflictError, ModelError, NotFoundError, RejectedError
 from ledger.engine.engine import Engine
+from ledger.engine.stopping import Stopping
 from ledger.vectors.embedders import Embedder, EmbedderLike, as_embedder, checked_vectors
 from ledger.vectors.embedding import entries, read, write
 from projections.search import vectors
@@ -26,13 +27,14 @@ def embed(
     progress: Progress | None = None,
     batch: int = BATCH,
     limit: int | None = None,
+    stopping: Stopping,
 ) -> answers.VectorReport:
     """Makes the vectors that texts still lack, the newest first, and deletes those of texts that are no more.
 
     ``model`` is what ``open`` takes as ``embedder``, and by default that one. Each model has its own vectors, beside
     those of others. ``progress`` is called with (texts done, texts to do).
-    The model is called outside of every lock, with ``batch`` texts at a time; what a kill or an error cut short goes
-    on with the next call. Nothing is recorded: vectors are a cache, and a rebuild leaves them as they are.
+    The model is called outside of every lock, with ``batch`` texts at a time; what a kill, an error or ``stopping`` cut short
+    goes on with the next call. Nothing is recorded: vectors are a cache, and a rebuild leaves them as they are.
 
     ``ModelError`` when the model raises or gives what are no vectors, or others than it gave before.
     """
@@ -47,21 +49,26 @@ def embed(
         found = vectors.survey(connection, engine.writer.secret, embedder.name, dimension)
     dropped = _delete_vectors(engine, found.useless)
     wanted = found.lacking[:limit]
-    written = 0
+    written = done = 0
+    stopped = ""
     for start in range(0, len(wanted), batch):
+        if stopped := stopping.why:
+            break
         if progress is not None:
             progress(start, len(wanted))
         written += _embed(engine, embedder, wanted[start : start + batch], dimension)
+        done = min(start + batch, len(wanted))
     if progress is not None:
-        progress(len(wanted), len(wanted))
+        progress(done, len(wanted))
     return answers.VectorReport(
         model=embedder.name,
         embedded=written,
         kept=found.kept,
         dropped=dropped,
-        left=len(found.lacking) - len(wanted),
+        left=len(found.lacking) - done,
         seconds=time.monotonic() - started,
         dimension=dimension,
+        stopped=stopped,
     )
 
 

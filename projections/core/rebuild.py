@@ -5,8 +5,8 @@ place: to rename a table SQLite reads the whole schema again, which takes longer
 All projections are folded together, for each takes over the states of subjects that others hold. Where only some are asked
 for, only their tables change places at the end.
 
-Commands meanwhile fold into the live tables only. One rebuild runs at a time (a lease). Killed at any point it leaves the
-live tables whole; what it left behind is dropped by the next one.
+Commands meanwhile fold into the live tables only. One rebuild runs at a time (a lease). Killed or stopped at any point it
+leaves the live tables whole; what a killed one left behind is dropped by the next one.
 """
 
 from __future__ import annotations
@@ -48,6 +48,14 @@ class RebuildUnderWay(ConflictError):
     """Another one has the lease."""
 
 
+class RebuildStopped(Exception):
+    """It had to end before the switch; how many events it had folded."""
+
+    def __init__(self, events: int) -> None:
+        super().__init__()
+        self.events = events
+
+
 class Log(Protocol):
     """What a rebuild needs of the event store."""
 
@@ -74,11 +82,13 @@ class Rebuild:
         reading: Callable[[Callable[[], Connection]], Reading],
         progress: Progress | None,
         only: frozenset[str] = frozenset(),
+        stop: Callable[[], object] = lambda: False,
     ) -> None:
-        """``only`` are projections with all that read them (``projector.read_by``); none for every projection."""
+        """``only`` are projections with all that read them (``projector.read_by``); none for every projection. ``stop`` is
+        asked between two transactions whether it has to end."""
         self.names = only or frozenset(projector.names())
         self._log, self._secret, self._ledger_id = log, secret, ledger_id
-        self._progress = progress
+        self._progress, self._stop, self._done = progress, stop, 0
         self._holder = lease.new_holder()
         self._connection: Connection
         self._reading = reading(lambda: self._connection)
@@ -87,12 +97,19 @@ class Rebuild:
         self._apart = True  # fresh tables stand next to the live ones, and will change places with them
 
     def run(self, switched: Callable[[Transaction, Projector], None]) -> tuple[int, str]:
-        """``switched`` is called in the last transaction, with the projector, after the tables have changed places."""
+        """``switched`` is called in the last transaction, with the projector, after the tables have changed places.
+        ``RebuildStopped`` when it had to end before that: the live tables are as they were, and the fresh ones gone."""
         with self._leased():
-            self._start()
-            position = self._catch_up(0)
-            self._make_late_indexes()
-            position = self._switch(self._catch_up(position), switched)
+            try:
+                self._start()
+                position = self._catch_up(0)
+                self._make_late_indexes()
+                position = self._catch_up(position)
+                self._go_on()
+            except RebuildStopped:
+                self._empty(FRESH)
+                raise
+            position = self._switch(position, switched)
             self._empty(OLD)
             self._empty(FRESH)
             with self._log.snapshot() as connection:
@@ -160,7 +177,8 @@ class Rebuild:
     def _catch_up(self, done: int) -> int:
         """Folds batch after batch until at most a tail is left; the folding itself holds no lock."""
         while self._apart and self._log_head() - done > TAIL:
-            done = self._fold_batch(done)
+            self._go_on()
+            done = self._done = self._fold_batch(done)
         return done
 
     def _fold_batch(self, done: int) -> int:
@@ -177,9 +195,14 @@ class Rebuild:
         self._tell(last, head)
         return last
 
+    def _go_on(self) -> None:
+        if self._stop():
+            raise RebuildStopped(self._done)
+
     def _make_late_indexes(self) -> None:
         """Of sorted rows an index is written once, and not page by page with every batch; one table a transaction."""
         for table in self._late if self._apart else ():
+            self._go_on()
             with self._writing() as transaction:
                 sqlite.create_indexes(transaction.connection, table, FRESH)
 

@@ -207,20 +207,16 @@ def test_a_worker_goes_on_however_often_it_failed(ledger: Ledger, monkeypatch: p
 
     waited: list[float] = []
 
-    class Halt(threading.Event):
-        def wait(self, timeout: float | None = None) -> bool:
-            waited.append(timeout or 0)
-            return False
-
+    monkeypatch.setattr("ledger.engine.stopping.Stopping.wait", lambda self, seconds: waited.append(seconds))
     monkeypatch.setattr("ledger.jobs.running._share", lambda engine, jobs, run: JobReport(failures=1))
-    passes = ledger.work(follow=True, stop=Halt())
+    passes = ledger.work(follow=True)
     assert sum(1 for _ in itertools.islice(passes, 1_200)) == 1_200
     assert max(waited) == 60
 
 
 @pytest.mark.parametrize("told", [{"only": 5}, {"only": None}, {"stop": 5}])
 def test_a_worker_refuses_what_names_no_jobs_and_cannot_stop_it(ledger: Ledger, told: Any) -> None:
-    with pytest.raises(RejectedError, match="stop" if "stop" in told else "jobs"):
+    with pytest.raises(RejectedError, match="cancel" if "stop" in told else "jobs"):
         ledger.work(**told)
 
 

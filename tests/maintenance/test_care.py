@@ -205,7 +205,7 @@ def test_jobs_are_run_by_name(ledger: Ledger) -> None:
     assert [each.failures for each in ledger.jobs.work(jobs=["conflicts", "merges"])] == [0]
     stop = threading.Event()
     stop.set()
-    assert list(ledger.jobs.work(follow=True, stop=stop)) == []
+    assert [each.stopped for each in ledger.jobs.work(follow=True, cancel=stop)] == ["cancelled"]
     for wrong in ("reinforcement", ["dishes"], [7], 7):
         with pytest.raises(RejectedError):
             ledger.jobs.run(jobs=wrong)  # type: ignore[arg-type]

@@ -257,9 +257,14 @@ def _erasure_state(found: answers.ErasureReport) -> Text:
     if found.state == "dry run":
         held = f"; {one_line(found.why)}" if found.why else ""
         return Text(f"dry run: erasing {what} would change these events; nothing was written{held}")
+    before = f", and {counted(len(found.earlier), 'erasure')} before it" if found.earlier else ""
+    if found.state == "stopped":
+        done = (
+            f"a part of {what} is erased by {found.command_id}{before}" if found.command_id else "nothing is erased yet"
+        )
+        return Text(f"{done}; {one_line(found.why)}", style="yellow")
     if found.state == "pending":
         return Text(f"{what} is erased from the log; pending: {one_line(found.why)}", style="yellow")
     files = f"no plaintext found in {', '.join(found.files)}" if found.files else "the files were written again"
     kept = f" but in {counted(found.hits, 'place')} of other events that say the same" if found.hits else ""
-    before = f", and {counted(len(found.earlier), 'erasure')} before it" if found.earlier else ""
     return Text(f"{what} is erased by {found.command_id}{before}: {files}{kept}")

@@ -59,8 +59,7 @@ def _found(entry: Mapping[str, Any]) -> Text:
 def imported(found: answers.ImportReport) -> RenderableType:
     """What an import did, with the bad lines and the warnings."""
     counts = f"{found.captured:,} captured, {found.known:,} known already, {len(found.errors):,} bad"
-    ended = {"timeout": "; out of time, ", "cancelled": "; stopped, "}.get(found.stopped, "")
-    text = f"{counted(found.lines, 'line')}: {counts}{ended}{'the same command goes on from here' if ended else ''}"
+    text = f"{counted(found.lines, 'line')}: {counts}"
     lines = sorted((*found.errors, *found.warnings))
     rows = [[Text(str(number)), short(why)] for number, why in lines[:20]]
     more = [Text(f"and {len(lines) - 20:,} more", style="dim")] if len(lines) > 20 else []

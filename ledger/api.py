@@ -337,13 +337,16 @@ class Ledger(LedgerRead):
             random: Gives so many random bytes, for tests.
 
         Raises:
-            RejectedError: The path is no place for a ledger.
+            RejectedError: The path is no place for a ledger, or ends in ".part" as a file does that is being made.
             NotFoundError: There is no file, and none may be created.
             ConflictError: The file needs a newer version of this product.
             StorageError: The file is no ledger, is damaged, or cannot be read.
         """
         from ledger.maintenance.opening import open_engine
+        from ledger.store.making import check_finished
 
+        if not readonly:
+            check_finished(path)
         given: dict[str, Any] = {"user": user, "actor": actor, "client": client, "channel": channel, "agent": agent}
         given |= {"ignored_sessions": sessions.ignore, "stateless_sessions": sessions.read_only}
         given |= {"readonly": readonly, "create": create, "scanners": scanners, "settings": settings}

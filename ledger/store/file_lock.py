@@ -109,7 +109,7 @@ class FileLock:
                 os.fchmod(descriptor, 0o600)
                 return descriptor
             return os.open(self.path, os.O_RDWR | flags)
-        except (FileNotFoundError, PermissionError) as error:
+        except (FileNotFoundError, NotADirectoryError, PermissionError) as error:
             if create and isinstance(error, PermissionError):
                 raise
             return -1

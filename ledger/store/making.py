@@ -15,17 +15,19 @@ from ledger.domain.errors import ConflictError, LedgerError, RejectedError, Stor
 from ledger.store import lease
 from ledger.store.event_store import EventStore
 from ledger.store.file_lock import FileLock, lock_of
-from ledger.store.paths import StrPath, checked_path
+from ledger.store.paths import StrPath, checked_path, path_name
 from ledger.store.sqlite_files import put_in_place, typed
 
 SUFFIXES = ("", "-journal", "-wal", "-shm")
+PART = ".part"  # what the name of such a file ends in
 COPY = "copy "  # how the name of such a lease begins; the path follows
-_LISTED = f"SELECT substr(work, {len(COPY) + 1}) FROM leases WHERE work GLOB '{COPY}*' ORDER BY work"
+_LISTED = f"SELECT substr(work, {len(COPY) + 1}) FROM leases WHERE work GLOB '{COPY}*{PART}' ORDER BY work"
 
 
 def free_place(path: StrPath, what: str) -> str:
     """The absolute path of a file that is to be made; ``RejectedError`` where something is."""
     place = checked_path(path)
+    check_finished(place)
     if os.path.lexists(place):
         raise RejectedError(
             f"{place} is there already; {what} never overwrites: name a path where nothing is", rule="path"
@@ -40,15 +42,26 @@ def free_place(path: StrPath, what: str) -> str:
     return place
 
 
+def check_finished(path: StrPath) -> None:
+    """``RejectedError`` for the name of a file that is being made, which an open or an erasure would remove as left behind."""
+    if path_name(path).endswith(PART):
+        raise RejectedError(
+            f"{path_name(path)} ends in {PART}, as a file does that is being made; give it another name", rule="path"
+        )
+
+
 @contextmanager
 def in_the_making(place: str, what: str, *, put: bool = True, of: EventStore | None = None) -> Iterator[str]:
     """An empty file of the owner's to fill, ``<place>.part``; it gets its own name at the end, and an error leaves nothing.
 
-    One maker at a time: ``ConflictError`` for another. What a killed one left is removed first. ``of`` is the log that is
-    copied, which remembers the file; one that cannot be written does not, and a copy is made all the same.
+    One maker at a time: ``ConflictError`` for another. What a killed one left is removed first; ``RejectedError`` where a
+    file has the name that nobody was making. ``of`` is the log that is copied, which remembers the file; one that cannot be
+    written does not, and a copy is made all the same.
     """
-    part = place + ".part"
+    part = place + PART
     lock = lock_of(part)
+    if os.path.lexists(part) and not _lies_there(part):
+        raise RejectedError(f"{part} is there, and {what} would be made under that name: move it away", rule="path")
     if not _lock_alone(lock):
         raise ConflictError(f"{what} to this place is being made by another process; wait for it")
     try:
@@ -128,7 +141,7 @@ def remove_unfinished(store: EventStore) -> None:
 def _parts(connection: sqlite3.Connection, path: str) -> list[str]:
     """Those that it remembers, and one in its own place."""
     found = [part for (part,) in connection.execute(_LISTED)]
-    return found + [own for own in (path + ".part",) if _lies_there(own) and own not in found]
+    return found + [own for own in (path + PART,) if _lies_there(own) and own not in found]
 
 
 def _lies_there(part: str) -> bool:

@@ -202,7 +202,7 @@ class Place:
 def _identity(path: str) -> Identity | None:
     try:
         found = os.stat(path)
-    except FileNotFoundError:
+    except OSError:  # nor can anybody reach it where its directory is a file by now
         return None
     return found.st_dev, found.st_ino
 

@@ -20,7 +20,7 @@ def scratch(directory: str | None) -> Iterator[sqlite3.Connection]:
     """An empty database that no other process can open and that is gone with this one: a file without a name in
     ``directory``, which is the ledger's own (no text on another disk); in memory where nothing can be written."""
     path = ":memory:"
-    if directory is not None and os.access(directory, os.W_OK):
+    if directory is not None and os.path.isdir(directory) and os.access(directory, os.W_OK):
         path = os.path.join(directory, f".shadow-{os.getpid()}-{os.urandom(6).hex()}")
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
     try:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import stat
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from ledger import Ledger
+from ledger import Ledger, RejectedError
 
 SECRET = "Zanzibarquux keeps his savings under the third floorboard."
 
@@ -113,3 +115,32 @@ def test_a_file_of_that_name_that_nobody_was_making_is_never_removed(path: Path,
         note.write_text("of somebody else")
     Ledger.open(path).close()
     assert [note.read_text() for note in notes] == ["of somebody else"] * 2
+
+
+@pytest.mark.parametrize("what", ["backup", "export_log"])
+def test_a_copy_is_refused_where_the_file_it_would_be_made_under_is_somebody_elses(
+    path: Path, elsewhere: Path, what: str
+) -> None:
+    (elsewhere / "copy.part").write_text("of somebody else")
+    with Ledger.open(path) as ledger:
+        with pytest.raises(RejectedError, match=r"copy\.part is there"):
+            getattr(ledger.maintenance, what)(elsewhere / "copy")
+        assert (elsewhere / "copy.part").read_text() == "of somebody else"
+        assert left_in(elsewhere) == ["copy.part"]
+
+
+def test_no_ledger_has_the_name_of_a_file_that_is_being_made(path: Path, tmp_path: Path) -> None:
+    """Opening "notes.db" would remove it, as what a killed copy left."""
+    with pytest.raises(RejectedError, match=r"\.part"):
+        Ledger.open(tmp_path / "notes.db.part")
+    with Ledger.open(path) as ledger, pytest.raises(RejectedError, match=r"\.part"):
+        ledger.maintenance.backup(tmp_path / "copy.part")
+
+
+def test_a_ledger_from_elsewhere_names_no_other_file_to_be_removed(path: Path, elsewhere: Path) -> None:
+    for name in ("letter", "letter.lock"):
+        (elsewhere / name).write_text("of somebody else")
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("INSERT INTO leases VALUES (?, 'somebody', 0)", (f"copy {elsewhere / 'letter'}",))
+    Ledger.open(path).close()
+    assert left_in(elsewhere) == ["letter", "letter.lock"]

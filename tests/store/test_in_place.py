@@ -95,6 +95,20 @@ def test_what_was_answered_before_a_deleted_wal_is_brought_into_the_file_by_clos
     assert contents(path) == sorted(FACTS)
 
 
+def test_a_directory_that_became_a_file_is_told_as_any_other_mishap(tmp_path):
+    inside = tmp_path / "inside"
+    inside.mkdir()
+    ledger = Ledger.open(inside / "memory.db", actor="ada")
+    ledger.remember(FACTS[0])
+    inside.rename(tmp_path / "away")
+    inside.write_text("a file")
+    with pytest.raises(StorageError, match="while it was open"):
+        ledger.remember("This would be lost.")
+    assert not ledger.proof.verify().ok
+    ledger.close()
+    assert contents(tmp_path / "away" / "memory.db") == FACTS[:1]
+
+
 def test_another_ledger_in_its_place_keeps_what_it_answered(ledger, path):
     away = path.parent / "away"
     away.mkdir()

@@ -337,8 +337,8 @@ def _tells(word: str) -> bool:
 def _begins(following: Sequence[str]) -> bool:
     """Whether a clause of its own follows "and" or a comma: one with a subject, or that soon says yes or no to something."""
     spoken = [each for token in following for each in words(token)]
-    if spoken[:1] and spoken[0] in _LEADING:
-        return spoken[1:2] != [] and spoken[1] in _SUBJECTS
+    if spoken and spoken[0] in _LEADING:
+        spoken = spoken[1:]
     return bool(spoken) and (spoken[0] in _SUBJECTS or any(each in _DENYING or _is_verb(each) for each in spoken[:2]))
 
 

@@ -198,6 +198,7 @@ def test_a_denial_is_no_match_and_says_how(memory: str, response: str, how: str)
         ("The user plays tennis on Mondays.", "You haven't stopped playing tennis on Mondays."),
         ("The build takes ten minutes on CI.", "The build takes no more than ten minutes on CI."),
         ("The user has a peanut allergy.", "There are no peanuts in it, as you have a peanut allergy."),
+        ("The user has a peanut allergy.", "You have a peanut allergy, so no peanut sauce for you."),
         ("The user takes the bus if it rains.", "You take the bus if it rains."),
         ("Ana lives in Lisbon.", "If it suits you, Ana lives in Lisbon."),
         ("The user can't stand long meetings.", "You can't stand long meetings."),

@@ -27,7 +27,8 @@ def add(engine: Engine, asker: Who, name: str, description: str = "") -> answers
     def body(work: Work) -> str:
         known = engine.writer.named(work.who.user, "p", name)
         if known is not None:
-            state: Project = work.load(known, "p")
+            work.rows.flush()
+            state: Project = projects.whole(work.connection(), work.load(known, "p"))
             work.project = known
             _emit(work, state, domain.Describe(work.cleaned(description)))
             work.absorbed = not work.emitted

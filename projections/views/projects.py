@@ -196,15 +196,17 @@ def members(connection: sqlite3.Connection, project: str) -> list[Project]:
 
 
 def whole(connection: sqlite3.Connection, state: Project) -> Project:
-    """A project as it is found: with the names of those that were joined to it for aliases, and of the state of all of them
-    what was set last."""
+    """A project as it is found: with the names of those that were joined to it for aliases, of the state of all of them what
+    was set last, and the first description that one of them has."""
     others = [each for each in members(connection, state.id) if each.id != state.id]
     if not others:
         return state
     aliases = [*state.aliases, *(name for each in others for name in (each.name, *each.aliases))]
     entries = sorted((entry for each in (state, *others) for entry in each.state), key=lambda each: each.position)
     latest = {(entry.category, entry.key): entry for entry in entries}
-    return replace(state, aliases=tuple(aliases), state=tuple(each for each in entries if each in latest.values()))
+    description = next((each.description for each in (state, *others) if each.description), state.description)
+    stated = tuple(each for each in entries if each in latest.values())
+    return replace(state, description=description, aliases=tuple(aliases), state=stated)
 
 
 def listing(

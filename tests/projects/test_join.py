@@ -170,6 +170,18 @@ def test_a_joined_project_is_shown_with_each_name_and_value_once(ledger: Ledger)
     assert (joined.aliases, [each.value for each in joined.state]) == (("harbour",), ["nine"])
 
 
+def test_a_project_without_a_description_has_that_of_one_joined_to_it(ledger: Ledger) -> None:
+    ledger.projects.add("harbour", description="boats and ropes")
+    ledger.projects.add("larder")
+    joined = ledger.projects.join("larder", "harbour")
+    assert joined.description == ledger.projects.get("larder").description == "boats and ropes"
+    assert ledger.projects.list()[0].description == "boats and ropes"
+    known = ledger.projects.add("larder", description="something else")
+    assert known.absorbed and known.description == "boats and ropes"
+    ledger.undo(joined.position)
+    assert [ledger.projects.get(name).description for name in ("harbour", "larder")] == ["boats and ropes", ""]
+
+
 def test_merges_conflicts_reinforcement_and_observations_see_one_project(ledger: Ledger) -> None:
     for project in ("larder", "harbour"):
         ledger.remember("The big green kettle stands on the left shelf of the kitchen.", project=project)

@@ -7,7 +7,14 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import starmap
 
 from ledger.domain import ids
-from ledger.domain.errors import AmbiguousIdError, ConflictError, NewerFormatError, StorageError, UnknownEventError
+from ledger.domain.errors import (
+    AmbiguousIdError,
+    ConflictError,
+    DamagedError,
+    NewerFormatError,
+    StorageError,
+    UnknownEventError,
+)
 from ledger.domain.events import TYPES, AnyEvent, Blob, LedgerCreated, LedgerUpgraded, Unknown
 from ledger.store import mapper
 from projections.core.projector import FAMILIES, projections
@@ -35,7 +42,9 @@ def read_stream(
     )
     rows = connection.execute(sql, (stream, after, up_to, limit)).fetchall()
     first = (first_position(connection, stream) or 0) if after else rows[0][0] if rows else 0
-    return [mapper.decode(row[0], first, stream, row[1], row[2], row[3], row[4]) for row in rows]
+    return [
+        _check_fit(connection, mapper.decode(row[0], first, stream, row[1], row[2], row[3], row[4])) for row in rows
+    ]
 
 
 def read_event(connection: Connection, position: int) -> AnyEvent | None:
@@ -44,7 +53,7 @@ def read_event(connection: Connection, position: int) -> AnyEvent | None:
     if row is None:
         return None
     first = position if row[1] == 1 else first_position(connection, row[0]) or position
-    return mapper.decode(position, first, *row)
+    return _check_fit(connection, mapper.decode(position, first, *row))
 
 
 def read_known(connection: Connection, position: int, first: int) -> AnyEvent:
@@ -56,10 +65,31 @@ def read_known(connection: Connection, position: int, first: int) -> AnyEvent:
             f"the event at position {position} is not there, although a row names it: maintenance.rebuild() "
             "makes the projections again"
         )
-    event = mapper.decode(position, first, *row)
+    return check_known(connection, mapper.decode(position, first, *row))
+
+
+def check_known(connection: Connection, event: AnyEvent) -> AnyEvent:
+    """The event; ``UnknownEventError`` for one of a newer version, ``DamagedError`` where no newer version wrote to this log."""
     if isinstance(event.data, Unknown):
-        raise UnknownEventError(f"the event at position {position} is of a newer version than this product")
+        if _is_for_newer_writers(connection):
+            raise UnknownEventError(f"the event at position {event.position} is of a newer version than this product")
+        why = f"holds a {event.type:.60} that no version is known to have written"
+        raise DamagedError("events", event.position, why)
     return event
+
+
+def _check_fit(connection: Connection, event: AnyEvent) -> AnyEvent:
+    """The event, which may be an unknown one; ``DamagedError`` where its data fit neither its type nor a newer version's."""
+    if not isinstance(event.data, Unknown) or event.type not in TYPES or event.type == LedgerUpgraded.__name__:
+        return event
+    if event.envelope.schema <= TYPES[event.type].schema and not _is_for_newer_writers(connection):
+        raise DamagedError("events", event.position, f"holds what no {event.type} can be")
+    return event
+
+
+def _is_for_newer_writers(connection: Connection) -> bool:
+    upgrade = read_event(connection, last_upgrade(connection) or 1)
+    return upgrade is not None and least(upgrade)[1] > WRITER
 
 
 def read_messages(
@@ -73,9 +103,7 @@ def read_messages(
     width = len(sessions.MESSAGES.names)
     for span in sorted(ranges):
         for found in connection.execute(sql, (session, *span)):
-            event = mapper.decode(found[0], session, *found[width:])
-            if isinstance(event.data, Unknown):
-                raise UnknownEventError(f"the event at position {found[0]} is of a newer version than this product")
+            event = check_known(connection, mapper.decode(found[0], session, *found[width:]))
             yield sessions.message_of(found[:width]), event
 
 
@@ -149,7 +177,18 @@ def blobs_named(position: int, stream: str, version: int, type_: str, state: str
 def read_blob(connection: Connection, blob: str) -> str | None:
     """A text that lies in the blobs table, as it is there; None where it was erased."""
     row = connection.execute("SELECT data FROM blobs WHERE id = ?", (blob,)).fetchone()
-    return str(row[0][SALT_BYTES:], "utf-8", "replace") if row is not None and row[0] is not None else None
+    if row is None or row[0] is None:
+        return None
+    if not isinstance(row[0], bytes):
+        raise damaged_blob(connection, blob)
+    return str(row[0][SALT_BYTES:], "utf-8", "replace")
+
+
+def damaged_blob(connection: Connection, blob: str) -> DamagedError:
+    """What is said of a text outside the log that is not the one that an event named."""
+    sql = "SELECT min(position) FROM main.events WHERE instr(state, ?)"
+    (position,) = connection.execute(sql, (f'"blob":"{blob}"',)).fetchone()
+    return DamagedError("events", position, f"names the text {blob}, which is not there as it was recorded")
 
 
 def decode_known(connection: Connection, first: int, last: int) -> Iterator[AnyEvent]:

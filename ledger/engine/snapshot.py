@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ledger.domain import ids
-from ledger.domain.errors import AmbiguousIdError, RejectedError, UnknownEventError
-from ledger.domain.events import AnyEvent, Blob, Unknown
+from ledger.domain.errors import AmbiguousIdError, RejectedError
+from ledger.domain.events import AnyEvent, Blob
 from ledger.domain.interaction import Interaction
 from ledger.domain.memory import Memory
 from ledger.domain.text import check_text
-from ledger.engine.log_reading import find_row, read_event, read_stream
+from ledger.engine.log_reading import SALT_BYTES, damaged_blob, find_row, read_event, read_known, read_stream
 from projections.core.projector import FAMILIES
 from projections.core.rows import Connection, Values
 from projections.search import memory_hits, observation_hits, passages
@@ -179,22 +179,19 @@ def stream_of(connection: Connection, stream: str) -> list[AnyEvent]:
 
 
 def event_data(connection: Connection, position: int) -> Any:
-    event = read_event(connection, position)
-    if event is None or isinstance(event.data, Unknown):
-        raise UnknownEventError(f"the event at position {position} is of a newer version than this product")
-    return event.data
+    return read_known(connection, position, position).data
 
 
 def text_of(connection: Connection, body: str | Blob | None) -> str | None:
     """A text of an event, wherever it lies; None for one that was erased."""
     if not isinstance(body, Blob):
         return body
-    row = connection.execute("SELECT data FROM blobs WHERE id = ?", (body.blob,)).fetchone()
-    if row is None or row[0] is None:
+    row = connection.execute("SELECT data, erased_by FROM blobs WHERE id = ?", (body.blob,)).fetchone()
+    if row is not None and row[0] is None and row[1] is not None:
         return None
-    if hashlib.sha256(row[0]).hexdigest() != body.digest:
-        raise UnknownEventError(f"the text {body.blob} does not have the digest that the log names")
-    return str(row[0][16:], "utf-8")
+    if row is None or not isinstance(row[0], bytes) or hashlib.sha256(row[0]).hexdigest() != body.digest:
+        raise damaged_blob(connection, body.blob)
+    return str(row[0][SALT_BYTES:], "utf-8")
 
 
 def answer_texts(connection: Connection, state: Interaction) -> dict[str, str | None]:

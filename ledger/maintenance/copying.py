@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from hashlib import sha256
 
-from ledger.domain.errors import LedgerError, StorageError, UnknownEventError
+from ledger.domain.errors import DamagedError, LedgerError, StorageError
 from ledger.domain.events import LedgerCreated, LedgerUpgraded, Unknown
 from ledger.engine.log_reading import WRITER, blobs_named, least
 from ledger.proof.sealed import erasures
@@ -130,7 +130,7 @@ def _explained(chunks: Iterable[list[LogRow]]) -> Iterator[list[LogRow]]:
                 break
             try:
                 event = mapper.decode(row.position, *_event(row))
-            except UnknownEventError:  # not even an event
+            except DamagedError:  # not even an event
                 event = None
             if event is not None and row.type in (LedgerCreated.__name__, LedgerUpgraded.__name__):
                 newer = least(event)[1] > WRITER

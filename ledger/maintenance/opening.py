@@ -126,7 +126,9 @@ def import_log(
     from ledger.maintenance import transfer
 
     transfer.import_log(source, path, progress=progress)
-    with suppress(NewerFormatError, UnknownEventError):  # it is there as it was, for a product that can read it
+    with suppress(
+        NewerFormatError, UnknownEventError, DamagedError
+    ):  # it is there as it was, for a product that can read it
         open_engine(path).close()
 
 

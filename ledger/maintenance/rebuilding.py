@@ -40,9 +40,11 @@ OF_PAGES = re.compile(r"the file: (?!its )").match
 
 
 def damages(error: BaseException | None) -> bool:
-    """Whether an error comes from a damaged page or row; whatever SQLite said lies under what is raised."""
+    """Whether an error comes from a damaged page, or row of a projection; whatever SQLite said lies under what is raised."""
     while error is not None:
-        if isinstance(error, DamagedError) or code_of(error) == sqlite3.SQLITE_CORRUPT:
+        if isinstance(error, DamagedError):
+            return error.table != "events"
+        if code_of(error) == sqlite3.SQLITE_CORRUPT:
             return True
         error = error.__cause__
     return False

@@ -16,7 +16,7 @@ from typing import Never
 from eventsourcing import persistence
 
 from ledger.domain.errors import DamagedError, LedgerError, RejectedError, StorageError
-from ledger.store.failures import may_be_damage, raise_typed, typed
+from ledger.store.failures import find_in_log, may_be_damage, raise_typed, typed
 from ledger.store.past_views import PastViews, Prepare
 from ledger.store.paths import StrPath
 from ledger.store.pool import ConnectionPool
@@ -155,9 +155,10 @@ class EventStore:
             return [LogRow(*row) for row in connection.execute(f"SELECT {COLUMNS} FROM events WHERE {where}", values)]
 
     def explained(self, error: BaseException, connection: sqlite3.Connection) -> LedgerError | None:
-        """What a caller sees instead of an error: ``DamagedError`` where a row of the projections explains it."""
-        if not self._reading.is_private and not self._pool.foreign and may_be_damage(error):
-            if (damaged := self.find_damage(connection)) is not None:
+        """What a caller sees instead of an error: ``DamagedError`` where a row of the projections, or of the log, explains it."""
+        if not self._pool.foreign and may_be_damage(error):
+            damaged = self.find_damage(connection) if not self._reading.is_private else None
+            if (damaged := damaged or find_in_log(connection)) is not None:
                 _warn(damaged)
                 return damaged
             vars(error)["searched"] = True  # by whatever surrounds this one it need not be

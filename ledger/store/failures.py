@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import suppress
 from typing import Never
 
 from eventsourcing import persistence
 from msgspec import MsgspecError
 
-from ledger.domain.errors import LedgerError, RejectedError, StorageError
-from ledger.store import closed, sqlite_files
+from ledger.domain.errors import DamagedError, LedgerError, RejectedError, StorageError
+from ledger.store import closed, mapper, sqlite_files
+from ledger.store.integrity import GENESIS, digest, link
 
 # What a row that cannot be leads to, sooner or later; of SQLite's codes: a page, a table or a text that cannot be read.
 _MAY_BE_DAMAGE = (TypeError, AttributeError, ValueError, LookupError, AssertionError, ArithmeticError, MsgspecError)
@@ -34,6 +36,31 @@ def raise_typed(error: BaseException) -> Never:
     if translated is None:
         raise error
     raise translated from error
+
+
+_ROWS = (  # as bytes, for a text that is none fails in the driver
+    "SELECT position, CAST(stream AS BLOB), version, CAST(type AS BLOB), CAST(state AS BLOB), digest, head, erased_by"
+    " FROM main.events ORDER BY position"
+)
+
+
+def find_in_log(connection: sqlite3.Connection) -> DamagedError | None:
+    """The first row of the log that is not what was recorded; reads every row up to there."""
+    before = GENESIS
+    with suppress(sqlite3.Error):  # a page that cannot be read is told as that
+        for position, stream, version, type_, state, mark, head, erased_by in connection.execute(_ROWS):
+            try:
+                named = (stream.decode(), version, type_.decode())
+                mapper.decode(position, position, *named, state.decode())
+                sound = link(before, position, *named, mark) == head and (erased_by or digest(state) == mark)
+            except DamagedError as damaged:
+                return damaged
+            except (AttributeError, TypeError, ValueError):
+                sound = False
+            if not sound:
+                return DamagedError("events", position, "is not what was recorded")
+            before = head
+    return None
 
 
 def may_be_damage(error: BaseException) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from eventsourcing.persistence import StoredEvent
 
-from ledger.domain.errors import RejectedError, UnknownEventError
+from ledger.domain.errors import DamagedError, RejectedError
 from ledger.domain.events import TYPES, AnyEvent, Envelope, Event, Recorded, Unknown
 
 STATE_BYTES = 1024 * 1024  # the most that one event's state may take
@@ -51,7 +51,7 @@ _DECODERS: dict[str, tuple[Callable[[str], Envelope[object]], int]] = {
 def decode(
     position: int, first: int, stream: str, version: int, type_: str, state: str, key: bytes | None = None
 ) -> AnyEvent:
-    """The event in one row of the log; ``UnknownEventError`` when its JSON is not an event at all, or a damaged page has made a
+    """The event in one row of the log; ``DamagedError`` when its JSON is not an event at all, or a damaged page has made a
     number or bytes of what was text."""
     try:
         decoded, schema = _DECODERS[type_]
@@ -64,11 +64,12 @@ def decode(
 
 
 def _uncommon(position: int, type_: str, state: str) -> Envelope[object]:
+    if not isinstance(type_, str):
+        raise DamagedError("events", position, "has a type that is no text")
     try:
         envelope = _raw_decoder.decode(state)
     except (TypeError, UnicodeEncodeError, msgspec.DecodeError, RecursionError):
-        named = f"({type_:.60})" if isinstance(type_, str) else "(a type that is no text)"
-        raise UnknownEventError(f"the row at position {position} {named} holds no event that can be read") from None
+        raise DamagedError("events", position, f"({type_:.60}) holds no event that can be read") from None
     kind = TYPES.get(type_)
     if kind is None or envelope.schema >= kind.schema:
         return _with_data(envelope, Unknown(envelope.data))

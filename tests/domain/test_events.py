@@ -14,7 +14,7 @@ from examples import BLOB, EVENTS, MEMORY, envelope
 from old_names import Ledger
 from places import TESTS
 
-from ledger import UnknownEventError
+from ledger import DamagedError
 from ledger.domain import events
 from ledger.domain.events import TEXT_FIELDS, TYPES, Unknown, string_fields
 from ledger.store import mapper
@@ -233,7 +233,7 @@ def test_an_event_of_an_unknown_type_or_a_newer_schema_keeps_its_bytes(type_: st
 
 def test_a_row_that_is_no_event_at_all_says_where_it_lies() -> None:
     for state in ("", "{}", "[]", "nonsense", '{"data": 1}', "[" * 5000):
-        with pytest.raises(UnknownEventError, match="position 9"):
+        with pytest.raises(DamagedError, match="position 9"):
             mapper.decode(9, 7, MEMORY, 2, "MemoryPromoted", state)
 
 

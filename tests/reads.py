@@ -176,6 +176,11 @@ def methods():
 
 def ask(name, ledger, the):
     """What a read of the public surface answers, as plain data."""
+    return [plain(each) for each in given(name, ledger, the)]
+
+
+def given(name, ledger, the):
+    """The same, as it is."""
     area, _, verb = name.rpartition(".")
     parts = area.split(".") if area else []
     place = ledger
@@ -186,7 +191,7 @@ def ask(name, ledger, the):
         place = getattr(place, part)
     read = getattr(place, verb)
     return [
-        plain(read(*named(each.words, the), **dict(zip(each.options, named(each.options.values(), the), strict=True))))
+        read(*named(each.words, the), **dict(zip(each.options, named(each.options.values(), the), strict=True)))
         if callable(read)
         else read
         for each in PUBLIC[name]

@@ -126,7 +126,8 @@ CONTENTS = (
     "- **Lists** answer a `Page`: a sequence with `next`, the cursor of the following page, and `all()`,",
     "  which goes through every page.",
     "- **`get`** raises `NotFoundError`. A filter that names something unknown gives an empty page.",
-    "- **Answers** are frozen objects; `to_dict()` gives dictionaries. Each call reads one consistent snapshot.",
+    "- **Answers** are frozen objects; `to_dict()` gives dictionaries, and a `repr` is one short line. Each call reads one",
+    "  consistent snapshot.",
     "- **Retries.** The same `idempotency_key` with the same arguments gives the first answer, marked `replayed`,",
     "  and appends nothing.",
 )

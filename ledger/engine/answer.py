@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from functools import cache
 from itertools import takewhile
 from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
+
+LINE_CHARS, TEXT_CHARS = 120, 36  # of a repr, and of each text in it
 
 
 class Answer(Struct, frozen=True, kw_only=True):
@@ -18,6 +20,26 @@ class Answer(Struct, frozen=True, kw_only=True):
         """Return the answer as dictionaries, lists, strings and numbers, ready for JSON."""
         plain: dict[str, object] = msgspec.json.decode(msgspec.json.encode(self))
         return plain
+
+    def __repr__(self) -> str:
+        """One short line: ids, states and numbers, how many of what is several, the beginning of a text; nothing empty."""
+        shown, left = list[str](), LINE_CHARS
+        for name in self.__struct_fields__:
+            if (value := getattr(self, name)) not in (None, "", (), [], {}):
+                shown.append(f"{name}={_short(value)}")
+                left -= len(shown[-1]) + 2
+            if left < 0:
+                shown[-1] = "…"
+                break
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+def _short(value: object) -> str:
+    if isinstance(value, Struct):
+        return f"{type(value).__name__}({getattr(value, 'id', '…')})"
+    if isinstance(value, Sized) and not isinstance(value, str | bytes):
+        return f"{len(value)} items" if len(value) != 1 else "1 item"
+    return repr(value if not isinstance(value, str) or len(value) <= TEXT_CHARS else value[: TEXT_CHARS - 1] + "…")
 
 
 A = TypeVar("A", bound=Answer)

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from pathlib import Path
+
 import examples
 import pytest
+import reads
+import writes
+from full import full
 from msgspec import Struct
+from old_names import Ledger
 
-from ledger import answers
+from ledger import LedgerError, Page, answers
 from ledger.domain import confidence
 from ledger.engine.answer import Answer, answer_of
 
@@ -69,3 +76,36 @@ def test_a_memory_says_everything_that_its_state_does_under_the_same_name() -> N
     }
     assert told.confidence == confidence.shown(state.confidence) and told.replayed and not told.absorbed
     assert [each.subject for each in told.relations] == [each.source for each in state.edges]
+
+
+# --- in a REPL -------------------------------------------------------------------------------------------------------
+
+LONG = "The user rows a boat.\n" * 500
+
+
+def one_short_line(answer: object) -> bool:
+    line = repr(answer)
+    return len(line) <= 200 and "\n" not in line and (isinstance(answer, Page) or type(answer).__name__ in line)
+
+
+def test_an_answer_shows_in_one_line_which_it_is_its_state_and_how_many(ledger: Ledger) -> None:
+    fact = ledger.remember(LONG, tags=["boat", "user"])
+    line = repr(fact)
+    assert one_short_line(fact) and fact.id in line and "status='active'" in line
+    assert "content='The user rows a boat." in line and len(line) < 150
+    assert repr(Shown(name="", state="warm", confidence=0.0)) == "Shown(state='warm', confidence=0.0, replayed=False)"
+    assert fact.to_dict()["content"] == LONG and repr(LONG)[1:-1] in full(fact), "everything is in its data"
+
+
+def test_an_answer_of_any_read_or_command_is_one_short_line(tmp_path: Path) -> None:
+    with reads.opened(reads.put(tmp_path / "memory.db")) as ledger:
+        for name in reads.PUBLIC:
+            for answer in reads.given(name, ledger.public, reads.prepared()[1]):
+                for each in (answer, *(answer if isinstance(answer, list | tuple | Page) else ())):
+                    assert not isinstance(each, Answer | Page) or one_short_line(each), (name, repr(each))
+    with writes.opened(tmp_path / "other.db") as written:
+        the = writes.fill(written)
+        for name, call in writes.CALLS.items():
+            with suppress(LedgerError):
+                answer = call(written, the, {})
+                assert not isinstance(answer, Answer | Page) or one_short_line(answer), (name, repr(answer))

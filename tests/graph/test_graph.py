@@ -11,6 +11,7 @@ import probe
 import pytest
 from command_line import run
 from conftest import LONG, Clock, folded_from_zero
+from full import full
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from old_names import Ledger
@@ -363,7 +364,7 @@ def test_nobody_sees_another_users_names(ledger: Ledger) -> None:
         ledger.remember(f"We met Ana at {word}.", entities=[word], user=user, edges=[("Ana", f"{word}s", word)])
         ledger.remember("We met Ana at Acme.", user=user)
     for user in CANARIES:
-        everything = str(ledger.graph("Ana Acme " + " ".join(CANARIES.values()), user=user)).casefold()
+        everything = full(ledger.graph("Ana Acme " + " ".join(CANARIES.values()), user=user)).casefold()
         assert [word for word in CANARIES.values() if word.casefold() in everything] == [CANARIES[user]]
         with probe.read(ledger) as connection:
             for other, word in CANARIES.items():

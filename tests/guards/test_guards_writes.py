@@ -15,6 +15,7 @@ import pytest
 from command_line import Result
 from command_line import run as run_command
 from conftest import Clock
+from full import full
 from old_names import Ledger
 
 from ledger import LedgerError, NotFoundError, RejectedError
@@ -157,7 +158,7 @@ def test_a_secret_reaches_neither_the_file_nor_an_error(verb: str, tmp_path: Pat
     with Ledger.open(path) as ledger:
         given = Given(ledger)
         try:
-            answer = repr(TEXTS_OF_VERBS[verb](given, SECRET))
+            answer = full(TEXTS_OF_VERBS[verb](given, SECRET))
         except LedgerError as error:
             answer = f"{error} {error.__dict__}"
         assert CANARY not in answer or verb in ("recall", "consolidate"), "the answer shows what is stored"

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from conftest import Clock, folded_from_zero
 from conversations import summed
+from full import full
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from old_names import Ledger
@@ -1052,7 +1053,7 @@ def test_an_assembly_that_showed_a_turn_or_a_summary_of_it_is_named(ledger: Ledg
     for number in range(40):
         chat.append("user", f"Thanks for everything, and for the {number} letters that you wrote to me.", actor="ann")
     told = chat.assemble(5_000, record=True)
-    assert "Zurich" in str(told.entries)
+    assert "Zurich" in full(told.entries)
     assert dry(ledger, turn.id, None) == dry(ledger, "eve") == (told.receipt,)
     chat.compact(force=True, summarizer=lambda request: "They spoke of a vault.")
     summed = chat.assemble(5_000, record=True)

@@ -11,6 +11,7 @@ from typing import Any
 
 import probe
 import pytest
+from full import full
 from model_server import Reply, Server, serving
 from msgspec.structs import replace
 from old_names import Ledger
@@ -287,7 +288,7 @@ def test_the_settings_say_which_model_writes_the_summaries_and_how_it_is_asked(s
             1,
         )
         assert (server.requests[0]["max_tokens"], server.requests[0]["temperature"]) == (99, 0.75)
-        assert KEY not in str(ledger.audit(limit=500)) and KEY.encode() not in (tmp_path / "memory.db").read_bytes()
+        assert KEY not in full(ledger.audit(limit=500)) and KEY.encode() not in (tmp_path / "memory.db").read_bytes()
     off = Settings.load(model="local:small", model_base_url=server.url, summaries=False)
     with Ledger.open(tmp_path / "memory.db", settings=off) as ledger:
         assert probe.model(ledger) is not None and probe.inside(ledger).summarizer is None

@@ -7,6 +7,7 @@ from typing import Any
 import probe
 import pytest
 from conftest import Clock
+from full import full
 from old_names import Ledger
 
 from ledger import ModelError
@@ -85,7 +86,7 @@ def test_a_call_that_failed_says_what_of_it_is_no_secret(ledger: Ledger) -> None
     newest, older = ledger.model_calls()
     assert older.ok and not newest.ok
     assert (newest.error, newest.status, newest.attempts, newest.milliseconds) == ("TimeoutError", 503, 4, 60_000)
-    assert "sk-secret" not in str(ledger.audit(limit=500))
+    assert "sk-secret" not in full(ledger.audit(limit=500))
 
 
 def test_calls_are_those_of_one_user_of_a_purpose_and_of_a_moment(ledger: Ledger) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import probe
 import pytest
 from conftest import Clock, folded_from_zero
+from full import full
 from old_names import Ledger
 
 from ledger import ModelError, RejectedError
@@ -109,7 +110,7 @@ def test_a_call_that_fails_leaves_its_failure_and_no_summary(ledger: Ledger, mod
     (call,) = ledger.model_calls()
     assert (call.ok, call.error, call.attempts, call.model) == (False, "PermissionError", 1, "small")
     assert types(ledger)[-2:] == ["CompactionSkipped", "ModelCallFailed"]
-    assert "sk-secret" not in str(ledger.audit(limit=500))
+    assert "sk-secret" not in full(ledger.audit(limit=500))
     model.given = ["They spoke."]
     assert chat.compact().created, "and the next one works"
 

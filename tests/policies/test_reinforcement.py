@@ -8,6 +8,7 @@ from typing import Any
 import probe
 import pytest
 from conftest import Clock
+from full import full
 from old_names import Ledger
 
 from ledger import NotFoundError, RejectedError
@@ -440,7 +441,7 @@ def test_a_failing_reinforcement_keeps_the_capture_and_is_tried_three_times(
     assert len(ledger.audit(type="ReinforcementFailed")) == 3
     found = ledger.interaction(turn.id)
     assert found is not None and (found.reinforcement, found.extraction) == ("failed", "done")
-    assert "secret" not in str(ledger.history(turn.id))
+    assert "secret" not in full(ledger.history(turn.id))
     ledger.run_policies()
     assert counts(ledger, fact) == [0]
     ledger.reinforce(turn.id)  # by hand it still can be

@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 
 import probe
 import pytest
+from full import full
 from old_names import Ledger
 from reads import NOON, READS, answers, prepared, put
 
@@ -142,7 +143,7 @@ def written(path, write):
     with opened(path) as ledger:
         before = probe.store(ledger).head()[0]
         try:
-            answer = repr(WRITES[write](ledger, names()))
+            answer = full(WRITES[write](ledger, names()))
         except SuspendedError as error:
             answer = error
         except LedgerError as error:

@@ -13,6 +13,7 @@ import pytest
 from commands import act
 from conftest import Clock, folded_from_zero
 from counting import steps
+from full import full
 from hypothesis import example, given
 from hypothesis import strategies as st
 from old_names import Ledger
@@ -223,8 +224,8 @@ def test_every_moment_finds_the_turns_of_a_ledger_made_of_the_log_up_to_there(le
                         for each in (moment, made)
                     )
                     assert then.searched == now.searched
-                    assert sorted((item.id, repr(item.passage)) for item in then.items) == sorted(
-                        (item.id, repr(item.passage)) for item in now.items
+                    assert sorted((item.id, full(item.passage)) for item in then.items) == sorted(
+                        (item.id, full(item.passage)) for item in now.items
                     )
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import probe
 import pytest
 from conftest import Clock
+from full import full
 from hostile import HOSTILE
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
@@ -88,7 +89,7 @@ def test_nobody_recalls_what_is_another_users(ledger: Ledger) -> None:
         packs += [ledger.user_profile(user=user), ledger.project_context("Home", user=user)]
         others = {"nobody", "ann", "bob"} - {user or "nobody"}
         for pack in packs:
-            assert pack.items and not any(f"-{other}" in repr(pack) for other in others)
+            assert pack.items and not any(f"-{other}" in full(pack) for other in others)
             assert any(f"-{user or 'nobody'}" in (text or "") for text in texts(pack))
             assert {item.memory.user for item in pack.items if item.memory} <= {user}
             assert {item.passage.user for item in pack.items if item.passage} <= {user}

@@ -9,6 +9,7 @@ from typing import Any
 import probe
 import pytest
 from conftest import Clock, folded_from_zero
+from full import full
 from msgspec.structs import replace
 from old_names import Ledger
 
@@ -207,7 +208,7 @@ def test_what_was_erased_since_has_no_text_and_the_rest_is_as_it_was(ledger: Led
     ledger.erase(fact.id)
     ledger.erase(turn.id)
     again = reopened(ledger, pack)
-    assert RARE not in repr(again)
+    assert RARE not in full(again)
 
     def shape(item: Item) -> tuple[object, ...]:
         return item.rank, item.id, item.score, item.signals, item.cut

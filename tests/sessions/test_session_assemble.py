@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from conftest import Clock
 from conversations import PICTURE, RAIN, WEATHER, talk, words
+from full import full
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from old_names import Ledger
@@ -279,7 +280,7 @@ def test_what_is_recalled_is_woven_in_within_its_share(ledger: Ledger, chat) -> 
 def test_another_users_memories_are_not_woven_in(ledger: Ledger, chat) -> None:
     ledger.remember("CANARY weather in Bern", user="ben")
     tell(chat, ("user", "Hi"))
-    assert "CANARY" not in repr(chat.assemble(1_000, query="weather in Bern"))
+    assert "CANARY" not in full(chat.assemble(1_000, query="weather in Bern"))
 
 
 # --- receipts --------------------------------------------------------------------------------------------------------
@@ -333,7 +334,7 @@ def test_what_was_erased_since_is_shown_as_erased(ledger: Ledger, chat) -> None:
     ledger.erase(chat.messages()[0].position, reason="asked", actor="ann")
     again = chat.reopen(receipt)
     assert contents(again) == [None, "Noted."] and "(erased)" in str(again.render().messages)
-    assert "CANARY" not in repr(again) + repr(chat.assemble(1_000)) + repr(again.render("anthropic"))
+    assert "CANARY" not in full([again, chat.assemble(1_000), again.render("anthropic")])
 
 
 def test_the_window_of_an_earlier_moment(ledger: Ledger, chat) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import probe
 import pytest
 from conversations import check_window, condensed, items, rewritten, standing, summed
+from full import full
 from old_names import Ledger
 from soundness import assert_sound
 
@@ -80,7 +81,7 @@ def test_a_doctor_finds_nothing_and_says_what_is_wrong_with_the_tables_of_sessio
         transaction.connection.execute("UPDATE summaries SET status = 'window'")
         transaction.connection.execute("DELETE FROM hidden_messages")
     report = lived.doctor()
-    assert not report.ok and "summaries" in str(report.findings)
+    assert not report.ok and "summaries" in full(report.findings)
     probe.rebuild(lived)
     assert lived.doctor().ok and told(lived) == before
 

@@ -9,6 +9,7 @@ import probe
 import pytest
 from conftest import Clock
 from conversations import PICTURE, RAIN, WEATHER, said, totals_agree
+from full import full
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from old_names import Ledger
@@ -169,7 +170,7 @@ def test_summaries_of_what_was_replaced_stand_for_nothing_and_the_others_stay(le
     assert found.invalidated == (last.id,)
     assert [each.id for each in session.summaries("window")] == [each.id for each in standing[:-1]]
     assert [each.status for each in session.summaries() if each.id == last.id] == ["invalid"]
-    assert last.content not in repr(session.assemble(100_000).render())
+    assert last.content not in full(session.assemble(100_000).render())
     assert len(ledger.at(before).session("chat").summaries("window")) == len(standing)
     found = session.replace([])
     assert set(found.invalidated) == {each.id for each in standing[:-1]}

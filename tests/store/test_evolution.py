@@ -18,6 +18,7 @@ import probe
 import pytest
 from eventsourcing.persistence import StoredEvent
 from examples import envelope
+from full import full
 from hypothesis import given
 from hypothesis import strategies as st
 from old_names import Ledger
@@ -359,7 +360,7 @@ def test_a_log_for_newer_writers_is_read_and_not_written(tmp_path: Path, schema:
         assert "The kettle is blue." in contents(ledger)
     assert rows(path) == before
     report = Ledger.examine(path)
-    assert report.ok and "a writer of 2" in repr(report)
+    assert report.ok and "a writer of 2" in full(report)
 
 
 def test_a_log_for_newer_readers_is_refused_by_name_and_looked_after_all_the_same(tmp_path: Path) -> None:
@@ -369,7 +370,7 @@ def test_a_log_for_newer_readers_is_refused_by_name_and_looked_after_all_the_sam
         with pytest.raises(ConflictError, match="needs a reader of format 2, and this product reads 1"):
             Ledger.open(path, readonly=readonly)
     report = Ledger.examine(path)
-    assert not report.ok and "newer version" in repr(report)
+    assert not report.ok and "newer version" in full(report)
     shutil.copy(path, tmp_path / "copy.db")
     with pytest.raises(ConflictError, match="needs a reader of format 2"):
         Ledger.recover(tmp_path / "copy.db", tmp_path / "new.db")

@@ -15,6 +15,7 @@ import probe
 import pytest
 from command_line import run
 from conftest import Clock, folded_from_zero
+from full import full
 from old_names import Ledger
 from soundness import assert_sound
 
@@ -234,7 +235,7 @@ def december_the_disk_is_lost(year: Year) -> None:
     assert done.exit_code == 0, done.output
     with Ledger.open(again, clock=year.clock) as ledger:
         assert {"The office opens at eight.", "Ana lives in Porto."} <= believed(ledger)
-        assert ledger.memory(year.ids["rosa"]) is not None and ROSA not in str(ledger.memories(status="all"))
+        assert ledger.memory(year.ids["rosa"]) is not None and ROSA not in full(ledger.memories(status="all"))
         assert_sound(ledger)
         assert ledger.verify(full=True).ok
     assert files_with(again.parent, ROSA) == []

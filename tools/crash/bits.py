@@ -368,7 +368,7 @@ def told(ledger: Ledger) -> Told:
         _state(ledger),
         [(item.id, item.score) for item in ledger.recall(QUESTION, among=flipped_writes.EVERYTHING).items],
     ]
-    return Told(events, blobs, repr((own, rows, answers)))
+    return Told(events, blobs, repr((own, rows, flipped_writes.whole(answers))))
 
 
 def _state(ledger: Ledger) -> Any:

@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, get_args
 
+import msgspec
+
 from ledger import Ledger, LedgerError, NotFoundError, Page
 from ledger.types import Corpus
 from tools import inside
@@ -103,11 +105,16 @@ def opened(path: str) -> Ledger:
     return Ledger.open(path, create=False, clock=lambda: LATER)
 
 
+def whole(answer: object) -> str:
+    """All that an answer says, which its ``repr`` does not."""
+    return repr(msgspec.to_builtins(answer, enc_hook=lambda each: list(each) if isinstance(each, Page) else repr(each)))
+
+
 def asked(ledger: Ledger, ids: dict[str, str]) -> dict[str, str | LedgerError]:
     answers: dict[str, str | LedgerError] = {}
     for name, read in reads(ids).items():
         try:
-            answers[name] = repr(read(ledger))
+            answers[name] = whole(read(ledger))
         except NotFoundError as error:  # an answer like others: nothing says that something is damaged
             answers[name] = repr(error)
         except LedgerError as error:

@@ -10,7 +10,10 @@ from __future__ import annotations
 import copy
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any
+
+from oracle_projects import Places
 
 ONE = 1_000_000  # confidences are millionths
 OPEN, HIDDEN = ("candidate", "active"), ("superseded", "invalid", "retracted")
@@ -22,6 +25,9 @@ ASKS = NEEDS | dict.fromkeys(("adjust", "retag", "set_validity", "quarantine", "
 ALREADY = {"promote": ("active",), "reject": ("invalid",), "invalidate": ("invalid",), "retract": ("retracted",),
            "restore": OPEN}  # fmt: skip
 NOES = ("reject", "invalidate", "retract")
+BEGINS = ("say", "turn", "project")
+SETTLES = ("promote", "restore", "adjust", "revise")  # after which a memory is as fresh as a new one
+CANDIDATE_DAYS, FRESH_DAYS, KEPT_A_DAY, LEAST = 90, 30, 0.97, 300_000
 BECOMES = {"reject": "invalid", "invalidate": "invalid", "retract": "retracted", "supersede": "superseded"}
 
 
@@ -43,6 +49,12 @@ class Part:
     number: int = 0  # the position of the command's first event
     user: str = ""
     actor: str = ""
+    time: str = ""
+
+    @property
+    def is_no(self) -> bool:
+        """Whether somebody turned a memory down; that nobody decided about it for long says nothing of its text."""
+        return self.verb in NOES and not self.data.get("idle")
 
     @property
     def alone(self) -> bool:
@@ -78,6 +90,7 @@ class Oracle:
     owners: dict[str, str] = field(default_factory=dict)
     rows: dict[str, int] = field(default_factory=dict)  # subject -> the first position that it ever had
     erased: set[str] = field(default_factory=set)
+    touched: dict[str, list[str]] = field(default_factory=dict)  # subject -> when anything happened to it, void or not
     now: str = ""
 
     def copy(self) -> Oracle:
@@ -109,17 +122,30 @@ class Oracle:
         assert not senseless, f"what is in effect makes no sense: {senseless}"
         return world
 
+    @property
+    def left(self) -> list[Part]:
+        """What is in effect."""
+        out = self.out
+        return [part for part in self.parts if part not in out]
+
+    def places(self, user: str) -> Places:
+        """The projects of a user as they are found."""
+        return Places([part for part in self.left if part.user == user], self.erased)
+
     def memories(self, user: str) -> dict[str, dict[str, Any]]:
-        """One user's memories as they are to be read."""
-        found = {id: state for id, state in self.world().items() if id[0] == "m" and self.owners[id] == user}
-        return {id: state | ERASED if id in self.erased else state for id, state in found.items()}
+        """One user's memories as they are to be read: ``project`` is the one that each is found under, ``place`` its own."""
+        found, places = self.world().items(), self.places(user)
+        states = {id: state for id, state in found if id[0] == "m" and self.owners[id] == user}
+        return {id: places.of(state) | (ERASED if id in self.erased else {}) for id, state in states.items()}
 
     def turns(self, user: str) -> dict[str, dict[str, Any]]:
-        return {id: state for id, state in self.world().items() if id[0] == "i" and self.owners[id] == user}
+        found, places = self.world().items(), self.places(user)
+        states = {id: state for id, state in found if id[0] == "i" and self.owners[id] == user}
+        return {id: places.of(state) | ({"response": ""} if id in self.erased else {}) for id, state in states.items()}
 
     def same(self, user: str, wanted: dict[str, Any], besides: str | None = None) -> list[str]:
         """The memories that say the same: kind, project and status, and the text but for case and white space."""
-        found = self.memories(user).items()
+        found, wanted = self.memories(user).items(), self.places(user).of(wanted)
         return [id for id, state in found if id != besides and meaning(state) == meaning(wanted)]
 
     def no_to(self, id: str) -> tuple[dict[str, Any], int] | None:
@@ -131,11 +157,11 @@ class Oracle:
         number = 0
         for part in parts:
             acts = [act for act in self.acts.values() if part in act.parts]
-            said = part.verb in (*NOES, "restore")
+            said = part.is_no or part.verb == "restore"
             if any(act not in taking for act in acts) or (said and any(act.actor == part.actor for act in acts)):
                 continue
             change(world, world.get(id), part)
-            number = (part.number if part.verb in NOES else 0) if said else number
+            number = (part.number if part.is_no else 0) if said else number
         return (world[id], number) if number and id not in self.erased and id not in self.world() else None
 
     def noes(self, *acts: Act) -> set[int]:
@@ -146,7 +172,9 @@ class Oracle:
     def turned_down(self, user: str, wanted: dict[str, Any]) -> bool:
         """Whether a no to this text outlives its memory: nobody said it or promoted it since."""
         noes = [found for id, owner in self.owners.items() if owner == user and (found := self.no_to(id)) is not None]
-        last = max((number for state, number in noes if meaning(state, "") == meaning(wanted, "")), default=0)
+        places = self.places(user)
+        wanted = places.of(wanted)
+        last = max((number for state, number in noes if meaning(places.of(state), "") == meaning(wanted, "")), default=0)
         saying = {id for id, state in self.memories(user).items() if meaning(state, "") == meaning(wanted, "")}
         later = (part for part in self.parts if part.number > last and part.subject in saying and part not in self.out)
         since = (part for part in later if not part.actor.startswith("policy:"))
@@ -174,6 +202,20 @@ class Oracle:
 
     def distrusted(self, user: str, actor: str) -> bool:
         return any((act.user, act.actor) == (user, actor) for act in self.acts.values())
+
+    # --- what nobody looks at -----------------------------------------------------------------------------------
+
+    def waited(self, id: str, state: dict[str, Any]) -> tuple[bool, bool]:
+        """Whether a candidate must be given up by now, and whether it may be: the clock may have gone back since."""
+        touched = self.touched[id]
+        must, may = (days(each, self.now) >= CANDIDATE_DAYS for each in (max(touched), touched[-1]))
+        return (must, may) if state["status"] == "candidate" else (False, False)
+
+    def faded(self, state: dict[str, Any]) -> bool:
+        """Whether nobody ever referred to an active memory, and too little of its confidence is left."""
+        idle = days(state["fresh"], self.now)
+        left = state["confidence"] * KEPT_A_DAY ** max(0, idle - FRESH_DAYS)
+        return state["status"] == "active" and not state["count"] and idle >= FRESH_DAYS and round(left) < LEAST
 
     # --- commands ------------------------------------------------------------------------------------------------
 
@@ -244,7 +286,7 @@ class Oracle:
             added = [each for each in data["add"] if each not in state["tags"]]
             data = {"add": added, "remove": [t for t in data["remove"] if t in state["tags"] and t not in data["add"]]}
         after = state.copy()
-        change({id: after}, after, Part(verb, id, data))
+        change({id: after}, after, Part(verb, id, data, time=state["fresh"]))
         if verb == "set_validity" and is_empty(state, data):
             raise Refused("RejectedError", "validity")
         if after == state and verb not in ("reinforce", "supersede"):
@@ -273,12 +315,26 @@ class Oracle:
                 self.rows.setdefault(str(part.subject), number)
             if part.verb == "supersede":
                 part.data["by"] = subject
-            part.number, part.user, part.actor = number, user, actor
+            part.number, part.user, part.actor, part.time = number, user, actor, self.now
         self.parts += parts
+        self.touch(parts)
         if key is not None and bearer is not None:
             self.keys.append(Key(user, *key, subject, bearer))
 
+    def touch(self, parts: Iterable[Part]) -> None:
+        for subject in {part.subject for part in parts if part.subject is not None}:
+            self.touched.setdefault(subject, []).append(self.now)
+
     # --- the way back --------------------------------------------------------------------------------------------
+
+    def take(self, id: str, act: Act) -> None:
+        """An undo or a distrust was done."""
+        self.touch(act.parts - self.out)
+        self.acts[id] = act
+
+    def give_back(self, id: str) -> None:
+        parts = self.acts.pop(id).parts
+        self.touch(parts - self.out)
 
     def in_effect(self) -> dict[int, str]:
         """The commands of which something is in effect, each with its user."""
@@ -322,7 +378,15 @@ class Oracle:
         back = self.acts[act].parts - rest
         names = {(each.user, each.name) for each in self.keys if each.bearer in back}
         again = any((each.user, each.name) in names and each.bearer not in self.out for each in self.keys)
-        return not again and not self.replay(rest)[1]
+        return not again and not self.replay(rest)[1] and self.places_fit(back, rest)
+
+    def places_fit(self, back: Iterable[Part], rest: Collection[Part]) -> bool:
+        """Whether names that come back are nobody else's by now, and projects that are joined again stand by themselves."""
+        before = {*back, *rest}
+        return all(
+            Places([each for each in self.parts if each.user == part.user and each not in before], self.erased).takes(part)
+            for part in back
+        )
 
 
 ERASED = {"status": "erased", "content": None, "tags": ()}
@@ -335,7 +399,7 @@ def meaning(state: dict[str, Any], status: str | None = None) -> tuple[Any, ...]
 
 def standing(parts: Iterable[Part]) -> dict[str, int]:
     """The subjects that are there, each with where it begins: by itself, or citing one that is there."""
-    beginning = [part for part in parts if part.verb in ("say", "turn") and part.subject is not None]
+    beginning = [part for part in parts if part.verb in BEGINS and part.subject is not None]
     there: dict[str, int] = {}
     before: dict[str, int] | None = None
     while there != before:
@@ -360,11 +424,16 @@ def stands(part: Part, there: Mapping[str, int]) -> bool:
 def fits(state: dict[str, Any] | None, part: Part, there: Mapping[str, int]) -> bool:
     if not stands(part, there):
         return False
-    if part.verb in ("say", "turn", "answer"):
+    if part.verb in (*BEGINS, "answer"):
         return True
     if state is not None and part.verb == "set_validity" and is_empty(state, part.data):
         return False
     return state is not None and ("status" not in state or state["status"] in NEEDS.get(part.verb, (*OPEN, *HIDDEN)))
+
+
+def days(start: str, end: str) -> int:
+    """Whole days from one time to another."""
+    return (datetime.fromisoformat(end) - datetime.fromisoformat(start)).days
 
 
 def is_empty(state: dict[str, Any], data: dict[str, Any]) -> bool:
@@ -374,13 +443,15 @@ def is_empty(state: dict[str, Any], data: dict[str, Any]) -> bool:
 def change(world: dict[str, dict[str, Any]], state: dict[str, Any] | None, part: Part) -> None:
     """Runs one part. A memory that is hidden keeps beside it what it was, for the time when it is restored."""
     verb, data = part.verb, part.data
-    if part.subject is None or (state is None and verb not in ("say", "turn")):
+    if part.subject is None or (state is None and verb not in BEGINS):
         return
-    if state is None and verb == "turn":
+    if verb in SETTLES and state is not None:
+        state["fresh"] = part.time
+    if state is None and verb in ("turn", "project"):
         world[part.subject] = dict(data)
     elif state is None:
         fresh: dict[str, Any] = {"count": 0, "quarantined": False, "tags": (), "valid_to": None, "counted": ()}
-        fresh |= {"superseded_by": None, "supersedes": None}
+        fresh |= {"superseded_by": None, "supersedes": None, "fresh": part.time}
         world[part.subject] = fresh | {name: value for name, value in data.items() if name != "again"}
     elif verb == "attach":
         state["response"] = data["response"]

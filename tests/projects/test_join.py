@@ -128,6 +128,22 @@ def test_a_new_write_by_either_name_is_one_of_the_target(ledger: Ledger) -> None
         ledger.bind(user="bob").projects.join("larder", "harbour")
 
 
+def test_an_alias_that_is_a_name_of_what_was_joined_takes_it_from_nobody(ledger: Ledger) -> None:
+    """It leads there already, so nothing is recorded; without the join each project has its own names again."""
+    for name, text in (("larder", TEA), ("harbour", OARS)):
+        ledger.remember(text, project=name)
+    ledger.projects.add_alias("harbour", "quay")
+    joined = ledger.projects.join("larder", "harbour")
+    before = ledger.position
+    for alias in ("harbour", "Harbour", "quay", "larder"):
+        assert ledger.projects.add_alias("larder", alias).aliases == joined.aliases == ("harbour", "quay")
+    assert ledger.position == before
+    ledger.undo(before)
+    for name in ("harbour", "quay"):
+        assert [each.content for each in ledger.memories.list(project=name)] == [OARS]
+    assert sorted(each.name or "" for each in ledger.projects.list()) == ["harbour", "larder"]
+
+
 def test_projects_are_joined_one_after_another_and_never_in_a_ring(ledger: Ledger) -> None:
     for name in ("one", "two", "three"):
         ledger.remember(f"Said of {name}.", project=name)

@@ -1,0 +1,161 @@
+"""What the machine does with projects: names for them, values, one found under another, and an erasure of all in one."""
+
+from __future__ import annotations
+
+from commands import TEXTS, USERS
+from hypothesis import strategies as st
+from hypothesis.stateful import precondition, rule
+from oracle import Part, Refused
+
+from ledger.types import Project
+
+NAMES = ("Home", "Work", "Boat")
+ALIASES = ("casa", "HOME", "boat", "hut")
+WAYS = {"derived": "keep", "sources": "keep", "quotes": "keep"}
+users, actors = st.sampled_from(USERS), st.sampled_from(("", "bob", "eve"))
+keys = st.sampled_from((None, None, None, "k1", "k2"))
+names, numbers = st.sampled_from((*NAMES, *ALIASES)), st.integers(0, 10_000)
+
+
+class ProjectRules:
+    """Part of the machine, which has the ledger, the oracle and ``command``."""
+
+    def begin_projects(self):
+        for user in USERS:
+            for name in NAMES:
+                self.begin_project(user, name)
+
+    def begin_project(self, user, name):
+        before = self.ledger.position
+        found = self.ledger.register_project(name, user=user)
+        assert self.ledger.position == before + 1
+        self.oracle.done(before + 1, user, "", found.id, [Part("project", None, {"name": name})], None)
+
+    def place(self, user, name):
+        """The project that a name stands for, and the name; None for both where nobody is called so."""
+        found = self.oracle.places(user).named(name)
+        return found, name if found is not None else None
+
+    def of(self, user, actor):
+        return self.ledger.public.bind(user=user, actor=actor).projects
+
+    def about(self, verb, user, actor, key, asked, call, decide):
+        """A command on a project: ``decide`` gets the projects and says what becomes of which."""
+        self.command(user, actor, key, (verb, *asked), call, lambda _: decide(self.oracle.places(user)))
+
+    @rule(user=users, name=names, text=st.sampled_from(TEXTS), actor=actors, key=keys)
+    def describe(self, user, name, text, actor, key):
+        def decide(places):
+            main = places.named(name)
+            return [Part("describe", main, {"description": text})] if not places.described[main] else []
+
+        if self.place(user, name)[1]:
+            call = lambda **by: self.ledger.register_project(name, text, **by)  # noqa: E731
+            self.about("describe", user, actor, key, (name, text), call, decide)
+
+    @rule(user=users, name=names, alias=names, actor=actors, key=keys)
+    def add_alias(self, user, name, alias, actor, key):
+        """A name that leads to the project already is nothing new, and one of another project is refused."""
+
+        def decide(places):
+            main, known = places.named(name), places.named(alias)
+            if main is None:
+                raise Refused("NotFoundError")
+            if known not in (None, main):
+                raise Refused("ConflictError")
+            return [Part("alias", main, {"alias": alias})] if known is None else []
+
+        call = lambda **by: self.ledger.add_alias(name, alias, **by)  # noqa: E731
+        self.about("alias", user, actor, key, (name, alias), call, decide)
+
+    @rule(user=users, first=names, name=names, actor=actors, key=keys)
+    def join(self, user, first, name, actor, key):
+        def decide(places):
+            main, other = places.named(first), places.named(name)
+            if main is None or other is None:
+                raise Refused("NotFoundError")
+            return [Part("join", main, {"project": other})] if main != other else []
+
+        call = lambda user, actor, key: self.of(user, actor).join(first, name, idempotency_key=key)  # noqa: E731
+        self.about("join", user, actor, key, (first, name), call, decide)
+
+    @rule(user=users, name=names, entry=st.sampled_from(("x", "y")), value=st.sampled_from(("one", "two")), actor=actors)
+    def set_value(self, user, name, entry, value, actor):
+        def decide(places):
+            main = places.named(name)
+            told = {"entry": entry, "value": value}
+            return [] if places.together(main).get(entry, (0, None))[1] == value else [Part("set", main, told)]
+
+        if self.place(user, name)[1]:
+            call = lambda **by: self.ledger.set_state(name, "fact", entry, value, user=by["user"], actor=by["actor"])  # noqa: E731
+            self.about("set", user, actor, None, (name, entry, value), call, decide)
+
+    @rule(user=users, name=names, entry=st.sampled_from(("x", "y")), actor=actors)
+    def remove_value(self, user, name, entry, actor):
+        """Of all that are together, or the value of another of them would be what counts."""
+
+        def decide(places):
+            group = places.groups[places.named(name)]
+            return [Part("unset", id, {"entry": entry}) for id in group if entry in places.values[id]]
+
+        if self.place(user, name)[1]:
+            call = lambda **by: self.of(by["user"], by["actor"]).remove_state(name, "fact", entry)  # noqa: E731
+            self.about("unset", user, actor, None, (name, entry), call, decide)
+
+    @precondition(lambda self: self.batch is None and not any(id[0] == "p" for id in self.oracle.erased))
+    @rule(user=users, name=names, number=numbers)
+    def erase_project(self, user, name, number):
+        """All that is found in it goes, whichever of its names was written down; and the name is free for another."""
+        places = self.oracle.places(user)
+        if number % 8 or places.named(name) is None:
+            return
+        group = places.groups[places.named(name)]
+        within = {}
+        for part in self.oracle.parts:
+            if part.verb in ("say", "turn"):
+                within.setdefault(part.subject, set()).add(part.data["project"] in group)
+        if any(len(each) > 1 for each in within.values()):
+            return  # said again while it was found elsewhere: its texts are of both
+        assert self.ledger.erase(Project(name), user=user, **WAYS).state == "completed"
+        for id in (*group, *(id for id, inside in within.items() if True in inside)):
+            self.oracle.erase(id)
+        self.begin_project(user, name)
+
+    # --- what must hold ------------------------------------------------------------------------------------------
+
+    def compare_projects(self, ledger, arranged):
+        for user, expected in arranged.items():
+            found = {each.id: each for each in ledger.projects(user=user) if each.name is not None}
+            expected = {id: told for id, told in expected.items() if id not in self.oracle.erased}
+            assert list(found)[::-1] == sorted(expected, key=self.oracle.rows.__getitem__)
+            for id, (name, aliases, description, values) in expected.items():
+                each = found[id]
+                assert (each.name, sorted(each.aliases), each.description) == (name, aliases, description)
+                assert {entry.name: entry.value for entry in each.state} == values
+
+    def look_into_projects(self, user, expected):
+        """Under each of its names, all that is found in a project; and for a prompt what is of it or of none."""
+        places, now = self.oracle.places(user), self.oracle.now
+        turns = self.oracle.turns(user)
+        for name in (*NAMES, *ALIASES):
+            main = places.named(name)
+            inside = {id for id, state in expected.items() if main is not None and state["project"] == main}
+            found = self.ledger.memories(user=user, project=name, status="all")
+            assert {each.id for each in found} == inside
+            heard = self.ledger.interactions(user=user, project=name, limit=500)
+            assert {each.id for each in heard} == {id for id, turn in turns.items() if main and turn["project"] == main}
+            if main is None:
+                assert self.ledger.project(name, user=user) is None
+                continue
+            assert self.ledger.project(name, user=user).id == main
+            known = [id for id, state in expected.items() if self.is_context(state, main, now)]
+            known.sort(key=self.oracle.rows.__getitem__, reverse=True)
+            pack = self.ledger.project_context(name, user=user)
+            assert [item.id for item in pack.items if item.source == "memory"] == known[:10]
+            values = [item.content for item in pack.items[: len(places.together(main))]]
+            assert all(value in content for (_, value), content in zip(sorted(places.together(main).values()), values, strict=True))
+
+    def is_context(self, state, main, now):
+        holds = state["valid_from"] <= now and (state["valid_to"] is None or now < state["valid_to"])
+        usable = state["status"] == "active" and not state["quarantined"] and holds
+        return usable and state["kind"] in ("project", "env") and state["project"] in (None, main)

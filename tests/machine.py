@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from old_names import Ledger
 from oracle import ERASED, HIDDEN, OPEN, Act, Oracle, Part, Refused
+from oracle_projects import Places
 from places import QUICK
 from project_rules import ProjectRules
 from soundness import problems
@@ -342,8 +343,11 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
         standing = {number: user for number, user in standing.items() if number not in lasting}
         if not standing:
             return
-        command = list(standing)[number % len(standing)]
-        user, out = standing[command], self.oracle.out
+        self.undo_command(list(standing)[number % len(standing)])
+
+    def undo_command(self, command):
+        standing, out = self.oracle.in_effect(), self.oracle.out
+        user = standing[command]
         falls = self.oracle.undo(command)
         expected = {part.number for part in falls if part not in out and not part.alone}
         with pytest.raises(NotFoundError):
@@ -411,7 +415,11 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
 
     # --- the world -----------------------------------------------------------------------------------------------
 
-    @rule(by=st.sampled_from((timedelta(hours=-1), timedelta(days=3653), timedelta(), timedelta(days=45), timedelta(seconds=1))))
+    @rule(
+        by=st.sampled_from(
+            (timedelta(hours=-1), timedelta(days=3653), timedelta(), timedelta(days=45), timedelta(seconds=1))
+        )
+    )
     def the_clock_jumps(self, by):
         if self.time.year < 2100:
             self.time += by
@@ -499,8 +507,9 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
         self.compare()
 
     @precondition(lambda self: self.batch is None)
-    @rule()
-    def run_policies(self):
+    @rule(later=st.sampled_from((0, 0, 30, 50, 90)))
+    def run_policies(self, later):
+        self.the_clock_jumps(timedelta(days=later))
         before = self.ledger.position
         self.ledger.run_policies(only=("reinforcement", "extraction"))
         for user in USERS:
@@ -515,7 +524,11 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
         gone = {part.subject: part.verb for part in self.oracle.parts if part.number > before}
         assert {id for id, verb in gone.items() if verb == "supersede"} == fades
         rejected = {id for id, verb in gone.items() if verb == "reject"}
-        assert {id for id, (must, _) in waited.items() if must} <= rejected <= {id for id, (_, may) in waited.items() if may}
+        assert (
+            {id for id, (must, _) in waited.items() if must}
+            <= rejected
+            <= {id for id, (_, may) in waited.items() if may}
+        )
         assert len(gone) == len(fades | rejected)
 
     # --- what must hold ------------------------------------------------------------------------------------------
@@ -524,14 +537,15 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
     def compare(self):
         """What is believed now, by every read; and it is kept, to be asked for again when it is the past."""
         believed = {user: self.oracle.memories(user) for user in USERS}
-        self.compare_projects(self.ledger, arranged := {user: self.oracle.places(user).shown() for user in USERS})
+        left = {user: [part for part in self.oracle.left if part.user == user] for user in USERS}
+        self.compare_projects(self.ledger, left)
         for user, expected in believed.items():
             found = {memory.id: memory for memory in self.ledger.memories(user=user, status="all")}
             assert list(found)[::-1] == sorted(expected, key=self.oracle.rows.__getitem__)
             for id, memory in found.items():
                 self.same(memory, expected[id])
         if self.batch is None and (not self.past or self.past[-1][0] != self.ledger.position):
-            self.past.append((self.ledger.position, believed, arranged))
+            self.past.append((self.ledger.position, believed, left))
 
     @rule()
     def look_closer(self):
@@ -565,14 +579,15 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
         self.look_back(slice(place, place + 1))
 
     def look_back(self, which):
-        for position, believed, arranged in self.past[which]:
+        for position, believed, left in self.past[which]:
             then = self.ledger.at(position)
-            self.compare_projects(then, arranged)
+            self.compare_projects(then, left)
             for user, expected in believed.items():
                 found = {memory.id: memory for memory in then.memories(user=user, status="all")}
                 assert found.keys() == expected.keys()
+                places = Places(left[user], self.oracle.erased)
                 for id, memory in found.items():
-                    self.same(memory, expected[id] | (ERASED if id in self.oracle.erased else {}))
+                    self.same(memory, places.of(expected[id]) | (ERASED if id in self.oracle.erased else {}))
 
     def same(self, memory, state):
         state = state | {"project": state["called"]}

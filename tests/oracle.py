@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from oracle_projects import Places
@@ -160,6 +160,8 @@ class Oracle:
             said = part.is_no or part.verb == "restore"
             if any(act not in taking for act in acts) or (said and any(act.actor == part.actor for act in acts)):
                 continue
+            if part.verb == "restore" and world[id]["status"] not in HIDDEN:
+                continue  # what it took back was said by somebody who is distrusted
             change(world, world.get(id), part)
             number = (part.number if part.is_no else 0) if said else number
         return (world[id], number) if number and id not in self.erased and id not in self.world() else None
@@ -174,7 +176,9 @@ class Oracle:
         noes = [found for id, owner in self.owners.items() if owner == user and (found := self.no_to(id)) is not None]
         places = self.places(user)
         wanted = places.of(wanted)
-        last = max((number for state, number in noes if meaning(places.of(state), "") == meaning(wanted, "")), default=0)
+        last = max(
+            (number for state, number in noes if meaning(places.of(state), "") == meaning(wanted, "")), default=0
+        )
         saying = {id for id, state in self.memories(user).items() if meaning(state, "") == meaning(wanted, "")}
         later = (part for part in self.parts if part.number > last and part.subject in saying and part not in self.out)
         since = (part for part in later if not part.actor.startswith("policy:"))
@@ -208,14 +212,16 @@ class Oracle:
     def waited(self, id: str, state: dict[str, Any]) -> tuple[bool, bool]:
         """Whether a candidate must be given up by now, and whether it may be: the clock may have gone back since."""
         touched = self.touched[id]
-        must, may = (days(each, self.now) >= CANDIDATE_DAYS for each in (max(touched), touched[-1]))
+        must, may = (since(each, self.now) >= timedelta(CANDIDATE_DAYS) for each in (max(touched), touched[-1]))
         return (must, may) if state["status"] == "candidate" else (False, False)
 
     def faded(self, state: dict[str, Any]) -> bool:
         """Whether nobody ever referred to an active memory, and too little of its confidence is left."""
-        idle = days(state["fresh"], self.now)
-        left = state["confidence"] * KEPT_A_DAY ** max(0, idle - FRESH_DAYS)
-        return state["status"] == "active" and not state["count"] and idle >= FRESH_DAYS and round(left) < LEAST
+        idle = since(state["fresh"], self.now)
+        left = state["confidence"] * KEPT_A_DAY ** max(0, idle.days - FRESH_DAYS)
+        return (
+            state["status"] == "active" and not state["count"] and idle > timedelta(FRESH_DAYS) and round(left) < LEAST
+        )
 
     # --- commands ------------------------------------------------------------------------------------------------
 
@@ -384,7 +390,9 @@ class Oracle:
         """Whether names that come back are nobody else's by now, and projects that are joined again stand by themselves."""
         before = {*back, *rest}
         return all(
-            Places([each for each in self.parts if each.user == part.user and each not in before], self.erased).takes(part)
+            Places([each for each in self.parts if each.user == part.user and each not in before], self.erased).takes(
+                part
+            )
             for part in back
         )
 
@@ -431,9 +439,8 @@ def fits(state: dict[str, Any] | None, part: Part, there: Mapping[str, int]) -> 
     return state is not None and ("status" not in state or state["status"] in NEEDS.get(part.verb, (*OPEN, *HIDDEN)))
 
 
-def days(start: str, end: str) -> int:
-    """Whole days from one time to another."""
-    return (datetime.fromisoformat(end) - datetime.fromisoformat(start)).days
+def since(start: str, end: str) -> timedelta:
+    return datetime.fromisoformat(end) - datetime.fromisoformat(start)
 
 
 def is_empty(state: dict[str, Any], data: dict[str, Any]) -> bool:

@@ -2,7 +2,7 @@
 
 Joins are taken one after another in the order of the log: what is under the second project is under the first from then on,
 and between two that are together already a join says nothing. So what was written never moves, and whatever is undone, every
-project is found under one.
+project is found under one. Nothing is found under a project that was erased, for that has no name.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Places:
 
     def take(self, part: Any) -> None:
         id, data = part.subject, part.data
-        if part.verb == "join" and self.groups[id] is not self.groups[data["project"]]:
+        if part.verb == "join" and id not in self.erased and self.groups[id] is not self.groups[data["project"]]:
             group = self.groups[id]
             group += self.groups[data["project"]]
             self.groups |= dict.fromkeys(group, group)
@@ -71,14 +71,25 @@ class Places:
         found = {}
         for id, group in self.groups.items():
             if group[0] == id and id not in self.erased:
-                names = [*self.aliases[id], *(each for other in group[1:] for each in (self.names[other], *self.aliases[other]))]
+                others = [each for each in group[1:] if each not in self.erased]
+                names = [
+                    *self.aliases[id],
+                    *(each for other in others for each in (self.names[other], *self.aliases[other])),
+                ]
                 values = {entry: value for entry, (_, value) in sorted(self.together(id).items())}
-                found[id] = (self.names[id], sorted(names), self.described[id], values)
+                found[id] = (self.names[id], sorted(names), self.description(id), values)
         return found
+
+    def description(self, id: str) -> str:
+        """The project's own, or else the first one of those that are found under it."""
+        return next(
+            (self.described[each] for each in self.groups[id] if each not in self.erased and self.described[each]), ""
+        )
 
     def together(self, id: str) -> dict[str, tuple[int, str]]:
         """Of the values of all that are together, each name's last one, with when it was set."""
-        found = sorted((value, entry) for each in self.groups[id] for entry, value in self.values[each].items())
+        there = [each for each in self.groups[id] if each not in self.erased]
+        found = sorted((value, entry) for each in there for entry, value in self.values[each].items())
         return {entry: value for value, entry in found}
 
     def takes(self, part: Any) -> bool:

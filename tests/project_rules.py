@@ -6,6 +6,7 @@ from commands import TEXTS, USERS
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 from oracle import Part, Refused
+from oracle_projects import Places
 
 from ledger.types import Project
 
@@ -47,7 +48,7 @@ class ProjectRules:
     def describe(self, user, name, text, actor, key):
         def decide(places):
             main = places.named(name)
-            return [Part("describe", main, {"description": text})] if not places.described[main] else []
+            return [Part("describe", main, {"description": text})] if not places.description(main) else []
 
         if self.place(user, name)[1]:
             call = lambda **by: self.ledger.register_project(name, text, **by)  # noqa: E731
@@ -79,7 +80,23 @@ class ProjectRules:
         call = lambda user, actor, key: self.of(user, actor).join(first, name, idempotency_key=key)  # noqa: E731
         self.about("join", user, actor, key, (first, name), call, decide)
 
-    @rule(user=users, name=names, entry=st.sampled_from(("x", "y")), value=st.sampled_from(("one", "two")), actor=actors)
+    @rule(user=users, first=names, name=names, text=st.sampled_from(TEXTS), number=numbers, actor=actors)
+    def join_and_part(self, user, first, name, text, number, actor):
+        """Something is written while two are together; then each has its own again."""
+        before = self.ledger.position
+        self.join(user, first, name, actor, None)
+        if any(part.verb == "join" and part.number > before for part in self.oracle.parts):
+            candidate = number % 3 == 0
+            self.remember(
+                user, text, (first, name)[number % 2], None, 500_000, "", None, "project", candidate, number, False
+            )
+            self.look_into_projects(user, self.oracle.memories(user))
+            if number % 5:
+                self.undo_command(before + 1)
+
+    @rule(
+        user=users, name=names, entry=st.sampled_from(("x", "y")), value=st.sampled_from(("one", "two")), actor=actors
+    )
     def set_value(self, user, name, entry, value, actor):
         def decide(places):
             main = places.named(name)
@@ -96,7 +113,8 @@ class ProjectRules:
 
         def decide(places):
             group = places.groups[places.named(name)]
-            return [Part("unset", id, {"entry": entry}) for id in group if entry in places.values[id]]
+            there = [id for id in group if id not in places.erased]
+            return [Part("unset", id, {"entry": entry}) for id in there if entry in places.values[id]]
 
         if self.place(user, name)[1]:
             call = lambda **by: self.of(by["user"], by["actor"]).remove_state(name, "fact", entry)  # noqa: E731
@@ -123,10 +141,11 @@ class ProjectRules:
 
     # --- what must hold ------------------------------------------------------------------------------------------
 
-    def compare_projects(self, ledger, arranged):
-        for user, expected in arranged.items():
+    def compare_projects(self, ledger, left):
+        """By the parts in effect: an erasure applies to all earlier moments."""
+        for user, parts in left.items():
+            expected = Places(parts, self.oracle.erased).shown()
             found = {each.id: each for each in ledger.projects(user=user) if each.name is not None}
-            expected = {id: told for id, told in expected.items() if id not in self.oracle.erased}
             assert list(found)[::-1] == sorted(expected, key=self.oracle.rows.__getitem__)
             for id, (name, aliases, description, values) in expected.items():
                 each = found[id]
@@ -147,13 +166,16 @@ class ProjectRules:
             if main is None:
                 assert self.ledger.project(name, user=user) is None
                 continue
-            assert self.ledger.project(name, user=user).id == main
+            listed = {each.id: each for each in self.ledger.projects(user=user)}
+            assert self.ledger.project(name, user=user) == listed[main]
             known = [id for id, state in expected.items() if self.is_context(state, main, now)]
             known.sort(key=self.oracle.rows.__getitem__, reverse=True)
             pack = self.ledger.project_context(name, user=user)
             assert [item.id for item in pack.items if item.source == "memory"] == known[:10]
-            values = [item.content for item in pack.items[: len(places.together(main))]]
-            assert all(value in content for (_, value), content in zip(sorted(places.together(main).values()), values, strict=True))
+            values = [value for _, value in sorted(places.together(main).values())]
+            assert [entry.value for entry in self.ledger.state(name, user=user)] == values
+            first = [item.content for item in pack.items[: len(values)]]
+            assert all(value in content for value, content in zip(values, first, strict=True))
 
     def is_context(self, state, main, now):
         holds = state["valid_from"] <= now and (state["valid_to"] is None or now < state["valid_to"])

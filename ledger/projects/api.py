@@ -102,6 +102,8 @@ class Projects(ProjectsRead):
     def add_alias(self, project: str, alias: str, **options: Unpack[WriteOptions]) -> Project:
         """Give a project another name; what was recorded under the project is found by it from now on.
 
+        A name by which the project is found already, also one of a project that was joined into it, changes nothing.
+
         Args:
             alias: The other name.
 
@@ -115,7 +117,8 @@ class Projects(ProjectsRead):
 
         Its names become aliases of the other project, its id finds that one, and the trusted state is that of both: of two
         values under one name the one set last counts. Nothing is written again, so what was known earlier stays readable
-        as it was with ``at``, and after an undo each has again what was recorded under it.
+        as it was with ``at``, and after an undo each has again what was recorded under it. Once the target is erased, nothing
+        is found under it: a join into it that comes back leaves the other project by itself.
 
         Args:
             target: The project that keeps its name: a name, an alias or an id.

@@ -107,7 +107,8 @@ def _by_person(
         work.rows.flush()
         if isinstance(command, domain.InvalidateState):  # of each that has it, or the next would be what counts
             for member in projects.members(work.connection(), state.id):
-                _emit(work, member, command)
+                if domain.project_entry(member, command.category, command.key) is not None:
+                    _emit(work, member, command)
         else:
             _emit(work, projects.whole(work.connection(), state), _cleaned(work, command))
 

@@ -161,7 +161,7 @@ def together(connection: sqlite3.Connection, project: str | None) -> tuple[str |
     which they were joined. What is of no project (None) is alone.
 
     Joins are taken one after another, and one of projects that are together already says nothing new: so whatever is undone
-    and redone, every project is found under one.
+    and redone, every project is found under one. Nothing is found under a project that was erased, which has no name.
     """
     joins, waiting, seen = set[tuple[int, str, str]](), [project], {project}
     sql = "SELECT target, project, joined_at FROM project_joins WHERE target = ? OR project = ?"
@@ -172,11 +172,17 @@ def together(connection: sqlite3.Connection, project: str | None) -> tuple[str |
             waiting += {target, other} - seen
             seen |= {target, other}
     groups: dict[str | None, list[str | None]] = {each: [each] for each in seen}
+    erased = {target for target in {each for _, each, _ in joins} if _is_erased(connection, target)}
     for _, target, other in sorted(joins):
-        if groups[target] is not groups[other]:
+        if target not in erased and groups[target] is not groups[other]:
             groups[target] += groups[other]
             groups |= dict.fromkeys(groups[other], groups[target])
     return tuple(groups[project])
+
+
+def _is_erased(connection: sqlite3.Connection, project: str) -> bool:
+    state = by_id(connection, project)
+    return state is None or state.name is None
 
 
 def main(connection: sqlite3.Connection, project: str | None) -> str | None:
@@ -197,12 +203,14 @@ def members(connection: sqlite3.Connection, project: str) -> list[Project]:
 
 def whole(connection: sqlite3.Connection, state: Project) -> Project:
     """A project as it is found: with the names of those that were joined to it for aliases, of the state of all of them what
-    was set last, and the first description that one of them has."""
+    was set last, and the first description that one of them has. What was erased of the others is not shown."""
     others = [each for each in members(connection, state.id) if each.id != state.id]
     if not others:
         return state
-    aliases = [*state.aliases, *(name for each in others for name in (each.name, *each.aliases))]
-    entries = sorted((entry for each in (state, *others) for entry in each.state), key=lambda each: each.position)
+    names = (name for each in others for name in (each.name, *each.aliases))
+    aliases = [*state.aliases, *(name for name in names if name is not None)]
+    theirs = [entry for each in others for entry in each.state if entry.key is not None]
+    entries = sorted((*state.state, *theirs), key=lambda each: each.position)
     latest = {(entry.category, entry.key): entry for entry in entries}
     description = next((each.description for each in (state, *others) if each.description), state.description)
     stated = tuple(each for each in entries if each in latest.values())
@@ -234,23 +242,27 @@ def state_history(connection: sqlite3.Connection, project: str, category: str | 
     """Every row of trusted state that a project ever had, and those that are joined to it, oldest first: of two that stand
     under one name the later one ends the other, since they are together."""
     states = members(connection, project)
-    rows = sorted((each for state in states for each in _history(connection, state.row, category, key)), key=_since)
+    found = ((state, row) for state in states for row in _history(connection, state.row, category, key))
+    rows = sorted((row for state, row in found if row[1] is not None or state is states[0]), key=_set_at)
     at = max((each.position for state in states for each in state.joined), default=0)
-    later: dict[tuple[object, ...], int] = {}
+    current: dict[tuple[object, ...], int] = {}
     for number, row in reversed(list(enumerate(rows))):
-        if row[-1] is None:
-            since = later.setdefault(row[:2], row[-2])
-            rows[number] = row if since == row[-2] else (*row[:-1], max(since, at))
-    return rows
+        since, until, _ = row[-3:]
+        if until is None and current.setdefault(row[:2], number) != number:
+            ended = max(since, rows[current[row[:2]]][-3], at)
+            rows[number] = (*row[:-2], ended, row[-1])
+    return [row[:-1] for row in rows]
 
 
-def _since(row: Values) -> int:
-    return int(row[-2])
+def _set_at(row: Values) -> int:
+    """The position that set a value, also where an undo took it out and a redo brought it back."""
+    return int(row[-1])
 
 
 def _history(connection: sqlite3.Connection, row: int, category: str | None, key: str | None) -> list[Values]:
     sql = (
-        "SELECT category, nullif(key, ''), value, source, actor, recorded_at, from_position, to_position FROM project_state"
+        "SELECT category, nullif(key, ''), value, source, actor, recorded_at, from_position, to_position, since_position"
+        " FROM project_state"
         " WHERE project = ? AND category = coalesce(?, category) AND key IS coalesce(?, key) ORDER BY from_position"
     )
     return [tuple(each) for each in connection.execute(sql, (row, category, key))]

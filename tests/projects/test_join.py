@@ -128,22 +128,6 @@ def test_a_new_write_by_either_name_is_one_of_the_target(ledger: Ledger) -> None
         ledger.bind(user="bob").projects.join("larder", "harbour")
 
 
-def test_an_alias_that_is_a_name_of_what_was_joined_takes_it_from_nobody(ledger: Ledger) -> None:
-    """It leads there already, so nothing is recorded; without the join each project has its own names again."""
-    for name, text in (("larder", TEA), ("harbour", OARS)):
-        ledger.remember(text, project=name)
-    ledger.projects.add_alias("harbour", "quay")
-    joined = ledger.projects.join("larder", "harbour")
-    before = ledger.position
-    for alias in ("harbour", "Harbour", "quay", "larder"):
-        assert ledger.projects.add_alias("larder", alias).aliases == joined.aliases == ("harbour", "quay")
-    assert ledger.position == before
-    ledger.undo(before)
-    for name in ("harbour", "quay"):
-        assert [each.content for each in ledger.memories.list(project=name)] == [OARS]
-    assert sorted(each.name or "" for each in ledger.projects.list()) == ["harbour", "larder"]
-
-
 def test_projects_are_joined_one_after_another_and_never_in_a_ring(ledger: Ledger) -> None:
     for name in ("one", "two", "three"):
         ledger.remember(f"Said of {name}.", project=name)
@@ -198,6 +182,25 @@ def test_a_project_without_a_description_has_that_of_one_joined_to_it(ledger: Le
     assert [ledger.projects.get(name).description for name in ("harbour", "larder")] == ["boats and ropes", ""]
 
 
+def test_a_value_that_comes_back_counts_from_when_it_was_set(ledger: Ledger) -> None:
+    """By every read alike; in the order in which they were set."""
+    ledger.projects.set_state("larder", "status", "phase", "one")
+    first = ledger.position
+    ledger.projects.set_state("larder", "fact", "boats", "nine")
+    ledger.projects.set_state("harbour", "status", "phase", "two")
+    ledger.projects.join("larder", "harbour")
+    wanted = ["nine", "two"]
+    for _ in range(2):
+        assert [each.value for each in ledger.projects.get("larder").state] == wanted
+        assert [each.value for each in ledger.projects.state("larder")] == wanted
+        history = [each.value for each in ledger.projects.state("larder", history=True)]
+        assert list(dict.fromkeys(history)) == ["one", *wanted]
+        contents = [item.content or "" for item in ledger.projects.context("larder").items]
+        assert [value in content for value, content in zip(wanted, contents, strict=True)] == [True, True]
+        undone = ledger.undo(first)
+        ledger.redo(undone.position)
+
+
 def test_merges_conflicts_reinforcement_and_observations_see_one_project(ledger: Ledger) -> None:
     for project in ("larder", "harbour"):
         ledger.remember("The big green kettle stands on the left shelf of the kitchen.", project=project)
@@ -233,6 +236,37 @@ def test_an_erasure_of_the_project_is_of_both_and_a_hold_keeps_both(ledger: Ledg
         ledger.projects.get("larder")
     text = Path(ledger.path).read_bytes() + Path(f"{ledger.path}-wal").read_bytes()
     assert b"blue tin" not in text and b"boat shed" not in text
+
+
+def test_what_was_joined_into_an_erased_project_stands_by_itself(ledger: Ledger) -> None:
+    """Else a join that comes back after the erasure would leave it found under nothing that has a name."""
+    for name, text in (("larder", TEA), ("harbour", OARS)):
+        ledger.remember(text, project=name)
+        ledger.projects.set_state(name, "fact", "what", text)
+    ledger.projects.join("larder", "harbour")
+    undone = ledger.undo(ledger.position)
+    ledger.erase(Project("larder"), quotes="keep", derived="keep", sources="keep")
+    ledger.redo(undone.position)
+    assert [each.name for each in ledger.projects.list()] == ["harbour", None], (
+        "the second is what is left of the larder"
+    )
+    found = ledger.projects.get("harbour")
+    assert (found.name, found.aliases) == ("harbour", ()) and [each.value for each in found.state] == [OARS]
+    assert [each.content for each in ledger.memories.list(project="harbour")] == [OARS]
+    assert ledger.remember("New.", project="harbour").project == "harbour"
+    ledger.maintenance.rebuild()
+    assert ledger.projects.get("harbour").id == found.id and ledger.proof.verify().ok
+
+
+def test_a_value_is_removed_though_an_erased_project_was_joined(ledger: Ledger) -> None:
+    for name in ("larder", "harbour"):
+        ledger.projects.set_state(name, "fact", "what", name)
+    ledger.projects.join("larder", "harbour")
+    undone = ledger.undo(ledger.position)
+    ledger.erase(Project("harbour"))
+    ledger.redo(undone.position)
+    assert [each.value for each in ledger.projects.get("larder").state] == ["larder"]
+    assert ledger.projects.remove_state("larder", "fact", "what").state == ()
 
 
 def test_a_project_first_named_by_a_write_gets_its_description_later(ledger: Ledger) -> None:

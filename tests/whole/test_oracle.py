@@ -17,10 +17,12 @@ SAID = {"kind": "fact", "project": None, "content": "Tea.", "status": "candidate
 
 
 def test_the_oracle_shares_no_code_with_the_product() -> None:
-    tree = ast.parse((TESTS / "oracle.py").read_text())
-    names = [each.module for each in ast.walk(tree) if isinstance(each, ast.ImportFrom)]
-    names += [name.name for each in ast.walk(tree) if isinstance(each, ast.Import) for name in each.names]
-    assert set(names) == {"__future__", "collections.abc", "copy", "dataclasses", "typing"}
+    names = set[str | None]()
+    for file in ("oracle.py", "oracle_projects.py"):
+        tree = ast.parse((TESTS / file).read_text())
+        names |= {each.module for each in ast.walk(tree) if isinstance(each, ast.ImportFrom)}
+        names |= {name.name for each in ast.walk(tree) if isinstance(each, ast.Import) for name in each.names}
+    assert names == {"__future__", "collections.abc", "copy", "dataclasses", "datetime", "typing", "oracle_projects"}
 
 
 def promoted_and_brought_back() -> Oracle:
@@ -121,6 +123,35 @@ def test_a_key_stays_taken_when_its_answer_is_erased_but_not_by_what_was_asked(l
         ledger.retag(fact.id, ["a"], (), key="k")
     with pytest.raises(Refused):
         oracle.known("", "k", ("retag",))
+
+
+def test_joins_are_taken_in_the_order_of_the_log_and_nothing_is_found_under_what_was_erased() -> None:
+    oracle = Oracle()
+    for number, id in enumerate(("p_1", "p_2", "p_3"), 2):
+        oracle.done(number, "", "", id, [Part("project", None, {"name": id})], None)
+    oracle.done(5, "", "eve", "p_1", [Part("join", "p_1", {"project": "p_2"})], None)
+    oracle.done(6, "", "", "p_3", [Part("join", "p_3", {"project": "p_1"})], None)
+    assert oracle.places("").groups["p_2"] == ["p_3", "p_1", "p_2"]
+    oracle.take("distrust", Act("", "eve", oracle.distrust("", "eve")))
+    assert oracle.places("").named("p_2") == "p_2" and oracle.fits_again("distrust")
+    oracle.done(8, "", "", "p_2", [Part("join", "p_2", {"project": "p_3"})], None)
+    assert not oracle.fits_again("distrust"), "it would be under both"
+    oracle.erase("p_2")
+    assert oracle.places("").shown().keys() == {"p_3"} and oracle.places("").named("p_1") == "p_3"
+
+
+def test_a_candidate_waits_ninety_days_since_anything_happened_and_a_no_by_time_is_no_verdict() -> None:
+    oracle = Oracle(now="2026-01-01T00:00:00Z")
+    oracle.done(2, "", "", "m_1", [Part("say", None, SAID)], None)
+    oracle.now = "2026-03-01T00:00:00Z"
+    oracle.done(3, "", "", "m_1", [Part("retag", "m_1", {"add": ["a"], "remove": []})], None)
+    oracle.now = "2026-05-29T00:00:00Z"
+    assert oracle.waited("m_1", oracle.memories("")["m_1"]) == (False, False)
+    oracle.now = "2026-05-30T00:00:00Z"
+    assert oracle.waited("m_1", oracle.memories("")["m_1"]) == (True, True)
+    oracle.done(4, "", "policy:expiry", "m_1", [Part("reject", "m_1", {"idle": True})], None)
+    oracle.take("undo", Act("", None, oracle.undo(2)))
+    assert not oracle.memories("") and not oracle.turned_down("", SAID)
 
 
 # --- what the oracle found -------------------------------------------------------------------------------------------

@@ -116,7 +116,7 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
         parts = decide(answer.id)
         new = any(part.subject is None for part in parts)
         assert not answer.replayed and new == (answer.id not in self.oracle.owners)
-        assert new or not parts or parts[-1].verb == "supersede" or answer.id == parts[0].subject
+        assert new or not parts or parts[-1].verb in ("supersede", "unset") or answer.id == parts[0].subject
         assert (self.ledger.position > before) == bool(parts or key), "only what changes something is recorded"
         self.oracle.done(before + 1, user, actor, answer.id, parts, (key, asked) if key is not None else None)
         self.take_policies(user, before)

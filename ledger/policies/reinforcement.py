@@ -96,13 +96,14 @@ def _active(work: Work, seen: Memory) -> Memory | None:
 
 def is_contradicted(work: Work, memory: Memory) -> bool:
     work.rows.flush()
-    return memory.row in contradicted(work.connection(), work.who.user)
+    return memory.row in contradicted(work.connection(), work.who.user, memory.id)
 
 
-def contradicted(connection: sqlite3.Connection, user: str) -> dict[int, tuple[str, ...]]:
-    """The rows of the active memories that turns deny, with these turns, where nothing was decided about the memory since."""
+def contradicted(connection: sqlite3.Connection, user: str, only: str = "") -> dict[int, tuple[str, ...]]:
+    """The rows of the active memories (``only`` of one) that turns deny, with these turns, where nothing was decided about the
+    memory since."""
     found: dict[int, tuple[str, ...]] = {}
-    for turn in interactions.denying(connection, user):
+    for turn in interactions.denying(connection, user, only):
         for denial in turn.denials:
             row = find_row(connection, denial.memory, "m", user)
             memory = memories.get(connection, row) if row is not None else None

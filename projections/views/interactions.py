@@ -81,10 +81,10 @@ def pending(connection: sqlite3.Connection, work: str, *, after: int = 0, limit:
 _WORK = {"reinforcement": "reinforcement", "extraction": "extraction"}
 
 
-def denying(connection: sqlite3.Connection, user: str) -> list[Interaction]:
-    """The interactions of a user that deny a memory, oldest first."""
-    sql = "SELECT * FROM interactions WHERE user = ? AND denials <> '[]' ORDER BY row"
-    return [from_row(row) for row in connection.execute(sql, (user,))]
+def denying(connection: sqlite3.Connection, user: str, memory: str = "") -> list[Interaction]:
+    """The interactions of a user that deny a memory, or this one, oldest first."""
+    sql = "SELECT * FROM interactions WHERE user = ? AND denials <> '[]' AND instr(denials, ?) ORDER BY row"
+    return [from_row(row) for row in connection.execute(sql, (user, memory))]
 
 
 def text_at(connection: sqlite3.Connection, id: str, field: str) -> int | None:

@@ -178,8 +178,15 @@ EVENTS: dict[str, e.Event] = {
             interaction=INTERACTION,
             field="response",
             speaker="Ann",
+            extra=Raw(b'{"parts":{"0":{"anthropic":{"is_error":true}}}}'),
         ),
-        e.MessageRepaired(message=9, reasoning="They said so on Monday.", model="large", occurred_at=EARLIER),
+        e.MessageRepaired(
+            message=9,
+            reasoning="They said so on Monday.",
+            model="large",
+            occurred_at=EARLIER,
+            extra=Raw(b'{"message":{"openai":{"annotations":[{"type":"url_citation"}]}}}'),
+        ),
         e.MessagesHidden(why="truncate", ranges=((7, 9), (12, 12)), messages=3, tokens=36),
         e.AbstractSet(content="They chose a coffee."),
         e.SummaryCreated(

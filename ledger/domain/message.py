@@ -1,9 +1,13 @@
 """A message of a conversation: what a caller gives, checked and brought into the one form that is stored and compared.
 
 Beside its text a message holds parts, each a JSON object with a ``type``: ``text`` (text), ``tool_use`` (id, name,
-arguments), ``tool_result`` (id of the call, text) and ``media`` (uri, mime). Reasoning is given as a part and kept apart.
+arguments), ``tool_result`` (id of the call, text), ``media`` (uri, mime) and ``other`` (name). Reasoning is given as a part
+and kept apart.
 A message without a text of its own has the longest text of its parts as its ``content``, so that this is found and may be
 large; ``content_of`` says which part it is taken from, or has the same text as what was given as the content.
+
+What a provider's message has besides is ``extra`` of the message and of its parts (ledger.domain.provider_forms). It is
+stored apart, as ``{"message": {provider: fields}, "parts": {number: {provider: fields}}}``.
 """
 
 from __future__ import annotations
@@ -11,28 +15,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from msgspec import Raw, Struct, json
+from msgspec import Raw, Struct, field, json
 from msgspec.structs import replace
 
+from ledger.domain import provider_forms as forms
 from ledger.domain.errors import RejectedError
+from ledger.domain.provider_forms import FIELDS, OPENAI, Fields
 from ledger.domain.text import check_json, check_text
 
 ROLES = ("system", "developer", "user", "assistant", "tool")
-TYPES = ("text", "tool_use", "tool_result", "media", "reasoning")
 TEXT_BYTES = 10 * 1024 * 1024
 PARTS, PARTS_BYTES = 1_000, 512 * 1024
 NAME_BYTES = 1024
 URI_BYTES = 64 * 1024
 
 Part = dict[str, Any]
-_ALSO = {"tool_call_id": "id", "tool_use_id": "id", "input": "arguments", "content": "text", "mime_type": "mime"}
-_FIELDS = {
-    "text": ("text",),
-    "tool_use": ("id", "name", "arguments"),
-    "tool_result": ("id", "text"),
-    "media": ("uri", "mime"),
-    "reasoning": ("text",),
-}
 
 
 class Draft(Struct, frozen=True):
@@ -44,36 +41,47 @@ class Draft(Struct, frozen=True):
     parts: tuple[Part, ...] = ()
     content_of: int = -1
     speaker: str = ""
+    extra: Fields = field(default_factory=dict)
 
     @property
     def is_transient(self) -> bool:
         """Whether it holds nothing but an assistant's reasoning, which is never stored (picoclaw)."""
-        return bool(self.reasoning) and not self.content and not self.parts and self.role == "assistant"
+        nothing = not self.content and not self.parts and not self.extra
+        return bool(self.reasoning) and nothing and self.role == "assistant"
 
     @property
     def encoded(self) -> Raw:
         return Raw(json.encode(self.parts))
 
     @property
-    def texts(self) -> list[str]:
-        """All that a model would read of it."""
-        return [self.content, self.reasoning, self.speaker, *(text for part in self.parts for text in texts_of(part))]
-
-    @property
-    def media(self) -> int:
-        return sum(part["type"] == "media" for part in self.parts)
+    def read(self) -> tuple[list[str], int]:
+        """All texts that a model would read of it, and how many other things there are."""
+        texts, media = read_of(with_extra(self.parts, self.extra), self.extra.get("message", {}))
+        return [self.content, self.reasoning, self.speaker, *texts], media
 
 
 def draft(
-    role: object, content: object = "", parts: object = (), *, speaker: object = "", what: str = "the message"
+    role: object,
+    content: object = "",
+    parts: object = (),
+    *,
+    speaker: object = "",
+    extra: object = None,
+    provider: str = "",
+    what: str = "the message",
 ) -> Draft:
-    """What was given, as a message; ``RejectedError`` for an unknown role, a part that says nothing, or nothing at all."""
+    """What was given, as a message; ``RejectedError`` for an unknown role, a part that says nothing, or nothing at all.
+
+    ``extra`` is what the message has that is none of these, ``provider`` whose parts they are, where that is known.
+    """
     if not isinstance(role, str) or role not in ROLES:
         raise RejectedError(f"{what} has the role {role!r:.40}, which there is not; there are: {', '.join(ROLES)}")
     text = check_text(
         f"the content of {what}", "" if content is None else content, max_bytes=TEXT_BYTES, blank_allowed=True
     )
-    given = [_part(part, f"part {number} of {what}") for number, part in enumerate(_listed(parts, what), 1)]
+    listed = _listed(parts, what)
+    provider = provider or forms.provider_of((), listed)
+    given = [_part(part, provider, f"part {number} of {what}") for number, part in enumerate(listed, 1)]
     reasoning = "\n".join(part["text"] for part in given if part["type"] == "reasoning" and part["text"].strip())
     kept = [part for part in given if part["type"] != "reasoning" and not _is_empty(part)]
     if role == "tool" and not any(part["type"] == "tool_result" for part in kept):
@@ -81,20 +89,25 @@ def draft(
             f"{what} is a tool's and names no call: give the part {{'type': 'tool_result', 'id': …, 'text': …}}"
         )
     named = check_text(f"the speaker of {what}", speaker or "", blank_allowed=True).strip()
-    found = Draft(role, text, reasoning, tuple(kept), speaker=named)
-    if (same := next((at for at, part in enumerate(kept) if part.get("text") == text), -1)) >= 0 and text.strip():
+    more = _stored_extra(kept, forms.check_extra(what, extra) if extra is not None else {})
+    found = Draft(role, text, reasoning, tuple(map(_without_extra, kept)), speaker=named, extra=more)
+    if (
+        same := next((at for at, part in enumerate(found.parts) if part.get("text") == text), -1)
+    ) >= 0 and text.strip():
         found = _taken(found, same)
     elif not text.strip() and kept:
         found = _lifted(found)
-    if not found.content.strip() and not found.parts and not reasoning:
+    alone = any(name in forms.SAYS_SOMETHING for fields in more.get("message", {}).values() for name in fields)
+    if not found.content.strip() and not found.parts and not reasoning and not alone:
         raise RejectedError(f"{what} is blank; it needs a content or a part that says something")
-    if len(found.encoded) > PARTS_BYTES:
+    size = len(found.encoded) + len(json.encode(found.extra))
+    if size > PARTS_BYTES:
         raise RejectedError(
-            f"the parts of {what} take {len(found.encoded):,} bytes besides its longest text; at most {PARTS_BYTES:,} are"
+            f"the parts of {what} take {size:,} bytes besides its longest text; at most {PARTS_BYTES:,} are"
             " allowed: give large results as messages of their own",
             rule="size",
             limit=PARTS_BYTES,
-            requested=len(found.encoded),
+            requested=size,
         )
     return found
 
@@ -110,30 +123,44 @@ def _listed(parts: object, what: str) -> Sequence[object]:
     return found
 
 
-def _part(given: object, what: str) -> Part:
+def _part(given: object, provider: str, what: str) -> Part:
     if not isinstance(given, Mapping):
         raise RejectedError(f"{what} is an object with a type, not {type(given).__name__}")
     kind = given.get("type")
-    if not isinstance(kind, str) or kind not in _FIELDS:
-        raise RejectedError(f"{what} has the type {kind!r:.40}, which there is not; there are: {', '.join(TYPES)}")
-    fields = {_ALSO.get(name, name) if name not in _FIELDS[kind] else name: value for name, value in given.items()}
-    if unknown := sorted(str(name) for name in fields if name not in ("type", *_FIELDS[kind])):
-        raise RejectedError(f"{what}, a {kind}, has no {unknown[0]!r:.40}; it has: {', '.join(_FIELDS[kind])}")
-    part: Part = {"type": kind}
-    for name in _FIELDS[kind]:
-        part[name] = _value(kind, name, fields.get(name), what)
-    return part
+    if not isinstance(kind, str) or not kind.strip():
+        raise RejectedError(f"{what} has the type {kind!r:.40}, and a type is a text, such as: {', '.join(FIELDS)}")
+    known, own = given.get("extra"), {name: value for name, value in given.items() if name != "extra"}
+    fields, more = forms.read(own)
+    part: Part = {"type": fields["type"]}
+    for name in FIELDS[part["type"]]:
+        part[name] = _value(part["type"], name, fields.get(name), what)
+    extra = forms.check_extra(what, known) if known is not None else {}
+    if more:
+        check_json(f"what else {what} has", more)
+        extra = extra | {provider: more | extra.get(provider, {})}
+    return part | ({"extra": extra} if extra else {})
+
+
+def _without_extra(part: Part) -> Part:
+    return {name: value for name, value in part.items() if name != "extra"}
+
+
+def _stored_extra(parts: Sequence[Part], message: Fields) -> Fields:
+    numbered = {str(number): part["extra"] for number, part in enumerate(parts) if "extra" in part}
+    return ({"message": message} if message else {}) | ({"parts": numbered} if numbered else {})
 
 
 def _value(kind: str, name: str, value: object, what: str) -> object:
     if name == "arguments":
         return check_json(f"the arguments of {what}", {} if value is None else value)
-    named = (kind, name) in (("tool_use", "id"), ("tool_use", "name"), ("tool_result", "id"))
+    named = name in ("id", "name")
     size = TEXT_BYTES if name == "text" else URI_BYTES if name == "uri" else NAME_BYTES
     return check_text(f"the {name} of {what}", "" if value is None else value, max_bytes=size, blank_allowed=not named)
 
 
 def _is_empty(part: Part) -> bool:
+    if "extra" in part:
+        return False
     if part["type"] == "text":
         return not part["text"].strip()
     return part["type"] == "media" and not part["uri"].strip()
@@ -151,7 +178,7 @@ def _lifted(found: Draft) -> Draft:
 def _taken(found: Draft, at: int) -> Draft:
     """With the text of one of the parts as its content; a text alone is no part any more."""
     text, rest = found.parts[at]["text"], list(found.parts)
-    if len(rest) == 1 and rest[0]["type"] == "text":
+    if len(rest) == 1 and rest[0]["type"] == "text" and not found.extra.get("parts"):
         return replace(found, content=text, parts=())
     rest[at] = {name: value for name, value in rest[at].items() if name != "text"}
     return replace(found, content=text, parts=tuple(rest), content_of=at)
@@ -174,6 +201,31 @@ def whole_parts(parts: Raw | bytes | None, content: str | None, content_of: int)
     return tuple(found)
 
 
+def stored_extra(extra: Raw | bytes | None) -> Fields:
+    """The extra as it lies in the event; none where it was erased."""
+    found: Fields | None = json.decode(extra) if extra is not None else None
+    return found or {}
+
+
+def essence(extra: Fields | None) -> str | None:
+    """The extra of a message as it is compared; None where nothing in it is."""
+    if not extra:
+        return None
+    fields = {
+        name: forms.compared(given) for name, given in (("", extra.get("message", {})), *extra.get("parts", {}).items())
+    }
+    told = {name: given for name, given in fields.items() if given}
+    return json.encode(told, order="deterministic").decode() if told else None
+
+
+def with_extra(parts: Iterable[Part], extra: Fields) -> tuple[Part, ...]:
+    """The parts, each with the extra that is its own."""
+    own = extra.get("parts", {})
+    return tuple(
+        part | {"extra": own[str(number)]} if str(number) in own else part for number, part in enumerate(parts)
+    )
+
+
 def calls(parts: Sequence[Part]) -> tuple[str, ...]:
     """The ids of the tool calls that a message makes."""
     return tuple(part["id"] for part in parts if part["type"] == "tool_use")
@@ -184,8 +236,24 @@ def results(parts: Sequence[Part]) -> tuple[str, ...]:
     return tuple(part["id"] for part in parts if part["type"] == "tool_result")
 
 
-def texts_of(part: Part) -> list[str]:
-    """What a model would read of a part."""
+def read_of(parts: Sequence[Part], extra: Fields) -> tuple[list[str], int]:
+    """What a model would read of parts with their extra, and of that of their message, and how many other things there
+    are: media, and data that are no text."""
+    texts, data = read_besides(parts, extra)
+    media = sum(part["type"] == "media" for part in parts)
+    return [*(text for part in parts for text in _texts_of(part)), *texts], media + data
+
+
+def read_besides(parts: Iterable[Part], extra: Fields) -> tuple[list[str], int]:
+    """The extra alone. Of the message only what the openai form gives back; that of anthropic has no field for more."""
+    texts, data = list[str](), 0
+    for fields in (extra.get(OPENAI, {}), *(each for part in parts for each in part.get("extra", {}).values())):
+        more, count = forms.strings(fields)
+        texts, data = texts + more, data + count
+    return texts, data
+
+
+def _texts_of(part: Part) -> list[str]:
     if part["type"] == "tool_use":
         return [part["name"], part["id"], json.encode(part["arguments"]).decode()]
     return [text for name in ("id", "text", "uri") if (text := part.get(name))]
@@ -201,6 +269,8 @@ def part_texts(parts: Raw | bytes | None) -> str:
                 texts.append(f"{part['name']} {json.format(json.encode(part['arguments']), indent=0).decode()}")
             case "media":
                 texts.append("" if part["uri"].startswith("data:") else part["uri"])
+            case "other":
+                pass
             case _:
                 texts.append(part.get("text") or "")
     return "\n".join(text for text in texts if text.strip())
@@ -217,6 +287,8 @@ def readable(content: str | None, parts: Sequence[Part]) -> str:
                 texts.append(f"[tool_use: {part['name']} {json.encode(part['arguments']).decode()}]")
             case "tool_result":
                 texts.append(f"[tool_result for {part['id']}: {part.get('text') or ''}]")
-            case _:
+            case "media":
                 texts.append(f"[media: {part['uri']}]")
+            case _:
+                texts.append(f"[{part['name']}]")
     return "\n".join(text for text in texts if text.strip())

@@ -14,13 +14,27 @@ from typing import Any
 from msgspec import DecodeError, Struct, json
 from msgspec.structs import replace
 
+from ledger.domain import provider_forms as forms
 from ledger.domain.assembly import ASSISTANT, SYSTEM, TOOL, USER, answers, paired
 from ledger.domain.harmless import UNSAFE, escape, fenced, one_line
+from ledger.domain.provider_forms import (
+    ANTHROPIC,
+    ANY_IMAGE,
+    INLINE,
+    MEDIA,
+    OPENAI,
+    OTHER,
+    TEXT,
+    TOOL_RESULT,
+    TOOL_USE,
+    Fields,
+    extra_of,
+    is_image,
+    merged,
+)
 from ledger.domain.window import CONDENSED, FALLBACK, WindowItem
 
 DEVELOPER = "developer"  # another word for system
-TEXT, TOOL_USE, TOOL_RESULT, MEDIA = "text", "tool_use", "tool_result", "media"
-
 EMPTY_RESULT = "[no output]"
 BEGINNING = "[The beginning of the conversation is not shown.]"
 
@@ -39,9 +53,10 @@ class Content(Struct, frozen=True):
     """An item of the window with what it says.
 
     ``parts`` are what a message holds besides ``content``: dicts of type text (text), tool_use (id, name, arguments as a dict
-    or as JSON), tool_result (id, text) and media (uri, mime). Of a tool message without such a part ``content`` is the result.
-    Of the item's calls and results only those that it names are shown. The other fields are for a summary: its ``sources``
-    are ids of summaries, its times and ``descendants`` those of SummaryCreated.
+    or as JSON), tool_result (id, text), media (uri, mime) and other (name), with the ``extra`` of a provider. Of a tool
+    message without such a part ``content`` is the result. Of the item's calls and results only those that it names are
+    shown. The other fields are for a summary: its ``sources`` are ids of summaries, its times and ``descendants`` those of
+    SummaryCreated.
     """
 
     item: WindowItem
@@ -52,6 +67,8 @@ class Content(Struct, frozen=True):
     descendants: int = 0
     earliest: str = ""
     latest: str = ""
+    speaker: str = ""
+    extra: Mapping[str, object] = {}
 
 
 # --- the message that tells what is known ----------------------------------------------------------------------------
@@ -120,21 +137,37 @@ def context_text(summaries: Sequence[Content], memories: Iterable[str] = ()) -> 
 # --- what every provider is told -------------------------------------------------------------------------------------
 
 
+class Result(Struct, frozen=True):
+    """What a tool gave: as one text, with what a provider has besides of it and of its message (``around``). ``blocks`` are
+    the texts of a message in openai's form that has several."""
+
+    text: str
+    extra: object = None
+    around: object = None
+    blocks: tuple[Mapping[str, Any], ...] = ()
+
+
 class Call(Struct, frozen=True):
-    """A tool call with an id and a name that any provider takes, and its result where there is one."""
+    """A tool call with an id and a name that any provider takes, and its result where there is one. ``made`` is the id that
+    it was made with, ``arguments`` are as they are stored."""
 
     id: str
     name: str
-    arguments: dict[str, object]
-    result: str | None = None
+    arguments: object
+    result: Result | None = None
+    made: str = ""
+    extra: object = None
 
 
 class Spoken(Struct, frozen=True):
-    """A message as it is shown: text and media in their order, and the calls that it makes."""
+    """A message as it is shown: text, media, what is none of these and the places of its calls in their order, and the
+    calls that it makes."""
 
     role: str
-    blocks: tuple[Mapping[str, object], ...]  # parts of type text, not blank, and media
+    blocks: tuple[Mapping[str, Any], ...]  # parts of type text, not blank, media, other and tool_use
     calls: tuple[Call, ...] = ()
+    speaker: str = ""
+    extra: object = None
 
 
 def spoken(entries: Iterable[Content]) -> list[Spoken]:
@@ -145,7 +178,7 @@ def spoken(entries: Iterable[Content]) -> list[Spoken]:
     messages = [each for each in entries if not each.item.is_summary]
     kept, _ = paired([_shown(each, at) for at, each in enumerate(messages)])
     shown = [replace(messages[item.place], item=item) for item in kept]
-    results: dict[tuple[int, str], str] = {}
+    results: dict[tuple[int, str], Result] = {}
     given = [_results(each) for each in shown]
     for call, at, name in answers(kept):
         results[call, name] = given[at][name]
@@ -153,8 +186,8 @@ def spoken(entries: Iterable[Content]) -> list[Spoken]:
     for at, each in enumerate(shown):
         blocks = () if each.item.role == TOOL else _blocks(each)
         calls = tuple(_call(each, name, ids.new(name), results.get((at, name))) for name in each.item.calls)
-        if blocks or calls:
-            found.append(Spoken(each.item.role, blocks, calls))
+        if blocks or calls or each.extra:
+            found.append(Spoken(each.item.role, blocks, calls, each.speaker, each.extra))
     return found
 
 
@@ -173,18 +206,29 @@ def _ids_of(message: Content, kind: str) -> list[str]:
     return list(dict.fromkeys(str(part.get("id", "")) for part in message.parts if part.get("type") == kind))
 
 
-def _results(message: Content) -> dict[str, str]:
-    """The text of each result; what a tool message says besides goes with its first one."""
+def _results(message: Content) -> dict[str, Result]:
+    """Each result; what a tool message says besides goes with its first one."""
     found = dict.fromkeys(message.item.results, "")
+    extra: dict[str, object] = {}
     for part in message.parts:
-        if part.get("type") == TOOL_RESULT and not found.get(str(part.get("id", "")), "-"):
-            found[str(part.get("id", ""))] = str(part.get("text") or "")
-    besides = [_as_text(block) for block in _blocks(message)] if message.item.role == TOOL else []
+        name = str(part.get("id", ""))
+        if part.get("type") == TOOL_RESULT and not found.get(name, "-"):
+            found[name] = str(part.get("text") or "")
+            extra.setdefault(name, part.get("extra"))
+    is_tool = message.item.role == TOOL
+    blocks = [block for block in _blocks(message) if block["type"] != TOOL_USE] if is_tool else []
+    besides = list(map(_as_text, blocks))
     if _is_result(message):
         besides = besides or [message.content]
+    marked = any(extra_of(block.get("extra"), OPENAI) is not None for block in blocks)
+    several = tuple(blocks) if marked and not any(found.values()) else ()
     for name in list(found)[:1]:
         found[name] = "\n".join([found[name], *(text for text in besides if text != found[name])]).strip("\n")
-    return {name: text if text.strip() else EMPTY_RESULT for name, text in found.items()}
+    around = message.extra if is_tool else None
+    return {
+        name: Result(text if text.strip() else EMPTY_RESULT, extra.get(name), around, several if at == 0 else ())
+        for at, (name, text) in enumerate(found.items())
+    }
 
 
 def _is_result(message: Content) -> bool:
@@ -192,15 +236,20 @@ def _is_result(message: Content) -> bool:
     return bool(message.item.results) and not _ids_of(message, TOOL_RESULT)
 
 
-def _blocks(message: Content) -> tuple[Mapping[str, object], ...]:
+def _blocks(message: Content) -> tuple[Mapping[str, Any], ...]:
     own = "" if _is_result(message) and message.item.role != TOOL else message.content
-    found = list[Mapping[str, object]]([{"type": TEXT, "text": own}] if own.strip() else [])
+    found = list[Mapping[str, Any]]([{"type": TEXT, "text": own}] if own.strip() else [])
     for part in message.parts:
-        text, uri = str(part.get("text") or ""), str(part.get("uri") or "")
-        if part.get("type") == TEXT and text.strip():
-            found.append({"type": TEXT, "text": text})
-        elif part.get("type") == MEDIA and uri.strip():
-            found.append({"type": MEDIA, "uri": uri, "mime": str(part.get("mime") or "")})
+        kind, text, uri = part.get("type"), str(part.get("text") or ""), str(part.get("uri") or "")
+        extra = {"extra": part["extra"]} if "extra" in part else {}
+        if kind == TEXT and text.strip():
+            found.append({"type": TEXT, "text": text} | extra)
+        elif kind == MEDIA and uri.strip():
+            found.append({"type": MEDIA, "uri": uri, "mime": str(part.get("mime") or "")} | extra)
+        elif kind == OTHER:
+            found.append({"type": OTHER, "name": str(part.get("name") or "")} | extra)
+        elif kind == TOOL_USE:
+            found.append({"type": TOOL_USE, "id": str(part.get("id", ""))})
     return tuple(found)
 
 
@@ -208,8 +257,11 @@ def _as_text(block: Mapping[str, Any]) -> str:
     """A block where only text can be; of media what it is and where, but not itself."""
     if block["type"] == TEXT:
         return str(block["text"])
+    if block["type"] == OTHER:
+        return f"[{block['name']}]"
     inline = block["uri"].startswith("data:")
-    return f"[media: {' '.join(filter(None, ('inline' if inline else block['uri'], block['mime'])))}]"
+    mime = "" if block["mime"] == ANY_IMAGE else block["mime"]
+    return f"[media: {' '.join(filter(None, ('inline' if inline else block['uri'], mime)))}]"
 
 
 _UNNAMED = re.compile(r"[^a-zA-Z0-9_-]")
@@ -233,20 +285,29 @@ class _Ids:
         return found
 
 
-def _call(message: Content, name: str, shown: str, result: str | None) -> Call:
+def _call(message: Content, name: str, shown: str, result: Result | None) -> Call:
     part = next(part for part in message.parts if part.get("type") == TOOL_USE and str(part.get("id", "")) == name)
     tool = _UNNAMED.sub("_", str(part.get("name") or ""))[:NAME_CHARS] or "tool"
-    return Call(shown, tool, _arguments(part.get("arguments")), result)
+    return Call(shown, tool, part.get("arguments"), result, name, part.get("extra"))
 
 
 def _arguments(given: object) -> dict[str, object]:
-    """Arguments as the object that providers ask for; anything else a model wrote is its ``input``."""
-    if isinstance(given, str):
+    """Arguments as the object that anthropic asks for; anything else a model wrote is its ``input``."""
+    text = forms.text_of(given)
+    if text is not None:
         try:
-            given = json.decode(given) if given.strip() else {}
+            given = json.decode(text) if text.strip() else {}
         except (DecodeError, RecursionError):
-            return {"input": given}
+            return {"input": text}
     return given if isinstance(given, dict) else {} if given is None else {"input": given}
+
+
+def _written(given: object) -> str:
+    """Arguments as the text that openai asks for: as a model wrote it where that was kept."""
+    text = forms.text_of(given)
+    if text is None:
+        return json.encode({} if given is None else given).decode()
+    return text if text.strip() else "{}"
 
 
 # --- providers -------------------------------------------------------------------------------------------------------
@@ -258,10 +319,6 @@ class Rendered(Struct, frozen=True):
     messages: list[dict[str, Any]]
     system: str = ""
     summaries: str = ""
-
-
-IMAGES = ("image/jpeg", "image/png", "image/gif", "image/webp")
-_INLINE = re.compile(r"data:([a-z]+/[a-z+.-]+);base64,([A-Za-z0-9+/]+={0,2})", re.ASCII)
 
 
 def openai(entries: Sequence[Content], *, memories: Iterable[str] = (), system: str = "") -> Rendered:
@@ -277,30 +334,77 @@ def openai(entries: Sequence[Content], *, memories: Iterable[str] = (), system: 
     return Rendered(messages, "", summary_block(summaries))
 
 
+_NAME = re.compile(r"[^\s<|\\/>]{1,64}")
+
+
 def _openai(each: Spoken) -> list[dict[str, Any]]:
-    if each.role == USER and any(_image(block) for block in each.blocks):
-        return [{"role": USER, "content": [_openai_block(block) for block in each.blocks]}]
-    content = "\n".join(map(_as_text, each.blocks))
-    if not each.calls:
-        return [{"role": each.role, "content": content}]
+    more, content, texts, is_list = dict(extra_of(each.extra, OPENAI) or {}), list[Fields](), list[str](), False
+    if _NAME.fullmatch(each.speaker):
+        more["name"] = each.speaker
+    for block in each.blocks if _NAME.fullmatch(each.speaker) else _named(each):
+        given = extra_of(block.get("extra"), OPENAI)
+        if given and forms.MESSAGE_FIELD in given:
+            name, inner = given[forms.MESSAGE_FIELD], more.get(given[forms.MESSAGE_FIELD])
+            more[name] = inner | {"transcript": block["text"]} if isinstance(inner, dict) else block["text"]
+        elif (shown := _openai_block(block, given, each.role)) is not None:
+            content.append(shown)
+            texts.append(_as_text(block))
+            is_list |= given is not None or shown["type"] != TEXT
+    says: Fields = {"content": content if is_list else "\n".join(texts)}
     calls = [
-        {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": _json(call.arguments)}}
+        forms.openai_call(call.id, call.name, _written(call.arguments), extra_of(call.extra, OPENAI) or {})
         for call in each.calls
     ]
+    if not content:
+        if not calls and not any(name in forms.SAYS_SOMETHING for name in more):
+            return []
+        says = {"content": None}
     return [
-        {"role": ASSISTANT, "content": content or None, "tool_calls": calls},
-        *(
-            {"role": TOOL, "tool_call_id": call.id, "content": call.result}
-            for call in each.calls
-            if call.result is not None
-        ),
+        merged({"role": each.role} | says | ({"tool_calls": calls} if calls else {}), more),
+        *(_openai_result(call.id, call.result) for call in each.calls if call.result is not None),
     ]
 
 
-def _openai_block(block: Mapping[str, object]) -> dict[str, object]:
-    if _image(block):
-        return {"type": "image_url", "image_url": {"url": block["uri"]}}
-    return {"type": TEXT, "text": _as_text(block)}
+def _openai_block(block: Mapping[str, Any], given: Fields | None, role: str) -> Fields | None:
+    """A block as it stands in a content; None for what this provider cannot be shown."""
+    if (
+        block["type"] == MEDIA
+        and role == USER
+        and (is_image(block["uri"], block["mime"]) or block["mime"] == ANY_IMAGE)
+    ):
+        return merged({"type": "image_url", "image_url": {"url": block["uri"]}}, given or {})
+    if block["type"] == OTHER:
+        if given is not None:
+            return given
+        return {"type": TEXT, "text": _as_text(block)} if role == USER else None
+    if block["type"] == TOOL_USE:
+        return None
+    kind = (given or {}).get("type", TEXT)
+    return merged({"type": kind, "refusal" if kind == "refusal" else "text": _as_text(block)}, given or {})
+
+
+def _openai_result(call: str, result: Result) -> Fields:
+    several = (_openai_block(block, extra_of(block.get("extra"), OPENAI), TOOL) for block in result.blocks)
+    content: object = [block for block in several if block is not None] or result.text
+    if isinstance(content, str) and (marks := _marks(result)):
+        content = "\n".join([*([content] if content != EMPTY_RESULT else []), *marks])
+    own = {"role": TOOL, "tool_call_id": call, "content": content}
+    return merged(merged(own, extra_of(result.extra, OPENAI) or {}), extra_of(result.around, OPENAI) or {})
+
+
+def _marks(result: Result) -> list[str]:
+    """What a result has besides text, where only text can be."""
+    content = (extra_of(result.extra, ANTHROPIC) or {}).get("content")
+    blocks = content if isinstance(content, list) else []
+    return [f"[{block.get('type')}]" for block in blocks if isinstance(block, dict) and block.get("type") != TEXT]
+
+
+def _named(each: Spoken) -> list[Mapping[str, Any]]:
+    """The blocks, with who speaks before the first text of a message that has one of its own."""
+    blocks = list(each.blocks)
+    if each.speaker and blocks and blocks[0]["type"] == TEXT and not blocks[0]["text"].startswith(f"{each.speaker}:"):
+        blocks[0] = {**blocks[0], "text": f"{each.speaker}: {blocks[0]['text']}"}
+    return blocks
 
 
 def anthropic(entries: Sequence[Content], *, memories: Iterable[str] = (), system: str = "") -> Rendered:
@@ -311,11 +415,14 @@ def anthropic(entries: Sequence[Content], *, memories: Iterable[str] = (), syste
     turns: list[tuple[str, list[dict[str, Any]]]] = [(USER, [{"type": TEXT, "text": known}])] if known else []
     for each in spoken(entries):
         if each.role == SYSTEM:
-            apart.append("\n".join(map(_as_text, each.blocks)))
+            apart += filter(
+                None, ["\n".join(_as_text(block) for block in _named(each) if block["type"] in (TEXT, MEDIA))]
+            )
             continue
-        if not turns and each.role == ASSISTANT:
+        said = _anthropic(each)
+        if not turns and said and each.role == ASSISTANT:
             turns.append((USER, [{"type": TEXT, "text": BEGINNING}]))
-        for role, blocks in _anthropic(each):
+        for role, blocks in said:
             if turns and turns[-1][0] == role:
                 turns[-1][1].extend(blocks)
             else:
@@ -324,38 +431,56 @@ def anthropic(entries: Sequence[Content], *, memories: Iterable[str] = (), syste
         turns[-1][1][-1]["text"] = turns[-1][1][-1][
             "text"
         ].rstrip()  # the provider refuses an answer begun with a blank
+    _cached_at_most(turns)
     messages: list[dict[str, Any]] = [{"role": role, "content": blocks} for role, blocks in turns]
     return Rendered(messages, "\n\n".join(apart), summary_block(summaries))
 
 
-def _anthropic(each: Spoken) -> list[tuple[str, list[dict[str, object]]]]:
-    blocks = [_anthropic_block(block, each.role) for block in each.blocks]
-    calls = [{"type": TOOL_USE, "id": call.id, "name": call.name, "input": call.arguments} for call in each.calls]
-    results: list[dict[str, object]] = [
-        {"type": TOOL_RESULT, "tool_use_id": call.id, "content": call.result}
-        for call in each.calls
-        if call.result is not None
-    ]
-    return [(each.role, [*blocks, *calls]), *([(USER, results)] if results else [])]
+CACHED = 4  # blocks that the provider takes a cache_control with
+_THINKING = ("thinking", "redacted_thinking")
 
 
-def _anthropic_block(block: Mapping[str, Any], role: str) -> dict[str, Any]:
-    if role != USER or not _image(block):
-        return {"type": TEXT, "text": _as_text(block)}
-    inline = _INLINE.fullmatch(block["uri"])
-    if inline is None:
-        return {"type": "image", "source": {"type": "url", "url": block["uri"]}}
-    source = {"type": "base64", "media_type": inline.group(1), "data": inline.group(2)}
-    return {"type": "image", "source": source}
+def _cached_at_most(turns: Iterable[tuple[str, list[dict[str, Any]]]]) -> None:
+    """Only the last blocks keep their cache_control."""
+    cached = [block for _, blocks in turns for block in blocks if "cache_control" in block]
+    for block in cached[:-CACHED]:
+        del block["cache_control"]
 
 
-def _image(block: Mapping[str, Any]) -> bool:
-    """Whether a block is an image that a provider can see: at an https address, or inline."""
-    if block["type"] != MEDIA or block["mime"] not in IMAGES:
-        return False
-    inline = _INLINE.fullmatch(block["uri"])
-    return inline.group(1) == block["mime"] if inline is not None else str(block["uri"]).startswith("https://")
+def _anthropic(each: Spoken) -> list[tuple[str, list[dict[str, Any]]]]:
+    calls, content = {call.made: call for call in each.calls}, list[dict[str, Any]]()
+    for block in _named(each):
+        if block["type"] != TOOL_USE:
+            shown = _anthropic_block(block, each.role)
+            content += [shown] if shown is not None else []
+        elif (call := calls.pop(block["id"], None)) is not None:
+            own = {"type": TOOL_USE, "id": call.id, "name": call.name, "input": _arguments(call.arguments)}
+            content.append(merged(own, extra_of(call.extra, ANTHROPIC) or {}))
+    if all(block["type"] in _THINKING for block in content):
+        return []
+    results = [_anthropic_result(call.id, call.result) for call in each.calls if call.result is not None]
+    return [(each.role, content), *([(USER, results)] if results else [])]
 
 
-def _json(arguments: Mapping[str, object]) -> str:
-    return json.encode(arguments).decode()
+def _anthropic_result(call: str, result: Result) -> dict[str, Any]:
+    more = extra_of(result.extra, ANTHROPIC) or {}
+    text, content = result.text, more.pop("content", None)
+    if isinstance(content, list):
+        text = "" if text == EMPTY_RESULT else text
+        content = forms.joined(text, content)
+    return merged({"type": TOOL_RESULT, "tool_use_id": call, "content": content or result.text}, more)
+
+
+def _anthropic_block(block: Mapping[str, Any], role: str) -> dict[str, Any] | None:
+    more = extra_of(block.get("extra"), ANTHROPIC)
+    if block["type"] == OTHER:
+        if more is not None:
+            return more
+        return {"type": TEXT, "text": _as_text(block)} if role == USER else None
+    if block["type"] != MEDIA or role != USER or not is_image(block["uri"], block["mime"]):
+        return merged({"type": (more or {}).get("type", TEXT), "text": _as_text(block)}, more or {})
+    inline = INLINE.fullmatch(block["uri"])
+    source = {"type": "url", "url": block["uri"]}
+    if inline is not None:
+        source = {"type": "base64", "media_type": inline.group(1), "data": inline.group(2)}
+    return merged({"type": "image", "source": source}, more or {})

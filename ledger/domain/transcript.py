@@ -8,6 +8,8 @@ Two messages are the same when role, content and parts are equal and nothing tol
   time would answer wrongly what had been said by then. So for a message that was appended without a time of its own,
   ``created_at`` of ours is None, not the time of the append.
 - Reasoning that only one side has is compatible; two different reasonings are two messages, for a model reads it again.
+- What a provider's message has besides (``extra``) is compared as reasoning is, but for what to cache, which moves from
+  turn to turn. Of a message that was recorded without any, that of the transcript is added.
 - The model is not compared: it says who wrote, not what; under an alias of its name the conversation is the same. Ours
   stays as it is.
 """
@@ -19,6 +21,8 @@ from itertools import islice
 
 from msgspec import Struct
 
+from ledger.domain.message import essence
+from ledger.domain.provider_forms import Fields
 from ledger.domain.times import parse
 
 UNCHANGED, APPEND, REPLACE = "unchanged", "append", "replace"
@@ -34,6 +38,7 @@ class Line(Struct, frozen=True):
     model: str | None = None
     created_at: str | None = None
     tokens: int | None = None
+    extra: Fields | None = None
 
 
 class Known(Struct, frozen=True):
@@ -50,6 +55,7 @@ class Repair(Struct, frozen=True):
     reasoning: str | None = None
     model: str | None = None
     created_at: str | None = None
+    extra: Fields | None = None
 
 
 class Plan(Struct, frozen=True):
@@ -97,6 +103,7 @@ def same(ours: Line, theirs: Line) -> bool:
         and ours.role == theirs.role
         and ours.parts == theirs.parts
         and _compatible(ours.reasoning, theirs.reasoning)
+        and (ours.extra == theirs.extra or _compatible(essence(ours.extra), essence(theirs.extra)))
         and _same_time(ours.created_at, theirs.created_at)
     )
 
@@ -117,5 +124,6 @@ def _repairs(known: Sequence[Known], outside: Sequence[Line], kept: int) -> Iter
         reasoning = None if line.reasoning else theirs.reasoning or None
         model = None if line.model else theirs.model or None
         created_at = None if line.created_at else theirs.created_at or None
-        if reasoning or model or created_at:
-            yield Repair(ours.position, reasoning, model, created_at)
+        extra = theirs.extra if theirs.extra and essence(theirs.extra) and not essence(line.extra) else None
+        if reasoning or model or created_at or extra:
+            yield Repair(ours.position, reasoning, model, created_at, extra)

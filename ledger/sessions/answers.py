@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec import field
+
 from ledger.domain.message import Part, readable
+from ledger.domain.provider_forms import Fields
 from ledger.engine.answer import Answer, answer_of
 from projections.views.summaries import Summary as SummaryRow
 
 
 class Message(Answer, frozen=True, kw_only=True):
     """A message, known by its ``position``. ``content`` is its text, or the longest one of its ``parts``; None where it was
-    erased. ``occurred_at`` and ``recorded_at`` are UTC text. Where a pattern keeps a session's messages out, or there was
-    nothing to store, ``skipped`` says so and the position is 0."""
+    erased. What a provider's message has besides is ``extra`` of it and of its parts, by provider. ``occurred_at`` and
+    ``recorded_at`` are UTC text. Where a pattern keeps a session's messages out, or there was nothing to store, ``skipped``
+    says so and the position is 0."""
 
     position: int
     session: str | None
@@ -28,6 +32,7 @@ class Message(Answer, frozen=True, kw_only=True):
     occurred_at: str
     recorded_at: str
     speaker: str | None = ""
+    extra: Fields = field(default_factory=dict)
     hidden: str = ""  # "truncate", "replace" or "clear"
     quarantined: bool = False  # its text is kept out of recall; a conversation shows it as it was
     replayed: bool = False
@@ -150,6 +155,7 @@ def skipped(role: str, session: str, why: str, texts: Mapping[str, Any]) -> Mess
         content=texts.get("content", ""),
         reasoning=texts.get("reasoning", ""),
         parts=tuple(texts.get("parts", ())),
+        extra=texts.get("extra", {}),
         tokens=0,
         counter="",
         model="",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ledger.domain import rendering
-from ledger.domain.message import Part, readable
-from ledger.domain.rendering import TOOL_RESULT, Content, Rendered
+from ledger.domain.message import Part, read_besides, readable
+from ledger.domain.provider_forms import TOOL_RESULT, Fields
+from ledger.domain.rendering import Content, Rendered
 from ledger.domain.shortening import shortened
 from ledger.domain.text import one_of
 from ledger.domain.window import WindowItem
@@ -40,6 +41,7 @@ class Entry(Answer, frozen=True, kw_only=True):
     earliest: str = ""
     latest: str = ""
     speaker: str = ""
+    extra: Fields = field(default_factory=dict)  # of the message; its parts have their own
     quarantined: bool = False  # kept out of recall; a conversation is given as it was
     shortened: int | None = None
 
@@ -60,15 +62,14 @@ class Entry(Answer, frozen=True, kw_only=True):
     @property
     def chars(self) -> int:
         """How many characters of text it has."""
-        return len(readable(self.content, self.parts)) + len(self.reasoning)
+        besides, _ = read_besides(self.parts, self.extra)
+        return sum(map(len, (readable(self.content, self.parts), self.reasoning, *besides)))
 
     @property
     def as_content(self) -> Content:
-        """As it is rendered: a text that lies in one of the parts is not said twice, and a name comes before it."""
+        """As it is rendered: a text that lies in one of the parts is not said twice."""
         content = self.content if self.content is not None else "(erased)"
         content = "" if any(part.get("text") == content for part in self.parts) else content
-        if self.speaker and content.strip() and not content.startswith(f"{self.speaker}:"):
-            content = f"{self.speaker}: {content}"
         return Content(
             item=self.item,
             content=content,
@@ -78,6 +79,8 @@ class Entry(Answer, frozen=True, kw_only=True):
             descendants=self.descendants,
             earliest=self.earliest,
             latest=self.latest,
+            speaker=self.speaker,
+            extra=self.extra,
         )
 
 

@@ -230,9 +230,8 @@ class Measured:
 
     def _taken(self, entry: Entry) -> int:
         """Tokens of a message, by the ledger's counter."""
-        texts = [text for part in entry.parts for text in messages.texts_of(part)]
+        texts, media = messages.read_of(entry.parts, entry.extra)
         own = [] if entry.content in texts else [entry.content or ""]
-        media = len([part for part in entry.parts if part["type"] == "media"])
         counted = map(self.conversation.counter.of_text, [*own, entry.reasoning, entry.speaker, *texts])
         return sum(counted, MESSAGE_TOKENS + MEDIA_TOKENS * media)
 
@@ -422,7 +421,8 @@ def reopen(conversation: Conversation, receipt: str) -> Window | None:
 
 def _of(item: WindowItem, texts: MessageTexts) -> Entry:
     reasoning, speaker = texts.reasoning or "", texts.event.data.speaker or ""
-    return Entry(item=item, content=texts.content, reasoning=reasoning, parts=texts.parts, speaker=speaker)
+    extra = (texts.extra or {}).get("message", {})
+    return Entry(item=item, content=texts.content, reasoning=reasoning, parts=texts.parts, speaker=speaker, extra=extra)
 
 
 def _evicted(window: OpenWindow, chosen: Sequence[WindowItem]) -> Evicted:

@@ -34,8 +34,9 @@ class Counter(Struct, frozen=True):
         return checked(found, f"the token counter {self.name!r} gave")
 
     def of_message(self, draft: Draft) -> int:
-        """Tokens of a message: its texts, its frame, and 256 for each media item."""
-        return sum(map(self.of_text, draft.texts)) + MESSAGE_TOKENS + MEDIA_TOKENS * draft.media
+        """Tokens of a message: its texts, its frame, and 256 for each media item and what else is no text."""
+        texts, media = draft.read
+        return sum(map(self.of_text, texts)) + MESSAGE_TOKENS + MEDIA_TOKENS * media
 
 
 def check_tokens(name: str, given: object) -> int:

@@ -11,7 +11,8 @@ from msgspec import UNSET, Struct
 from ledger.domain import ids
 from ledger.domain import message as messages
 from ledger.domain.errors import NotFoundError, RejectedError
-from ledger.domain.events import AnyEvent, MessageAppended, MessageRepaired, Ranges, Recorded
+from ledger.domain.events import NOTHING, AnyEvent, MessageAppended, MessageRepaired, Ranges, Recorded
+from ledger.domain.provider_forms import Fields
 from ledger.domain.session import Session as State
 from ledger.domain.window import WindowItem
 from ledger.engine.answer import answer_of
@@ -37,6 +38,7 @@ class MessageTexts(Struct, frozen=True):
     reasoning: str | None
     parts: tuple[messages.Part, ...]
     model: str | None
+    extra: Fields | None  # as it is stored; None where it was erased
 
 
 # --- messages ------------------------------------------------------------------------------------------------
@@ -102,6 +104,7 @@ def _message_shown(
         counter=own.event.data.counter,
         model=own.model,
         speaker=own.event.data.speaker,
+        extra=(own.extra or {}).get("message", {}),
         interaction=row.interaction,
         occurred_at=row.time,
         recorded_at=own.event.envelope.recorded_at,
@@ -128,13 +131,15 @@ def texts_of(conversation: Conversation, connection: Connection, row: MessageRow
     content = text_of(connection, data.content)
     if data.interaction is not None:
         content = of_interaction(conversation, connection, data.interaction, data.field)
-    reasoning, model = text_of(connection, data.reasoning), data.model
+    reasoning, model, extra = text_of(connection, data.reasoning), data.model, data.extra
     for position in row.repairs:
         repaired: MessageRepaired = event_data(connection, position)
         reasoning = reasoning if repaired.reasoning is UNSET else repaired.reasoning
         model = model if repaired.model is UNSET else repaired.model
-    parts = messages.whole_parts(data.parts, content, data.content_of)
-    return MessageTexts(event, content, reasoning, parts, model)
+        extra = extra if bytes(repaired.extra) == bytes(NOTHING) else repaired.extra
+    more = messages.stored_extra(extra)
+    parts = messages.with_extra(messages.whole_parts(data.parts, content, data.content_of), more)
+    return MessageTexts(event, content, reasoning, parts, model, None if bytes(extra) == b"null" else more)
 
 
 def of_interaction(conversation: Conversation, connection: Connection, interaction: str, field: str) -> str | None:

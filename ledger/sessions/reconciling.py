@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, count
 
-from msgspec import UNSET, Struct
+from msgspec import UNSET, Raw, Struct, json
 from msgspec.structs import replace
 
 from ledger.domain import message as messages
 from ledger.domain import times, transcript
-from ledger.domain.events import MessageRepaired
+from ledger.domain.events import NOTHING, MessageRepaired
 from ledger.domain.session import Session as State
 from ledger.domain.transcript import Known, Line, Plan
 from ledger.engine.optimistic import Moved, optimistic
@@ -50,8 +50,9 @@ def reconcile(
     is replaced from the first message that differs (what differed is hidden, and stays in the log).
 
     A message is an object with ``role``, ``content`` and, if it has them, ``parts``, ``reasoning``, ``model``,
-    ``speaker``, ``created_at`` and ``token_count``; the OpenAI chat format is read too. Role, speaker, content and parts
-    decide; token counts do not; reasoning (up to 256 KiB), model or time that only the transcript has is added in place.
+    ``speaker``, ``created_at`` and ``token_count``; OpenAI chat completions and Anthropic messages are read too. Role,
+    speaker, content and parts decide; token counts do not; reasoning (up to 256 KiB), model, time or ``extra`` that only
+    the transcript has is added in place.
     Summaries of what is hidden stand for nothing. Above 5,000 messages it goes in several appends, and a later call goes
     on with one that was cut. A transcript of nothing is taken for a mistake: nothing changes, and ``skipped`` is "empty".
     """
@@ -173,8 +174,9 @@ def _line(connection: Connection, row: MessageRow, texts: MessageTexts, theirs: 
         reasoning=texts.reasoning or None,
         model=texts.model or None,
         created_at=row.time if envelope.occurred_at or _was_dated(connection, row) else _same(row.time, theirs),
+        extra=texts.extra,
     )
-    erased = None in (texts.content, data.reasoning) or bytes(data.parts) == b"null"
+    erased = None in (texts.content, data.reasoning, texts.extra) or bytes(data.parts) == b"null"
     if theirs is None or not erased:
         return line
     return replace(theirs.line, role=row.role, created_at=line.created_at)
@@ -238,6 +240,7 @@ def _repair(work: Work, stream: str, first: int, repair: transcript.Repair) -> N
         reasoning=UNSET if reasoning is None else reasoning,
         model=UNSET if repair.model is None else repair.model,
         occurred_at=UNSET if repair.created_at is None else times.moment("created_at", repair.created_at),
+        extra=NOTHING if repair.extra is None else Raw(json.encode(repair.extra)),
     )
     if change != MessageRepaired(repair.position):
         work.emit(stream, change, first=first)

@@ -1,26 +1,30 @@
-"""Transcripts kept elsewhere, as lists of objects: our own field names, and those of the OpenAI chat format."""
+"""Transcripts kept elsewhere, as lists of objects: our own field names, and those of OpenAI chat completions and Anthropic
+messages (ledger.domain.provider_forms)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from ledger.domain import message as messages
+from ledger.domain import provider_forms as forms
 from ledger.domain import times
 from ledger.domain.errors import RejectedError
 from ledger.domain.message import Draft
+from ledger.domain.provider_forms import ANY_IMAGE, MESSAGE_FIELD, OPENAI
 from ledger.domain.text import check_json, check_text
 from ledger.domain.transcript import Line
 from ledger.sessions.answers import Message
 from ledger.sessions.counting import check_tokens
 
 ERASED = "(erased)"  # stands for a text that is gone
-_OWN = ("role", "speaker", "content", "parts", "reasoning", "model", "created_at", "token_count")
+_OWN = ("role", "speaker", "content", "parts", "reasoning", "model", "created_at", "token_count", "media", "extra")
 _OTHERS = {"reasoning_content": "reasoning", "model_name": "model", "tokens": "token_count"}
 _CALLS = ("tool_calls", "tool_call_id", "name")
+_TEXTS = {"refusal": "", "audio": "transcript"}  # texts of a message outside its content: the field of each
 
 
 class Outside(Struct, frozen=True):
@@ -34,7 +38,8 @@ class Outside(Struct, frozen=True):
     @property
     def whole_parts(self) -> tuple[messages.Part, ...]:
         """The parts as they were given, each with its text."""
-        return messages.whole_parts(self.draft.encoded, self.draft.content, self.draft.content_of)
+        parts = messages.whole_parts(self.draft.encoded, self.draft.content, self.draft.content_of)
+        return messages.with_extra(parts, self.draft.extra)
 
     @property
     def line(self) -> Line:
@@ -45,12 +50,14 @@ class Outside(Struct, frozen=True):
             reasoning=self.draft.reasoning or None,
             model=self.model or None,
             created_at=self.created_at,
+            extra=self.draft.extra or None,
         )
 
 
 def comparable(parts: Iterable[messages.Part], content_of: int, speaker: str | None) -> tuple[bytes, int, str]:
-    """Parts, and who speaks, in a form in which equal ones are equal."""
-    return msgspec.json.encode(list(parts), order="deterministic"), content_of, speaker or ""
+    """Parts, and who speaks, in a form in which equal ones are equal; an image was recorded without its kind once."""
+    plain = [part | {"mime": ""} if part.get("mime") == ANY_IMAGE else part for part in parts]
+    return msgspec.json.encode(plain, order="deterministic"), content_of, speaker or ""
 
 
 def outside(given: object) -> tuple[list[Outside], int]:
@@ -74,17 +81,19 @@ def _message(given: object, what: str) -> Outside | None:
     fields: dict[Any, Any] = {  # a field that holds nothing says nothing, whatever it is called
         _OTHERS.get(name, name): value for name, value in given.items() if value is not None and value != []
     }
-    if unknown := sorted(str(name) for name in fields if name not in (*_OWN, *_CALLS)):
-        raise RejectedError(f"{what} has a field {unknown[0]!r:.40}; there are: {', '.join((*_OWN, *_CALLS))}")
     content, parts = _content(fields, what)
+    extra = _extra(fields, parts, what)
     parts += _reasoning(fields, what)
     if content in (None, "") or (isinstance(content, str) and not content.strip()):
         role = fields.get("role")
-        if not parts and isinstance(role, str) and role in messages.ROLES:
+        if not parts and not extra and isinstance(role, str) and role in messages.ROLES:
             return None
     name = "" if fields.get("role") == "tool" else fields.get("name")  # of a tool it is that of the function called
     speaker = fields.get("speaker", name)
-    draft = messages.draft(fields.get("role"), content, parts, speaker=speaker, what=what)
+    provider = _provider(fields, parts)
+    draft = messages.draft(
+        fields.get("role"), content, parts, speaker=speaker, extra=extra, provider=provider, what=what
+    )
     if draft.is_transient:
         return None
     model = check_text(f"the model of {what}", fields.get("model") or "", blank_allowed=True)
@@ -95,19 +104,53 @@ def _message(given: object, what: str) -> Outside | None:
     return Outside(draft, model, moment, tokens)
 
 
+def _provider(fields: Mapping[Any, Any], parts: Iterable[object]) -> str:
+    return forms.provider_of(fields, parts, answer=fields.get("type") == "message")
+
+
+def _extra(fields: Mapping[Any, Any], parts: list[Any], what: str) -> dict[str, Any] | None:
+    """What a message has besides: its extra as we give it, and the fields that we have none for."""
+    own = fields.get("extra")
+    extra = forms.check_extra(what, own) if own is not None else {}
+    kept = ("name",) if fields.get("role") == "tool" else ()
+    more = {name: value for name, value in fields.items() if name not in (*_OWN, *_CALLS) or name in kept}
+    provider = _provider(fields, parts)
+    for field, inner in _TEXTS.items() if provider == OPENAI else ():
+        given = more.get(field)
+        text = given if not inner else given.get(inner) if isinstance(given, Mapping) else None
+        if isinstance(text, str) and text.strip():
+            parts.append({"type": "text", "text": text, "extra": {OPENAI: {MESSAGE_FIELD: field}}})
+            rest = given.items() if isinstance(given, Mapping) else ()
+            more[field] = {name: value for name, value in rest if name != inner} or None
+    more = {name: value for name, value in more.items() if value is not None}
+    check_json(f"what else {what} has", more)
+    return extra | ({provider: more | extra.get(provider, {})} if more else {}) or None
+
+
 def _content(fields: Mapping[str, object], what: str) -> tuple[Any, list[Any]]:
-    """The text and the parts, whichever of the two forms they are in."""
+    """The text and the parts, whichever of the forms they are in."""
     content, parts = fields.get("content"), _listed(fields.get("parts"), f"the parts of {what}")
     if isinstance(content, list | tuple):
-        content, parts = "", [*(_openai_part(each) for each in content), *parts]
+        content, parts = "", [*_contents(content, _provider(fields, content)), *parts]
     for call in _listed(fields.get("tool_calls"), f"the tool calls of {what}"):
-        parts.append(_call(call, what))
+        if not isinstance(call, Mapping):
+            raise RejectedError(f"a tool call of {what} is an object with an id and a function")
+        parts.append(forms.tool_call(call, what))
+    parts += [{"type": "media", "uri": uri} for uri in _listed(fields.get("media"), f"the media of {what}")]
     if fields.get("tool_call_id") and not any(
         isinstance(each, Mapping) and each.get("type") == "tool_result" for each in parts
     ):
         parts.append({"type": "tool_result", "id": fields["tool_call_id"], "text": content or ""})
         content = ""
     return content, parts
+
+
+def _contents(content: Sequence[Any], provider: str) -> list[Any]:
+    """The parts of a content. Several texts of an openai message are marked as what they were: others become one text."""
+    if provider != OPENAI or len(content) < 2:
+        return list(content)
+    plain = [isinstance(each, Mapping) and each.get("type") == "text" and "extra" not in each for each in content]
+    return [dict(each) | {"extra": {OPENAI: {}}} if all(plain) else each for each in content]
 
 
 def as_parts(content: str, parts: Any, tool_calls: Any, tool_call_id: str | None) -> tuple[Any, list[Any]]:
@@ -135,35 +178,16 @@ def _reasoning(fields: Mapping[str, Any], what: str) -> list[Any]:
     return [{"type": "reasoning", "text": reasoning}] if reasoning.strip() else []
 
 
-def _openai_part(part: Any) -> Any:
-    if isinstance(part, Mapping) and part.get("type") == "image_url":
-        url = part.get("image_url")
-        return {"type": "media", "uri": url.get("url", "") if isinstance(url, Mapping) else url}
-    return part
-
-
-def _call(call: Any, what: str) -> Any:
-    function = call.get("function") if isinstance(call, Mapping) else None
-    if not isinstance(function, Mapping):
-        raise RejectedError(f"a tool call of {what} is an object with an id and a function")
-    arguments = function.get("arguments")
-    if isinstance(arguments, str):
-        try:
-            arguments = check_json("", msgspec.json.decode(arguments) if arguments.strip() else {})
-        except (msgspec.DecodeError, RecursionError, RejectedError):
-            arguments = {"": arguments}  # what a model wrote that is no JSON that can be kept, as it is
-    return {"type": "tool_use", "id": call.get("id"), "name": function.get("name"), "arguments": arguments}
-
-
 def as_chat(message: Message) -> dict[str, Any]:
     """A message in the form that ``outside`` reads; in the OpenAI chat format, as far as that has a place for it."""
     content = message.content if message.content is not None else ERASED
     entry: dict[str, object] = {"role": message.role, "content": content}
     kinds = [part["type"] for part in message.parts]
-    if kinds == ["tool_result"] and message.role == "tool" and message.parts[0].get("text") == message.content:
+    calls = [_as_call(part) for part in message.parts]
+    if kinds == ["tool_result"] and message.role == "tool" and message.parts[0] == _result(message.parts[0], content):
         entry["tool_call_id"] = message.parts[0]["id"]
-    elif kinds and set(kinds) == {"tool_use"}:
-        entry["tool_calls"] = [_as_call(part) for part in message.parts]
+    elif kinds and None not in calls:
+        entry["tool_calls"] = calls
     elif kinds:
         entry["parts"] = [dict(part) for part in message.parts]
     by = "speaker" if message.role == "tool" else "name"  # of a tool that is the function's
@@ -172,10 +196,22 @@ def as_chat(message: Message) -> dict[str, Any]:
         "reasoning": message.reasoning,
         "model": message.model,
         "created_at": message.occurred_at,
+        "extra": message.extra,
     }
     return entry | {name: value for name, value in more.items() if value}
 
 
-def _as_call(part: messages.Part) -> dict[str, Any]:
-    arguments = msgspec.json.encode(part["arguments"]).decode()
-    return {"id": part["id"], "type": "function", "function": {"name": part["name"], "arguments": arguments}}
+def _result(part: messages.Part, content: str) -> messages.Part:
+    return {"type": "tool_result", "id": part["id"], "text": content}
+
+
+def _as_call(part: messages.Part) -> dict[str, Any] | None:
+    """A part as a call of the OpenAI chat format; None for what is none, or would be another when it is read again."""
+    if part["type"] != "tool_use" or part.get("extra", {OPENAI: {}}).keys() != {OPENAI}:
+        return None
+    arguments, more = part["arguments"], part.get("extra", {}).get(OPENAI, {})
+    text = forms.text_of(arguments)
+    if text is None:
+        text = msgspec.json.encode(arguments).decode()
+    again = text if more.get("type") == "custom" else forms.plain_arguments(text)
+    return forms.openai_call(part["id"], part["name"], text, more) if again == arguments else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from msgspec import Raw, json
 from msgspec.structs import replace
 
 from ledger.domain import message as messages
@@ -12,6 +13,7 @@ from ledger.domain import times
 from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.events import (
     NO_PARTS,
+    NOTHING,
     AbstractSet,
     MessageAppended,
     MessageRepaired,
@@ -47,6 +49,8 @@ def append(
     token_count: int | None = None,
     model: str = "",
     speaker: str = "",
+    extra: Mapping[str, object] | None = None,
+    provider: str = "",
 ) -> answers.Message:
     """Adds a message: ``role`` is system, developer, user, assistant or tool; ``parts`` are objects with a type: text,
     tool_use (id, name, arguments), tool_result (id, text), media (uri, mime), reasoning (text).
@@ -56,10 +60,10 @@ def append(
     pattern keeps out, and an assistant's message of reasoning alone, store nothing, and the answer says so in
     ``skipped``.
     """
-    draft = messages.draft(role, content, parts, speaker=speaker)
+    draft = messages.draft(role, content, parts, speaker=speaker, extra=extra, provider=provider)
     check_text("model", model, blank_allowed=True)
     if why := conversation.kept_out or ("transient" if draft.is_transient else ""):
-        texts = {"content": draft.content, "reasoning": draft.reasoning, "parts": draft.parts}
+        texts = {"content": draft.content, "reasoning": draft.reasoning, "parts": _parts(draft)}
         return answers.skipped(role, conversation.name, why, texts)
     tokens, counter = count_tokens(conversation, draft, token_count)
     if created_at is not None:
@@ -85,7 +89,8 @@ def append(
         role=draft.role,
         content=draft.content,
         reasoning=draft.reasoning,
-        parts=messages.whole_parts(draft.encoded, draft.content, draft.content_of),
+        parts=_parts(draft),
+        extra=draft.extra.get("message", {}),
         tokens=tokens,
         counter=counter,
         model=model,
@@ -94,6 +99,10 @@ def append(
         occurred_at=times.moment("created_at", at) if at else envelope.recorded_at,
         recorded_at=envelope.recorded_at,
     )
+
+
+def _parts(draft: Draft) -> tuple[messages.Part, ...]:
+    return messages.with_extra(messages.whole_parts(draft.encoded, draft.content, draft.content_of), draft.extra)
 
 
 def _stored(conversation: Conversation, outcome: Outcome) -> answers.Message:
@@ -291,6 +300,7 @@ def appended(draft: Draft, tokens: int, counter: str, model: str = "") -> Messag
         content_of=draft.content_of,
         model=model,
         speaker=draft.speaker,
+        extra=Raw(json.encode(draft.extra)) if draft.extra else NOTHING,
     )
 
 

@@ -205,10 +205,10 @@ def test_ids_are_unlike_each_other_and_have_the_signs_that_are_allowed() -> None
     ],
     ids=["object", "text", "none", "blank", "half", "list", "deep"],
 )
-def test_arguments_are_an_object(given: Any, shown: dict[str, Any]) -> None:
+def test_arguments_are_an_object_for_anthropic_and_the_text_of_it_for_openai(given: Any, shown: dict[str, Any]) -> None:
     entries = [says(call("a"), "", uses("a", "look", given))]
     arguments = openai(entries).messages[0]["tool_calls"][0]["function"]["arguments"]
-    assert json.loads(arguments) == shown
+    assert arguments == (given or "{}") if not isinstance(given, dict) else json.loads(arguments) == shown
     assert anthropic(entries).messages[1]["content"][0]["input"] == shown
 
 

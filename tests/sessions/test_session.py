@@ -156,13 +156,16 @@ def test_the_long_names_of_fields_are_read_too(ledger: Ledger) -> None:
         ("tool", "It rains.", (), "names no call"),
         ("tool", "", [{"type": "text", "text": "It rains."}], "names no call"),
         ("tool", "", [{"type": "tool_result", "text": "It rains."}], "id"),
-        ("user", "", [{"type": "song", "text": "la"}], "type 'song'"),
+        ("user", "", [{"type": " ", "text": "la"}], "type ' '"),
         ("user", "", [{"text": "la"}], "type None"),
         ("user", "", ["la"], "part 1 of the message is an object"),
         ("user", "", "la", "a list of objects"),
         ("user", "", {"type": "text", "text": "la"}, "a list of objects"),
         ("user", "", 5, "a list of objects"),
-        ("user", "", [{"type": "text", "text": "la", "colour": "red"}], "has no 'colour'"),
+        ("user", "", [{"type": "text", "text": "la", "colour": {1, 2}}], "what else part 1 of the message has.colour is of"),
+        ("user", "", [{"type": "text", "text": "la", 5: "red"}], "keys are text"),
+        ("user", "", [{"type": "text", "text": "la", "extra": "red"}], "the extra of part 1 of the message is an object"),
+        ("user", "", [{"type": "text", "text": "la", "extra": {"openai": 5}}], "the fields of each provider"),
         ("assistant", "", [{"type": "tool_use", "id": "c", "name": "n", "arguments": {"a": float("nan")}}], "arguments"),
         ("assistant", "", [{"type": "tool_use", "id": "c", "name": "n", "arguments": {"a": 2**70}}], "arguments"),
         ("assistant", "", [{"type": "tool_use", "id": " ", "name": "n"}], "id"),
@@ -704,8 +707,15 @@ def test_the_name_of_who_speaks_is_kept_and_comes_back_in_every_form(ledger: Led
         ("Melanie", "Since when?"),
     ]
     assert session.reconcile(list(map(as_chat, session.messages()))).change == "none"
-    rendered = session.assemble(1_000).render().messages
-    assert [each["content"] for each in rendered] == ["Caroline: I moved to Porto.", "Melanie: Since when?"]
+    window = session.assemble(1_000)
+    assert [(each["name"], each["content"]) for each in window.render().messages] == [
+        ("Caroline", "I moved to Porto."),
+        ("Melanie", "Since when?"),
+    ]
+    (both,) = window.render("anthropic").messages
+    assert [each["text"] for each in both["content"]] == ["Caroline: I moved to Porto.", "Melanie: Since when?"]
+    session.append("user", "Since May.", speaker="Ann Lee")
+    assert session.assemble(1_000).render().messages[-1] == {"role": "user", "content": "Ann Lee: Since May."}
 
 
 def test_recall_knows_who_spoke_where_that_is_asked(ledger: Ledger) -> None:

@@ -257,7 +257,8 @@ def test_what_a_client_library_dumps_is_read(ledger: Ledger) -> None:
     asked = {"role": "user", "content": [{"type": "text", "text": "Look:"}, picture]}
     session = ledger.session("chat")
     assert session.reconcile([asked, dumped]).appended == 2
-    assert session.messages()[0].parts == ({"type": "text", "text": "Look:"}, PICTURE | {"mime": ""})
+    detail = {"openai": {"image_url": {"detail": "low"}}}
+    assert session.messages()[0].parts == ({"type": "text", "text": "Look:"}, PICTURE | {"mime": "", "extra": detail})
     assert session.reconcile([asked, dumped]).change == "none"
 
 
@@ -285,7 +286,10 @@ def test_arguments_that_are_no_json_are_kept_as_they_are(ledger: Ledger) -> None
         {"role": None, "content": "x"},
         {"role": ["user"], "content": "x"},
         {"content": "x"},
-        user("x", colour="red"),
+        user("x", colour={1, 2}),
+        user("x", extra="red"),
+        user("x", media="https://a.example/cat.png"),
+        user(" ", colour="red"),
         {"role": "user", "content": 5},
         {"role": "user", "content": {"text": "x"}},
         {"role": "user", "content": "half \ud800"},
@@ -309,7 +313,7 @@ def test_arguments_that_are_no_json_are_kept_as_they_are(ledger: Ledger) -> None
         assistant("x", tool_calls={"id": "c", "function": {"name": "f"}}),
         {"role": "tool", "content": "no call"},
         {"role": "tool", "content": "x", "tool_call_id": 5},
-        {"role": "user", "content": [{"type": "input_audio", "input_audio": {}}]},
+        {"role": "user", "content": [{"type": "input_audio", "input_audio": {1: 2}}]},
         {5: "role"},
     ],
 )

@@ -10,6 +10,7 @@ from msgspec import Struct, UnsetType, field
 from ledger.domain.events.base import (
     ESTIMATE,
     NO_PARTS,
+    NOTHING,
     Body,
     Code,
     Dropped,
@@ -48,6 +49,7 @@ class MessageAppended(Event, frozen=True):
     ``parts`` is a list of what else it holds than ``content`` and ``reasoning`` (ledger.domain.message); ``content_of`` is
     the part whose text ``content`` is, or -1. The text of a captured turn lies with the ``interaction``, in its ``field``.
     ``speaker`` is who said it, where several share a role. ``tokens`` were counted by ``counter`` before the append.
+    ``extra`` is what a provider's message has besides, for that provider alone.
     """
 
     traits = Traits("reversible", quarantined_as="message")
@@ -63,10 +65,12 @@ class MessageAppended(Event, frozen=True):
     interaction: Annotated[Id | None, Ref("cites")] = None
     field: Code = ""
     speaker: Annotated[Text | None, Use("material")] = ""
+    extra: Json = NOTHING
 
 
 class MessageRepaired(Event, frozen=True):
-    """What the message at ``message`` was recorded without: each field that is not there stays as it is."""
+    """What the message at ``message`` was recorded without: each field that is not there stays as it is. An ``extra`` is
+    that of the message and of all its parts."""
 
     traits = Traits("reversible")
 
@@ -74,6 +78,7 @@ class MessageRepaired(Event, frozen=True):
     reasoning: Text | UnsetType | None = msgspec.UNSET
     model: Text | UnsetType | None = msgspec.UNSET
     occurred_at: Time | UnsetType = msgspec.UNSET
+    extra: Json = NOTHING
 
 
 class MessagesHidden(Event, frozen=True):

@@ -1,0 +1,265 @@
+"""A provider's message as ours: what a part or a message of ours has no field for is kept as ``extra``, by provider.
+
+``extra`` of a part or a message is ``{"openai": {…}}`` or ``{"anthropic": {…}}``: fields as they were given, without those
+that our own fields stand for. A field of None is no field. A block that is none of ours is a part of the type "other", by the
+name of its type. Of a list of contents in a tool's result the texts are the text of the part, and ``content`` has their
+lengths in their place. A text of the openai message that is not in its content (refusal, audio) is a part, and
+``message_field`` names the field.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from decimal import Decimal
+from json import loads
+from typing import Any
+
+from ledger.domain.errors import RejectedError
+from ledger.domain.text import check_json
+
+OPENAI, ANTHROPIC = "openai", "anthropic"
+TEXT, TOOL_USE, TOOL_RESULT, MEDIA, REASONING, OTHER = "text", "tool_use", "tool_result", "media", "reasoning", "other"
+FIELDS = {
+    TEXT: ("text",),
+    TOOL_USE: ("id", "name", "arguments"),
+    TOOL_RESULT: ("id", "text"),
+    MEDIA: ("uri", "mime"),
+    REASONING: ("text",),
+    OTHER: ("name",),
+}
+MESSAGE_FIELD = "message_field"
+SAYS_SOMETHING = ("audio", "function_call", "refusal")  # of an openai message, in the place of a content
+NOT_COMPARED = ("cache_control", "prompt_cache_breakpoint")  # what to cache is no part of what is said, and moves
+DATA_CHARS = 256  # a longer text of ASCII without white space is data: a signature, or base64
+
+IMAGES = ("image/jpeg", "image/png", "image/gif", "image/webp")
+ANY_IMAGE = "image/*"  # at an address that does not say of which kind
+INLINE = re.compile(r"data:([a-z]+/[a-z+.-]+);base64,([A-Za-z0-9+/]+={0,2})", re.ASCII)
+_IMAGE_FILE = re.compile(r"https://[^?#]+\.(?:jpe?g|png|gif|webp)(?:[?#].*)?", re.IGNORECASE)
+
+Fields = dict[str, Any]
+_ALSO = {"tool_call_id": "id", "tool_use_id": "id", "input": "arguments", "content": "text", "mime_type": "mime"}
+_OPENAI_FIELDS = {"tool_calls", "tool_call_id", "function_call", "refusal", "audio", "annotations", "name"}
+_OPENAI_TYPES = {"image_url", "input_audio", "video_url", "file", "refusal"}
+_ANTHROPIC_FIELDS = {"input", "tool_use_id", "citations", "cache_control", "is_error"}
+
+
+# --- reading ---------------------------------------------------------------------------------------------------------
+
+
+def provider_of(message: Collection[str], parts: Iterable[object], *, answer: bool = False) -> str:
+    """Whose form a message has, by the names of its fields and by its parts; openai's where nothing tells. ``answer`` says
+    that it is an answer of the anthropic API, whose type is "message"."""
+    blocks = [part for part in parts if isinstance(part, Mapping)]
+    kinds = {kind for part in blocks if isinstance(kind := part.get("type"), str)}
+    if not _OPENAI_FIELDS.isdisjoint(message) or kinds & _OPENAI_TYPES:
+        return OPENAI
+    known = not answer and kinds <= FIELDS.keys()
+    return OPENAI if known and not any(_ANTHROPIC_FIELDS & part.keys() for part in blocks) else ANTHROPIC
+
+
+def read(given: Mapping[str, Any]) -> tuple[Fields, Fields]:
+    """A part in our fields, with its type, not checked yet; and what else was given."""
+    kind = given["type"]
+    fields = {name: value for name, value in given.items() if value is not None and name != "type"}
+    if kind in FIELDS:
+        part, more = _ours(kind, fields)
+        return (part, more) if kind != REASONING or not more else _other(kind, fields)
+    text = fields.pop("refusal" if kind == "refusal" else "text", None)
+    if isinstance(text, str):
+        return {"type": TEXT, "text": text}, {"type": kind, **fields}
+    if text is not None:
+        fields["refusal" if kind == "refusal" else "text"] = text
+    return _image(kind, fields) or _other(kind, fields)
+
+
+def _ours(kind: str, fields: Fields) -> tuple[Fields, Fields]:
+    part, more = Fields({"type": kind}), Fields()
+    for name, value in fields.items():
+        own = name if name in FIELDS[kind] else _ALSO.get(name, "")
+        if own in FIELDS[kind] and (own == name or (own not in fields and own not in part)):
+            part[own] = value
+        else:
+            more[name] = value
+    if kind == TOOL_RESULT and isinstance(part.get("text"), list | tuple) and "text" not in fields:
+        part["text"], content = _divided(part["text"])
+        more |= {"content": content} if content else {}
+    return part, more
+
+
+def _other(kind: str, fields: Fields) -> tuple[Fields, Fields]:
+    return {"type": OTHER, "name": kind}, {"type": kind, **fields}
+
+
+def _image(kind: str, fields: Fields) -> tuple[Fields, Fields] | None:
+    """An image of either provider as a medium; None where it is at no address."""
+    more, where = dict(fields), fields.get("image_url" if kind == "image_url" else "source")
+    if kind == "image_url":
+        inner = {"url": where} if isinstance(where, str) else where
+        if not isinstance(inner, Mapping) or not isinstance(inner.get("url"), str):
+            return None
+        more["image_url"] = {name: value for name, value in inner.items() if name != "url" and value is not None}
+        if not more["image_url"]:
+            del more["image_url"]
+        uri = inner["url"]
+        return {"type": MEDIA, "uri": uri, "mime": "" if is_image(uri, "") else ANY_IMAGE}, more
+    if kind != "image" or not isinstance(where, Mapping):
+        return None
+    del more["source"]
+    match dict(where):
+        case {"type": "base64", "media_type": str(mime), "data": str(data), **rest} if not rest:
+            uri = f"data:{mime};base64,{data}"
+            return ({"type": MEDIA, "uri": uri, "mime": mime}, more) if is_image(uri, mime) else None
+        case {"type": "url", "url": str(uri), **rest} if not rest and uri.startswith("https://"):
+            return {"type": MEDIA, "uri": uri, "mime": ANY_IMAGE}, more
+    return None
+
+
+def _divided(content: Sequence[Any]) -> tuple[str, list[Any]]:
+    """The texts of a list of contents, and the list with their lengths; no list where one text is all there is."""
+    texts = [block["text"] for block in content if _is_text(block)]
+    if len(content) == len(texts) <= 1 and all(block.keys() == {"type", "text"} for block in content):
+        return "".join(texts), []
+    return "\n".join(texts), [block | {"text": len(block["text"])} if _is_text(block) else block for block in content]
+
+
+def _is_text(block: object) -> bool:
+    return isinstance(block, dict) and block.get("type") == TEXT and isinstance(block.get("text"), str)
+
+
+def joined(text: str, content: Sequence[Any]) -> list[Any]:
+    """The list of contents with its texts in their places. Where the text has another length by now (something was taken
+    out of it or it was shortened) it is the first block."""
+    sizes = [block["text"] for block in content if _is_size(block)]
+    if sum(sizes) + max(0, len(sizes) - 1) != len(text):
+        rest = [block for block in content if not _is_size(block)]
+        return [{"type": TEXT, "text": text}, *rest] if text.strip() else rest
+    found, at = list[Any](), 0
+    for block in content:
+        if _is_size(block):
+            found.append(block | {"text": text[at : at + block["text"]]})
+            at += block["text"] + 1
+        else:
+            found.append(block)
+    return found
+
+
+def _is_size(block: object) -> bool:
+    return isinstance(block, dict) and block.get("type") == TEXT and isinstance(block.get("text"), int)
+
+
+def tool_call(call: Mapping[str, Any], what: str) -> Fields:
+    """A tool call of the OpenAI chat format as a part."""
+    fields = {name: value for name, value in call.items() if value is not None}
+    custom = fields.get("type") == "custom"
+    function = fields.pop("custom" if custom else "function", None)
+    if not isinstance(function, Mapping):
+        raise RejectedError(f"a tool call of {what} is an object with an id and a function")
+    arguments = function.get("input" if custom else "arguments")
+    if isinstance(arguments, str) and not custom:
+        arguments = plain_arguments(arguments)
+    inner = {name: value for name, value in function.items() if value is not None}
+    for name in ("name", "input" if custom else "arguments"):
+        inner.pop(name, None)
+    part = {"type": TOOL_USE, "id": fields.pop("id", None), "name": function.get("name"), "arguments": arguments}
+    if not custom and fields.get("type") == "function":
+        del fields["type"]
+    more = fields | ({"custom" if custom else "function": inner} if inner else {})
+    return part | ({"extra": {OPENAI: more}} if more else {})
+
+
+def plain_arguments(text: str) -> Any:
+    """Arguments as the value that they are the JSON of; as ``{"": text}`` where they are none, or would not come out as they
+    went in: a key given twice, a number that no computer keeps."""
+    try:
+        value = check_json("", loads(text, object_pairs_hook=_once, parse_float=_exact, parse_constant=_exact))
+    except (ValueError, ArithmeticError, RecursionError, RejectedError):
+        return {"": text} if text.strip() else {}
+    return {"": text} if text_of(value) is not None else value
+
+
+def _once(pairs: list[tuple[str, Any]]) -> Fields:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key is given twice")
+    return found
+
+
+def _exact(text: str) -> float:
+    if Decimal(repr(float(text))) != Decimal(text):
+        raise ValueError("not kept exactly")
+    return float(text)
+
+
+def text_of(arguments: object) -> str | None:
+    """The text of arguments that were kept as they were written, else None."""
+    if isinstance(arguments, dict) and arguments.keys() == {""} and isinstance(arguments[""], str):
+        return arguments[""]
+    return arguments if isinstance(arguments, str) else None
+
+
+def check_extra(what: str, extra: object) -> dict[str, Fields]:
+    """What somebody gave as ``extra``; ``RejectedError`` where it is no object of objects, by provider, or no JSON."""
+    if not isinstance(extra, dict) or not all(isinstance(fields, dict) for fields in extra.values()):
+        raise RejectedError(f"the extra of {what} is an object with the fields of each provider, as an object")
+    return check_json(f"the extra of {what}", extra)
+
+
+# --- giving back -----------------------------------------------------------------------------------------------------
+
+
+def extra_of(extra: object, provider: str) -> Fields | None:
+    """What the extra of a part or message has of a provider; None where it is another's, or there is none."""
+    found = extra.get(provider) if isinstance(extra, Mapping) else None
+    return dict(found) if isinstance(found, Mapping) else None
+
+
+def merged(own: Fields, more: Mapping[str, Any]) -> Fields:
+    """Our own fields, with those of a provider that we have none for."""
+    found = dict(own)
+    for name, value in more.items():
+        if name not in found:
+            found[name] = value
+        elif isinstance(found[name], dict) and isinstance(value, Mapping):
+            found[name] = merged(found[name], value)
+    return found
+
+
+def openai_call(id: str, name: str, arguments: str, more: Fields) -> Fields:
+    """A tool call as it stands in an openai message."""
+    if more.get("type") == "custom":
+        return merged({"id": id, "type": "custom", "custom": {"name": name, "input": arguments}}, more)
+    return merged({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}, more)
+
+
+def is_image(uri: str, mime: str) -> bool:
+    """Whether a medium is an image that both providers can see: at an https address, or inline."""
+    if inline := INLINE.fullmatch(uri):
+        return inline.group(1) in IMAGES and mime in ("", ANY_IMAGE, inline.group(1))
+    return uri.startswith("https://") if mime in (*IMAGES, ANY_IMAGE) else not mime and bool(_IMAGE_FILE.fullmatch(uri))
+
+
+def compared(extra: Mapping[str, Any]) -> Fields:
+    """The fields of one part or message, by provider, without those that say nothing of what was said."""
+    told = {
+        provider: {name: value for name, value in fields.items() if name not in NOT_COMPARED}
+        for provider, fields in extra.items()
+    }
+    return {provider: fields for provider, fields in told.items() if fields}
+
+
+def strings(extra: Mapping[str, Any]) -> tuple[list[str], int]:
+    """The texts that a model reads of what is rendered from it, and how many other things there are that are no text."""
+    texts, data, waiting = list[str](), 0, list[Any](extra.values())
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict):
+            waiting += value.values()
+        elif isinstance(value, list):
+            waiting += value
+        elif isinstance(value, str) and len(value) > DATA_CHARS and value.isascii() and not re.search(r"\s", value):
+            data += 1
+        elif isinstance(value, str):
+            texts.append(value)
+    return texts, data

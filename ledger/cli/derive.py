@@ -97,7 +97,7 @@ _TYPES: dict[str, Any] = {  # names in annotations that mean something else here
     "Callable": {}, "Subject": Shell.Point, "Triple": dict,
 }  # fmt: skip
 _BY_NAME: dict[str, Any] = {  # parameters whose type says too little
-    "signing_key": Path | None, "public_key": Path | None, "parts": Shell.Jsons, "tool_calls": Shell.Jsons,
+    "signing_key": Path | None, "public_key": Path | None, "parts": Shell.Jsons, "tool_calls": Shell.Jsons, "extra": Shell.Json,
     "transcript": Path, "messages": Path, "relations": Shell.Jsons, "without": Shell.Origin,
     "policy": Shell.Json, "ids": Shell.Points, "over": list[str], "target": Shell.Point, "proof": Path,
 }  # fmt: skip
@@ -106,6 +106,7 @@ _ON_A_COMMAND_LINE = {  # how a value that is an object in Python is written her
     "relations": ' Here each is JSON: \'["Ana", "works_at", "Acme"]\'; may be given again.',
     "parts": " Each is a JSON object; may be given again.",
     "tool_calls": " Each is a JSON object; may be given again.",
+    "extra": " As a JSON object.",
     "policy": " As a JSON object: '{\"gain\": 0.05}'.",
 }
 _NOT_OFFERED = {"progress", "stop", "cancel", "context", "summarizer"}

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from ledger.domain import ids
+from ledger.domain import ids, provider_forms
 from ledger.domain.events import IDS, TEXT_FIELDS, TYPES, Envelope, string_fields
 from ledger.domain.quotes import BOUNDED_CHARS, merged
 
@@ -91,7 +91,8 @@ def parts(type_: str, state: str) -> list[Part]:
     found += _foreign(type_, fields)
     if type_ in _STATES:  # what an entry is called is a label, unlike the name of a project or a session
         found = [replace(each, quotable=()) if each.field == "data.name" else each for each in found]
-    return [_of_message(each, _any.decode(fields["parts"])) if each.field == "data.parts" else each for each in found]
+    found = [_of_message(each, _any.decode(fields["parts"])) if each.field == "data.parts" else each for each in found]
+    return [_of_extra(each, _any.decode(fields["extra"])) if each.field == "data.extra" else each for each in found]
 
 
 def _foreign(type_: str, fields: dict[str, Raw]) -> Iterable[Part]:
@@ -103,12 +104,17 @@ def _foreign(type_: str, fields: dict[str, Raw]) -> Iterable[Part]:
 
 def _of_message(part: Part, parts: list[object]) -> Part:
     """Of the parts of a message the texts can be quoted; a call's id or the name of a tool are anybody's. The names of
-    the fields, and the type, are our own."""
-    given = [each for each in parts if isinstance(each, dict)]
+    the fields, and the type, are our own; that of a part of another type is a provider's."""
+    given = [each for each in parts if isinstance(each, dict) and each.get("type") != provider_forms.OTHER]
     texts = [text for each in given for name, value in each.items() if name != "type" for text in strings(value)]
     quotable = [text for each in given for name in ("text", "uri") if (text := each.get(name))]
     quotable += [text for each in given for text in _values(each.get("arguments")) if len(text) >= BOUNDED_CHARS]
     return replace(part, texts=tuple(texts), quotable=tuple(quotable))
+
+
+def _of_extra(part: Part, extra: object) -> Part:
+    texts = provider_forms.erasable(extra)
+    return replace(part, texts=tuple(texts), quotable=tuple(text for text in texts if len(text) >= BOUNDED_CHARS))
 
 
 def _values(value: object) -> Iterable[str]:

@@ -15,12 +15,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from msgspec import Raw, Struct, field, json
+from msgspec import UNSET, Raw, Struct, UnsetType, json
 from msgspec.structs import replace
 
 from ledger.domain import provider_forms as forms
 from ledger.domain.errors import RejectedError
-from ledger.domain.provider_forms import FIELDS, OPENAI, Fields
+from ledger.domain.provider_forms import FIELDS, OPENAI, TEXT, Fields
 from ledger.domain.text import check_json, check_text
 
 ROLES = ("system", "developer", "user", "assistant", "tool")
@@ -41,7 +41,12 @@ class Draft(Struct, frozen=True):
     parts: tuple[Part, ...] = ()
     content_of: int = -1
     speaker: str = ""
-    extra: Fields = field(default_factory=dict)
+    more: Fields | UnsetType = UNSET  # unset, for a keyed command is known by the JSON of what it was given
+
+    @property
+    def extra(self) -> Fields:
+        """What of it and of its parts is a provider's, as it is stored."""
+        return self.more or {}
 
     @property
     def is_transient(self) -> bool:
@@ -54,9 +59,14 @@ class Draft(Struct, frozen=True):
         return Raw(json.encode(self.parts))
 
     @property
+    def whole_parts(self) -> tuple[Part, ...]:
+        """The parts as they were given, each with its text and its extra."""
+        return with_extra(whole_parts(self.encoded, self.content, self.content_of), self.extra, self.content)
+
+    @property
     def read(self) -> tuple[list[str], int]:
         """All texts that a model would read of it, and how many other things there are."""
-        texts, media = read_of(with_extra(self.parts, self.extra), self.extra.get("message", {}))
+        texts, media = read_of(with_extra(self.parts, self.extra, ""), self.extra.get("message", {}))
         return [self.content, self.reasoning, self.speaker, *texts], media
 
 
@@ -90,7 +100,7 @@ def draft(
         )
     named = check_text(f"the speaker of {what}", speaker or "", blank_allowed=True).strip()
     more = _stored_extra(kept, forms.check_extra(what, extra) if extra is not None else {})
-    found = Draft(role, text, reasoning, tuple(map(_without_extra, kept)), speaker=named, extra=more)
+    found = Draft(role, text, reasoning, tuple(map(_without_extra, kept)), speaker=named, more=more or UNSET)
     if (
         same := next((at for at, part in enumerate(found.parts) if part.get("text") == text), -1)
     ) >= 0 and text.strip():
@@ -178,7 +188,7 @@ def _lifted(found: Draft) -> Draft:
 def _taken(found: Draft, at: int) -> Draft:
     """With the text of one of the parts as its content; a text alone is no part any more."""
     text, rest = found.parts[at]["text"], list(found.parts)
-    if len(rest) == 1 and rest[0]["type"] == "text" and not found.extra.get("parts"):
+    if len(rest) == 1 and rest[0]["type"] == "text":
         return replace(found, content=text, parts=())
     rest[at] = {name: value for name, value in rest[at].items() if name != "text"}
     return replace(found, content=text, parts=tuple(rest), content_of=at)
@@ -207,22 +217,27 @@ def stored_extra(extra: Raw | bytes | None) -> Fields:
     return found or {}
 
 
-def essence(extra: Fields | None) -> str | None:
-    """The extra of a message as it is compared; None where nothing in it is."""
+def essence(extra: Fields | None) -> Fields:
+    """What is compared of the extra of a message: of itself ("message") and of each of its parts, where there is any."""
     if not extra:
-        return None
-    fields = {
-        name: forms.compared(given) for name, given in (("", extra.get("message", {})), *extra.get("parts", {}).items())
+        return {}
+    fields = {"message": extra.get("message", {})} | extra.get("parts", {})
+    return {name: told for name, given in fields.items() if (told := forms.compared(given))}
+
+
+def together(own: Fields, more: Fields) -> Fields:
+    """The extra of a message with more of the same message; what both have stays."""
+    return {
+        each: more.get(each, {}) | own.get(each, {}) for each in ("message", "parts") if each in own or each in more
     }
-    told = {name: given for name, given in fields.items() if given}
-    return json.encode(told, order="deterministic").decode() if told else None
 
 
-def with_extra(parts: Iterable[Part], extra: Fields) -> tuple[Part, ...]:
-    """The parts, each with the extra that is its own."""
+def with_extra(parts: Sequence[Part], extra: Fields, content: str | None) -> tuple[Part, ...]:
+    """The whole parts, each with the extra that is its own; that of a text which is all there is makes it a part again."""
     own = extra.get("parts", {})
+    found = parts or ([{"type": TEXT, "text": content}] if own else [])
     return tuple(
-        part | {"extra": own[str(number)]} if str(number) in own else part for number, part in enumerate(parts)
+        part | {"extra": own[str(number)]} if str(number) in own else part for number, part in enumerate(found)
     )
 
 

@@ -31,6 +31,9 @@ FIELDS = {
 MESSAGE_FIELD = "message_field"
 SAYS_SOMETHING = ("audio", "function_call", "refusal")  # of an openai message, in the place of a content
 NOT_COMPARED = ("cache_control", "prompt_cache_breakpoint")  # what to cache is no part of what is said, and moves
+_FREE = ("input", "arguments")  # anything can be in it, and its keys are no words of a provider
+_CODES = ("type", "media_type", "format", "detail", "mode", "ttl", "stop_reason", "service_tier", MESSAGE_FIELD)
+_WORD = re.compile(r"[a-z][A-Za-z0-9_]*", re.ASCII)  # as the names of fields are
 DATA_CHARS = 256  # a longer text of ASCII without white space is data: a signature, or base64
 
 IMAGES = ("image/jpeg", "image/png", "image/gif", "image/webp")
@@ -247,6 +250,21 @@ def compared(extra: Mapping[str, Any]) -> Fields:
         for provider, fields in extra.items()
     }
     return {provider: fields for provider, fields in told.items() if fields}
+
+
+def erasable(extra: object) -> list[str]:
+    """The texts that an erasure looks for in stored extra: what somebody wrote, without the words of the providers."""
+    texts, waiting = list[str](), [("", extra, False)]
+    while waiting:
+        name, value, free = waiting.pop()
+        if isinstance(value, dict):
+            texts += (each for each in value if free or not _WORD.fullmatch(each))
+            waiting += [(each, inner, free or each in _FREE) for each, inner in value.items()]
+        elif isinstance(value, list):
+            waiting += [(name, each, free) for each in value]
+        elif isinstance(value, str) and (free or name not in _CODES):
+            texts.append(value)
+    return texts
 
 
 def strings(extra: Mapping[str, Any]) -> tuple[list[str], int]:

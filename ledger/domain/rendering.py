@@ -32,6 +32,7 @@ from ledger.domain.provider_forms import (
     is_image,
     merged,
 )
+from ledger.domain.secrecy import MARK_BEGINS
 from ledger.domain.window import CONDENSED, FALLBACK, WindowItem
 
 DEVELOPER = "developer"  # another word for system
@@ -293,12 +294,11 @@ def _call(message: Content, name: str, shown: str, result: Result | None) -> Cal
 
 def _arguments(given: object) -> dict[str, object]:
     """Arguments as the object that anthropic asks for; anything else a model wrote is its ``input``."""
-    text = forms.text_of(given)
-    if text is not None:
+    if isinstance(given, str):
         try:
-            given = json.decode(text) if text.strip() else {}
+            given = json.decode(given) if given.strip() else {}
         except (DecodeError, RecursionError):
-            return {"input": text}
+            return {"input": given}
     return given if isinstance(given, dict) else {} if given is None else {"input": given}
 
 
@@ -474,8 +474,9 @@ def _anthropic_result(call: str, result: Result) -> dict[str, Any]:
 def _anthropic_block(block: Mapping[str, Any], role: str) -> dict[str, Any] | None:
     more = extra_of(block.get("extra"), ANTHROPIC)
     if block["type"] == OTHER:
-        if more is not None:
-            return more
+        if more is not None:  # a thought is refused by its signature where something was taken out of it
+            cut = more.get("type") in _THINKING and any(MARK_BEGINS in text for text in forms.strings(more)[0])
+            return None if cut else more
         return {"type": TEXT, "text": _as_text(block)} if role == USER else None
     if block["type"] != MEDIA or role != USER or not is_image(block["uri"], block["mime"]):
         return merged({"type": (more or {}).get("type", TEXT), "text": _as_text(block)}, more or {})

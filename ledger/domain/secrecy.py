@@ -2,5 +2,7 @@
 
 from collections.abc import Callable
 
+MARK_BEGINS = "[redacted:"  # of what stands for a secret that was taken out
+
 redacted: Callable[[str], str] = str
 """A text with marks for the secrets in it."""

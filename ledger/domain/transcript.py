@@ -8,8 +8,8 @@ Two messages are the same when role, content and parts are equal and nothing tol
   time would answer wrongly what had been said by then. So for a message that was appended without a time of its own,
   ``created_at`` of ours is None, not the time of the append.
 - Reasoning that only one side has is compatible; two different reasonings are two messages, for a model reads it again.
-- What a provider's message has besides (``extra``) is compared as reasoning is, but for what to cache, which moves from
-  turn to turn. Of a message that was recorded without any, that of the transcript is added.
+- What a provider's message or a part of it has besides (``extra``) is compared as reasoning is, and added where ours has
+  none; but for what to cache, which moves from turn to turn.
 - The model is not compared: it says who wrote, not what; under an alias of its name the conversation is the same. Ours
   stays as it is.
 """
@@ -19,9 +19,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 from itertools import islice
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
-from ledger.domain.message import essence
+from ledger.domain.message import essence, together
 from ledger.domain.provider_forms import Fields
 from ledger.domain.times import parse
 
@@ -38,7 +38,7 @@ class Line(Struct, frozen=True):
     model: str | None = None
     created_at: str | None = None
     tokens: int | None = None
-    extra: Fields | None = None
+    extra: Fields | UnsetType | None = UNSET  # None where it was erased
 
 
 class Known(Struct, frozen=True):
@@ -103,13 +103,20 @@ def same(ours: Line, theirs: Line) -> bool:
         and ours.role == theirs.role
         and ours.parts == theirs.parts
         and _compatible(ours.reasoning, theirs.reasoning)
-        and (ours.extra == theirs.extra or _compatible(essence(ours.extra), essence(theirs.extra)))
+        and _same_extra(ours.extra, theirs.extra)
         and _same_time(ours.created_at, theirs.created_at)
     )
 
 
 def _compatible(ours: str | None, theirs: str | None) -> bool:
     return ours == theirs or not ours or not theirs
+
+
+def _same_extra(ours: Fields | UnsetType | None, theirs: Fields | UnsetType | None) -> bool:
+    if not ours or not theirs or ours == theirs:
+        return True
+    own, other = essence(ours), essence(theirs)
+    return all(own[name] == other[name] for name in own.keys() & other.keys())
 
 
 def _same_time(ours: str | None, theirs: str | None) -> bool:
@@ -124,6 +131,7 @@ def _repairs(known: Sequence[Known], outside: Sequence[Line], kept: int) -> Iter
         reasoning = None if line.reasoning else theirs.reasoning or None
         model = None if line.model else theirs.model or None
         created_at = None if line.created_at else theirs.created_at or None
-        extra = theirs.extra if theirs.extra and essence(theirs.extra) and not essence(line.extra) else None
+        missing = theirs.extra and not essence(theirs.extra).keys() <= essence(line.extra or None).keys()
+        extra = together(line.extra or {}, theirs.extra) if theirs.extra and missing else None
         if reasoning or model or created_at or extra:
             yield Repair(ours.position, reasoning, model, created_at, extra)

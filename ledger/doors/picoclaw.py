@@ -65,10 +65,11 @@ class SessionStore:
             session.append(
                 cast("Role", one.draft.role),
                 one.draft.content,
-                parts=[*one.whole_parts, *reasoning],
+                parts=[*one.draft.whole_parts, *reasoning],
                 token_count=one.token_count,
                 model=one.model,
                 speaker=one.draft.speaker or "",
+                extra=one.draft.extra.get("message"),
                 **when,
             )
 

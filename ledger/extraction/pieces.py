@@ -11,6 +11,7 @@ from ledger.domain import turns
 from ledger.domain.events import CandidatesExtracted
 from ledger.domain.extraction import EXTRACTOR
 from ledger.domain.interaction import ERASED, Interaction
+from ledger.domain.message import whole_parts
 from ledger.domain.salience import GATES
 from ledger.domain.session import EXTRACTED_ROLES
 from ledger.domain.session import Session as State
@@ -99,7 +100,8 @@ def _lines(
 ) -> Iterator[Line]:
     """What a message says, unless it lies in quarantine or its captured turn was looked at already: ``by_itself`` also where
     that was undone."""
-    text = turns.own_texts(texts.content, texts.parts, texts.event.data.content_of)
+    data = texts.event.data
+    text = turns.own_texts(texts.content, whole_parts(data.parts, texts.content, data.content_of), data.content_of)
     turn: Interaction | None = None
     if row.interaction is not None:
         turn = load(connection, row.interaction, "i", conversation.user)

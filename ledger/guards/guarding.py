@@ -21,6 +21,7 @@ from ledger.domain.erasure import GIVEN_IDS
 from ledger.domain.errors import RejectedError
 from ledger.domain.ids import LENGTH, is_prefix
 from ledger.domain.memory import KINDS
+from ledger.domain.secrecy import MARK_BEGINS
 from ledger.guards import secrets, threats
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ class Guard:
     def is_plain(self, text: str) -> bool:
         """Whether there is nothing to do about a text: no finding, no secret, and no mark of one taken out before."""
         verdict = self.verdict(text)
-        return verdict.found is None and not verdict.taken and secrets.MARK_BEGINS not in text
+        return verdict.found is None and not verdict.taken and MARK_BEGINS not in text
 
     def verdict(self, text: str) -> Verdict:
         known = self._verdicts.get(text)

@@ -13,6 +13,7 @@ from functools import cache
 
 from msgspec import Struct
 
+from ledger.domain.secrecy import MARK_BEGINS
 from ledger.guards.letters import as_bytes, has_digits
 from ledger.guards.patterns import Pattern, read
 
@@ -32,7 +33,6 @@ def mark(kind: str) -> str:
     return f"{MARK_BEGINS}{kind}]"
 
 
-MARK_BEGINS = "[redacted:"
 MARK = re.compile(r"\[redacted:([a-z0-9_]+)\]")
 
 _KINDS = tuple(map(re.compile, ("[a-z]", "[A-Z]", r"\d", r"[^\w\s]")))

@@ -252,6 +252,7 @@ class Session(SessionRead):
         token_count: int | None = None,
         model: str = "",
         speaker: str = "",
+        extra: Mapping[str, Any] | None = None,
         **options: Unpack[WriteOptions],
     ) -> answers.Message:
         """Add a message. One that a pattern keeps out, or that holds nothing but reasoning, says why in ``skipped``.
@@ -260,12 +261,17 @@ class Session(SessionRead):
             role: "user", "assistant", "system", "developer" or "tool".
             content: Its text.
             parts: Objects with a type: text, tool_use (id, name, arguments), tool_result (id, text), media (uri, mime),
-                reasoning (text).
+                reasoning (text), or one of OpenAI chat completions or Anthropic messages. What else they have is kept as
+                their ``extra``.
             tool_calls: Calls in the form of the OpenAI chat format.
             tool_call_id: Of which call the content is the result.
             token_count: What the model's own tokenizer counted; without it the ledger's counter does.
             model: Which model wrote it.
             speaker: The name of who wrote it, where several share a role.
+            extra: Other fields of the message for its provider, as in {"openai": {"annotations": […]}}.
+
+        Raises:
+            RejectedError: The message says nothing, or has a field that is no JSON or larger than 512 KiB.
         """
         if tool_calls or tool_call_id:
             content, parts = as_parts(content, parts, tool_calls, tool_call_id)
@@ -278,6 +284,7 @@ class Session(SessionRead):
             token_count=token_count,
             model=model,
             speaker=speaker,
+            extra=extra,
         )
 
     @property
@@ -397,7 +404,8 @@ class Session(SessionRead):
 
         Args:
             transcript: Messages as objects with role and content, and parts, reasoning, model, speaker, created_at and
-                token_count where there are any; the OpenAI chat format is read too. One without messages changes
+                token_count where there are any; those of OpenAI chat completions and Anthropic messages are read too, and
+                their other fields kept as ``extra``. One without messages changes
                 nothing, and ``skipped`` is "empty"; ``clear`` hides all.
 
         Raises:

@@ -138,7 +138,7 @@ def texts_of(conversation: Conversation, connection: Connection, row: MessageRow
         model = model if repaired.model is UNSET else repaired.model
         extra = extra if bytes(repaired.extra) == bytes(NOTHING) else repaired.extra
     more = messages.stored_extra(extra)
-    parts = messages.with_extra(messages.whole_parts(data.parts, content, data.content_of), more)
+    parts = messages.with_extra(messages.whole_parts(data.parts, content, data.content_of), more, content)
     return MessageTexts(event, content, reasoning, parts, model, None if bytes(extra) == b"null" else more)
 
 

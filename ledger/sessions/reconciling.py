@@ -174,7 +174,7 @@ def _line(connection: Connection, row: MessageRow, texts: MessageTexts, theirs: 
         reasoning=texts.reasoning or None,
         model=texts.model or None,
         created_at=row.time if envelope.occurred_at or _was_dated(connection, row) else _same(row.time, theirs),
-        extra=texts.extra,
+        extra=texts.extra or UNSET,
     )
     erased = None in (texts.content, data.reasoning, texts.extra) or bytes(data.parts) == b"null"
     if theirs is None or not erased:

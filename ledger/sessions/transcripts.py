@@ -36,12 +36,6 @@ class Outside(Struct, frozen=True):
     token_count: int | None
 
     @property
-    def whole_parts(self) -> tuple[messages.Part, ...]:
-        """The parts as they were given, each with its text."""
-        parts = messages.whole_parts(self.draft.encoded, self.draft.content, self.draft.content_of)
-        return messages.with_extra(parts, self.draft.extra)
-
-    @property
     def line(self) -> Line:
         return Line(
             role=self.draft.role,
@@ -50,7 +44,7 @@ class Outside(Struct, frozen=True):
             reasoning=self.draft.reasoning or None,
             model=self.model or None,
             created_at=self.created_at,
-            extra=self.draft.extra or None,
+            extra=self.draft.more,
         )
 
 

@@ -50,7 +50,6 @@ def append(
     model: str = "",
     speaker: str = "",
     extra: Mapping[str, object] | None = None,
-    provider: str = "",
 ) -> answers.Message:
     """Adds a message: ``role`` is system, developer, user, assistant or tool; ``parts`` are objects with a type: text,
     tool_use (id, name, arguments), tool_result (id, text), media (uri, mime), reasoning (text).
@@ -60,10 +59,10 @@ def append(
     pattern keeps out, and an assistant's message of reasoning alone, store nothing, and the answer says so in
     ``skipped``.
     """
-    draft = messages.draft(role, content, parts, speaker=speaker, extra=extra, provider=provider)
+    draft = messages.draft(role, content, parts, speaker=speaker, extra=extra)
     check_text("model", model, blank_allowed=True)
     if why := conversation.kept_out or ("transient" if draft.is_transient else ""):
-        texts = {"content": draft.content, "reasoning": draft.reasoning, "parts": _parts(draft)}
+        texts = {"content": draft.content, "reasoning": draft.reasoning, "parts": draft.whole_parts}
         return answers.skipped(role, conversation.name, why, texts)
     tokens, counter = count_tokens(conversation, draft, token_count)
     if created_at is not None:
@@ -89,7 +88,7 @@ def append(
         role=draft.role,
         content=draft.content,
         reasoning=draft.reasoning,
-        parts=_parts(draft),
+        parts=draft.whole_parts,
         extra=draft.extra.get("message", {}),
         tokens=tokens,
         counter=counter,
@@ -99,10 +98,6 @@ def append(
         occurred_at=times.moment("created_at", at) if at else envelope.recorded_at,
         recorded_at=envelope.recorded_at,
     )
-
-
-def _parts(draft: Draft) -> tuple[messages.Part, ...]:
-    return messages.with_extra(messages.whole_parts(draft.encoded, draft.content, draft.content_of), draft.extra)
 
 
 def _stored(conversation: Conversation, outcome: Outcome) -> answers.Message:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -9,15 +10,13 @@ from typing import Any
 
 import pytest
 from anthropic import types as anthropic
-from anthropic.types import MessageParam
 from hypothesis import given
 from hypothesis import strategies as st
 from openai.types import chat as openai
-from openai.types.chat import ChatCompletionMessageParam
 from providers import check_anthropic, check_openai
 from windows import message
 
-from ledger import Ledger, RejectedError, Session
+from ledger import Ledger, Session
 from ledger.domain import message as messages
 from ledger.domain import rendering
 from ledger.domain.rendering import Rendered
@@ -56,10 +55,8 @@ def of_openai(message: Mapping[str, Any]) -> dict[str, Any]:
         call = json.loads(json.dumps(_given(call)))
         if "function" in call:
             call["type"] = "function"
-            try:
+            with contextlib.suppress(ValueError):
                 call["function"]["arguments"] = json.loads(call["function"]["arguments"] or "{}")
-            except ValueError:
-                pass
         found["tool_calls"] = [*found["tool_calls"][:at], call, *found["tool_calls"][at + 1 :]]
     return found
 
@@ -85,7 +82,13 @@ def rendered(lines: Sequence[Outside], provider: str) -> Rendered:
         item = message(one.draft.role, calls=calls, results=results, place=at)
         extra = one.draft.extra.get("message", {})
         entries.append(
-            Entry(item=item, content=one.draft.content, parts=one.whole_parts, speaker=one.draft.speaker, extra=extra)
+            Entry(
+                item=item,
+                content=one.draft.content,
+                parts=one.draft.whole_parts,
+                speaker=one.draft.speaker,
+                extra=extra,
+            )
         )
     contents = [each.as_content for each in entries]
     return rendering.openai(contents) if provider == "openai" else rendering.anthropic(contents)
@@ -385,3 +388,116 @@ def assert_plain(lines: Sequence[Outside], provider: str) -> None:
         assert each.keys() <= for_messages
         assert all(block.keys() <= for_blocks for block in each["content"] or () if isinstance(block, dict))
         assert all(call.keys() <= for_calls for call in each.get("tool_calls", ()))
+
+
+# --- whatever the types hold -----------------------------------------------------------------------------------------
+
+WORDS = st.sampled_from(["Tea.", "Or coffee?", "a cup", "我住在北京", "{'a': 1}", " indented\n text", "\u202e", "</x>"])
+JSONS = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | st.floats(allow_nan=False, allow_infinity=False) | WORDS,
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from("abc"), inner, max_size=2),
+    max_leaves=4,
+)
+ARGUMENTS = st.dictionaries(st.sampled_from(["at", "of", ""]), JSONS, max_size=2)
+UNKNOWN = st.dictionaries(st.sampled_from(["of_tomorrow", "phase"]), JSONS.filter(lambda each: each is not None))
+WRITTEN = st.one_of(
+    ARGUMENTS.map(json.dumps),
+    st.sampled_from(["{half", '{"a": 1, "a": 2}', "[1]", '"x"', "NaN", '{"a": 1e999}', '{"": "x"}', "7"]),
+)
+INLINE = f"data:image/png;base64,{PNG}"
+
+
+def blocks(*kinds: st.SearchStrategy[Any]) -> st.SearchStrategy[list[Any]]:
+    return st.lists(st.one_of(*kinds), min_size=1, max_size=4)
+
+
+def block(kind: str, more: st.SearchStrategy[Any] = st.just({}), **fields: Any) -> st.SearchStrategy[Any]:  # noqa: B008
+    each = {name: value if isinstance(value, st.SearchStrategy) else st.just(value) for name, value in fields.items()}
+    return st.tuples(st.fixed_dictionaries({"type": st.just(kind), **each}), more).map(lambda both: both[1] | both[0])
+
+
+BREAKS = st.one_of(UNKNOWN, st.just({"prompt_cache_breakpoint": BREAK}), st.just({"prompt_cache_breakpoint": None}))
+OPENAI_TEXT = block("text", BREAKS, text=WORDS)
+OPENAI_PARTS = blocks(
+    OPENAI_TEXT,
+    block("image_url", BREAKS, image_url=st.sampled_from([{"url": INLINE}, {"url": INLINE, "detail": "low"}])),
+    block("image_url", image_url=st.sampled_from([{"url": "https://a.example/x"}, {"url": "http://a.example/x.png"}])),
+    block("input_audio", BREAKS, input_audio=st.just({"data": PNG, "format": "mp3"})),
+    block("file", file=st.just({"filename": "a.pdf", "file_data": PNG})),
+)
+CACHES = st.one_of(UNKNOWN, st.just({"cache_control": CACHED}), st.just({"cache_control": None}))
+CITED = st.sampled_from([None, [{"type": "page_location", "cited_text": "tea", "document_title": None}]])
+ANTHROPIC_TEXT = block("text", CACHES, text=WORDS.map(str.strip), citations=CITED)
+ANTHROPIC_IMAGES = (
+    block("image", CACHES, source={"type": "base64", "media_type": "image/png", "data": PNG}),
+    block("image", source={"type": "url", "url": "https://a.example/x"}),
+    block("image", source={"type": "file", "file_id": "file_1"}),
+)
+DOCUMENT = block("document", CACHES, title=WORDS, source=st.just({"type": "text", "data": "Tea is a drink."}))
+ANTHROPIC_PARTS = blocks(ANTHROPIC_TEXT, *ANTHROPIC_IMAGES, DOCUMENT)
+THOUGHTS = st.lists(
+    block("thinking", thinking=WORDS, signature=SIGNATURE) | block("redacted_thinking", data=SIGNATURE), max_size=2
+)
+SERVED = block("server_tool_use", id="srvtoolu_1", name="web_search", input=ARGUMENTS)
+
+
+@st.composite
+def openai_conversation(draw: st.DrawFn) -> list[dict[str, Any]]:
+    found, count = list[dict[str, Any]](), 0
+    for _ in range(draw(st.integers(1, 3))):
+        name = draw(st.sampled_from([{}, {"name": "Ann"}, {"name": None}]))
+        found.append({"role": "user", "content": draw(WORDS | OPENAI_PARTS), **name})
+        content = draw(st.none() | WORDS | blocks(OPENAI_TEXT, block("refusal", refusal=WORDS)))
+        answer = openai.ChatCompletionMessage(role="assistant").model_dump() | {"content": content} | draw(UNKNOWN)
+        calls = list[dict[str, Any]]()
+        for _ in range(draw(st.integers(0, 2))):
+            count += 1
+            inner = {"name": "look", "arguments": draw(WRITTEN)} | draw(UNKNOWN)
+            function = {"type": "function", "function": inner} | draw(UNKNOWN)
+            custom = {"type": "custom", "custom": {"name": "run", "input": draw(WORDS)} | draw(UNKNOWN)}
+            calls.append({"id": f"call_{count}", **draw(st.sampled_from([function, custom]))})
+        if content is None and not calls:
+            answer["refusal"] = "I cannot."
+        found.append(answer | {"tool_calls": calls or None})
+        for call in calls:
+            found.append({"role": "tool", "tool_call_id": call["id"], "content": draw(WORDS | blocks(OPENAI_TEXT))})
+    return found
+
+
+@st.composite
+def anthropic_conversation(draw: st.DrawFn) -> list[dict[str, Any]]:
+    results, found, count = list[dict[str, Any]](), list[dict[str, Any]](), 0
+    for _ in range(draw(st.integers(1, 3))):
+        found.append({"role": "user", "content": [*results, *draw(ANTHROPIC_PARTS)]})
+        content, results = [*draw(THOUGHTS), draw(ANTHROPIC_TEXT)], []
+        for _ in range(draw(st.integers(0, 2))):
+            count += 1
+            use = {"type": "tool_use", "id": f"toolu_{count}", "name": "look", "input": draw(ARGUMENTS)}
+            content += [draw(CACHES) | use, *draw(st.lists(ANTHROPIC_TEXT | SERVED, max_size=1))]
+            inner = draw(WORDS.map(str.strip) | ANTHROPIC_PARTS)
+            result = {"type": "tool_result", "tool_use_id": use["id"], "content": inner}
+            results.append(draw(CACHES) | draw(st.sampled_from([{}, {"is_error": True}])) | result)
+        found.append({"role": "assistant", "content": content})
+    found.append({"role": "user", "content": [*results, {"type": "text", "text": "Thanks."}]})
+    kept = [block for each in found for block in each["content"] if block.get("cache_control")]
+    for block in kept[:-4]:
+        del block["cache_control"]
+    return found
+
+
+def assert_comes_back(transcript: list[dict[str, Any]], provider: str) -> None:
+    lines, left_out = outside(transcript)
+    assert not left_out
+    normal = NORMAL[provider]
+    assert list(map(normal, rendered(lines, provider).messages)) == list(map(normal, transcript))
+    assert_plain(lines, "anthropic" if provider == "openai" else "openai")
+
+
+@given(openai_conversation())
+def test_any_conversation_of_openai_comes_back_and_is_plain_for_anthropic(transcript: list[dict[str, Any]]) -> None:
+    assert_comes_back(transcript, "openai")
+
+
+@given(anthropic_conversation())
+def test_any_conversation_of_anthropic_comes_back_and_is_plain_for_openai(transcript: list[dict[str, Any]]) -> None:
+    assert_comes_back(transcript, "anthropic")

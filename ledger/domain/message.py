@@ -13,23 +13,21 @@ stored apart, as ``{"message": {provider: fields}, "parts": {number: {provider: 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from msgspec import UNSET, Raw, Struct, UnsetType, json
 from msgspec.structs import replace
 
 from ledger.domain import provider_forms as forms
 from ledger.domain.errors import RejectedError
-from ledger.domain.provider_forms import FIELDS, OPENAI, TEXT, Fields
+from ledger.domain.provider_forms import FIELDS, OPENAI, OTHER, TEXT, Fields
 from ledger.domain.text import check_json, check_text
 
 ROLES = ("system", "developer", "user", "assistant", "tool")
 TEXT_BYTES = 10 * 1024 * 1024
 PARTS, PARTS_BYTES = 1_000, 512 * 1024
 NAME_BYTES = 1024
-URI_BYTES = 64 * 1024
 
-Part = dict[str, Any]
+Part = Fields
 
 
 class Draft(Struct, frozen=True):
@@ -141,6 +139,8 @@ def _part(given: object, provider: str, what: str) -> Part:
         raise RejectedError(f"{what} has the type {kind!r:.40}, and a type is a text, such as: {', '.join(FIELDS)}")
     known, own = given.get("extra"), {name: value for name, value in given.items() if name != "extra"}
     fields, more = forms.read(own)
+    if fields["type"] == OTHER and more.keys() == {"type"}:
+        raise RejectedError(f"{what} has the type {kind!r:.40} and nothing else; there are: {', '.join(FIELDS)}")
     part: Part = {"type": fields["type"]}
     for name in FIELDS[part["type"]]:
         part[name] = _value(part["type"], name, fields.get(name), what)
@@ -164,7 +164,7 @@ def _value(kind: str, name: str, value: object, what: str) -> object:
     if name == "arguments":
         return check_json(f"the arguments of {what}", {} if value is None else value)
     named = name in ("id", "name")
-    size = TEXT_BYTES if name == "text" else URI_BYTES if name == "uri" else NAME_BYTES
+    size = TEXT_BYTES if name == "text" else PARTS_BYTES if name == "uri" else NAME_BYTES
     return check_text(f"the {name} of {what}", "" if value is None else value, max_bytes=size, blank_allowed=not named)
 
 
@@ -222,7 +222,7 @@ def essence(extra: Fields | None) -> Fields:
     if not extra:
         return {}
     fields = {"message": extra.get("message", {})} | extra.get("parts", {})
-    return {name: told for name, given in fields.items() if (told := forms.compared(given))}
+    return {name: compared for name, given in fields.items() if (compared := forms.compared(given))}
 
 
 def together(own: Fields, more: Fields) -> Fields:
@@ -271,7 +271,12 @@ def read_besides(parts: Iterable[Part], extra: Fields) -> tuple[list[str], int]:
 def _texts_of(part: Part) -> list[str]:
     if part["type"] == "tool_use":
         return [part["name"], part["id"], json.encode(part["arguments"]).decode()]
-    return [text for name in ("id", "text", "uri") if (text := part.get(name))]
+    return [text for name in ("id", "text", "uri") if (text := part.get(name)) and not _is_inline(name, text)]
+
+
+def _is_inline(name: str, text: str) -> bool:
+    """Whether a medium lies in its address: it is counted as one, and nobody reads it."""
+    return name == "uri" and text.startswith("data:")
 
 
 def part_texts(parts: Raw | bytes | None) -> str:
@@ -283,7 +288,7 @@ def part_texts(parts: Raw | bytes | None) -> str:
             case "tool_use":
                 texts.append(f"{part['name']} {json.format(json.encode(part['arguments']), indent=0).decode()}")
             case "media":
-                texts.append("" if part["uri"].startswith("data:") else part["uri"])
+                texts.append("" if _is_inline("uri", part["uri"]) else part["uri"])
             case "other":
                 pass
             case _:
@@ -303,7 +308,8 @@ def readable(content: str | None, parts: Sequence[Part]) -> str:
             case "tool_result":
                 texts.append(f"[tool_result for {part['id']}: {part.get('text') or ''}]")
             case "media":
-                texts.append(f"[media: {part['uri']}]")
+                inline = _is_inline("uri", part["uri"])
+                texts.append(f"[media: {part['uri'].partition(',')[0] + ',…' if inline else part['uri']}]")
             case _:
                 texts.append(f"[{part['name']}]")
     return "\n".join(text for text in texts if text.strip())

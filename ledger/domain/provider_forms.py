@@ -62,7 +62,7 @@ def provider_of(message: Collection[str], parts: Iterable[object], *, answer: bo
     return OPENAI if known and not any(_ANTHROPIC_FIELDS & part.keys() for part in blocks) else ANTHROPIC
 
 
-def read(given: Mapping[str, Any]) -> tuple[Fields, Fields]:
+def read(given: Fields) -> tuple[Fields, Fields]:
     """A part in our fields, with its type, not checked yet; and what else was given."""
     kind = given["type"]
     fields = {name: value for name, value in given.items() if value is not None and name != "type"}
@@ -119,7 +119,7 @@ def _image(kind: str, fields: Fields) -> tuple[Fields, Fields] | None:
     return None
 
 
-def _divided(content: Sequence[Any]) -> tuple[str, list[Any]]:
+def _divided(content: Sequence[Fields]) -> tuple[str, list[Fields]]:
     """The texts of a list of contents, and the list with their lengths; no list where one text is all there is."""
     texts = [block["text"] for block in content if _is_text(block)]
     if len(content) == len(texts) <= 1 and all(block.keys() == {"type", "text"} for block in content):
@@ -131,14 +131,14 @@ def _is_text(block: object) -> bool:
     return isinstance(block, dict) and block.get("type") == TEXT and isinstance(block.get("text"), str)
 
 
-def joined(text: str, content: Sequence[Any]) -> list[Any]:
+def joined(text: str, content: Sequence[Fields]) -> list[Fields]:
     """The list of contents with its texts in their places. Where the text has another length by now (something was taken
     out of it or it was shortened) it is the first block."""
     sizes = [block["text"] for block in content if _is_size(block)]
     if sum(sizes) + max(0, len(sizes) - 1) != len(text):
         rest = [block for block in content if not _is_size(block)]
         return [{"type": TEXT, "text": text}, *rest] if text.strip() else rest
-    found, at = list[Any](), 0
+    found, at = list[Fields](), 0
     for block in content:
         if _is_size(block):
             found.append(block | {"text": text[at : at + block["text"]]})
@@ -152,7 +152,7 @@ def _is_size(block: object) -> bool:
     return isinstance(block, dict) and block.get("type") == TEXT and isinstance(block.get("text"), int)
 
 
-def tool_call(call: Mapping[str, Any], what: str) -> Fields:
+def tool_call(call: Fields, what: str) -> Fields:
     """A tool call of the OpenAI chat format as a part."""
     fields = {name: value for name, value in call.items() if value is not None}
     custom = fields.get("type") == "custom"
@@ -172,7 +172,7 @@ def tool_call(call: Mapping[str, Any], what: str) -> Fields:
     return part | ({"extra": {OPENAI: more}} if more else {})
 
 
-def plain_arguments(text: str) -> Any:
+def plain_arguments(text: str) -> object:
     """Arguments as the value that they are the JSON of; as ``{"": text}`` where they are none, or would not come out as they
     went in: a key given twice, a number that no computer keeps."""
     try:
@@ -182,7 +182,7 @@ def plain_arguments(text: str) -> Any:
     return {"": text} if text_of(value) is not None else value
 
 
-def _once(pairs: list[tuple[str, Any]]) -> Fields:
+def _once(pairs: list[tuple[str, object]]) -> Fields:
     found = dict(pairs)
     if len(found) != len(pairs):
         raise ValueError("a key is given twice")
@@ -218,13 +218,13 @@ def extra_of(extra: object, provider: str) -> Fields | None:
     return dict(found) if isinstance(found, Mapping) else None
 
 
-def merged(own: Fields, more: Mapping[str, Any]) -> Fields:
+def merged(own: Fields, more: Fields) -> Fields:
     """Our own fields, with those of a provider that we have none for."""
     found = dict(own)
     for name, value in more.items():
         if name not in found:
             found[name] = value
-        elif isinstance(found[name], dict) and isinstance(value, Mapping):
+        elif isinstance(found[name], dict) and isinstance(value, dict):
             found[name] = merged(found[name], value)
     return found
 
@@ -243,13 +243,13 @@ def is_image(uri: str, mime: str) -> bool:
     return uri.startswith("https://") if mime in (*IMAGES, ANY_IMAGE) else not mime and bool(_IMAGE_FILE.fullmatch(uri))
 
 
-def compared(extra: Mapping[str, Any]) -> Fields:
+def compared(extra: Fields) -> Fields:
     """The fields of one part or message, by provider, without those that say nothing of what was said."""
-    told = {
+    kept = {
         provider: {name: value for name, value in fields.items() if name not in NOT_COMPARED}
         for provider, fields in extra.items()
     }
-    return {provider: fields for provider, fields in told.items() if fields}
+    return {provider: fields for provider, fields in kept.items() if fields}
 
 
 def erasable(extra: object) -> list[str]:
@@ -267,9 +267,9 @@ def erasable(extra: object) -> list[str]:
     return texts
 
 
-def strings(extra: Mapping[str, Any]) -> tuple[list[str], int]:
+def strings(extra: Fields) -> tuple[list[str], int]:
     """The texts that a model reads of what is rendered from it, and how many other things there are that are no text."""
-    texts, data, waiting = list[str](), 0, list[Any](extra.values())
+    texts, data, waiting = list[str](), 0, list[object](extra.values())
     while waiting:
         value = waiting.pop()
         if isinstance(value, dict):

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from msgspec import DecodeError, Struct, json
 from msgspec.structs import replace
@@ -145,7 +144,7 @@ class Result(Struct, frozen=True):
     text: str
     extra: object = None
     around: object = None
-    blocks: tuple[Mapping[str, Any], ...] = ()
+    blocks: tuple[Fields, ...] = ()
 
 
 class Call(Struct, frozen=True):
@@ -165,7 +164,7 @@ class Spoken(Struct, frozen=True):
     calls that it makes."""
 
     role: str
-    blocks: tuple[Mapping[str, Any], ...]  # parts of type text, not blank, media, other and tool_use
+    blocks: tuple[Fields, ...]  # parts of type text, not blank, media, other and tool_use
     calls: tuple[Call, ...] = ()
     speaker: str = ""
     extra: object = None
@@ -237,9 +236,9 @@ def _is_result(message: Content) -> bool:
     return bool(message.item.results) and not _ids_of(message, TOOL_RESULT)
 
 
-def _blocks(message: Content) -> tuple[Mapping[str, Any], ...]:
+def _blocks(message: Content) -> tuple[Fields, ...]:
     own = "" if _is_result(message) and message.item.role != TOOL else message.content
-    found = list[Mapping[str, Any]]([{"type": TEXT, "text": own}] if own.strip() else [])
+    found = list[Fields]([{"type": TEXT, "text": own}] if own.strip() else [])
     for part in message.parts:
         kind, text, uri = part.get("type"), str(part.get("text") or ""), str(part.get("uri") or "")
         extra = {"extra": part["extra"]} if "extra" in part else {}
@@ -254,7 +253,7 @@ def _blocks(message: Content) -> tuple[Mapping[str, Any], ...]:
     return tuple(found)
 
 
-def _as_text(block: Mapping[str, Any]) -> str:
+def _as_text(block: Fields) -> str:
     """A block where only text can be; of media what it is and where, but not itself."""
     if block["type"] == TEXT:
         return str(block["text"])
@@ -316,7 +315,7 @@ def _written(given: object) -> str:
 class Rendered(Struct, frozen=True):
     """Messages for a provider. ``system`` is what goes apart from them; ``summaries`` the block that is also in the first."""
 
-    messages: list[dict[str, Any]]
+    messages: list[Fields]
     system: str = ""
     summaries: str = ""
 
@@ -325,7 +324,7 @@ def openai(entries: Sequence[Content], *, memories: Iterable[str] = (), system: 
     """For chat completions: roles system, user, assistant and tool; instructions stay in their place in time."""
     summaries = [entry for entry in entries if entry.item.is_summary]
     known = context_text(summaries, memories)
-    messages: list[dict[str, Any]] = [
+    messages: list[Fields] = [
         *([{"role": SYSTEM, "content": system}] if system.strip() else []),
         *([{"role": USER, "content": known}] if known else []),
     ]
@@ -337,7 +336,7 @@ def openai(entries: Sequence[Content], *, memories: Iterable[str] = (), system: 
 _NAME = re.compile(r"[^\s<|\\/>]{1,64}")
 
 
-def _openai(each: Spoken) -> list[dict[str, Any]]:
+def _openai(each: Spoken) -> list[Fields]:
     more, content, texts, is_list = dict(extra_of(each.extra, OPENAI) or {}), list[Fields](), list[str](), False
     if _NAME.fullmatch(each.speaker):
         more["name"] = each.speaker
@@ -365,7 +364,7 @@ def _openai(each: Spoken) -> list[dict[str, Any]]:
     ]
 
 
-def _openai_block(block: Mapping[str, Any], given: Fields | None, role: str) -> Fields | None:
+def _openai_block(block: Fields, given: Fields | None, role: str) -> Fields | None:
     """A block as it stands in a content; None for what this provider cannot be shown."""
     if (
         block["type"] == MEDIA
@@ -399,7 +398,7 @@ def _marks(result: Result) -> list[str]:
     return [f"[{block.get('type')}]" for block in blocks if isinstance(block, dict) and block.get("type") != TEXT]
 
 
-def _named(each: Spoken) -> list[Mapping[str, Any]]:
+def _named(each: Spoken) -> list[Fields]:
     """The blocks, with who speaks before the first text of a message that has one of its own."""
     blocks = list(each.blocks)
     if each.speaker and blocks and blocks[0]["type"] == TEXT and not blocks[0]["text"].startswith(f"{each.speaker}:"):
@@ -412,17 +411,17 @@ def anthropic(entries: Sequence[Content], *, memories: Iterable[str] = (), syste
     summaries = [entry for entry in entries if entry.item.is_summary]
     known = context_text(summaries, memories)
     apart = [system] if system.strip() else []
-    turns: list[tuple[str, list[dict[str, Any]]]] = [(USER, [{"type": TEXT, "text": known}])] if known else []
+    turns: list[tuple[str, list[Fields]]] = [(USER, [{"type": TEXT, "text": known}])] if known else []
     for each in spoken(entries):
         if each.role == SYSTEM:
             apart += filter(
                 None, ["\n".join(_as_text(block) for block in _named(each) if block["type"] in (TEXT, MEDIA))]
             )
             continue
-        said = _anthropic(each)
-        if not turns and said and each.role == ASSISTANT:
+        shown = _anthropic(each)
+        if not turns and shown and each.role == ASSISTANT:
             turns.append((USER, [{"type": TEXT, "text": BEGINNING}]))
-        for role, blocks in said:
+        for role, blocks in shown:
             if turns and turns[-1][0] == role:
                 turns[-1][1].extend(blocks)
             else:
@@ -432,7 +431,7 @@ def anthropic(entries: Sequence[Content], *, memories: Iterable[str] = (), syste
             "text"
         ].rstrip()  # the provider refuses an answer begun with a blank
     _cached_at_most(turns)
-    messages: list[dict[str, Any]] = [{"role": role, "content": blocks} for role, blocks in turns]
+    messages: list[Fields] = [{"role": role, "content": blocks} for role, blocks in turns]
     return Rendered(messages, "\n\n".join(apart), summary_block(summaries))
 
 
@@ -440,15 +439,15 @@ CACHED = 4  # blocks that the provider takes a cache_control with
 _THINKING = ("thinking", "redacted_thinking")
 
 
-def _cached_at_most(turns: Iterable[tuple[str, list[dict[str, Any]]]]) -> None:
+def _cached_at_most(turns: Iterable[tuple[str, list[Fields]]]) -> None:
     """Only the last blocks keep their cache_control."""
     cached = [block for _, blocks in turns for block in blocks if "cache_control" in block]
     for block in cached[:-CACHED]:
         del block["cache_control"]
 
 
-def _anthropic(each: Spoken) -> list[tuple[str, list[dict[str, Any]]]]:
-    calls, content = {call.made: call for call in each.calls}, list[dict[str, Any]]()
+def _anthropic(each: Spoken) -> list[tuple[str, list[Fields]]]:
+    calls, content = {call.made: call for call in each.calls}, list[Fields]()
     for block in _named(each):
         if block["type"] != TOOL_USE:
             shown = _anthropic_block(block, each.role)
@@ -462,7 +461,7 @@ def _anthropic(each: Spoken) -> list[tuple[str, list[dict[str, Any]]]]:
     return [(each.role, content), *([(USER, results)] if results else [])]
 
 
-def _anthropic_result(call: str, result: Result) -> dict[str, Any]:
+def _anthropic_result(call: str, result: Result) -> Fields:
     more = extra_of(result.extra, ANTHROPIC) or {}
     text, content = result.text, more.pop("content", None)
     if isinstance(content, list):
@@ -471,7 +470,7 @@ def _anthropic_result(call: str, result: Result) -> dict[str, Any]:
     return merged({"type": TOOL_RESULT, "tool_use_id": call, "content": content or result.text}, more)
 
 
-def _anthropic_block(block: Mapping[str, Any], role: str) -> dict[str, Any] | None:
+def _anthropic_block(block: Fields, role: str) -> Fields | None:
     more = extra_of(block.get("extra"), ANTHROPIC)
     if block["type"] == OTHER:
         if more is not None:  # a thought is refused by its signature where something was taken out of it

@@ -14,7 +14,7 @@ from ledger.domain import provider_forms as forms
 from ledger.domain import times
 from ledger.domain.errors import RejectedError
 from ledger.domain.message import Draft
-from ledger.domain.provider_forms import ANY_IMAGE, MESSAGE_FIELD, OPENAI
+from ledger.domain.provider_forms import ANY_IMAGE, MESSAGE_FIELD, OPENAI, Fields
 from ledger.domain.text import check_json, check_text
 from ledger.domain.transcript import Line
 from ledger.sessions.answers import Message
@@ -98,11 +98,11 @@ def _message(given: object, what: str) -> Outside | None:
     return Outside(draft, model, moment, tokens)
 
 
-def _provider(fields: Mapping[Any, Any], parts: Iterable[object]) -> str:
+def _provider(fields: Fields, parts: Iterable[object]) -> str:
     return forms.provider_of(fields, parts, answer=fields.get("type") == "message")
 
 
-def _extra(fields: Mapping[Any, Any], parts: list[Any], what: str) -> dict[str, Any] | None:
+def _extra(fields: Fields, parts: list[Any], what: str) -> Fields | None:
     """What a message has besides: its extra as we give it, and the fields that we have none for."""
     own = fields.get("extra")
     extra = forms.check_extra(what, own) if own is not None else {}
@@ -121,7 +121,7 @@ def _extra(fields: Mapping[Any, Any], parts: list[Any], what: str) -> dict[str, 
     return extra | ({provider: more | extra.get(provider, {})} if more else {}) or None
 
 
-def _content(fields: Mapping[str, object], what: str) -> tuple[Any, list[Any]]:
+def _content(fields: Fields, what: str) -> tuple[Any, list[Any]]:
     """The text and the parts, whichever of the forms they are in."""
     content, parts = fields.get("content"), _listed(fields.get("parts"), f"the parts of {what}")
     if isinstance(content, list | tuple):
@@ -129,7 +129,7 @@ def _content(fields: Mapping[str, object], what: str) -> tuple[Any, list[Any]]:
     for call in _listed(fields.get("tool_calls"), f"the tool calls of {what}"):
         if not isinstance(call, Mapping):
             raise RejectedError(f"a tool call of {what} is an object with an id and a function")
-        parts.append(forms.tool_call(call, what))
+        parts.append(forms.tool_call(dict(call), what))
     parts += [{"type": "media", "uri": uri} for uri in _listed(fields.get("media"), f"the media of {what}")]
     if fields.get("tool_call_id") and not any(
         isinstance(each, Mapping) and each.get("type") == "tool_result" for each in parts
@@ -164,7 +164,7 @@ def _listed(given: object, what: str) -> list[Any]:
     return list(given)
 
 
-def _reasoning(fields: Mapping[str, Any], what: str) -> list[Any]:
+def _reasoning(fields: Fields, what: str) -> list[Fields]:
     reasoning = fields.get("reasoning")
     if not reasoning:
         return []
@@ -172,7 +172,7 @@ def _reasoning(fields: Mapping[str, Any], what: str) -> list[Any]:
     return [{"type": "reasoning", "text": reasoning}] if reasoning.strip() else []
 
 
-def as_chat(message: Message) -> dict[str, Any]:
+def as_chat(message: Message) -> Fields:
     """A message in the form that ``outside`` reads; in the OpenAI chat format, as far as that has a place for it."""
     content = message.content if message.content is not None else ERASED
     entry: dict[str, object] = {"role": message.role, "content": content}
@@ -199,7 +199,7 @@ def _result(part: messages.Part, content: str) -> messages.Part:
     return {"type": "tool_result", "id": part["id"], "text": content}
 
 
-def _as_call(part: messages.Part) -> dict[str, Any] | None:
+def _as_call(part: messages.Part) -> Fields | None:
     """A part as a call of the OpenAI chat format; None for what is none, or would be another when it is read again."""
     if part["type"] != "tool_use" or part.get("extra", {OPENAI: {}}).keys() != {OPENAI}:
         return None

@@ -23,6 +23,7 @@ BLACK = "\u2588"
 NULL = Raw(b"null")
 WHOLE = "data"  # the field that stands for all of an event which cannot be read
 PEOPLE = tuple(name for name, what in string_fields(Envelope).items() if what == "text")
+_ENVELOPE = {each.encode_name for each in msgspec.structs.fields(Envelope)} | {WHOLE}
 _DIGESTS = {
     name: tuple(field for field, what in string_fields(kind).items() if what == "keyed digest")
     for name, kind in TYPES.items()
@@ -93,6 +94,17 @@ def parts(type_: str, state: str) -> list[Part]:
         found = [replace(each, quotable=()) if each.field == "data.name" else each for each in found]
     found = [_of_message(each, _any.decode(fields["parts"])) if each.field == "data.parts" else each for each in found]
     return [_of_extra(each, _any.decode(fields["extra"])) if each.field == "data.extra" else each for each in found]
+
+
+def unknown_fields(type_: str, state: str) -> tuple[str, ...]:
+    """The fields of an event that can be read, but for these, which only a newer version knows."""
+    envelope = _members.decode(state)
+    data = envelope.get("data", NULL)
+    if not _is_readable(type_, data) or _any.decode(envelope.get("schema", b"1")) < TYPES[type_].schema:
+        return ()
+    outside = envelope.keys() - _ENVELOPE
+    inside = _members.decode(data).keys() - {each.encode_name for each in msgspec.structs.fields(TYPES[type_])}
+    return (*sorted(outside), *(f"data.{name}" for name in sorted(inside)))
 
 
 def _foreign(type_: str, fields: dict[str, Raw]) -> Iterable[Part]:

@@ -16,7 +16,7 @@ from ledger.domain.errors import (
     UnknownEventError,
 )
 from ledger.domain.events import TYPES, AnyEvent, Blob, LedgerCreated, LedgerUpgraded, Unknown
-from ledger.store import mapper
+from ledger.store import mapper, sqlite_files
 from projections.core.projector import FAMILIES, projections
 from projections.core.rows import Connection
 from projections.views import sessions
@@ -245,6 +245,11 @@ def last_upgrade(connection: Connection, after: int = 0) -> int | None:
 def check_log_since(connection: Connection, after: int) -> None:
     """What others wrote behind a position: ``NewerFormatError`` where this product may not write any more,
     ``UnknownEventError`` for what it does not know although it may."""
+    if (version := connection.execute("PRAGMA main.user_version").fetchone()[0]) > sqlite_files.FORMAT:
+        raise NewerFormatError(
+            f"a newer version gave this ledger the file format {version}, and this product writes {sqlite_files.FORMAT}:"
+            " open it readonly"
+        )
     check_upgrade(connection, last_upgrade(connection, after))
     if (found := first_unknown(connection, after)) is not None:
         raise _unexplained(*found)

@@ -164,9 +164,10 @@ class _Past:
                 yield connection
 
     def _fold(self, connection: sqlite3.Connection) -> None:
-        if as_of.position_of(connection) != self._position:
+        head = connection.execute("SELECT max(position) FROM main.events").fetchone()[0]
+        if not as_of.is_folded(connection, self._position, head):
             as_of.drop_folded(connection)
-            as_of.stand(connection, self._position)
+            as_of.stand_folded(connection, self._position, head)
             fold_apart(connection, self._secret, self._id)
 
 
@@ -174,3 +175,16 @@ def fold_apart(connection: sqlite3.Connection, secret: bytes, ledger_id: str) ->
     """Folds the log that a connection sees into TEMP tables, which stand before those of the file."""
     position, head = read_tip(connection.cursor())
     shadow.fold_into(connection, Reading(lambda: connection), secret, ledger_id, position, head, temporary=True)
+
+
+def follow_apart(connection: sqlite3.Connection, secret: bytes, ledger_id: str) -> None:
+    """Folds what the log has more than the TEMP tables of a connection; all of it where there are none yet, or where an
+    erasure took texts that they hold."""
+    position, head = read_tip(connection.cursor())
+    if connection.execute("SELECT 1 FROM temp.sqlite_master WHERE name = 'checkpoint'").fetchone():
+        (folded,) = connection.execute("SELECT position FROM temp.checkpoint").fetchone()
+        if not as_of.was_erased(connection, folded, position):
+            shadow.fold_on(connection, Reading(lambda: connection), secret, position, head)
+            return
+        as_of.drop_folded(connection)
+    fold_apart(connection, secret, ledger_id)

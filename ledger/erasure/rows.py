@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ledger.domain import erasure
-from ledger.domain.errors import NotFoundError
+from ledger.domain.errors import NewerFormatError, NotFoundError
 from ledger.domain.events import Redaction
 from ledger.domain.quotes import Needles, merged
 from projections.core.rows import Connection
@@ -138,6 +138,11 @@ class Rows:
         texts: Iterable[str],
         blobs: tuple[str, ...],
     ) -> Target:
+        if unknown := erasure.unknown_fields(row.type, row.state):
+            raise NewerFormatError(
+                f"the {row.type} at position {row.position} has {', '.join(unknown)[:200]}, which a newer version of the"
+                " product wrote and this one cannot tell from text: erase with that version; nothing was erased"
+            )
         salt = erasure.salt(row.state)
         before = erasure.digest(row.state)
         after = erasure.digest(erasure.redacted(row.type, row.state, fields, spans))

@@ -13,7 +13,7 @@ from ledger.domain.errors import ConflictError, RejectedError
 from ledger.domain.events import FORMAT, LEDGER_STREAM, ProjectionsRebuilt, ProjectionSuspended
 from ledger.engine.engine import Engine
 from ledger.engine.log_reading import Reading
-from ledger.engine.past import fold_apart
+from ledger.engine.past import follow_apart
 from ledger.engine.stopping import Stopping
 from ledger.engine.who import Who
 from ledger.engine.work import Work
@@ -154,9 +154,9 @@ def _switched(
 
 
 def fold_privately(engine: Engine) -> None:
-    """The projections of a file that cannot be written, folded into tables of this connection alone."""
-    with engine.store.private() as connection:
-        fold_apart(connection, engine.writer.secret, engine.created.ledger_id)
+    """The projections of a file that cannot be written, in tables of this process alone, which follow the log."""
+    secret, ledger_id = engine.writer.secret, engine.created.ledger_id
+    engine.store.fold_privately(lambda connection: follow_apart(connection, secret, ledger_id))
 
 
 def _size(path: str) -> int:

@@ -9,12 +9,27 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from ledger.domain.errors import DamagedError, LedgerError, NewerFormatError, StorageError, UnknownEventError
+from ledger.domain.errors import (
+    ConflictError,
+    DamagedError,
+    LedgerError,
+    NewerFormatError,
+    StorageError,
+    UnknownEventError,
+)
 from ledger.domain.events import FORMAT, LEDGER_STREAM, AnyEvent, LedgerCreated
 from ledger.domain.patterns import Patterns
 from ledger.domain.text import check_text, one_of
 from ledger.engine.engine import Engine
-from ledger.engine.log_reading import READER, WRITER, check_format, check_upgrade, last_upgrade, read_event
+from ledger.engine.log_reading import (
+    READER,
+    WRITER,
+    check_format,
+    check_tables,
+    check_upgrade,
+    last_upgrade,
+    read_event,
+)
 from ledger.engine.pipeline import Writer
 from ledger.engine.who import CHANNELS, Who
 from ledger.engine.work import Clock, Random, Work, now, system_random
@@ -142,6 +157,7 @@ def _fit_projections(engine: Engine) -> None:
             care.fold_privately(engine)
             return
         if rebuilt == REBUILDS:
+            _check_versions(engine)
             raise StorageError("the projections do not fit their log after a rebuild either, so the file is damaged")
         with suppress(RebuildUnderWay):  # a lease that nobody renews ends by itself
             from ledger.maintenance import rebuilding
@@ -150,6 +166,18 @@ def _fit_projections(engine: Engine) -> None:
             rebuilt += 1
             continue
         time.sleep(0.05)
+
+
+def _check_versions(engine: Engine) -> None:
+    """``ConflictError`` where the tables are again those of another version, which some process must have brought back."""
+    with engine.store.snapshot() as connection:
+        try:
+            check_tables(connection, engine.writer.secret)
+        except ConflictError as error:
+            raise ConflictError(
+                "another version of the product has this ledger open and keeps changing its projections: use one version"
+                " for all processes, or open it here with readonly=True"
+            ) from error
 
 
 def _finish_erasures(engine: Engine) -> None:

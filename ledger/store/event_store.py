@@ -94,9 +94,10 @@ class EventStore:
         """One moment of the log, however long it is read; inside one's own transaction, what that one sees."""
         return _Snapshot(self._writing, self._reading, self.explained)
 
-    def private(self) -> AbstractContextManager[sqlite3.Connection]:
-        """A connection whose TEMP tables stand before the file's. Every later snapshot is of it, and of this moment."""
-        return self._reading.private()
+    def fold_privately(self, fold: Callable[[sqlite3.Connection], None]) -> None:
+        """From here on every snapshot is of one connection, whose TEMP tables stand before the file's: ``fold`` makes them, and
+        brings them to the moment of each snapshot."""
+        self._reading.keep_private(fold)
 
     @property
     def folded_privately(self) -> bool:

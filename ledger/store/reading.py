@@ -24,13 +24,13 @@ class Reading:
         self._pool, self._check_open = pool, check_open
         self._local = threading.local()
         self._private: sqlite3.Connection | None = None
-        self._private_lock = threading.RLock()
+        self._private_lock, self._private_depth = threading.RLock(), 0
+        self._fold: Callable[[sqlite3.Connection], None] = lambda connection: None
 
     def enter(self) -> sqlite3.Connection:
         self._check_open()
         if self._private is not None:
-            self._private_lock.acquire()
-            return self._private
+            return self._enter_private(self._private)
         local = self._local
         if getattr(local, "depth", 0):
             local.depth += 1
@@ -41,7 +41,7 @@ class Reading:
 
     def leave(self) -> None:
         if self._private is not None:
-            self._private_lock.release()
+            self._leave_private(self._private)
             return
         local = self._local
         local.depth -= 1
@@ -66,29 +66,46 @@ class Reading:
 
     @property
     def is_private(self) -> bool:
-        """Whether every snapshot is of one moment, with tables that stand before the file's."""
+        """Whether every snapshot has tables of this process alone, which stand before the file's."""
         return self._private is not None
 
-    @contextmanager
-    def private(self) -> Iterator[sqlite3.Connection]:
-        """A connection whose TEMP tables stand before the file's. Every later snapshot is of it, and of this moment."""
+    def keep_private(self, fold: Callable[[sqlite3.Connection], None]) -> None:
+        """From here on every snapshot is of one connection, whose TEMP tables ``fold`` makes and brings to its moment."""
         self._check_open()
-        with self._private_lock:
-            connection = None
-            try:
-                connection = self._pool.get_connection(is_writer=False)
-                connection.raw.execute("PRAGMA temp_store = MEMORY")  # no text on another disk
-                connection.raw.execute("BEGIN")
-                read_tip(connection.raw.cursor())  # from here it sees this moment
-                self._private = connection.raw
-                yield connection.raw
-            except BaseException as error:
-                self._private = None
-                if connection is not None:
-                    with suppress(sqlite3.Error):
-                        connection.raw.execute("ROLLBACK")
-                    self._pool.put_connection(connection)
-                raise_typed(error)
+        connection = None
+        try:
+            connection = self._pool.get_connection(is_writer=False)
+            connection.raw.execute("PRAGMA temp_store = MEMORY")  # no text on another disk
+            self._fold = fold
+            self._enter_private(connection.raw)
+            self._private = connection.raw
+            self.leave()
+        except BaseException as error:
+            if connection is not None:
+                self._pool.put_connection(connection)
+            raise_typed(error)
+
+    def _enter_private(self, connection: sqlite3.Connection) -> sqlite3.Connection:
+        """A new moment of the log, unless this thread reads one already; others wait until it is read."""
+        self._private_lock.acquire()
+        try:
+            if not self._private_depth:
+                connection.execute("BEGIN")
+                self._fold(connection)
+        except BaseException as error:
+            with suppress(sqlite3.Error):
+                connection.execute("ROLLBACK")
+            self._private_lock.release()
+            raise_typed(error)
+        self._private_depth += 1
+        return connection
+
+    def _leave_private(self, connection: sqlite3.Connection) -> None:
+        self._private_depth -= 1
+        if not self._private_depth and not self._pool.foreign:
+            with suppress(sqlite3.Error):
+                connection.execute("COMMIT")  # of the TEMP tables, which stay
+        self._private_lock.release()
 
     @contextmanager
     def no_longer(self, patience: float) -> Iterator[list[sqlite3.Connection]]:

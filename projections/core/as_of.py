@@ -43,14 +43,25 @@ def shadow(connection: sqlite3.Connection) -> None:
 def shadow_the_log(connection: sqlite3.Connection) -> None:
     """The log alone, for a connection on which the projections are folded up to the moment."""
     connection.execute("PRAGMA temp_store = MEMORY")  # no text on another disk
-    connection.execute("CREATE TEMP TABLE moment (position INTEGER NOT NULL)")
-    connection.execute("INSERT INTO moment VALUES (0)")
+    connection.execute("CREATE TEMP TABLE moment (position INTEGER NOT NULL, head INTEGER NOT NULL)")
+    connection.execute("INSERT INTO moment VALUES (0, 0)")
     connection.execute(f"CREATE TEMP VIEW events AS {_VIEWS['events']}")
 
 
-def position_of(connection: sqlite3.Connection) -> int:
-    """The position that the views are of."""
-    return int(connection.execute("SELECT position FROM temp.moment").fetchone()[0])
+def is_folded(connection: sqlite3.Connection, position: int, head: int) -> bool:
+    """Whether the TEMP tables are those of a position, and nothing was erased up to ``head`` since they were folded."""
+    folded, seen = connection.execute("SELECT position, head FROM temp.moment").fetchone()
+    return folded == position and not was_erased(connection, seen, head)
+
+
+def was_erased(connection: sqlite3.Connection, after: int, head: int) -> bool:
+    """Whether an erasure was recorded behind a position: what was folded before holds its texts still."""
+    sql = "SELECT 1 FROM main.events WHERE position > ? AND position <= ? AND type = 'ContentErased' LIMIT 1"
+    return after < head and connection.execute(sql, (after, head)).fetchone() is not None
+
+
+def stand_folded(connection: sqlite3.Connection, position: int, head: int) -> None:
+    connection.execute("UPDATE temp.moment SET position = ?, head = ?", (position, head))
 
 
 def drop_folded(connection: sqlite3.Connection) -> None:

@@ -20,6 +20,7 @@ from ledger.domain.errors import ConflictError, LedgerError
 from ledger.domain.events import AnyEvent
 from ledger.store import lease
 from ledger.store.event_store import Transaction
+from ledger.store.sqlite_files import PARTS
 from projections.core import digests, projector, sqlite
 from projections.core.projector import (
     Projector,
@@ -31,6 +32,7 @@ from projections.core.projector import (
 from projections.core.rows import Connection, Table, TextIndex
 from projections.core.rows import Log as FoldLog
 from projections.core.sqlite import SQLiteRows
+from projections.search import vectors
 
 BATCH = 4_000  # events folded and written in one transaction
 TAIL = 1_000  # at most so many events are left for the transaction that switches
@@ -39,6 +41,7 @@ EMPTYING = 20_000  # rows deleted from the old tables in one transaction
 TABLE = 1_000  # to drop a table takes as long as to delete so many rows
 WORK, LEASE_SECONDS = "rebuild", 60.0
 FRESH, OLD = "fresh_", "old_"
+OTHERS = {"checkpoint", "projections", vectors.NAME}  # tables besides those of the log and of projections
 _SHADOWS = ("data", "idx", "content", "docsize", "config")  # what FTS5 calls the tables behind its own
 
 Progress = Callable[[int, int], None]  # (events folded, events in the log)
@@ -236,6 +239,8 @@ class Rebuild:
             for table in self._switching() if self._apart else ():
                 _swap(connection, table)
             if self._is_whole:
+                for name in self._left_by_another_version(connection):
+                    sqlite.rename(connection, name, OLD + name)
                 connection.execute("DROP TABLE projections")  # an older product may have made it with other columns
                 create_checkpoints(connection)
                 write_checkpoints(connection, self._secret, self._ledger_id, *at, self._projector.poisoned)
@@ -247,6 +252,17 @@ class Rebuild:
         return position
 
     # --- what is left over ---------------------------------------------------------------------------------------
+
+    def _left_by_another_version(self, connection: Connection) -> list[str]:
+        """Tables that another version of the product made of its projections: nobody would follow an erasure in them."""
+        found: set[tuple[str, int]] = set()
+        with suppress(sqlite3.OperationalError):  # it may have other columns there
+            found = set(connection.execute("SELECT name, version FROM projections"))
+        if found == {(each.name, each.version) for each in projections(self._secret)}:
+            return []
+        own = {each.name for each in self._tables()} | PARTS | OTHERS
+        names = (name for name, _ in prefixed(connection, "") if name not in own and name.isidentifier())
+        return [name for name in names if not name.startswith((FRESH, OLD, "sqlite_"))]
 
     def _empty(self, prefix: str) -> None:
         """Empties and drops tables that are on their way out, a few thousand rows a transaction."""

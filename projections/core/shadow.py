@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
-from projections.core.projector import Projector, checkpoint, create_all, suspend
+from projections.core.projector import Projector, check_end, checkpoint, create_all, suspend
 from projections.core.rebuild import Progress, Reading
 from projections.core.rows import Table, Values
 from projections.core.sqlite import SQLiteRows
@@ -57,11 +57,38 @@ def fold_into(
     """
     create_all(connection, secret, ledger_id, temporary=temporary)
     fold = Projector(secret, log)
-    rows = SQLiteRows(connection)
-    rows.refused = fold.refused
     if begun := not connection.in_transaction:
         connection.execute("BEGIN")
-    for start in range(1, position + 1, BATCH):
+    _fold(connection, fold, log, 0, position, head, progress)
+    if begun:
+        connection.execute("COMMIT")
+    return fold
+
+
+def fold_on(connection: sqlite3.Connection, log: Reading, secret: bytes, position: int, head: bytes) -> None:
+    """Folds what the log has gone on by into tables that ``fold_into`` made. ``DamagedError`` where it became shorter."""
+    (folded,) = connection.execute("SELECT position FROM checkpoint").fetchone()
+    if folded == position:
+        return
+    check_end(connection)
+    fold = Projector(secret, log)
+    suspended = connection.execute("SELECT name FROM projections WHERE suspended_at IS NOT NULL")
+    fold.leave_out(name for (name,) in suspended)
+    _fold(connection, fold, log, folded, position, head)
+
+
+def _fold(
+    connection: sqlite3.Connection,
+    fold: Projector,
+    log: Reading,
+    done: int,
+    position: int,
+    head: bytes,
+    progress: Progress | None = None,
+) -> None:
+    rows = SQLiteRows(connection)
+    rows.refused = fold.refused
+    for start in range(done + 1, position + 1, BATCH):
         last = min(position, start + BATCH - 1)
         for event in log.events(start, last):
             fold.fold(event, rows)
@@ -72,9 +99,6 @@ def fold_into(
     checkpoint(connection, position, head)
     for name, at, error in fold.poisoned:
         suspend(connection, name, at, error)
-    if begun:
-        connection.execute("COMMIT")
-    return fold
 
 
 def tables(connection: sqlite3.Connection, table: Table, prefix: str = "") -> Iterator[Values]:

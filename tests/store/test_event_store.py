@@ -1002,8 +1002,9 @@ def test_a_reader_under_way_outlives_the_close_and_ends_with_its_connection(tmp_
 def test_a_private_connection_is_closed_with_the_store(store, tmp_path):
     append(store, happened())
     reader = EventStore.open(store.path, readonly=True)
-    with reader.private() as private:
-        private.execute("CREATE TEMP TABLE mine (x)")
+    reader.fold_privately(lambda connection: connection.execute("CREATE TEMP TABLE IF NOT EXISTS mine (x)"))
+    with reader.snapshot() as private:
+        assert private.execute("SELECT count(*) FROM mine").fetchone() == (0,)
     assert reader.head()[0] == 1
     reader.close()
     with pytest.raises(sqlite3.ProgrammingError):

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import probe
 import pytest
+from conftest import folded_from_zero
 from old_names import Ledger
 from soundness import contents
 from unwritable import as_nobody, filled, sealed
@@ -187,19 +188,66 @@ def test_threads_share_a_private_fold(media, monkeypatch):
     assert errors == []
 
 
-def test_a_private_fold_is_of_one_moment_and_can_be_closed(media, monkeypatch):
+def test_a_private_fold_follows_what_others_commit_and_can_be_closed(media, monkeypatch):
     path = media / "memory.db"
-    coffee, tea, turn, _ = filled(path)
+    filled(path)
     with Ledger.open(path) as writer:
         with monkeypatch.context() as patch:
             patch.setattr(memories.Memories, "version", 99)
             with Ledger.open(path, readonly=True) as ledger:
-                patch.undo()
-                writer.remember("later")
-                patch.setattr(memories.Memories, "version", 99)
-                check_reads(ledger, coffee, tea, turn)
+                assert probe.store(ledger).folded_privately
+                for number in range(3):
+                    patch.undo()
+                    writer.remember(f"later {number}")
+                    turn = writer.capture("What is served later?", f"Nothing, later {number}.")
+                    writer.erase(turn.id)
+                    if number:
+                        writer.retract(writer.remember(f"the radiator rattles {number}").id)
+                    patch.setattr(memories.Memories, "version", 99)
+                    assert f"later {number}" in contents(ledger) and ledger.position == ledger.stats().position
+                    assert ledger.recall("later", k=50).items[-1].content
+                    assert ledger.interaction(turn.id).prompt is None, (
+                        "an erasure reaches what a process folded for itself"
+                    )
+                    with probe.store(ledger).snapshot() as connection, probe.store(ledger).snapshot() as again:
+                        assert connection is again
+                digest = ledger.digest()
+            with Ledger.open(path, readonly=True) as ledger:
+                assert ledger.digest() == digest == folded_from_zero(ledger)
         assert probe.rebuild(writer).suspended == ()
-        assert "later" in contents(writer)
+        assert "later 2" in contents(writer)
+
+
+def test_a_private_fold_pins_no_moment_of_the_file_between_two_reads(media, monkeypatch):
+    path = media / "memory.db"
+    filled(path)
+    with Ledger.open(path) as writer, monkeypatch.context() as patch:
+        patch.setattr(memories.Memories, "version", 99)
+        with Ledger.open(path, readonly=True) as ledger:
+            contents(ledger)
+            patch.undo()
+            writer.remember("later")
+            with sqlite3.connect(path) as other:
+                busy, pages, moved = other.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            other.close()
+            assert (busy, pages, moved) == (0, 0, 0)
+
+
+def test_a_fold_that_fails_on_the_way_is_done_again_by_the_next_read(media, monkeypatch):
+    path = media / "memory.db"
+    filled(path)
+    with Ledger.open(path) as writer, monkeypatch.context() as patch:
+        patch.setattr(memories.Memories, "version", 99)
+        with Ledger.open(path, readonly=True) as ledger:
+            patch.undo()
+            writer.remember("later")
+            patch.setattr(memories.Memories, "version", 99)
+            with monkeypatch.context() as broken:
+                broken.setattr("projections.core.shadow.checkpoint", lambda *_: 1 / 0)
+                with pytest.raises(ZeroDivisionError):
+                    contents(ledger)
+            assert "later" in contents(ledger)
+            assert ledger.digest() == folded_from_zero(ledger)
 
 
 def test_a_reader_of_a_live_file_sees_what_others_commit(media):

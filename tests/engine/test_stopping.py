@@ -23,6 +23,7 @@ from ledger.engine import stopping
 from ledger.engine.stopping import Stopping
 from ledger.erasure import erasing
 from ledger.guards import quarantining
+from ledger.interactions import importing
 from ledger.language.port import ModelAnswer
 from ledger.types import EVERYTHING
 from projections.core import rebuild
@@ -364,3 +365,35 @@ def test_bulk_commands_have_a_time_limit_in_a_shell(path: Path, monkeypatch: pyt
             assert "nothing is erased yet; 10 events were not looked at yet" in " ".join(found.stdout.split())
     with Ledger.open(path, user="ada") as ledger:
         assert len(ledger.memories.list()) == 8 and ledger.proof.verify(full=True).ok
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals as POSIX has them")
+def test_a_signal_leaves_a_half_import_and_a_half_erasure_whole(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same command goes on with each."""
+    monkeypatch.setattr(importing, "CHUNK", 10)
+    monkeypatch.setattr(erasing, "USER_EVENTS", 20)
+    file, asked, last = path.with_suffix(".jsonl"), list[int](), list[int]()
+    file.write_text("".join(json.dumps({"prompt": f"question {number}"}) + "\n" for number in range(35)))
+    went_on = Stopping.why.fget
+
+    def why(self: Stopping) -> str:
+        asked.append(len(asked))
+        if len(asked) == last[-1]:
+            os.kill(os.getpid(), signal.SIGINT)
+        return str(went_on(self)) if went_on is not None else ""
+
+    monkeypatch.setattr(Stopping, "why", property(why))
+    for command, times, done, rest in (
+        (("import", str(file)), 5, lambda found: found["captured"], 15),
+        (("erase", "--everything", "--yes"), 4, lambda found: len(found["erased"]), None),
+    ):
+        asked.clear()
+        last.append(times)
+        first = run(*command, "--json", "--user", "ada", db=path)
+        assert (first.exit_code, json.loads(first.stdout)["stopped"]) == (1, "cancelled"), first.output
+        assert "stopping after what is under way" in first.stderr and done(json.loads(first.stdout)) == 20
+        second = run(*command, "--json", "--user", "ada", db=path)
+        assert (second.exit_code, json.loads(second.stdout)["stopped"]) == (0, "")
+        assert rest is None or done(json.loads(second.stdout)) == rest
+    with Ledger.open(path, user="ada") as ledger:
+        assert [*ledger.maintenance.users()] == [""] and ledger.proof.verify(full=True).ok

@@ -2,6 +2,7 @@
 
     python tools/evaluate_policies.py DATA… [--json]
     python tools/evaluate_policies.py --matchers DATA… [--read 50] [--json]
+    python tools/evaluate_policies.py --conflicts DATA… [--read 50] [--json]
     python tools/evaluate_policies.py --scaling [--sizes 1000,10000,100000] [--json]
 
 DATA is as for ``evaluate.py``. Each conversation is imported into a ledger of its own; extraction runs over every turn, its
@@ -9,7 +10,8 @@ candidates are promoted, and the memories are consolidated; then, apart from tha
 every sentence of them as a memory of its own. ``--scaling`` makes memories up, a fifth of them near another one, and again
 memories that share nearly all of their words, where no filter helps. ``--matchers`` takes each sentence that a person said for
 a memory and each other turn for a response, and counts what stems/3 and stems/4 find; ``--read`` shows so many of the matches
-that fell away, of those that stayed, and of the denials, to be judged by a reader.
+that fell away, of those that stayed, and of the denials, to be judged by a reader. ``--conflicts`` remembers each sentence of
+each speaker, in a project of the speaker's own, and counts the conflicts that are found by their rule.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import re
 import sys
 import tempfile
 import time
@@ -36,6 +39,7 @@ from tools.evaluate import load
 from tools.measuring import reading
 
 SEED = 7
+END = re.compile(r"(?<=[.!?;])\s+|\s*\n+\s*")  # of a sentence, however short
 LIMIT = 14.0  # ten times the memories take at most so many times as long
 
 
@@ -136,6 +140,44 @@ def _show_matchers(conversations: Sequence[dict[str, Any]], read: int, as_json: 
             print(f"\n{what}\n  memory    {memory}\n  response  {response}")
 
 
+# --- conflicts -------------------------------------------------------------------------------------------------------
+
+
+def find_conflicts(conversation: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """The conflicts among all sentences: (speaker and rule, attribute, sentences)."""
+    with tempfile.TemporaryDirectory(prefix="evaluate-") as home, Ledger.open(Path(home) / "memory.db") as ledger:
+        ledger.policy.set(threats="off")
+        with ledger.batch():
+            for turn in conversation["turns"]:
+                for sentence in filter(None, map(_bare, END.split(turn["text"]))):
+                    ledger.remember(sentence, project=turn["speaker"])
+        ledger.conflicts.find()
+        for each in ledger.conflicts.list().all():
+            speaker = "assistants" if each.project == "assistant" else "people"
+            yield (
+                f"{speaker}, {each.rule}",
+                each.attribute or "",
+                " | ".join(one.content or "" for one in each.memories),
+            )
+
+
+def _bare(sentence: str) -> str:
+    """A sentence without the marks of a list or heading."""
+    return re.sub(r"^[-•\s]+|[*#]", "", sentence).strip()
+
+
+def _show_conflicts(conversations: Sequence[dict[str, Any]], read: int, as_json: bool) -> None:
+    found: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    for conversation in conversations:
+        for what, attribute, texts in find_conflicts(conversation):
+            found[what].append((attribute, texts))
+    counts = {what: len(some) for what, some in found.items()}
+    print(json.dumps(counts) if as_json else _counts(counts))
+    for what, some in found.items():
+        for attribute, texts in random.Random(SEED).sample(some, min(read, len(some))):
+            print(f"\n{what}: {attribute}\n  {texts}")
+
+
 # --- scaling ---------------------------------------------------------------------------------------------------------
 
 
@@ -202,6 +244,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("data", nargs="*")
     parser.add_argument("--scaling", action="store_true", help="measure how the time grows with the memories")
     parser.add_argument("--matchers", action="store_true", help="compare what stems/3 and stems/4 find")
+    parser.add_argument("--conflicts", action="store_true", help="find conflicts among all sentences")
     parser.add_argument("--read", type=int, default=0, help="how many pairs of each sort to show")
     parser.add_argument("--sizes", default="1000,10000,100000")
     parser.add_argument("--json", action="store_true")
@@ -209,8 +252,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not asked.data and not asked.scaling:
         parser.error("name data, or ask for --scaling")
     conversations = [each for path in asked.data for each in load(path)]
-    if asked.matchers:
-        _show_matchers(conversations, asked.read, asked.json)
+    if asked.matchers or asked.conflicts:
+        show = _show_matchers if asked.matchers else _show_conflicts
+        show(conversations, asked.read, asked.json)
         return 0
     told: dict[str, Any] = {}
     if asked.scaling:

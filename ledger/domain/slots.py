@@ -59,7 +59,7 @@ _PRONOUN_WORDS = """
     he she it they this that there these those who which what someone somebody everyone everybody nobody anyone anybody
     one none each all some
 """
-_PRONOUNS = frozenset(_PRONOUN_WORDS.split())
+PRONOUNS = frozenset(_PRONOUN_WORDS.split())
 _UNSURE = re.compile(
     r"\b(?:if|when|unless|would|might|could|should|maybe|perhaps|possibly|probably|used to|formerly|previously|until"
     r"|may (?:be|have|live|work|also|soon|get|become|use|prefer)|or|either|not|no|never|nor|neither|nobody|without|cannot"
@@ -136,12 +136,14 @@ _EDGE_MARKS = " \t\"'`´’“”‘.,;:!()[]*_"
 
 
 class Filled(Struct, frozen=True):
-    """One slot and what is in it, normalised; ``valid_from`` and ``valid_to`` only where an edge has bounds of its own."""
+    """One slot and what is in it, normalised, as a rule reads it; ``valid_from`` and ``valid_to`` only where an edge has bounds
+    of its own."""
 
     slot: str
     value: str
     valid_from: str | None = None
     valid_to: str | None = None
+    rule: str = RULE
 
 
 class Statement(Protocol):
@@ -179,15 +181,21 @@ def of_edges(edges: tuple[Edge, ...]) -> Iterator[Filled]:
 
 def of_text(content: str) -> Iterator[Filled]:
     """What the sentences of a text put into slots."""
+    for sentence in statements(content):
+        yield from of_sentence(sentence)
+
+
+def statements(content: str, no_prose: re.Pattern[str] = _NO_PROSE) -> Iterator[str]:
+    """The sentences of a text that state something: no questions, no formulas, no code; nothing of a long text."""
     if len(content) > READ_CHARS:
         return
     for sentence in _SENTENCE.split(content):
         plain = " ".join(sentence.split()).rstrip(" .!;")
-        if plain and len(plain) <= SENTENCE_CHARS and not plain.endswith("?") and not _NO_PROSE.search(plain):
-            yield from _of_sentence(plain)
+        if plain and len(plain) <= SENTENCE_CHARS and not plain.endswith("?") and not no_prose.search(plain):
+            yield plain
 
 
-def _of_sentence(sentence: str) -> Iterator[Filled]:
+def of_sentence(sentence: str) -> Iterator[Filled]:
     if (pair := _PAIR.fullmatch(sentence)) is not None:
         yield from _assigned(pair)
         return
@@ -197,7 +205,7 @@ def _of_sentence(sentence: str) -> Iterator[Filled]:
         yield from _preferred(found)
         return
     if (found := _USES.fullmatch(sentence)) is not None:
-        role = _thing(found["attribute"])
+        role = value_form(found["attribute"])
         yield from _filled(_person(found["subject"]), f"uses as {role}" if role else "", found["value"])
         return
     for relation, form in _STATED:
@@ -215,7 +223,7 @@ def _of_sentence(sentence: str) -> Iterator[Filled]:
 
 def _stated(relation: str, found: re.Match[str]) -> Iterator[Filled]:
     subject = _person(found["subject"])
-    if _CLASS.match(found["value"]) or (relation == "works_at" and _thing(found["value"]) in _NOBODY):
+    if _CLASS.match(found["value"]) or (relation == "works_at" and value_form(found["value"]) in _NOBODY):
         return
     yield from _filled(subject, relation, found["value"])
     other = _person(found["value"]) if relation in BOTH_WAYS else None
@@ -238,13 +246,13 @@ def _assigned(pair: re.Match[str]) -> Iterator[Filled]:
 
 
 def _preferred(found: re.Match[str]) -> Iterator[Filled]:
-    subject, taken, left = _person(found["subject"]), _thing(found["value"]), _thing(found["other"])
+    subject, taken, left = _person(found["subject"]), value_form(found["value"]), value_form(found["other"])
     if subject is not None and taken and left and taken != left:
         yield Filled(_slot(subject, "prefers " + " / ".join(sorted((taken, left)))), taken)
 
 
 def _filled(subject: str | None, attribute: str, value: str) -> Iterator[Filled]:
-    thing = _thing(value)
+    thing = value_form(value)
     if subject is None or not attribute or not thing:
         return
     spoken = thing.split()
@@ -258,7 +266,7 @@ def _slot(subject: str, attribute: str) -> str:
 
 def _attribute(given: str) -> str | None:
     """The attribute where it is one of which there is one: "deadline", "favourite colour", never "friend"."""
-    thing = _thing(given).replace("favorite", "favourite").replace("color", "colour")
+    thing = value_form(given).replace("favorite", "favourite").replace("color", "colour")
     parts = thing.split()
     if not parts or len(parts) > 4:
         return None
@@ -275,10 +283,10 @@ def _person(given: str) -> str | None:
     if name in ("we", "our", "us"):
         return "we"
     form = name_form(name)
-    return None if not form or form.split()[0] in _PRONOUNS else form
+    return None if not form or form.split()[0] in PRONOUNS else form
 
 
-def _thing(given: str) -> str:
+def value_form(given: str) -> str:
     """A value in the form in which two of them are compared."""
     thing = normalise(given).strip(_EDGE_MARKS)
     thing = _GROUPED.sub("", _ARTICLE.sub("", thing)).strip(_EDGE_MARKS)

@@ -36,6 +36,7 @@ class Conflict(Answer, frozen=True, kw_only=True):
     lapsed (its members no longer clash, by themselves).
 
     ``values`` are what each member said when it was found, by its id; ``action`` is "keep" (the ``winner``), "accept", or "".
+    ``newest`` is the member of an open conflict that holds since last: ``resolve`` with it lets the newer supersede the older.
     """
 
     id: str
@@ -51,6 +52,7 @@ class Conflict(Answer, frozen=True, kw_only=True):
     project: str | None
     recorded_at: str
     position: int
+    newest: str | None = None
     replayed: bool = False
     absorbed: bool = False
 

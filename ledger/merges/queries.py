@@ -107,10 +107,13 @@ def get_conflict(engine: Engine, user: str, id: str) -> merge_answers.Conflict |
 
 def conflict_answer(connection: Connection, state: Conflict) -> merge_answers.Conflict:
     status, members = conflicts.status_of(connection, state, conflicts.naming(connection, state.members))
+    active = [each for each in members if each.status == "active" and not each.quarantined]
+    newest = max(active, key=lambda each: (each.valid_from, each.row)).id if status == conflict_domain.OPEN else None
     return answer_of(
         merge_answers.Conflict,
         state,
         status=status,
+        newest=newest,
         attribute=state.slot,
         memories=tuple(memories_shown(connection, members)),
         values=dict(zip(state.members, state.values, strict=False)),

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from ledger.domain import conflict as domain
 from ledger.domain import memory as memory_domain
-from ledger.domain import slots
+from ledger.domain import templates
 from ledger.domain.conflict import Conflict
 from ledger.domain.events import ConflictFound
 from ledger.domain.memory import Edge, Memory
@@ -46,8 +46,9 @@ class Searched(Struct, frozen=True):
 
 
 class Found(Struct, frozen=True):
-    """Memories that fill a slot with values that cannot both be so: each with its value, oldest first."""
+    """Memories that fill a slot with values that cannot both be so, as a rule reads them: each with its value, oldest first."""
 
+    rule: str
     slot: str
     project: str | None
     members: tuple[tuple[Searched, str], ...]
@@ -66,12 +67,12 @@ def search(
     if after is not None:
         changed = set(memories.changed(connection, user, after))
         changed_ones = (each for each in _active(connection, user, scope) if each.row in changed) if changed else ()
-        wanted = {(main(each.project), filled.slot) for each in changed_ones for filled in slots.slots(each)}
+        wanted = {(main(each.project), filled.slot) for each in changed_ones for filled in templates.filled(each)}
         if not wanted:
             return ()
     filled: dict[tuple[str | None, str], list[_Filling]] = {}
     for each in _active(connection, user, scope):
-        for one in slots.slots(each):
+        for one in templates.filled(each):
             if wanted is None or (main(each.project), one.slot) in wanted:
                 filled.setdefault((main(each.project), one.slot), []).append((each, one))
     known = {(main(project), slot, pair) for project, slot, pair in _recorded(connection, user)}
@@ -86,9 +87,10 @@ def _active(connection: sqlite3.Connection, user: str, scope: Scope) -> Iterator
 
 
 def _recorded(connection: sqlite3.Connection, user: str) -> _Decided:
-    """Every two that stand in a recorded conflict, whatever was decided, with what they said then."""
+    """Every two that stand in a recorded conflict, whatever was decided, with what they said then; an undo of the find is a
+    decision too."""
     found: _Decided = set()
-    for each in conflicts.listing(connection, user):
+    for each in (*conflicts.listing(connection, user), *conflicts.undone(connection, user)):
         for pair in combinations(zip(each.members, each.values, strict=False), 2):
             found.add((each.project, each.slot or "", frozenset(pair)))
     return found
@@ -106,7 +108,7 @@ def _among(place: tuple[str | None, str], fillings: Sequence[_Filling], known: _
             group[row] = joined
     for rows in {frozenset(group[one.row]) for (one, _), _ in fresh}:
         members = tuple((each, filled.value) for each, filled in fillings if each.row in rows)
-        yield Found(slot, project, members)
+        yield Found(fillings[0][1].rule, slot, project, members)
 
 
 def _values_of(pair: tuple[_Filling, _Filling]) -> frozenset[tuple[str, str]]:
@@ -126,14 +128,14 @@ def record(work: Work, found: Sequence[Found]) -> None:
         ids, values = tuple(member.id for member, _ in each.members), tuple(value for _, value in each.members)
         place = each.slot, work.together(each.project)[0]
         similar = [known for known in _about(work, ids) if (known.slot, work.together(known.project)[0]) == place]
-        if _is_covered(similar, dict(zip(ids, values, strict=True))):
+        if _is_covered(similar, dict(zip(ids, values, strict=True)), each.rule):
             continue
         work.project = each.project
         growing = next((known for known in similar if not known.action), None)
         if growing is None:
-            work.emit(work.new_id("k"), ConflictFound(each.slot, ids, values, slots.RULE))
+            work.emit(work.new_id("k"), ConflictFound(each.slot, ids, values, each.rule))
         else:
-            for event in domain.decide(domain.Find(each.slot, ids, values, slots.RULE), growing):
+            for event in domain.decide(domain.Find(each.slot, ids, values, each.rule), growing):
                 work.emit(growing.id, event, first=growing.row)
     work.project = project
 
@@ -146,13 +148,13 @@ def _is_as_seen(seen: tuple[Searched, str], now: Memory | None) -> bool:
     return same == (now.content, now.edges, now.project, now.valid_from, now.valid_to)
 
 
-def _is_covered(known: Collection[Conflict], values: dict[str, str]) -> bool:
+def _is_covered(known: Collection[Conflict], values: dict[str, str], rule: str) -> bool:
     """Whether every two of these whose values clash stand in a recorded conflict of the slot."""
     stated = [dict(zip(each.members, each.values, strict=False)) for each in known]
     return all(
         any(values_of.get(one) == values[one] and values_of.get(other) == values[other] for values_of in stated)
         for one, other in combinations(values, 2)
-        if slots.incompatible(values[one], values[other])
+        if templates.exclusive(rule, values[one], values[other])
     )
 
 
@@ -165,7 +167,7 @@ def keep(work: Work, conflict: Conflict, winner: Memory, reason: str) -> None:
     """The winner supersedes what cannot be so together with it; a member that can stays."""
     states = [state for id in conflict.members if (state := work.find(id, "m")) is not None]
     active = [each for each in states if each.status == "active" and not each.quarantined]
-    losers = [each for each in active if each.row != winner.row and conflicts.clashes(winner, each, conflict.slot)]
+    losers = [each for each in active if each.row != winner.row and conflicts.clashes(winner, each, conflict)]
     kept = (winner, *losers) if winner in active else active
     events = domain.decide(domain.Resolve(domain.KEEP, winner.id, tuple(each.id for each in kept), reason), conflict)
     for event in events:

@@ -147,8 +147,9 @@ def _busy(connection: sqlite3.Connection, user: str) -> set[str]:
 
 
 def _apart(connection: sqlite3.Connection, user: str) -> set[tuple[str, str]]:
-    """Pairs that were turned down, and those that say different things of one slot."""
+    """Pairs that were turned down or whose proposal was undone, and those that say different things of one slot."""
     groups = [each.memories for each in merges.listing(connection, user, (domain.REJECTED,))]
+    groups += [each.memories for each in merges.undone(connection, user)]
     groups += [each.members for each in conflicts.listing(connection, user)]
     return {pair for group in groups for pair in combinations(sorted(group), 2)}
 

@@ -8,7 +8,7 @@ from itertools import combinations
 
 from msgspec.structs import replace
 
-from ledger.domain import conflict, slots
+from ledger.domain import conflict, slots, templates
 from ledger.domain.conflict import ACCEPT, LAPSED, OPEN, RESOLVED, Conflict
 from ledger.domain.events import AnyEvent
 from ledger.domain.memory import Memory
@@ -66,16 +66,17 @@ def about(rows: Rows, memory: str) -> list[int]:
 
 def clash(one: tuple[Statement, Filled], other: tuple[Statement, Filled]) -> bool:
     """Whether two memories fill one slot with values that cannot both be so, at one time."""
-    return slots.incompatible(one[1].value, other[1].value) and slots.overlap(slots.during(*one), slots.during(*other))
+    differ = templates.exclusive(one[1].rule, one[1].value, other[1].value)
+    return differ and slots.overlap(slots.during(*one), slots.during(*other))
 
 
-def clashes(one: Statement, other: Statement, slot: str | None) -> bool:
-    """The same of two memories as they are; of a conflict whose slot was erased, in whatever slot they meet."""
-    theirs = {each.slot: each for each in slots.slots(other)}
-    shared = (
-        (each, theirs[each.slot]) for each in slots.slots(one) if each.slot in theirs and slot in (None, each.slot)
-    )
-    return any(clash((one, own), (other, their)) for own, their in shared)
+def clashes(one: Statement, other: Statement, found: Conflict) -> bool:
+    """The same of two memories as they are, by the rule of a conflict and in its slot; in whatever slot they meet, where that
+    was erased."""
+    ours, theirs = ({each.slot: each for each in templates.filled(memory)} for memory in (one, other))
+    slots_of_both = [slot for slot in ours.keys() & theirs.keys() if found.slot in (None, slot)]
+    by_rule = [slot for slot in slots_of_both if ours[slot].rule == theirs[slot].rule == found.rule]
+    return any(clash((one, ours[slot]), (other, theirs[slot])) for slot in by_rule)
 
 
 def status_of(
@@ -92,7 +93,7 @@ def status_of(
     active = [each for each in members if each.status == "active" and not each.quarantined]
     decided = [set(each.members) for each in resolved if each.action == ACCEPT and each.slot == found.slot]
     live = any(
-        clashes(one, other, found.slot) and not any({one.id, other.id} <= pair for pair in decided)
+        clashes(one, other, found) and not any({one.id, other.id} <= pair for pair in decided)
         for one, other in combinations(active, 2)
     )
     return (OPEN if live else RESOLVED if found.action else LAPSED), members
@@ -126,6 +127,15 @@ def listing(connection: sqlite3.Connection, user: str, before: int | None = None
     """The conflicts of a user, whatever became of them, newest first."""
     sql = "SELECT * FROM conflicts WHERE user = ? AND row < ? ORDER BY row DESC LIMIT ?"
     return [from_row(row) for row in connection.execute(sql, (user, 2**62 if before is None else before, limit))]
+
+
+def undone(connection: sqlite3.Connection, user: str) -> list[Conflict]:
+    """The conflicts of a user as they were, of which nothing is in effect any more: somebody undid that they were found."""
+    sql = (
+        "SELECT v.* FROM conflict_versions v"
+        " WHERE v.user = ? AND NOT EXISTS (SELECT 1 FROM conflicts k WHERE k.row = v.row)"
+    )
+    return [from_row(row[:-1]) for row in connection.execute(sql, (user,))]
 
 
 def naming(connection: sqlite3.Connection, memories: Iterable[str]) -> list[Conflict]:

@@ -82,6 +82,15 @@ def listing(
     return [from_row(row) for row in newest(connection, "merges", ("user", user), statuses, before, limit)]
 
 
+def undone(connection: sqlite3.Connection, user: str) -> list[Merge]:
+    """The proposals of a user as they were, of which nothing is in effect any more: somebody undid that they were made."""
+    sql = (
+        "SELECT v.* FROM merge_versions v WHERE v.user = ? AND v.status = 'proposed'"
+        " AND NOT EXISTS (SELECT 1 FROM merges g WHERE g.row = v.row)"
+    )
+    return [from_row(row[:-1]) for row in connection.execute(sql, (user,))]
+
+
 def naming(connection: sqlite3.Connection, memories: Iterable[str]) -> list[Merge]:
     """The merges that one of these memories is a member of, or is what they became."""
     found: dict[int, Merge] = {}

@@ -244,6 +244,15 @@ def test_an_undo_brings_everything_back(ledger: Ledger, pair: tuple[str, str]) -
     assert ledger.merge(first).id != merged.id
 
 
+def test_an_undone_proposal_does_not_come_back_with_the_next_run(ledger: Ledger, pair: tuple[str, str]) -> None:
+    (proposal,) = ledger.find_merges().proposed
+    undone = ledger.undo(proposal.position)
+    assert ledger.find_merges().proposed == () and ledger.run_policies(only=("merges",)).merges == 0
+    ledger.redo(undone.command_id)
+    assert [each.id for each in ledger.merges()] == [proposal.id]
+    assert ledger.find_merges().proposed == ()
+
+
 def test_an_undo_of_a_member_takes_the_merge_along(ledger: Ledger, pair: tuple[str, str]) -> None:
     ledger.merge(pair)
     report = ledger.undo(ledger.audit(subject=pair[0], type="MemoryCaptured")[0].position, cascade=True)

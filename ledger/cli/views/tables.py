@@ -22,7 +22,7 @@ from ledger.sessions.diagram import NO_SUMMARY
 COLUMNS = {  # of each type its columns, and after the bar what stands in small print under the last of them
     "AuditEntry": "position recorded_at subject type | content command actor client project session reason in_effect",
     "Chunk": "id line size heading_path | content",
-    "Conflict": "id attribute memories | status project winner action reason",
+    "Conflict": "id attribute memories | status newest project winner action reason",
     "ConfidencePoint": "position recorded_at confidence delta type | echo matcher interaction in_effect",
     "Distrusted": "kind since until origin | reason command_id",
     "Document": "id chunk_count title | path project type status tags size added dropped absorbed",

@@ -130,10 +130,10 @@ def listing(connection: sqlite3.Connection, user: str, before: int | None = None
 
 
 def undone(connection: sqlite3.Connection, user: str) -> list[Conflict]:
-    """The conflicts of a user as they were, of which nothing is in effect any more: somebody undid that they were found."""
+    """The conflicts of a user as they were found, where somebody undid that; a distrust is about who found them."""
     sql = (
-        "SELECT v.* FROM conflict_versions v"
-        " WHERE v.user = ? AND NOT EXISTS (SELECT 1 FROM conflicts k WHERE k.row = v.row)"
+        "SELECT v.* FROM conflict_versions v CROSS JOIN voided d ON d.position = v.from_position"
+        " WHERE v.user = ? AND d.type = 'CommandUndone'"
     )
     return [from_row(row[:-1]) for row in connection.execute(sql, (user,))]
 

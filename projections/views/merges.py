@@ -83,10 +83,10 @@ def listing(
 
 
 def undone(connection: sqlite3.Connection, user: str) -> list[Merge]:
-    """The proposals of a user as they were, of which nothing is in effect any more: somebody undid that they were made."""
+    """The proposals of a user as they were made, where somebody undid that; a distrust is about who made them."""
     sql = (
-        "SELECT v.* FROM merge_versions v WHERE v.user = ? AND v.status = 'proposed'"
-        " AND NOT EXISTS (SELECT 1 FROM merges g WHERE g.row = v.row)"
+        "SELECT v.* FROM merge_versions v CROSS JOIN voided d ON d.position = v.from_position"
+        " WHERE v.user = ? AND v.status = 'proposed' AND d.type = 'CommandUndone'"
     )
     return [from_row(row[:-1]) for row in connection.execute(sql, (user,))]
 

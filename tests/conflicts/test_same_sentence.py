@@ -149,6 +149,23 @@ def test_an_undone_conflict_does_not_come_back_with_the_next_run(
     assert [each.id for each in ledger.conflicts.list()] == [conflict.id]
 
 
+def test_a_third_value_whose_find_was_undone_is_not_found_again(ledger: Ledger, pair: tuple[Memory, Memory]) -> None:
+    conflict = found(ledger)
+    third = ledger.remember("The user's library has 60 sources.")
+    ledger.undo(found(ledger).position)
+    assert {each.id for each in ledger.conflicts.get(conflict.id).memories} == {each.id for each in pair}
+    assert ledger.conflicts.find().found == ()
+    ledger.retract(third.id)
+    assert ledger.conflicts.get(conflict.id).status == "open"
+
+
+def test_what_a_distrusted_actor_found_is_found_again(ledger: Ledger, pair: tuple[Memory, Memory]) -> None:
+    ledger.bind(actor="mallory").conflicts.find()
+    ledger.history.distrust("mallory", kind="actor")
+    assert ledger.conflicts.list(statuses=[]) == []
+    assert found(ledger).newest == pair[1].id
+
+
 def test_another_value_after_an_undo_is_found(ledger: Ledger, pair: tuple[Memory, Memory]) -> None:
     ledger.undo(found(ledger).position)
     third = ledger.remember("The user's library has 60 sources.")

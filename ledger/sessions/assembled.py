@@ -142,6 +142,7 @@ class Window(Answer, frozen=True, kw_only=True):
     def render(self, provider: str = "openai", *, system: str = "") -> Rendered:
         """Messages as a provider takes them ("openai" for chat completions, "anthropic" for messages). Summaries and what
         was recalled come first, as data in a user's message and never among instructions; ``system`` is the caller's own.
+        ``extra`` goes to the provider that it is of; of ``cache_control`` the last four are given, which is all it takes.
         """
         one_of("provider", provider, tuple(PROVIDERS))
         return PROVIDERS[provider]([each.as_content for each in self.entries], memories=self.memories, system=system)

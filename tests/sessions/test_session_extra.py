@@ -15,7 +15,7 @@ from ledger import Ledger, RejectedError
 from ledger.domain.message import PARTS_BYTES, draft
 from ledger.domain.tokens import MEDIA_TOKENS
 from ledger.doors.picoclaw import SessionStore
-from ledger.sessions.transcripts import outside
+from ledger.sessions.transcripts import as_chat, outside
 from ledger.types import Event
 
 SIGNATURE = "ErUBCkYIBxgCIkDq" * 30 + "=="
@@ -154,6 +154,14 @@ def test_arguments_that_are_no_plain_json_keep_their_text(memory: Ledger, writte
     assert session.reconcile(told).change == "none"
 
 
+def test_an_image_of_some_size_is_kept_and_counted_as_one(memory: Ledger) -> None:
+    session, image = memory.session("chat"), PNG[:-4] + "A" * 300_000
+    small = session.append("user", parts=[text("One."), {"type": "image_url", "image_url": {"url": PNG}}])
+    large = session.append("user", parts=[text("Two."), {"type": "image_url", "image_url": {"url": image}}])
+    assert large.tokens == small.tokens and len(large.text) == len(small.text)
+    assert session.window(2_000).render().messages[1]["content"][1]["image_url"]["url"] == image
+
+
 # --- tokens and bounds -----------------------------------------------------------------------------------------------
 
 
@@ -287,15 +295,37 @@ def test_what_is_erased_with_a_message_is_in_no_file(tmp_path: Path, told: dict[
         session.reconcile([asks("Hello."), told, asks("And so on.")])
         receipt = session.window(10_000, receipt=True).receipt
         position = session.messages()[1].position
-        erased = memory.erase(Event(position))
-        assert erased is not None and remains_of(session) == []
+        assert len(remains_of(session)) == 1
+        memory.erase(Event(position))
+        assert remains_of(session) == []
         assert session.reopen(receipt).entries[1].extra == {}
         assert session.reconcile([asks("Hello."), told, asks("And so on.")]).change == "none"
     assert remains(tmp_path) == []
 
 
+def test_the_words_of_a_provider_are_nobodys_and_do_not_stay_behind_an_erasure(memory: Ledger) -> None:
+    session = memory.session("chat")
+    for words, signature in ((RARE, "EqoBa" * 20), ("Tea is a drink.", "ErUBc" * 20)):
+        cited = [{"type": "char_location", "cited_text": words, "document_title": None}]
+        answer = answers(THOUGHT | {"thinking": words, "signature": signature}, text(f"So: {words}", citations=cited))
+        session.reconcile([*map(as_chat, session.messages()), answer | {"type": "message", "stop_reason": "end_turn"}])
+    report = memory.erase(Event(session.messages()[0].position))
+    assert report.remaining == ()
+
+
+def test_what_was_added_later_is_erased_with_its_message(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "memory.db") as memory:
+        session = memory.session("chat")
+        session.append("user", "Hello."), session.append("assistant", "Yes.")
+        told = [asks("Hello."), answers(text("Yes.", citations=[{"cited_text": RARE}]))]
+        assert session.reconcile(told).repaired == 1 and len(remains_of(session)) == 1
+        memory.erase(Event(session.messages()[1].position))
+        assert remains_of(session) == [] and session.reconcile(told).change == "none"
+    assert remains(tmp_path) == []
+
+
 def remains_of(session: Any) -> list[Any]:
-    return [each for each in session.messages() if RARE in str(each)]
+    return [each for each in session.messages() if RARE in f"{each.parts} {each.extra}"]
 
 
 def test_what_a_memory_says_is_found_in_what_a_message_has_besides(tmp_path: Path) -> None:

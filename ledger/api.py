@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, get_args
 from ledger import answers
 from ledger.domain import confidence as rules
 from ledger.domain.errors import RejectedError
+from ledger.domain.ids import message_place
 from ledger.domain.text import plural
 from ledger.engine.answer import Answer
 from ledger.engine.area import Area, callback
@@ -723,7 +724,10 @@ class Ledger(LedgerRead):
         """Bring back what was superseded, invalidated, retracted or rejected; of a withdrawn source, its evidence."""
         from ledger.observations import commands as observation_commands
 
-        return observation_commands.restore(self._engine, self._scope.asker(options), id, reason)
+        answer = observation_commands.restore(self._engine, self._scope.asker(options), id, reason)
+        if answer is None and (place := message_place(id)) is not None:
+            return self.session(place[0]).message(place[1])
+        return answer
 
     def reinforce(
         self,
@@ -865,7 +869,7 @@ class Ledger(LedgerRead):
 
     def consolidate(
         self,
-        over: Literal["memories", "interactions"] | Sequence[str] = "memories",
+        over: Literal["memories", "interactions", "messages"] | Sequence[str] = "memories",
         *,
         project: str | None = None,
         tags: Iterable[str] = (),
@@ -880,7 +884,8 @@ class Ledger(LedgerRead):
         Appends 200 sources at a time, and nothing where nothing is new; asked again it goes on where it ended.
 
         Args:
-            over: "memories" or "interactions" (new since the last run), or the ids of those to look at.
+            over: "memories", "interactions" or "messages" (of sessions; new since the last run), or the ids of those to look
+                at.
             project: Only this project's; None for those of no project.
             tags: Only sources that have each of these tags.
             method: "grouping" (rules) or "model"; None for the model if there is one.

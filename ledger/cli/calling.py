@@ -80,7 +80,7 @@ def _value(name: str, value: Any) -> Any:
         return value.expanduser()
     if name == "statuses" and "all" in value:
         return ()
-    if name == "over" and value in (["memories"], ["interactions"]):
+    if name == "over" and value in (["memories"], ["interactions"], ["messages"]):
         return value[0]
     return value
 

@@ -57,6 +57,18 @@ def is_id(text: str) -> bool:
     return len(text) == LENGTH and text[0] in KINDS and is_prefix(text, text[0])
 
 
+def message_id(session: str, position: int) -> str:
+    """The id of a message: its session's, and the position of its event."""
+    return f"{session}:{position}"
+
+
+def message_place(id: str) -> tuple[str, int] | None:
+    """The session and the position that a message's id names; None for what is none, by its looks."""
+    session, _, number = id.partition(":")
+    named = is_id(session) and session[0] == "s" and number.isascii() and number.isdecimal() and number[0] != "0"
+    return (session, int(number)) if named and len(number) < LENGTH else None
+
+
 def is_prefix(text: str, kind: str) -> bool:
     """Whether this could be the beginning of an id of that kind: nothing blank, no wildcard, no foreign character."""
     return text[:2] == kind + "_" and len(text) <= LENGTH and _LETTERS.issuperset(text[2:])

@@ -9,6 +9,7 @@ from collections.abc import Set as AbstractSet
 from msgspec.structs import replace
 
 from ledger.domain.events import AnyEvent, MemoriesMerged, MessageAppended, ModelCalled, Origin, ids_in
+from ledger.domain.ids import message_id, message_place
 from ledger.engine.log_reading import read_event, read_stream
 from ledger.erasure import conversations
 from ledger.erasure.conversations import MESSAGE, REPAIR, SUMMARY
@@ -88,7 +89,7 @@ class Related:
         return list(found)
 
     def found_in(self, own: Iterable[Row]) -> list[str]:
-        """The memories that rest on these messages, in effect or not, and those that cite such memories."""
+        """The memories and observations that rest on these messages, in effect or not, and what rests on such."""
         by_stream: dict[str, set[int]] = {}
         for row in own:
             if row.type == MESSAGE:
@@ -99,6 +100,9 @@ class Related:
                 stream = self.rows.row(place).stream
                 if not self.citations.ever_behind(stream).isdisjoint(positions):
                     found[stream] = None
+            for position in sorted(positions):
+                rows = observations.ever_supported_by(self.connection, message_id(session, position))
+                found |= dict.fromkeys(self.rows.row(row).stream for row in rows)
         return [*found, *self.derived(found)]
 
     def _merged_from(self, memory: str) -> Iterator[str]:
@@ -112,8 +116,8 @@ class Related:
         return [row for (row,) in self.connection.execute(sql, (source, source))]
 
     def parts(self, stream: str) -> list[str]:
-        """The chunks of a document, by which it is cited too."""
-        return documents.chunk_ids(self.connection, stream) if stream.startswith("d_") else []
+        """What a subject is cited by too: the chunks of a document, the messages of a session that observations rest on."""
+        return observations.parts(self.connection, stream)
 
     def _captures(self, streams: Iterable[str]) -> Iterator[AnyEvent]:
         for stream in streams:
@@ -132,10 +136,13 @@ class Related:
                 yield from ids_in(event.data, "cites", needs="any")
 
     def messages(self, streams: Iterable[str], besides: Collection[int]) -> dict[str, list[Row]]:
-        """The messages of sessions that these memories came from, each by itself, with what else it lies in."""
+        """The messages of sessions that these memories came from and these observations rest on, each by itself, with what
+        else it lies in."""
         found, seen = dict[str, list[Row]](), set(besides)
-        for event in self._captures(sorted(streams)):
-            for position in sorted(self.citations.named(event) - seen):
+        named = [self.citations.named(event) for event in self._captures(sorted(streams))]
+        named.append(frozenset(place[1] for each in self._evidence(sorted(streams)) if (place := message_place(each))))
+        for positions in named:
+            for position in sorted(positions - seen):
                 row_there = self.rows.row(position)
                 rows = [row for row in (row_there, *self.with_message(row_there)) if row.position not in seen]
                 found[f"{row_there.stream} {position}"] = rows

@@ -8,7 +8,16 @@ from typing import Any
 from msgspec.structs import replace
 
 from ledger.domain import document
-from ledger.domain.events import AnyEvent, MemoryReinforced, ReinforcementEvaluated, TextQuarantined, TextReleased
+from ledger.domain.events import (
+    AnyEvent,
+    MemoryReinforced,
+    MessageAppended,
+    MessagesHidden,
+    ReinforcementEvaluated,
+    TextQuarantined,
+    TextReleased,
+)
+from ledger.domain.ids import message_place
 from ledger.domain.observation import Observation, supports
 from ledger.history.in_effect import Reader
 from ledger.observations import answers
@@ -51,7 +60,7 @@ class Alternative:
         rows = set[int]()
         for stream in {*streams, *self._held_or_released()}:
             rows |= {self.reader.stream(stream)[0][0].position} if stream[0] == "o" else set()
-            sources = documents.chunk_ids(connection, stream) if stream[0] == "d" else [stream]
+            sources = (stream, *observations.parts(connection, stream))
             rows |= {row for source in sources for row in observations.ever_supported_by(connection, source)}
         found = []
         for row in sorted(rows):
@@ -96,7 +105,8 @@ class Alternative:
     def _is_live(self, source: str) -> bool:
         """Whether a source would count as proof, by the same rules as ``observations.live``."""
         if source not in self._live:
-            found = {"m": self._is_live_memory, "i": self._is_live_interaction, "c": self._is_live_chunk}.get(source[0])
+            kinds = {"m": self._is_live_memory, "i": self._is_live_interaction, "c": self._is_live_chunk}
+            found = (kinds | {"s": self._is_live_message}).get(source[0])
             self._live[source] = found is not None and found(source)
         return self._live[source]
 
@@ -123,6 +133,18 @@ class Alternative:
             self._texts[added.stream] = set(document.text_of(self._counting(added.stream))) if there else set()
         is_there = added.position in self._texts[added.stream] and added.data.content is not None
         return is_there and self._is_free(added.position)
+
+    def _is_live_message(self, message: str) -> bool:
+        session, position = message_place(message) or ("", 0)
+        state = self.state(session)
+        if state is None or state.user is None:
+            return False
+        events = self._counting(session)
+        said = next((event.data for event in events if event.position == position), None)
+        hidden = (each for event in events if isinstance(event.data, MessagesHidden) for each in event.data.ranges)
+        if not isinstance(said, MessageAppended) or any(first <= position <= last for first, last in hidden):
+            return False
+        return said.content is not None and bytes(said.parts) != b"null" and self._is_free(position)
 
     def _is_free(self, position: int) -> bool:
         """Whether the last word that would count on the text of an event is not that it is in quarantine."""

@@ -28,7 +28,7 @@ from ledger.domain.events import (
     RelationRemoved,
     ids_in,
 )
-from ledger.domain.ids import shortened
+from ledger.domain.ids import message_id, shortened
 from ledger.domain.observation import NO_EVIDENCE, supports
 from ledger.history.citations import ATTEMPTS
 from ledger.history.conversations import senseless, sessions_of
@@ -231,6 +231,7 @@ class Closure:
             self._wake(self.reader.resting_on(event.data.chunk))
         if isinstance(event.data, MessageAppended):
             self._wake(self.reader.found_in(event.stream).get(event.position, ()))
+            self._wake(self.reader.resting_on(message_id(event.stream, event.position)))
         if isinstance(event.data, RelationAdded | RelationRemoved):
             self._wake(self.reader.merged_from(event.stream))
 

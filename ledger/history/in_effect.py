@@ -19,6 +19,7 @@ from ledger.domain.events import (
     of,
     type_names,
 )
+from ledger.domain.ids import message_place
 from ledger.domain.observation import NO_EVIDENCE, supports
 from ledger.engine.log_reading import read_event, read_stream
 from ledger.history.citations import ATTEMPTS, Citations
@@ -107,6 +108,14 @@ class Reader:
             events = self.stream(added.stream)
             needed = (events[0], events[added.version - 1])  # its document began, and it was added
             return any(each.position in but or not (counts or each.position in also) for each, counts in needed)
+        if (message := message_place(subject)) is not None:
+            session, position = message
+            appended = [
+                (each, counts) for each, counts in self.stream(session) if each.position in (position, each.first)
+            ]
+            return len(appended) < 2 or any(
+                each.position in but or not (counts or each.position in also) for each, counts in appended
+            )
         return is_subject(subject) and self.state(subject, but, also) is None
 
     def stands(
@@ -173,10 +182,9 @@ class Reader:
         return [self.event(row).stream for row in documents.dependents(self.connection, subject)]
 
     def resting_on(self, subject: str) -> list[str]:
-        """The memories that cite a subject, a chunk of it, or an observation that one of these supports."""
+        """The memories that cite a subject, a chunk of it, or an observation that one of these or a message supports."""
         found = dict.fromkeys(self.citing(subject))
-        chunks = documents.chunk_ids(self.connection, subject) if subject.startswith("d_") else ()
-        for source in (subject, *chunks):
+        for source in (subject, *observations.parts(self.connection, subject)):
             for row in observations.ever_supported_by(self.connection, source):
                 found |= dict.fromkeys(self.citing(self.event(row).stream))
         return list(found)

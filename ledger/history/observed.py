@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from ledger.domain.events import AnyEvent, EvidenceAdded, ObservationFormed, ObservationRevised
 from ledger.history.source_plan import SourcePlan
-from projections.views import documents, observations
+from projections.views import observations
 
 Differs = Callable[[str, int], bool]  # whether what a memory said, and that it could be found, was otherwise then
 Found = tuple[AnyEvent, str]
@@ -19,7 +19,7 @@ def formed(plan: SourcePlan, differs: Differs) -> Iterator[Found]:
     """
     connection = plan.reader.connection
     sources = {each for each in plan.streams if each[0] in "mi"}
-    sources |= {each for stream in plan.streams if stream[0] == "d" for each in documents.chunk_ids(connection, stream)}
+    sources |= {each for stream in plan.streams for each in observations.parts(connection, stream)}
     rows = {row for source in sorted(sources) for row in observations.ever_supported_by(connection, source)}
 
     def is_other(source: str, event: AnyEvent) -> bool:

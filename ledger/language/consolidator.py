@@ -28,7 +28,7 @@ from ledger.language.prompts import prompt
 from ledger.language.reading import Action, Parsed
 from ledger.policies.consolidation import CHANGED, SECRET, Piece, applied, evidence_of, unfit
 from ledger.policies.evidence import duplicate
-from projections.views import observations
+from projections.views import observations, sessions
 from projections.views.consolidations import Scope, Sourced
 
 PURPOSE = "consolidation"
@@ -167,12 +167,11 @@ def _number(given: object) -> int:
 def erased_meanwhile(work: Work, batch: Batch) -> bool:
     """Whether a text that the model has read was erased while it answered: nothing that it says may be kept then."""
     for each in batch.sources:
-        kind = each.id[0]
-        state = work.at_row(each.row, kind)
+        kind, connection = each.id[0], work.connection()
+        state = sessions.at_position(connection, each.row) if kind == "s" else work.at_row(each.row, kind)
         if state is None:
             continue  # undone
-        gone = state.content is None if kind == "m" else not observations.live(work.connection(), [each.id])
-        if gone:
+        if getattr(state, "content", "") is None if kind == "m" else not observations.live(connection, [each.id]):
             return True
     return any(
         (state := work.at_row(each.state.row, "o")) is not None and state.text is None for each in batch.observations

@@ -8,20 +8,23 @@ from msgspec.structs import replace
 
 from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.events import MemoryCaptured
-from ledger.domain.ids import LENGTH, is_prefix
+from ledger.domain.ids import LENGTH, is_prefix, message_place
 from ledger.domain.memory import Memory
 from ledger.domain.text import text_list
 from ledger.engine.log_reading import read_event
 from ledger.engine.work import Work
-from projections.views import control, documents, observations
+from projections.views import control, documents, observations, sessions
 
 CITABLE = ("i", "m", "c", "d", "s", "p", "o")  # summaries, merges and conflicts follow from these: nobody cites them
 
 
-def source_list(given: str | Iterable[str]) -> tuple[str, ...]:
-    """Ids, or prefixes of ids, of interactions, memories, chunks, documents, sessions, projects or observations."""
+def source_list(given: str | Iterable[str], *, messages: bool = False) -> tuple[str, ...]:
+    """Ids, or prefixes of ids, of interactions, memories, chunks, documents, sessions, projects or observations; where
+    ``messages`` can be cited, their ids too."""
     found = text_list("sources", given)
     for each in found:
+        if messages and message_place(each) is not None:
+            continue
         if each[:1] not in CITABLE or not is_prefix(each, each[0]):
             raise RejectedError(f"a source is an id like i_… (interaction) or m_… (memory), and {each!r:.40} is not")
     return found
@@ -38,6 +41,8 @@ def own(work: Work, source: str) -> str:
     ``RejectedError`` for an observation all of whose sources were."""
     if source[0] == "c":
         return _own_chunk(work, source)
+    if message_place(source) is not None:
+        return _own_message(work, source)
     if work.find(source, source[0]) is None and work.of_another_user(source):
         raise RejectedError(
             f"the source {source} belongs to another user; a command acts on one user's memory", rule="user"
@@ -63,12 +68,26 @@ def _has_support(work: Work, observation: int) -> bool:
     """Whether a source of an observation is in effect, whatever its status: one that was not withdrawn, if there is one."""
     supports = observations.support_of(work.rows, observation)
     for each in [each for each in supports if not each.withdrawn] or supports:
+        if (place := message_place(each.source)) is not None:
+            if sessions.at_position(work.connection(), place[1]) is not None:
+                return True
+            continue
         if each.source[0] != "c" and work.find(each.source, each.source[0]) is not None:
             return True
         found = documents.find_chunk(work.connection(), each.source, work.who.user) if each.source[0] == "c" else None
         if found is not None and not _is_void(work, found):
             return True
     return False
+
+
+def _own_message(work: Work, source: str) -> str:
+    """A message, hidden or not; what is the text of a captured turn is cited as that."""
+    session, position = message_place(source) or ("", 0)
+    work.rows.flush()
+    state, row = work.find(session, "s"), sessions.at_position(work.connection(), position)
+    if state is None or row is None or row.session != state.row:
+        raise NotFoundError(f"no session of this user has the message {source!r:.60}")
+    return own(work, row.interaction) if row.interaction is not None else source
 
 
 def _own_chunk(work: Work, source: str) -> str:

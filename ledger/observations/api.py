@@ -93,7 +93,7 @@ class Observations(ObservationsRead):
 
         Args:
             content: The text.
-            sources: Ids of memories, interactions and chunks in use, at least one.
+            sources: Ids of memories, interactions, chunks and messages in use, at least one.
             confidence: How much it is believed, from 0.5 to 1.
             tags: At most 10.
 
@@ -126,7 +126,7 @@ class Observations(ObservationsRead):
         An observation with another live source is stale until its content was looked at again; one without is retracted.
 
         Args:
-            sources: Ids of memories, interactions, chunks and documents, at least one.
+            sources: Ids of memories, interactions, chunks, documents and messages, at least one.
             exclusive: Allow more than 50,000 events, and keep others from writing as long as it takes.
 
         Raises:

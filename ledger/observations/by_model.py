@@ -12,6 +12,7 @@ from ledger.domain import question
 from ledger.domain.errors import ModelError, RejectedError
 from ledger.domain.events import LEDGER_STREAM
 from ledger.domain.grouping import GROUPING
+from ledger.domain.ids import message_place
 from ledger.domain.interaction import Interaction
 from ledger.engine.engine import Engine
 from ledger.engine.log_reading import find_row
@@ -25,7 +26,7 @@ from ledger.language.port import Model, ModelRequest
 from ledger.language.reading import Parsed, answered
 from ledger.observations import rounds
 from ledger.observations.queries import withheld
-from ledger.observations.rounds import INTERACTIONS, News, Run, completed, emit_failed_run
+from ledger.observations.rounds import INTERACTIONS, MESSAGES, News, Run, completed, emit_failed_run
 from ledger.observations.rounds import cursor as cursor_of
 from ledger.policies.consolidation import USER, Piece
 from ledger.store.reading import read_tip
@@ -62,7 +63,8 @@ def _for_model(engine: Engine, run: Run) -> News:
         head, after = read_tip(connection.cursor())[0], cursor_of(connection, run)
         run.position = max(run.position, head)
         news = rounds.news_of(connection, run, set())
-        pieces = _whole_turns(connection, news.pieces, run.scope.user) if run.over == INTERACTIONS else news.pieces
+        said = run.over in (INTERACTIONS, MESSAGES)
+        pieces = _whole_turns(connection, news.pieces, run.scope.user) if said else news.pieces
         aside = consolidations.put_aside(connection, run.scope)
         done = run.again  # of sources that were asked for: those that were in a call
         pieces = [each for each in pieces if each.id not in aside and each.id not in done]
@@ -71,12 +73,13 @@ def _for_model(engine: Engine, run: Run) -> News:
 
 
 def _whole_turns(connection: Connection, pieces: Sequence[Piece], user: str) -> list[Piece]:
-    """A turn as it was, instead of its sentences."""
+    """A turn or message as it was, instead of its sentences."""
     found: dict[str, Piece] = {}
     for each in pieces:
         if each.id not in found:
-            state = load(connection, each.id, "i", user)
+            state = load(connection, each.id, "i", user) if each.id[0] == "i" else None
             spoken = _spoken_in(connection, state) if state is not None else ""
+            spoken = _said_in(connection, each.row) if each.id[0] == "s" else spoken
             found[each.id] = replace(each, text=spoken, speaker=USER, part=0)
     return [each for each in found.values() if each.text]
 
@@ -85,6 +88,11 @@ def _spoken_in(connection: Connection, state: Interaction) -> str:
     prompt = text_of(connection, event_data(connection, state.prompt_at).prompt)
     answer = answer_texts(connection, state)["response"]
     return " ".join(f"{who}: {text}" for who, text in (("user", prompt), ("assistant", answer)) if text)
+
+
+def _said_in(connection: Connection, message: int) -> str:
+    name, text = rounds.words_of_message(connection, message)
+    return f"{name or USER}: {text}" if text else ""
 
 
 def _asked_model(engine: Engine) -> Model:
@@ -160,6 +168,9 @@ def _with_sources_of(connection: Connection, run: Run, batch: Batch, stale: Sour
 
 
 def _piece_of(connection: Connection, run: Run, id: str) -> Piece | None:
+    if (place := message_place(id)) is not None:
+        found = consolidations.messages(connection, run.scope, among=[place[1]])
+        return next((Piece(id, m.row, m.position, m.at, _said_in(connection, m.row), (), USER) for m in found), None)
     state = load(connection, id, id[0], run.scope.user) if id[0] in "mi" else None
     if state is None:
         return None

@@ -19,6 +19,7 @@ from ledger.domain.events import (
     ObservationFormed,
     ObservationRetracted,
 )
+from ledger.domain.ids import message_place
 from ledger.domain.observation import TEXT_BYTES, Observation
 from ledger.domain.text import check_reason, check_text, tag_list
 from ledger.engine.engine import Engine
@@ -53,15 +54,17 @@ def observe(
 ) -> observation_answers.Observation:
     """Writes an observation by hand, without a model: what several sources have in common, in your words.
 
-    ``source`` are memories, interactions and chunks in use, one at least: proof is what an observation is. Those of another
-    project are refused, unless it is of none. ``confidence`` is from 0.5 to 1. Where an active observation of this scope
+    ``source`` are memories, interactions, chunks and messages in use, one at least: proof is what an observation is. Those of
+    another project are refused, unless it is of none. ``confidence`` is from 0.5 to 1. Where an active observation of this scope
     (project and tags) has these words already, the sources become evidence of that one, which comes back ``absorbed``.
     """
     check_text("text", text, max_bytes=TEXT_BYTES)
-    given, labels, why = source_list(source), tag_list(tags) if tags else (), check_reason("why", why)
+    given, labels, why = source_list(source, messages=True), tag_list(tags) if tags else (), check_reason("why", why)
     believed = rules.millionths("confidence", confidence, low=rules.LEAST_OBSERVATION)
     if not given:
-        raise RejectedError("an observation needs a source: the id of what supports it, a memory, interaction or chunk")
+        raise RejectedError(
+            "an observation needs a source: the id of what supports it, a memory, interaction, chunk or message"
+        )
 
     def body(work: Work) -> str:
         work.project = project_of = work.project_named(project)
@@ -126,12 +129,12 @@ def retract(engine: Engine, asker: Who, id: str, reason: str = "") -> answers.Me
 def restore(engine: Engine, asker: Who, id: str, reason: str = "") -> SourceAnswer | observation_answers.Observation:
     """Back to the status before it was superseded, invalidated, rejected or retracted; an observation, active again.
 
-    A memory, and an interaction, a chunk or a document as well, is a source again wherever it was withdrawn: the observations
-    count it, and those that were retracted for want of evidence are active again. All of it is one append.
+    A memory, and an interaction, a chunk, a document or a message as well, is a source again wherever it was withdrawn: the
+    observations count it, and those that were retracted for want of evidence are active again. All of it is one append.
     """
     if _is_observation(id):
         return _restore_observation(engine, id, reason, asker)
-    if isinstance(id, str) and id[:2] in ("i_", "c_", "d_"):
+    if isinstance(id, str) and (id[:2] in ("i_", "c_", "d_") or message_place(id) is not None):
         return _restore_source(engine, id, reason, asker)
     return of_memories.restore(engine.writer, asker, id, reason)
 
@@ -151,7 +154,7 @@ def _restore_source(engine: Engine, id: str, reason: str, asker: Who) -> SourceA
     reason = check_reason("reason", reason)
 
     def body(work: Work) -> str:
-        source = own(work, source_list(id)[0])
+        source = own(work, source_list(id, messages=True)[0])
         sources = rules_of_evidence.to_withdraw(work, source)
         rules_of_evidence.put_back(work, sources, rules_of_evidence.live(work, sources), reason)
         return source
@@ -164,6 +167,8 @@ def _restore_source(engine: Engine, id: str, reason: str, asker: Who) -> SourceA
     if source[0] == "d":
         with engine.snapshot() as snapshot:
             return of_documents.get(snapshot, asker.user, source)
+    if source[0] == "s":
+        return None  # a message: the caller reads it from its session
     with engine.snapshot() as snapshot:
         found = of_interactions.get(snapshot, asker.user, source)
     return msgspec.structs.replace(found, replayed=outcome.replayed) if found is not None else None
@@ -188,7 +193,7 @@ def withdraw_source(
     of one puts it back. All of it is one append; more than 50,000 events are ``RejectedError`` unless it is ``exclusive``:
     nobody else can write until it is done. A ``dry_run`` only says what it would do.
     """
-    reason, given = check_reason("reason", reason), source_list(ids)
+    reason, given = check_reason("reason", reason), source_list(ids, messages=True)
     if not given:
         raise RejectedError("withdraw needs at least one source by its id")
     if dry_run:
@@ -283,9 +288,10 @@ def _is_observation(id: object) -> bool:
 
 def _source_id(work: Work, given: str, project: str | None) -> str:
     """The full id of a source that an observation of this project may have."""
-    if given[0] not in rules_of_evidence.KINDS:
+    if given[0] not in rules_of_evidence.KINDS and message_place(given) is None:
         raise RejectedError(
-            f"an observation rests on memories (m_…), interactions (i_…) and chunks (c_…), and not on {given:.40}"
+            "an observation rests on memories (m_…), interactions (i_…), chunks (c_…) and messages (s_…:POSITION), "
+            f"and not on {given:.40}"
         )
     source = own(work, given)
     if project is None:

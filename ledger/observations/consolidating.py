@@ -23,7 +23,7 @@ from ledger.interactions.commands import has_to_wait
 from ledger.memories.sources import source_list
 from ledger.observations import by_model, rounds
 from ledger.observations.answers import ConsolidationReport
-from ledger.observations.rounds import ASKED, INTERACTIONS, MEMORIES, Run, emit_failed_run
+from ledger.observations.rounds import ASKED, INTERACTIONS, MEMORIES, MESSAGES, Run, emit_failed_run
 from ledger.policies import consolidation
 from projections.core.rows import Connection
 from projections.views import consolidations, control, observations, projects
@@ -49,12 +49,12 @@ def consolidate(
 ) -> ConsolidationReport:
     """Looks at what is new in one scope, and at observations gone stale: what sources have in common becomes observations.
 
-    ``over`` is "memories" or "interactions" (new since the last completed run of this scope), or the ids of those to look
-    at. The scope is a user's memories in one ``project``, or in none, that have all of the ``tags``; observations of another
-    scope are neither seen nor changed. ``using`` is "grouping" (rules: what says nearly the same; nothing is worded again)
-    or "model"; by default the model that the ledger was opened with, if there is one. At most ``limit`` sources are
-    looked at. Appends 200 sources at a time, and nothing where nothing is new. ``dry_run`` appends nothing, not
-    even that a model was asked. ``progress`` is called with (sources done, sources).
+    ``over`` is "memories", "interactions" or "messages" (of sessions; new since the last completed run of this scope), or
+    the ids of those to look at. The scope is a user's memories in one ``project``, or in none, that have all of the
+    ``tags``; observations of another scope are neither seen nor changed. ``using`` is "grouping" (rules: what says nearly
+    the same; nothing is worded again) or "model"; by default the model that the ledger was opened with, if there is one. At
+    most ``limit`` sources are looked at. Appends 200 sources at a time, and nothing where nothing is new. ``dry_run``
+    appends nothing, not even that a model was asked. ``progress`` is called with (sources done, sources).
 
     ``ModelError`` where the model fails, which is recorded; the sources are new as before.
     """
@@ -68,7 +68,7 @@ def consolidate(
 
 
 class Pending(Struct, frozen=True):
-    """A scope in which sources of a kind ("memories", "interactions") are new, or an observation went stale."""
+    """A scope in which sources of a kind ("memories", "interactions", "messages") are new, or an observation went stale."""
 
     scope: Scope
     over: str
@@ -100,6 +100,8 @@ def _wanted_scopes(connection: Connection) -> Iterator[tuple[Scope, str, int]]:
     for user in control.users_with(connection, "consolidate", TURNS):
         for project, newest in consolidations.projects_of_turns(connection, user):
             yield Scope(user, project), INTERACTIONS, newest
+        for project, newest in consolidations.projects_of_messages(connection, user):
+            yield Scope(user, project), MESSAGES, newest
 
 
 def _worth_trying(connection: Connection, scope: Scope, over: str, consolidator: str, newest: int) -> bool:
@@ -152,9 +154,9 @@ def _consolidation(
     if using not in (None, "grouping", "model"):
         raise RejectedError(f'method is "grouping" or "model", or None for either; not {using!r:.40}')
     labels = tuple(sorted(tag_list(tags))) if tags else ()
-    asked = () if over in (MEMORIES, INTERACTIONS) else _named_sources(over)
-    if labels and over == INTERACTIONS:
-        raise RejectedError("interactions have no tags; consolidate them without, or memories with them")
+    asked = () if over in (MEMORIES, INTERACTIONS, MESSAGES) else _named_sources(over)
+    if labels and over in (INTERACTIONS, MESSAGES):
+        raise RejectedError(f"{over} have no tags; consolidate them without, or memories with them")
     with engine.reading() as connection:
         place = named(connection, asker.user, "p", project)
         if place is NOWHERE:
@@ -170,11 +172,11 @@ def _consolidation(
 def _named_sources(given: Any) -> tuple[str, ...]:
     if isinstance(given, str):
         if not ids.kind_of(given):
-            raise RejectedError(f'over is "memories", "interactions" or ids of them; not {given!r:.60}')
+            raise RejectedError(f'over is "memories", "interactions", "messages" or ids of them; not {given!r:.60}')
         given = (given,)
-    found = source_list(given)
-    if not found or any(each[:1] not in "mi" for each in found):
-        raise RejectedError("over takes the ids of memories and interactions, one at least")
+    found = source_list(given, messages=True)
+    if not found or any(each[:1] not in "mi" and ids.message_place(each) is None for each in found):
+        raise RejectedError("over takes the ids of memories, interactions and messages, one at least")
     return found
 
 
@@ -185,6 +187,13 @@ def _found(
     full: list[str] = []
     places: set[str | None] = set()
     for given in asked:
+        if ids.message_place(given) is not None:
+            named = observations.sources_named(connection, given, user)
+            if not named:
+                raise NotFoundError(f"no message of this user has the id {given!r:.60}")
+            full += named
+            places.add(observations.project_of(connection, named[0]))
+            continue
         row = find_row(connection, given, given[0], user)
         if row is None:
             raise NotFoundError(f"no memory or interaction of this user has the id {given!r:.40}")

@@ -8,6 +8,7 @@ from ledger.domain import confidence as rules
 from ledger.domain import ids, times
 from ledger.domain.errors import NotFoundError
 from ledger.domain.events import ObservationFormed, ObservationRevised
+from ledger.domain.message import readable, whole_parts
 from ledger.domain.observation import STATUSES, Observation
 from ledger.domain.text import one_of
 from ledger.engine.engine import Engine
@@ -27,7 +28,7 @@ from ledger.engine.snapshot import (
 from ledger.engine.who import Time
 from ledger.observations import answers
 from projections.core.rows import Connection
-from projections.views import control, documents, observations, projects, quarantine
+from projections.views import control, documents, observations, projects, quarantine, sessions
 
 UNSUPPORTED = "unsupported"  # active, and no source of it is live
 _AT_A_TIME = 200  # observations whose evidence is read together
@@ -144,6 +145,8 @@ def _words_of(connection: Connection, source: str, owner: str) -> tuple[str | No
         event = read_event(connection, chunk.row) if chunk is not None else None
         held = chunk is not None and bool(quarantine.among(connection, [chunk.row]))
         return (event.data.content, "quarantined" if held else "there") if event is not None else (None, "gone")
+    if source[0] == "s":
+        return _words_of_message(connection, source, owner)
     state = load(connection, source, source[0], owner)
     if state is None:
         return None, "gone"
@@ -155,6 +158,21 @@ def _words_of(connection: Connection, source: str, owner: str) -> tuple[str | No
     if quarantine.among(connection, [at for at in (state.prompt_at, state.response_at) if at is not None]):
         return words or None, "quarantined"
     return words or None, "there" if words else "erased"
+
+
+def _words_of_message(connection: Connection, source: str, owner: str) -> tuple[str | None, str]:
+    session, position = ids.message_place(source) or ("", 0)
+    row = sessions.at_position(connection, position)
+    if row is None or load(connection, session, "s", owner) is None:
+        return None, "gone"
+    data = event_data(connection, position)
+    content = text_of(connection, data.content)
+    words = readable(content, whole_parts(data.parts, content, data.content_of))
+    if quarantine.among(connection, [position]):
+        return words or None, "quarantined"
+    if any(each.first <= position <= each.last for each in sessions.hidden(connection, row.session)):
+        return words or None, "hidden"
+    return (words, "there") if words else (None, "erased")
 
 
 def wordings(connection: Connection, stream: str) -> tuple[answers.Wording, ...]:

@@ -10,9 +10,12 @@ from msgspec import Struct, field
 from ledger.domain import question
 from ledger.domain.events import LEDGER_STREAM, ConsolidationCompleted, ConsolidationFailed
 from ledger.domain.grouping import GROUPING, sentences
+from ledger.domain.ids import message_place
 from ledger.domain.interaction import Interaction
+from ledger.domain.message import whole_parts
 from ledger.domain.observation import Revise
 from ledger.domain.passages import ASSISTANTS, PEOPLE, speaker
+from ledger.domain.turns import own_texts
 from ledger.engine.engine import Engine
 from ledger.engine.log_reading import find_row
 from ledger.engine.snapshot import answer_texts, event_data, load, text_of
@@ -27,16 +30,16 @@ from projections.core.rows import Connection
 from projections.search import memory_hits as search
 from projections.search.text_hits import matching
 from projections.views import consolidations, observations
-from projections.views.consolidations import Scope, Sourced
+from projections.views.consolidations import Said, Scope, Sourced
 
 Progress = Callable[[int, int], None]
 
-MEMORIES, INTERACTIONS, ASKED = "memories", "interactions", "asked"
+MEMORIES, INTERACTIONS, MESSAGES, ASKED = "memories", "interactions", "messages", "asked"
 PAGE = 200  # new sources that one append is about
 ROUNDS = 8  # so often it begins again, because somebody else did the same meanwhile, or what it found had changed
 WHOLE, TIMES = 2_000, 25  # a scope is read whole, if it is small or has no more than so many times the new sources
 NEAREST, WORDED = 48, 16  # memories and observations that are looked at for a new source in a large scope
-TURNS = 2_000  # turns before the new ones that are compared with them
+TURNS = 2_000  # turns, and as many messages, before the new ones that are compared with them
 ACTIONS = 1_000  # listed in a report
 
 
@@ -207,6 +210,8 @@ def news_of(connection: Connection, run: Run, again: set[str]) -> News:
         return News(after, after, [], [each for each in known if each.stale and each.live])
     if run.over == INTERACTIONS:
         new = _pieces_of_turns(connection, consolidations.turns(connection, run.scope, after=after))
+    elif run.over == MESSAGES:
+        new = _pieces_of_messages(connection, consolidations.messages(connection, run.scope, after=after))
     elif run.over == ASKED:
         new = _pieces_asked(connection, run)
     else:
@@ -224,11 +229,14 @@ def news_of(connection: Connection, run: Run, again: set[str]) -> News:
 def _with_those_again(connection: Connection, run: Run, new: list[Piece], again: set[str]) -> list[Piece]:
     """... and the sources of what had changed when it was to be recorded."""
     known = {each.id for each in new}
-    rows = [row for id in sorted(again - known) if (row := find_row(connection, id, id[0], run.scope.user))]
+    said = _messages_among(connection, run, sorted(again - known))
+    rows = [
+        row for id in sorted(again - known) if id[0] != "s" and (row := find_row(connection, id, id[0], run.scope.user))
+    ]
     if run.over == INTERACTIONS:
         found = [each for each in consolidations.turns(connection, run.scope) if each.id in again - known]
         return [*_pieces_of_turns(connection, found), *new]
-    return [*map(_piece, consolidations.memories_of(connection, run.scope, rows)), *new]
+    return [*map(_piece, consolidations.memories_of(connection, run.scope, rows)), *said, *new]
 
 
 def _pieces_asked(connection: Connection, run: Run) -> list[Piece]:
@@ -238,7 +246,34 @@ def _pieces_asked(connection: Connection, run: Run) -> list[Piece]:
     }
     found = [_piece(each) for each in consolidations.memories_of(connection, run.scope, rows["m"])]
     turns = [each for each in consolidations.turns(connection, run.scope) if each.id in run.asked] if rows["i"] else []
-    return [*found, *_pieces_of_turns(connection, turns)]
+    return [*found, *_pieces_of_turns(connection, turns), *_messages_among(connection, run, run.asked)]
+
+
+def _messages_among(connection: Connection, run: Run, sources: Iterable[str]) -> list[Piece]:
+    rows = [place[1] for each in sources if (place := message_place(each)) is not None]
+    return _pieces_of_messages(connection, consolidations.messages(connection, run.scope, among=rows)) if rows else []
+
+
+def _pieces_of_messages(connection: Connection, said: Iterable[Said]) -> list[Piece]:
+    """What people said in these messages, sentence by sentence."""
+    found: list[Piece] = []
+    for each in said:
+        named, spoken = words_of_message(connection, each.row)
+        name, spoken = (named, spoken) if named else speaker(spoken)
+        name = USER if not name or name.lower() in PEOPLE else name
+        if name.lower() not in ASSISTANTS:
+            found += [
+                Piece(each.id, each.row, each.position, each.at, sentence, (), name, part)
+                for part, sentence in enumerate(sentences(spoken)[:200])
+            ]
+    return sorted(found, key=lambda piece: (piece.position, piece.order))
+
+
+def words_of_message(connection: Connection, row: int) -> tuple[str, str]:
+    """Who says something in a message, "" where it has no name, and what."""
+    data = event_data(connection, row)
+    content = text_of(connection, data.content)
+    return data.speaker or "", own_texts(content, whole_parts(data.parts, content, data.content_of), data.content_of)
 
 
 def _pieces_of_turns(connection: Connection, turns: Iterable[Interaction]) -> list[Piece]:
@@ -269,9 +304,10 @@ def _material(engine: Engine, connection: Connection, run: Run, news: News) -> M
     scope, aside = run.scope, consolidations.put_aside(connection, run.scope)
     if run.only is not None:
         return _of_observations(connection, run, news, aside)
-    if run.over == INTERACTIONS or any(each.id.startswith("i_") for each in news.pieces):
-        before = consolidations.turns(connection, scope, limit=TURNS + len({each.id for each in news.pieces}))
-        known = _pieces_of_turns(connection, before)
+    if run.over in (INTERACTIONS, MESSAGES) or any(each.id[0] in "is" for each in news.pieces):
+        most = TURNS + len({each.id for each in news.pieces})
+        known = _pieces_of_turns(connection, consolidations.turns(connection, scope, limit=most))
+        known += _pieces_of_messages(connection, consolidations.messages(connection, scope, limit=most))
     elif consolidations.size(connection, scope) <= max(WHOLE, TIMES * len(news.pieces)):
         known = list(map(_piece, consolidations.live_memories(connection, scope)))
     else:
@@ -286,6 +322,7 @@ def _of_observations(connection: Connection, run: Run, news: News, aside: set[st
     known = list(map(_piece, consolidations.memories_of(connection, run.scope, rows)))
     turns = [load(connection, id, "i", run.scope.user) for id in sources if id.startswith("i_")]
     known += _pieces_of_turns(connection, [each for each in turns if each is not None])
+    known += _messages_among(connection, run, sources)
     return Material(news.observations, _by_source(known, []), aside)
 
 

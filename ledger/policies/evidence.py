@@ -20,7 +20,7 @@ from projections.core.rows import Connection
 from projections.views import observations
 
 BY_HAND = "by_hand"  # the consolidator of what a person writes
-KINDS = ("m", "i", "c")  # memories, interactions and chunks can bear something out
+KINDS = ("m", "i", "c")  # memories, interactions and chunks can bear something out, and messages
 _UNDO = "undo the withdrawal of the source with exclusive=True"  # a restore is an everyday act, and takes no such word
 
 
@@ -135,8 +135,8 @@ def emit(work: Work, state: Observation, command: domain.Command, supports: Sequ
 
 
 def to_withdraw(work: Work, given: str) -> list[str]:
-    """The full ids of what a caller names: a memory, an interaction, a chunk, or all the chunks of a document; also one
-    that was undone. ``NotFoundError`` when it is none of this user's."""
+    """The full ids of what a caller names: a memory, an interaction, a chunk, a message, or all the chunks of a document; also
+    one that was undone. ``NotFoundError`` when it is none of this user's."""
     connection = _committed(work)
     found = observations.sources_named(connection, given, work.who.user)
     if not found:
@@ -145,5 +145,5 @@ def to_withdraw(work: Work, given: str) -> list[str]:
 
 
 def no_source(given: str) -> NotFoundError:
-    what = "no memory, interaction, chunk or document of this user has the id"
+    what = "no memory, interaction, chunk, document or message of this user has the id"
     return NotFoundError(f"{what} {given!r:.40}, so there is nothing to withdraw")

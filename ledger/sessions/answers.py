@@ -14,11 +14,12 @@ from projections.views.summaries import Summary as SummaryRow
 
 
 class Message(Answer, frozen=True, kw_only=True):
-    """A message, known by its ``position``. ``content`` is its text, or the longest one of its ``parts``; None where it was
-    erased. What a provider's message has besides is ``extra`` of it and of its parts, by provider. ``occurred_at`` and
-    ``recorded_at`` are UTC text. Where a pattern keeps a session's messages out, or there was nothing to store, ``skipped``
-    says so and the position is 0."""
+    """A message, known by its ``position``, and as a source by its ``id``. ``content`` is its text, or the longest one of its
+    ``parts``; None where it was erased. What a provider's message has besides is ``extra`` of it and of its parts, by
+    provider. ``occurred_at`` and ``recorded_at`` are UTC text. Where a pattern keeps a session's messages out, or there was
+    nothing to store, ``skipped`` says so and the position is 0."""
 
+    id: str = ""
     position: int
     session: str | None
     role: str

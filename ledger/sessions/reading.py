@@ -94,6 +94,7 @@ def _message_shown(
     conversation: Conversation, row: MessageRow, own: MessageTexts, hidden: str, connection: Connection
 ) -> answers.Message:
     return answers.Message(
+        id=ids.message_id(own.event.stream, row.row),
         position=row.row,
         session=conversation.name,
         role=row.role,

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from msgspec import Raw, json
 from msgspec.structs import replace
 
+from ledger.domain import ids, times
 from ledger.domain import message as messages
 from ledger.domain import session as domain
-from ledger.domain import times
 from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.events import (
     NO_PARTS,
@@ -83,6 +83,7 @@ def append(
     envelope = outcome.events[-1].envelope
     at = envelope.occurred_at
     return answers.Message(
+        id=ids.message_id(outcome.events[-1].stream, outcome.events[-1].position),
         position=outcome.events[-1].position,
         session=conversation.name,
         role=draft.role,

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from ledger.domain.ids import message_place
 from ledger.domain.interaction import Interaction
 from ledger.domain.observation import Observation
 from projections.core.rows import Values
@@ -122,6 +123,37 @@ def turns(connection: sqlite3.Connection, scope: Scope, *, after: int = 0, limit
     return [state for state in states if state.id in alive]
 
 
+class Said(Struct, frozen=True):
+    """A live message of a person, and since when it stands as it is."""
+
+    id: str
+    row: int
+    position: int
+    at: str
+
+
+def messages(
+    connection: sqlite3.Connection, scope: Scope, *, after: int = 0, among: Sequence[int] | None = None, limit: int = -1
+) -> list[Said]:
+    """The live messages that people appended to the sessions of a scope and that came, came back, or were let out of hiding or
+    quarantine after a position, oldest first; all or those of these rows, with a ``limit`` the newest of them. What is the text
+    of a captured turn is read with the turns."""
+    chosen = " AND t.row IN (SELECT value FROM json_each(:among))" if among is not None else ""
+    sql = (
+        "SELECT s.id || ':' || t.row, t.row, t.from_position, t.time FROM sessions s CROSS JOIN messages t ON t.session = s.row"
+        " WHERE s.user = :user AND s.project IS :project AND t.role = 'user' AND t.interaction IS NULL"
+        " AND (t.from_position > :after OR EXISTS (SELECT 1 FROM hidden_messages_were h WHERE h.to_position > :after"
+        " AND h.session = t.session AND h.first <= t.row AND h.last >= t.row)"
+        " OR EXISTS (SELECT 1 FROM was_in_quarantine w WHERE w.at = t.row AND w.to_position > :after))"
+        f"{chosen} ORDER BY t.row DESC LIMIT :limit"
+    )
+    rows = msgspec.json.encode(list(among or ())).decode()
+    given = {"user": scope.user, "project": scope.project, "after": after, "among": rows, "limit": limit}
+    found = [Said(*row) for row in reversed(connection.execute(sql, given).fetchall())]
+    alive = observations.live(connection, [each.id for each in found])
+    return [each for each in found if each.id in alive]
+
+
 def sourced(connection: sqlite3.Connection, scope: Scope, rows: Sequence[int] | None = None) -> list[Sourced]:
     """The active observations of a scope, all or those of these rows, oldest first."""
     sql = "SELECT * FROM observations WHERE user = ? AND project IS ? AND status = 'active' ORDER BY row"
@@ -210,11 +242,13 @@ def worded_of_the_dead(connection: sqlite3.Connection, scope: Scope) -> set[int]
     return {row for row, source in written if source not in alive}
 
 
-def positions(connection: sqlite3.Connection, streams: Sequence[str]) -> list[tuple[int, int]]:
-    """Where the events of subjects lie."""
+def positions(connection: sqlite3.Connection, sources: Sequence[str]) -> list[tuple[int, int]]:
+    """Where the events of subjects lie, and messages."""
+    places = [place[1] for each in sources if (place := message_place(each)) is not None]
+    streams = [each for each in sources if message_place(each) is None]
     marks = ", ".join("?" * len(streams))
     sql = f"SELECT position, position FROM events WHERE stream IN ({marks}) ORDER BY position"
-    return connection.execute(sql, list(streams)).fetchall()
+    return sorted([*connection.execute(sql, list(streams)).fetchall(), *((each, each) for each in places)])
 
 
 def size(connection: sqlite3.Connection, scope: Scope) -> int:
@@ -245,6 +279,15 @@ def projects_of_turns(connection: sqlite3.Connection, user: str) -> list[tuple[s
     sql = (
         "SELECT project, max(max(from_position), coalesce((SELECT max(to_position) FROM was_in_quarantine), 0))"
         " FROM interactions WHERE user = ? GROUP BY project"
+    )
+    return [(project, newest) for project, newest in connection.execute(sql, (user,))]
+
+
+def projects_of_messages(connection: sqlite3.Connection, user: str) -> list[tuple[str | None, int]]:
+    """The same of sessions: the position of the last message in one."""
+    sql = (
+        "SELECT project, max(max(extractable_at), coalesce((SELECT max(to_position) FROM was_in_quarantine), 0))"
+        " FROM sessions WHERE user = ? GROUP BY project"
     )
     return [(project, newest) for project, newest in connection.execute(sql, (user,))]
 

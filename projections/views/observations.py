@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Sequence
+from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
 
-from ledger.domain import observation, times
+from ledger.domain import ids, observation, times
 from ledger.domain.events import (
     WAYS_BACK,
     AnyEvent,
@@ -27,7 +28,9 @@ from projections.core.subjects import Change, end, ended, family, keep
 from projections.search.text_hits import Source
 from projections.views import control, documents
 from projections.views.quarantine import free
+from projections.views.sessions import hides
 
+T = TypeVar("T")
 FAMILY = family(
     "o",
     Observation,
@@ -247,6 +250,7 @@ _ERASED = [  # of an interaction: the texts in the event that captured it and in
     for event in ("e", "r")
     for field in ("prompt", "response", "summary")
 ]
+_MESSAGES = "messages t CROSS JOIN sessions s ON s.row = t.session CROSS JOIN events e ON e.position = t.row"
 _LIVE = {  # what makes a source of each kind count
     "m": "SELECT e.stream FROM events e CROSS JOIN memories t ON t.row = e.position WHERE e.stream IN ({}) AND e.version = 1"
     " AND t.status = 'active' AND t.quarantined = 0 AND t.user IS NOT NULL",
@@ -257,6 +261,9 @@ _LIVE = {  # what makes a source of each kind count
     f" OR 'null' NOT IN ({', '.join(_ERASED)}))",
     "c": "SELECT t.id FROM chunks t CROSS JOIN documents d ON d.row = t.document WHERE t.id IN ({})"
     f" AND d.status = 'active' AND t.size IS NOT NULL AND {free('t.row')}",
+    "s": f"SELECT s.id || ':' || t.row FROM {_MESSAGES} WHERE t.row IN ({{}}) AND s.user IS NOT NULL AND {free('t.row')}"
+    f" AND NOT {hides('t')} AND (e.erased_by IS NULL OR coalesce(json_type(e.state, '$.data.content'), '') <> 'null'"
+    " AND coalesce(json_type(e.state, '$.data.parts'), '') <> 'null')",
 }
 
 
@@ -267,16 +274,18 @@ _TIMES = {
     " WHERE e.stream IN ({}) AND e.version = 1",
     "c": "SELECT t.id, coalesce(json_extract(e.state, '$.occurred_at'), json_extract(e.state, '$.recorded_at'))"
     " FROM chunks t CROSS JOIN events e ON e.position = t.row WHERE t.id IN ({})",
+    "s": f"SELECT s.id || ':' || t.row, t.time FROM {_MESSAGES} WHERE t.row IN ({{}})",
 }
 
 
 def live(connection: sqlite3.Connection, sources: Iterable[str]) -> set[str]:
-    """Which of these sources count: active memories, interactions no text of which was erased, and chunks that their
-    documents have; nothing that is in quarantine."""
+    """Which of these sources count: active memories, interactions no text of which was erased, chunks that their documents
+    have, and messages that nothing hides; nothing that is in quarantine."""
     found: set[str] = set()
     for kind, given in _by_kind(sources).items():
         for some in _hundreds(given):
-            found.update(source for (source,) in connection.execute(_LIVE[kind].format(_marks(some)), some))
+            alive = connection.execute(_LIVE[kind].format(_marks(some)), _keys(kind, some))
+            found.update(source for (source,) in alive if kind != "s" or source in given)
     return found
 
 
@@ -307,7 +316,7 @@ def times_of(connection: sqlite3.Connection, sources: Iterable[str]) -> dict[str
     found: dict[str, str] = {}
     for kind, given in _by_kind(sources).items():
         for some in _hundreds(given):
-            for source, time in connection.execute(_TIMES[kind].format(_marks(some)), some):
+            for source, time in connection.execute(_TIMES[kind].format(_marks(some)), _keys(kind, some)):
                 found[source] = times.moment("occurred_at", time)
     return found
 
@@ -319,8 +328,9 @@ def project_of(connection: sqlite3.Connection, source: str) -> str | None:
         "i": "SELECT t.project FROM events e CROSS JOIN interactions t ON t.row = e.position"
         " WHERE e.stream = ? AND e.version = 1",
         "c": "SELECT d.project FROM chunks t CROSS JOIN documents d ON d.row = t.document WHERE t.id = ?",
+        "s": f"SELECT s.project FROM {_MESSAGES} WHERE t.row = ?",
     }[source[0]]
-    found = connection.execute(sql, (source,)).fetchone()
+    found = connection.execute(sql, _keys(source[0], [source])).fetchone()
     return found[0] if found is not None else None
 
 
@@ -355,8 +365,22 @@ def retired_without(connection: sqlite3.Connection, source: str) -> list[str]:
         "SELECT o.id FROM evidence e CROSS JOIN observations o ON o.row = e.observation"
         f" WHERE e.source = ? AND o.retracted = '{NO_EVIDENCE}'"
     )
-    cited = documents.chunk_ids(connection, source) if source[0] == "d" else [source]
+    cited = (source, *parts(connection, source))
     return [id for each in cited for (id,) in connection.execute(sql, (each,))]
+
+
+def parts(connection: sqlite3.Connection, subject: str) -> list[str]:
+    """What of a subject is cited by itself: every chunk that a document has or had, and the messages of a session that
+    observations rest on, or ever did."""
+    if subject.startswith("d_"):
+        return documents.chunk_ids(connection, subject)
+    if not subject.startswith("s_") or len(subject) != ids.LENGTH:
+        return []
+    span = (f"{subject}:", f"{subject};")
+    sql = " UNION ".join(
+        f"SELECT source FROM {each} WHERE source > ? AND source < ?" for each in ("evidence", "evidence_was")
+    )
+    return [source for (source,) in connection.execute(sql, (*span, *span))]
 
 
 def merged_into(connection: sqlite3.Connection, observation: str) -> list[str]:
@@ -372,6 +396,13 @@ def sources_named(connection: sqlite3.Connection, given: str, user: str) -> list
     if given[:2] == "c_":
         chunk = documents.find_chunk(connection, given, user)
         return [chunk.id] if chunk is not None else []
+    if (place := ids.message_place(given)) is not None:
+        sql = (
+            "SELECT json_extract(e.state, '$.data.interaction') FROM events e CROSS JOIN audit a ON a.position = e.position"
+            " WHERE e.stream = ? AND e.position = ? AND e.type = 'MessageAppended' AND a.user = ?"
+        )
+        message = connection.execute(sql, (*place, user)).fetchone()
+        return [message[0] or given] if message is not None else []
     sql = (
         "SELECT DISTINCT e.stream FROM events e CROSS JOIN audit a ON a.position = e.position"
         " WHERE e.stream >= ? AND e.stream < ? AND e.version = 1 AND a.user = ? LIMIT 2"
@@ -431,7 +462,12 @@ def _by_kind(sources: Iterable[str]) -> dict[str, list[str]]:
     return kinds
 
 
-def _hundreds(given: Sequence[object]) -> Iterable[Sequence[object]]:
+def _keys(kind: str, sources: Sequence[str]) -> Sequence[str | int]:
+    """What the rows of these sources are looked up by: of a message its position."""
+    return [int(each.partition(":")[2]) for each in sources] if kind == "s" else sources
+
+
+def _hundreds(given: Sequence[T]) -> Iterable[Sequence[T]]:
     return (given[start : start + 500] for start in range(0, len(given), 500))
 
 

@@ -273,6 +273,14 @@ class Hidden(Struct, frozen=True):
     tokens: int
 
 
+def hides(message: str) -> str:
+    """A condition: an act hid the message, of a table of messages by its name in the query."""
+    return (
+        f"EXISTS (SELECT 1 FROM hidden_messages h WHERE h.session = {message}.session AND h.first <= {message}.row"
+        f" AND h.last >= {message}.row)"
+    )
+
+
 def hidden(connection: sqlite3.Connection, row: int) -> list[Hidden]:
     """What is hidden of a session, in the order of the messages."""
     sql = "SELECT act, first, last, why, messages, tokens FROM hidden_messages WHERE session = ? ORDER BY first, act"

@@ -266,8 +266,8 @@ class ModelCallFailed(Event, frozen=True):
 class ConsolidationCompleted(Event, frozen=True):
     """New sources were searched for what they have in common, up to the log position ``to``.
 
-    ``over`` says of what kind ("memories", "interactions" or "asked", where the sources were named); ``tags`` are those that the
-    sources had to have. Counts are of observations, and of what was not taken, by reason.
+    ``over`` says of what kind ("memories", "interactions", "messages" or "asked", where the sources were named); ``tags``
+    are those that the sources had to have. Counts are of observations, and of what was not taken, by reason.
     """
 
     traits = Traits("reversible", decided_by=("consolidate",), falls_with_cause=False)

@@ -164,7 +164,7 @@ class PolicyChanges(WriteOptions, total=False):
     conflicts: bool
     """Whether conflicts are looked for."""
     consolidate: bool | Literal["turns"]
-    """Whether observations are made of new memories; "turns" for new turns too."""
+    """Whether observations are made of new memories; "turns" for new turns and messages too."""
 
 
 class Page(Sequence[T]):

@@ -12,7 +12,7 @@ from ledger.domain.errors import RejectedError
 from ledger.domain.matching import DEFAULT_MATCHER, MATCHERS
 
 Value = int | bool | str  # of a parameter, as an event holds it
-TURNS = "turns"  # consolidate what was said in turns, besides memories
+TURNS = "turns"  # consolidate what was said in turns and sessions, besides memories
 
 
 class OneOf(Struct, frozen=True):
@@ -72,7 +72,7 @@ class Policy(Struct, frozen=True):
     0 is no bound (rubino has 1,375 and none). ``threats`` is what happens to a memory in which a scanner finds an order to the
     model or the like, ``secrets`` what to a password or key in any text. ``extracted`` is the status of what a model extracts;
     what an assistant said itself is always a candidate, of at most ``claim_confidence``. ``consolidate`` is of memories, and
-    of "turns" too.
+    with "turns" of what was said in turns and sessions too.
     """
 
     matcher: Annotated[str, OneOf(tuple(MATCHERS))] = DEFAULT_MATCHER

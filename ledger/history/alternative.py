@@ -140,11 +140,11 @@ class Alternative:
         if state is None or state.user is None:
             return False
         events = self._counting(session)
-        said = next((event.data for event in events if event.position == position), None)
+        data = next((event.data for event in events if event.position == position), None)
         hidden = (each for event in events if isinstance(event.data, MessagesHidden) for each in event.data.ranges)
-        if not isinstance(said, MessageAppended) or any(first <= position <= last for first, last in hidden):
+        if not isinstance(data, MessageAppended) or any(first <= position <= last for first, last in hidden):
             return False
-        return said.content is not None and bytes(said.parts) != b"null" and self._is_free(position)
+        return data.content is not None and bytes(data.parts) != b"null" and self._is_free(position)
 
     def _is_free(self, position: int) -> bool:
         """Whether the last word that would count on the text of an event is not that it is in quarantine."""

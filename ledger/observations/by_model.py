@@ -63,8 +63,8 @@ def _for_model(engine: Engine, run: Run) -> News:
         head, after = read_tip(connection.cursor())[0], cursor_of(connection, run)
         run.position = max(run.position, head)
         news = rounds.news_of(connection, run, set())
-        said = run.over in (INTERACTIONS, MESSAGES)
-        pieces = _whole_turns(connection, news.pieces, run.scope.user) if said else news.pieces
+        conversational = run.over in (INTERACTIONS, MESSAGES)
+        pieces = _whole_turns(connection, news.pieces, run.scope.user) if conversational else news.pieces
         aside = consolidations.put_aside(connection, run.scope)
         done = run.again  # of sources that were asked for: those that were in a call
         pieces = [each for each in pieces if each.id not in aside and each.id not in done]
@@ -79,7 +79,7 @@ def _whole_turns(connection: Connection, pieces: Sequence[Piece], user: str) -> 
         if each.id not in found:
             state = load(connection, each.id, "i", user) if each.id[0] == "i" else None
             spoken = _spoken_in(connection, state) if state is not None else ""
-            spoken = _said_in(connection, each.row) if each.id[0] == "s" else spoken
+            spoken = _text_of_message(connection, each.row) if each.id[0] == "s" else spoken
             found[each.id] = replace(each, text=spoken, speaker=USER, part=0)
     return [each for each in found.values() if each.text]
 
@@ -90,7 +90,7 @@ def _spoken_in(connection: Connection, state: Interaction) -> str:
     return " ".join(f"{who}: {text}" for who, text in (("user", prompt), ("assistant", answer)) if text)
 
 
-def _said_in(connection: Connection, message: int) -> str:
+def _text_of_message(connection: Connection, message: int) -> str:
     name, text = rounds.words_of_message(connection, message)
     return f"{name or USER}: {text}" if text else ""
 
@@ -170,7 +170,9 @@ def _with_sources_of(connection: Connection, run: Run, batch: Batch, stale: Sour
 def _piece_of(connection: Connection, run: Run, id: str) -> Piece | None:
     if (place := message_place(id)) is not None:
         found = consolidations.messages(connection, run.scope, among=[place[1]])
-        return next((Piece(id, m.row, m.position, m.at, _said_in(connection, m.row), (), USER) for m in found), None)
+        return next(
+            (Piece(id, m.row, m.position, m.at, _text_of_message(connection, m.row), (), USER) for m in found), None
+        )
     state = load(connection, id, id[0], run.scope.user) if id[0] in "mi" else None
     if state is None:
         return None

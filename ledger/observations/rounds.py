@@ -30,7 +30,7 @@ from projections.core.rows import Connection
 from projections.search import memory_hits as search
 from projections.search.text_hits import matching
 from projections.views import consolidations, observations
-from projections.views.consolidations import Said, Scope, Sourced
+from projections.views.consolidations import PersonMessage, Scope, Sourced
 
 Progress = Callable[[int, int], None]
 
@@ -229,14 +229,14 @@ def news_of(connection: Connection, run: Run, again: set[str]) -> News:
 def _with_those_again(connection: Connection, run: Run, new: list[Piece], again: set[str]) -> list[Piece]:
     """... and the sources of what had changed when it was to be recorded."""
     known = {each.id for each in new}
-    said = _messages_among(connection, run, sorted(again - known))
+    messages = _messages_among(connection, run, sorted(again - known))
     rows = [
         row for id in sorted(again - known) if id[0] != "s" and (row := find_row(connection, id, id[0], run.scope.user))
     ]
     if run.over == INTERACTIONS:
         found = [each for each in consolidations.turns(connection, run.scope) if each.id in again - known]
         return [*_pieces_of_turns(connection, found), *new]
-    return [*map(_piece, consolidations.memories_of(connection, run.scope, rows)), *said, *new]
+    return [*map(_piece, consolidations.memories_of(connection, run.scope, rows)), *messages, *new]
 
 
 def _pieces_asked(connection: Connection, run: Run) -> list[Piece]:
@@ -254,10 +254,10 @@ def _messages_among(connection: Connection, run: Run, sources: Iterable[str]) ->
     return _pieces_of_messages(connection, consolidations.messages(connection, run.scope, among=rows)) if rows else []
 
 
-def _pieces_of_messages(connection: Connection, said: Iterable[Said]) -> list[Piece]:
+def _pieces_of_messages(connection: Connection, messages: Iterable[PersonMessage]) -> list[Piece]:
     """What people said in these messages, sentence by sentence."""
     found: list[Piece] = []
-    for each in said:
+    for each in messages:
         named, spoken = words_of_message(connection, each.row)
         name, spoken = (named, spoken) if named else speaker(spoken)
         name = USER if not name or name.lower() in PEOPLE else name

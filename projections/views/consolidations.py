@@ -123,7 +123,7 @@ def turns(connection: sqlite3.Connection, scope: Scope, *, after: int = 0, limit
     return [state for state in states if state.id in alive]
 
 
-class Said(Struct, frozen=True):
+class PersonMessage(Struct, frozen=True):
     """A live message of a person, and since when it stands as it is."""
 
     id: str
@@ -134,7 +134,7 @@ class Said(Struct, frozen=True):
 
 def messages(
     connection: sqlite3.Connection, scope: Scope, *, after: int = 0, among: Sequence[int] | None = None, limit: int = -1
-) -> list[Said]:
+) -> list[PersonMessage]:
     """The live messages that people appended to the sessions of a scope and that came, came back, or were let out of hiding or
     quarantine after a position, oldest first; all or those of these rows, with a ``limit`` the newest of them. What is the text
     of a captured turn is read with the turns."""
@@ -149,7 +149,7 @@ def messages(
     )
     rows = msgspec.json.encode(list(among or ())).decode()
     given = {"user": scope.user, "project": scope.project, "after": after, "among": rows, "limit": limit}
-    found = [Said(*row) for row in reversed(connection.execute(sql, given).fetchall())]
+    found = [PersonMessage(*row) for row in reversed(connection.execute(sql, given).fetchall())]
     alive = observations.live(connection, [each.id for each in found])
     return [each for each in found if each.id in alive]
 

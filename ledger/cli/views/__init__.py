@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from ledger.cli.terminal_text import visible
 from ledger.domain.harmless import one_line
+from ledger.domain.ids import message_place
 from ledger.types import Page
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ def _id(found: object) -> str | None:
         if inner is not None and not isinstance(inner, str):
             found = inner
     id = getattr(found, "id", None)
-    if isinstance(id, str) and id:
+    if isinstance(id, str) and id and message_place(id) is None:  # a message is named by its position
         return id
     position = getattr(found, "position", None)
     return str(position) if position else None

@@ -52,15 +52,15 @@ def switch(name: str, value: object) -> Value:
     return value
 
 
-def switch_or(*words: str) -> Callable[[str, object], Value]:
-    """A check of a parameter that is true, false or one of these words."""
+class SwitchOr(Struct, frozen=True):
+    """A parameter that is true, false or this word."""
 
-    def check(name: str, value: object) -> Value:
-        if not isinstance(value, bool) and value not in words:
-            raise RejectedError(f"{name} must be true, false or {' or '.join(map(repr, words))}, not {value!r:.40}")
-        return value
+    word: str
 
-    return check
+    def __call__(self, name: str, value: object) -> Value:
+        if isinstance(value, bool) or (isinstance(value, str) and value == self.word):
+            return value
+        raise RejectedError(f"{name} must be true, false or {self.word!r}, not {value!r:.40}")
 
 
 class Policy(Struct, frozen=True):
@@ -90,7 +90,7 @@ class Policy(Struct, frozen=True):
     claim_confidence: Annotated[float, rules.millionths] = rules.shown(rules.CLAIM_CONFIDENCE)
     merge: Annotated[bool, switch] = True
     conflicts: Annotated[bool, switch] = True
-    consolidate: Annotated[bool | str, switch_or(TURNS)] = True
+    consolidate: Annotated[bool | str, SwitchOr(TURNS)] = True
 
 
 CHECKS: dict[str, Callable[[str, object], Value]] = {

@@ -8,7 +8,7 @@ from msgspec.structs import asdict
 
 from ledger import answers
 from ledger.domain import confidence
-from ledger.domain.policy import CHECKS, OneOf, Policy, checked, policy_of
+from ledger.domain.policy import CHECKS, OneOf, Policy, SwitchOr, checked, policy_of
 from ledger.types import PolicyChanges, WriteOptions
 
 
@@ -23,6 +23,8 @@ def test_a_caller_can_change_every_parameter_and_gives_it_as_it_is_kept() -> Non
         check = CHECKS[name]
         if isinstance(check, OneOf):
             assert get_origin(public[name]) is Literal and set(get_args(public[name])) == set(check.words), name
+        elif isinstance(check, SwitchOr):
+            assert public[name] == bool | Literal[check.word], name
         else:
             assert public[name] is get_args(hint)[0], name
 

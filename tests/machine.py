@@ -338,12 +338,13 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
 
     @rule(number=numbers)
     def undo(self, number):
-        standing = self.oracle.in_effect()
+        if standing := self.undoable():
+            self.undo_command(standing[number % len(standing)])
+
+    def undoable(self):
+        """The commands in effect but those that began a project, which stands while others use it."""
         lasting = {part.number for part in self.oracle.parts if part.verb == "project"}
-        standing = {number: user for number, user in standing.items() if number not in lasting}
-        if not standing:
-            return
-        self.undo_command(list(standing)[number % len(standing)])
+        return [number for number in self.oracle.in_effect() if number not in lasting]
 
     def undo_command(self, command):
         standing, out = self.oracle.in_effect(), self.oracle.out
@@ -483,7 +484,7 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
         """After 5 seconds (DESIGN 3) the next command commits what there is, and only the rest can be taken back."""
         self.kept = (self.oracle.copy(), dict(self.seen), len(self.past))
         probe.batch(self.ledger).began = -math.inf
-        if undoes and self.oracle.in_effect():
+        if undoes and self.undoable():
             self.undo(number)
         else:
             self.remember(user, text, None, None, 500_000, "", None, "knowledge", False, number, False)
@@ -515,21 +516,16 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
         for user in USERS:
             self.take_policies(user, before)
         states = {id: state for user in USERS for id, state in self.oracle.memories(user).items()}
-        fades = {id for id, state in states.items() if self.oracle.faded(state)}
-        waited = {id: self.oracle.waited(id, state) for id, state in states.items()}
+        ends = {id: self.oracle.expires(id, state) for id, state in states.items()}
         before = self.ledger.position
         self.ledger.run_policies(only="expiry")
         for user in USERS:
             self.take_policies(user, before)
         gone = {part.subject: part.verb for part in self.oracle.parts if part.number > before}
-        assert {id for id, verb in gone.items() if verb == "supersede"} == fades
-        rejected = {id for id, verb in gone.items() if verb == "reject"}
-        assert (
-            {id for id, (must, _) in waited.items() if must}
-            <= rejected
-            <= {id for id, (_, may) in waited.items() if may}
-        )
-        assert len(gone) == len(fades | rejected)
+        must, may = ({id for id, each in ends.items() if each[which]} for which in (0, 1))
+        assert must <= gone.keys() <= may, (self.oracle.now, [(id, states[id]) for id in gone.keys() ^ must])
+        verbs = {"candidate": "reject", "active": "supersede"}
+        assert gone == {id: verbs[states[id]["status"]] for id in gone}
 
     # --- what must hold ------------------------------------------------------------------------------------------
 

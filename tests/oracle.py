@@ -209,14 +209,19 @@ class Oracle:
 
     # --- what nobody looks at -----------------------------------------------------------------------------------
 
-    def waited(self, id: str, state: dict[str, Any]) -> tuple[bool, bool]:
-        """Whether a candidate must be given up by now, and whether it may be: the clock may have gone back since."""
-        touched = self.touched[id]
-        must, may = (since(each, self.now) >= timedelta(CANDIDATE_DAYS) for each in (max(touched), touched[-1]))
-        return (must, may) if state["status"] == "candidate" else (False, False)
+    def expires(self, id: str, state: dict[str, Any]) -> tuple[bool, bool]:
+        """Whether a memory must be given up by now, and whether it may be: the clock may have gone back since it was touched.
 
-    def faded(self, state: dict[str, Any]) -> bool:
-        """Whether nobody ever referred to an active memory, and too little of its confidence is left."""
+        A candidate that nobody decided about, or an active one that nobody ever referred to and of whose confidence too little
+        is left; but none that anything happened to lately, an undo or a redo included.
+        """
+        wait = CANDIDATE_DAYS if state["status"] == "candidate" else FRESH_DAYS
+        touched = self.touched[id]
+        must, may = (since(each, self.now) >= timedelta(wait) for each in (max(touched), touched[-1]))
+        ends = state["status"] == "candidate" or self.has_faded(state)
+        return must and ends, may and ends
+
+    def has_faded(self, state: dict[str, Any]) -> bool:
         idle = since(state["fresh"], self.now)
         left = state["confidence"] * KEPT_A_DAY ** max(0, idle.days - FRESH_DAYS)
         return (

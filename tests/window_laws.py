@@ -106,11 +106,11 @@ def the_request_is_there(
     if asked is not None and any(first <= asked <= last for first, last in covered):
         return  # what came after it was hidden since; the summary stands for it
     if asked is not None:
-        assert asked in direct and direct[asked].shortened is None
+        assert asked in direct and direct[asked].shortened is None, (asked, window.reasons, window.left_out)
     if asked is None:
         return
     turn = [at for at in shown if at > asked and not any(first <= at <= last for first, last in covered)]
-    called = {name for at in turn for name in shown[at].calls}
+    called = {name for at in turn for name in shown[at].calls if shown[at].role == "assistant"}
     step = next(
         (number for number, at in reversed(list(enumerate(turn))) if shown[at].role == "assistant"), len(turn) - 1
     )

@@ -264,7 +264,7 @@ def _safe_start(items: Sequence[WindowItem]) -> int:
     """
     within = not any(item.is_summary or is_turn(item) for item in items)
     for at, item in enumerate(items):
-        plain = item.is_summary or not (item.role == TOOL or item.results or item.calls)
+        plain = item.is_summary or is_turn(item) or not (item.role == TOOL or item.results or item.calls)
         if plain or (within and item.role == ASSISTANT):
             return at
     return len(items)

@@ -164,6 +164,14 @@ def test_what_a_cut_left_of_a_turn_is_not_the_beginning() -> None:
     assert (places(older), older.reasons) == ([6, 7], ("budget", "unsafe_start"))
 
 
+def test_a_users_message_is_the_beginning_also_where_it_has_a_call() -> None:
+    """Which nobody can answer, and no provider is given."""
+    items = window(said(900), message("user", 200, calls=["a"]), result("a", tokens=100))
+    found = fit_of(items, 400)
+    assert [(item.place, item.calls) for item in found.items] == [(2, ())]
+    assert left_out(found) == [(1, "tail_trimmed"), (3, "orphan_result")]
+
+
 def test_an_answer_may_be_the_beginning() -> None:
     assert places(fitted(user(900), said(), user(), said(), budget=300)) == [2, 3, 4]
 

@@ -146,9 +146,9 @@ def test_a_candidate_waits_ninety_days_since_anything_happened_and_a_no_by_time_
     oracle.now = "2026-03-01T00:00:00Z"
     oracle.done(3, "", "", "m_1", [Part("retag", "m_1", {"add": ["a"], "remove": []})], None)
     oracle.now = "2026-05-29T00:00:00Z"
-    assert oracle.waited("m_1", oracle.memories("")["m_1"]) == (False, False)
+    assert oracle.expires("m_1", oracle.memories("")["m_1"]) == (False, False)
     oracle.now = "2026-05-30T00:00:00Z"
-    assert oracle.waited("m_1", oracle.memories("")["m_1"]) == (True, True)
+    assert oracle.expires("m_1", oracle.memories("")["m_1"]) == (True, True)
     oracle.done(4, "", "policy:expiry", "m_1", [Part("reject", "m_1", {"idle": True})], None)
     oracle.take("undo", Act("", None, oracle.undo(2)))
     assert not oracle.memories("") and not oracle.turned_down("", SAID)

@@ -1,8 +1,9 @@
 """Any sequence of commands, reopens, clock jumps, undos, distrusts and killed rebuilds, against the oracle of the tests.
 
 The oracle is ``tests/oracle.py``, which shares no code with the product, and the state machine that of
-``tests/machine.py``; here its steps are counted, and there are as many as asked for. It runs in processes of its own,
-because the tests' modules have plain names.
+``tests/machine.py``; here its steps are counted, and there are as many as asked for. A long run plays sessions in between
+(``tests/session_machine.py``), whose windows are judged by laws. It runs in processes of its own, because the tests' modules
+have plain names.
 """
 
 from __future__ import annotations
@@ -26,8 +27,15 @@ Change = Callable[[Any, Any], None]
 ROOT = Path(__file__).resolve().parents[2]
 SHORT_STEPS, LONG_STEPS, CONTROL_STEPS = 1_000, 500_000, 1_500
 EXAMPLES = 10  # in one go; then it is looked whether there were enough steps
+SESSIONS = 3  # every third go; a short run, with two, leaves them to the tests
 PROCESSES = 2
 TOLD_CHARS = 6_000
+ASKED = (
+    "compare()",
+    "every_message_is_reachable_once_or_hidden()",
+    "totals_are_the_sums_of_their_parts()",
+    "remember()",
+)
 
 
 def run(short: bool, seed: int) -> Result:
@@ -76,12 +84,14 @@ def take_part(steps: str, seed: str, length: str, shrink: str, wrong: str) -> No
     sys.path.insert(0, str(ROOT / "tests"))
     if wrong:
         mislead(WRONG[wrong])
-    counted, told = machine(), ""
+    played, told = (machine(), sessions()), ""
     goes = 0
-    while counted.steps < int(steps) and not told:
+    while sum(each.steps for each in played) < int(steps) and not told:
+        counted = played[(goes + 1) % SESSIONS == 0 and not wrong]
         told = one_go(counted, int(seed) * 1_000_003 + goes, int(length), shrink=shrink == "shrink")
         goes += 1
-    print("\n" + json.dumps([counted.steps, counted.examples, told]), flush=True)
+    totals = (sum(each.steps for each in played), sum(each.examples for each in played))
+    print("\n" + json.dumps([*totals, told]), flush=True)
 
 
 def mislead(rule: Change) -> None:
@@ -149,6 +159,27 @@ def machine() -> Any:
     return Counted
 
 
+def sessions() -> Any:
+    """The machine that plays sessions, with its steps and examples counted."""
+    from hypothesis.stateful import invariant
+
+    tests: Any = importlib.import_module("session_machine")
+
+    class Counted(tests.Sessions):  # type: ignore[misc]
+        steps = examples = 0
+
+        def __init__(self) -> None:
+            super().__init__()
+            Counted.examples += 1
+
+        @invariant()
+        def remember(self) -> None:
+            Counted.steps += 1
+            super().remember()
+
+    return Counted
+
+
 def one_go(counted: Any, seed: int, length: int, *, shrink: bool) -> str:
     """Some examples from one seed; in words how the ledger and the oracle differ, or nothing."""
     import pytest
@@ -176,7 +207,7 @@ def one_go(counted: Any, seed: int, length: int, *, shrink: bool) -> str:
 def noted(error: BaseException) -> Iterator[str]:
     """The steps that hypothesis noted; where it found several failures, or a flaky one, they are in the group's members."""
     lines = "\n".join(getattr(error, "__notes__", ())).splitlines()
-    yield from (line for line in lines if "state.compare()" not in line)  # that is asked after every step
+    yield from (line for line in lines if not line.endswith(ASKED))  # that is asked after every step
     for each in error.exceptions if isinstance(error, BaseExceptionGroup) else ():
         yield from noted(each)
 

@@ -186,7 +186,9 @@ class Finder:
             fresh: dict[int, Found] = {}
             for row in sorted(self._rows_of(letter, cosines), key=lambda row: cosines[row[0]]):
                 each = (
-                    of_memory(memories.from_row(row), self._asked.now) if letter == "m" else of_passage(Passage(*row))
+                    of_memory(memories.from_row(row), self._asked.now)
+                    if letter == "m"
+                    else of_passage(passages.passage(row))
                 )
                 other = known.get((letter, each.candidate.key), each)
                 other.candidate.cosine = max(other.candidate.cosine or -1.0, cosines[row[0]])

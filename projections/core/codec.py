@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from types import NoneType, UnionType
 from typing import Any, TypeVar, get_args, get_origin
 
@@ -17,11 +17,19 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import astuple
 
+from ledger.domain.errors import DamagedError
 from projections.core.rows import Table, Values, check
 
 S = TypeVar("S", bound=Struct)
 
 _json = msgspec.json.encode
+_STORED: dict[object, Any] = {
+    str: str,
+    int: int,
+    bool: int,
+    bytes: bytes,
+    float: (float, int),
+}  # everything else as JSON
 _PLAIN = {str: "TEXT", int: "INTEGER", bool: "INTEGER"}
 _NAMES = {"values": "values_", "index": "chunk_index", "limit": "limit_"}  # they are words of SQL
 
@@ -63,6 +71,32 @@ def codec(kind: type[S], table: Table) -> tuple[Callable[[S], Values], Callable[
         return kind(*row)
 
     return encode, decode
+
+
+def reader(kind: type[S], table: str) -> Callable[[Sequence[Any]], S]:
+    """From what a query reads of a table, a column for each field of a struct, to the struct.
+
+    ``DamagedError`` where a value is not of its field's type: so a row that no fold wrote is told wherever it is shown.
+    """
+
+    def read(values: Sequence[Any]) -> S:
+        if wrong := _misfit(kind, tuple(map(type, values))):
+            raise DamagedError(table, values[0], f"its {wrong} is of another type")
+        return kind(*values)
+
+    return read
+
+
+@lru_cache(1024)
+def _misfit(kind: type[Struct], types: tuple[type, ...]) -> str:
+    """The first field that does not take a value of the type that is stored for it; "" where all do."""
+    for (name, wanted, optional), given in zip(_types(kind), types, strict=False):
+        if given is NoneType:
+            if not optional:
+                return name
+        elif not issubclass(given, _STORED.get(wanted, str)):
+            return name
+    return ""
 
 
 def _column(name: str, type: Any, optional: bool, *, always: bool) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 from sqlite3 import Connection as Connection
 from types import NoneType
@@ -91,6 +91,29 @@ def check(table: Table, row: Sequence[object]) -> None:
     for place, values in _among(table):
         if row[place] not in values:
             raise DamagedError(table.name, table.key_of(tuple(row)), f"its {table.names[place]} is none of {values}")
+
+
+def checked(table: Table, names: tuple[str, ...], rows: Iterable[Values]) -> Iterator[Values]:
+    """What a query reads of these columns of a table, row by row; ``DamagedError`` where a value is none that they take."""
+    part = _part(table, names)
+    for row in rows:
+        if wrong := _ill_typed(part, tuple(map(type, row))):
+            raise DamagedError(table.name, row[0], f"its {wrong} is of another type")
+        yield row
+
+
+def by_status(table: Table, counted: Iterable[tuple[str, int]]) -> dict[str, int]:
+    """How many rows of a table have each status; ``DamagedError`` for a status that is none."""
+    found, among = dict(counted), dict(table.among)["status"]
+    if not found.keys() <= set(among):
+        raise DamagedError(table.name, None, f"its status is none of {among}")
+    return found
+
+
+@cache
+def _part(table: Table, names: tuple[str, ...]) -> Table:
+    columns = dict(zip(table.names, table.columns, strict=True))
+    return Table(table.name, tuple(columns[name] for name in names), names[:1])
 
 
 @lru_cache(1024)

@@ -31,7 +31,7 @@ from ledger.domain.passages import ASSISTANTS, PEOPLE, day_words, speaker, split
 from ledger.domain.question import Question, folded, indexed
 from ledger.domain.session import Session
 from ledger.domain.times import moment
-from projections.core.codec import columns
+from projections.core.codec import columns, reader
 from projections.core.rows import CURRENT, AsOf, Log, Rows, Table, TextIndex, Values
 from projections.core.subjects import Change, end, ended
 from projections.search import text_hits
@@ -79,6 +79,9 @@ class Passage(Struct, frozen=True):
     def position(self) -> int:
         """The event that has the text."""
         return _position(self.row)
+
+
+passage = reader(Passage, "passages")
 
 
 PASSAGES = Table(
@@ -308,12 +311,8 @@ def matching(
     connection: sqlite3.Connection, expression: str, wanted: Wanted, *, limit: int, schema: str, enough: int
 ) -> list[tuple[Passage, float]]:
     """The passages wanted that have words of an expression, best first, with BM25 (more is better)."""
-    query = (expression, wanted.condition(), _passage)
+    query = (expression, wanted.condition(), passage)
     return text_hits.matching(connection, SOURCE, *query, limit=limit, schema=schema, enough=enough)
-
-
-def _passage(row: Values) -> Passage:
-    return Passage(*row)
 
 
 def matching_then(
@@ -324,7 +323,7 @@ def matching_then(
     found = matching(connection, expression, wanted, limit=limit, schema="main", enough=limit)
     then = {row[0]: row for row in gone(connection, position, *wanted.condition())}
     texts = [(row[0], *_indexed(row)) for row in then.values()]
-    found += [(Passage(*then[row]), score) for row, score in aside(SOURCE, texts, expression).items()]
+    found += [(passage(then[row]), score) for row, score in aside(SOURCE, texts, expression).items()]
     return sorted(found, key=lambda each: (-each[1], -each[0].row))[:limit]
 
 
@@ -340,7 +339,7 @@ def gone(connection: sqlite3.Connection, position: int, condition: str, values: 
 
 def of_keys(connection: sqlite3.Connection, rows: Iterable[int], wanted: Wanted) -> list[Passage]:
     """Those of these passages that are wanted."""
-    return [Passage(*row) for row in of_rows(connection, SOURCE, rows, *wanted.condition())]
+    return [passage(row) for row in of_rows(connection, SOURCE, rows, *wanted.condition())]
 
 
 def turns_around(

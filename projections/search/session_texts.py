@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 from msgspec import Struct, json
 
+from projections.core.codec import reader
 from projections.search.passages import FIELD_BITS, NUMBER_BITS, PASSAGE_SEARCH, SEVERAL, TURN, WAITING, place_word
 from projections.views.summaries import INVALID, UNDER, WINDOW
 from projections.views.summaries import Summary as SummaryRow
@@ -31,6 +32,9 @@ class SearchedRow(Struct, frozen=True):
     tokens: int
     interaction: str | None
     field: str | None
+
+
+_searched = reader(SearchedRow, "messages")
 
 
 # --- candidates ------------------------------------------------------------------------------------------------------
@@ -102,7 +106,7 @@ def _messages(connection: sqlite3.Connection, column: str, values: Collection[in
     if not values:
         return []
     marks = ", ".join("?" * len(values))
-    return [SearchedRow(*row) for row in connection.execute(f"{_MESSAGES} {column} IN ({marks})", tuple(values))]
+    return [_searched(row) for row in connection.execute(f"{_MESSAGES} {column} IN ({marks})", tuple(values))]
 
 
 def summaries(connection: sqlite3.Connection, rows: Sequence[int], *, others: bool) -> dict[int, SummaryRow]:

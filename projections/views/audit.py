@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from ledger.domain.events import AnyEvent
-from projections.core.codec import columns
+from projections.core.codec import columns, reader
 from projections.core.rows import AsOf, Rows, Table
 from projections.core.subjects import EVERYTHING, Change, of_projects
 
@@ -32,6 +32,9 @@ class Entry(Struct, frozen=True):
     session: str | None
     causation_id: str | None
     correlation_id: str | None
+
+
+_entry = reader(Entry, "audit")
 
 
 AUDIT = Table(
@@ -94,12 +97,12 @@ def trail(
         values.append(subject)
     condition = " AND ".join(where) or "1"
     sql = f"SELECT * FROM audit WHERE {condition} ORDER BY position DESC LIMIT ?"
-    return [Entry(*row) for row in connection.execute(sql, (*values, limit))]
+    return [_entry(row) for row in connection.execute(sql, (*values, limit))]
 
 
 def at(connection: sqlite3.Connection, position: int) -> Entry | None:
     row = connection.execute("SELECT * FROM audit WHERE position = ?", (position,)).fetchone()
-    return Entry(*row) if row else None
+    return _entry(row) if row else None
 
 
 def last_upgrade(connection: sqlite3.Connection) -> int | None:
@@ -125,7 +128,7 @@ def by_event(connection: sqlite3.Connection, event_id: str) -> Entry | None:
     if found is not None and found.event_id == event_id:
         return found
     row = connection.execute("SELECT * FROM audit WHERE event_id = ?", (event_id,)).fetchone()
-    return Entry(*row) if row else None
+    return _entry(row) if row else None
 
 
 def of_command(connection: sqlite3.Connection, command_id: str) -> list[Entry]:
@@ -140,9 +143,9 @@ def of_command(connection: sqlite3.Connection, command_id: str) -> list[Entry]:
 
 def caused_by(connection: sqlite3.Connection, event_id: str) -> list[Entry]:
     sql = "SELECT * FROM audit WHERE causation_id = ? ORDER BY position"
-    return [Entry(*row) for row in connection.execute(sql, (event_id,))]
+    return [_entry(row) for row in connection.execute(sql, (event_id,))]
 
 
 def of_correlation(connection: sqlite3.Connection, correlation_id: str) -> list[Entry]:
     sql = "SELECT * FROM audit WHERE correlation_id = ? ORDER BY position"
-    return [Entry(*row) for row in connection.execute(sql, (correlation_id,))]
+    return [_entry(row) for row in connection.execute(sql, (correlation_id,))]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from ledger.domain.events import WAYS_BACK, AnyEvent, ModelCalled, ModelCallFailed
-from projections.core.codec import columns
+from projections.core.codec import columns, reader
 from projections.core.rows import AsOf, Rows, Table
 from projections.core.subjects import Change
 from projections.views.control import since
@@ -35,6 +35,9 @@ class Call(Struct, frozen=True):
     session: str | None
     recorded_at: str
     undone_at: int | None
+
+
+_call = reader(Call, "model_calls")
 
 
 CALLS = Table(
@@ -80,7 +83,7 @@ def listing(
     """The calls for a user, newest first."""
     which = "user = ? AND (? IS NULL OR purpose = ?) AND position < ?"
     sql = f"SELECT * FROM model_calls WHERE {which} ORDER BY position DESC LIMIT ?"
-    return [Call(*row) for row in connection.execute(sql, (user, purpose, purpose, before or 2**62, limit))]
+    return [_call(row) for row in connection.execute(sql, (user, purpose, purpose, before or 2**62, limit))]
 
 
 def answered(connection: sqlite3.Connection, user: str) -> list[int]:

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from ledger.domain.events import WAYS_BACK, AnyEvent, ConfidenceAdjusted, MemoryReinforced
 from projections.core.codec import columns
-from projections.core.rows import AsOf, Rows, Table, Values
+from projections.core.rows import AsOf, Rows, Table, Values, check
 from projections.core.subjects import Change
 
 _GIVEN = "interaction IS NOT NULL AND matcher IS NULL"  # by somebody, with a turn as evidence
@@ -93,6 +93,7 @@ def timeline(connection: sqlite3.Connection, memory: int) -> list[Step]:
 
 
 def _from_row(row: Values) -> Step:
+    check(STEPS, row)
     echo, undone_at = row[_UNDONE - 1 :]
     return Step(**dict(zip(STEPS.names, row, strict=True)) | {"echo": bool(echo), "undone_at": undone_at})
 

@@ -21,7 +21,7 @@ from ledger.domain.events import (
     ids_in,
 )
 from ledger.domain.policy import Policy, policy_of
-from projections.core.codec import columns
+from projections.core.codec import columns, reader
 from projections.core.rows import CURRENT, AsOf, Rows, Table, Values
 from projections.core.subjects import EVERYTHING, Change, end, ended
 
@@ -59,6 +59,9 @@ class Refusal(Struct, frozen=True):
     scanner: str
 
 
+_refusal = reader(Refusal, "refusals")
+
+
 REFUSALS = Table(
     "refusals",
     columns(Refusal),
@@ -90,6 +93,9 @@ class Distrusted(Struct, frozen=True):
     until: int | None
     recorded_at: str
     reason: str | None
+
+
+_distrusted = reader(Distrusted, "distrusted")
 
 
 DISTRUSTED = Table(
@@ -129,6 +135,9 @@ class Answer(Struct, frozen=True):
     subject: str
     seen: int
     released_at: int | None
+
+
+_answer = reader(Answer, "keys")
 
 
 def positions(ranges: Iterable[tuple[int, int]]) -> Iterable[int]:
@@ -229,7 +238,7 @@ def acts_on(rows: Rows, positions: Sequence[int]) -> dict[int, set[str]]:
 def is_of_distrusted(rows: Rows, event: AnyEvent, acts: Iterable[str]) -> bool:
     """Whether one of these acts distrusts who wrote an event."""
     rows_of = (rows.get(DISTRUSTED, (act,)) for act in acts)
-    return any(wrote(Distrusted(*row), event) for row in rows_of if row is not None)
+    return any(wrote(_distrusted(row), event) for row in rows_of if row is not None)
 
 
 def wrote(origin: Distrusted, event: AnyEvent) -> bool:
@@ -273,7 +282,7 @@ class Sources:
 
 def answer(rows: Rows, key: bytes) -> Answer | None:
     """The command in effect that used a key."""
-    return next((Answer(*row) for row in rows.find(KEYS, ("key",), (key,)) if row[-1] is None), None)
+    return next((_answer(row) for row in rows.find(KEYS, ("key",), (key,)) if row[-1] is None), None)
 
 
 def has_answered(connection: sqlite3.Connection, key: bytes) -> bool:
@@ -285,7 +294,7 @@ def has_answered(connection: sqlite3.Connection, key: bytes) -> bool:
 def refusals(connection: sqlite3.Connection, user: str, limit: int, after: int = 2**62) -> list[Refusal]:
     """What rules refused a user before the position ``after``, newest first."""
     sql = "SELECT * FROM refusals WHERE user = ? AND position < ? ORDER BY position DESC LIMIT ?"
-    return [Refusal(*row) for row in connection.execute(sql, (user, after, limit))]
+    return [_refusal(row) for row in connection.execute(sql, (user, after, limit))]
 
 
 def voided(connection: sqlite3.Connection, first: int, last: int) -> dict[int, str]:
@@ -308,7 +317,7 @@ def acts(connection: sqlite3.Connection, position: int) -> dict[str, str]:
 
 def distrusted(connection: sqlite3.Connection) -> list[Distrusted]:
     """Every distrusted source, of every user."""
-    return [Distrusted(*row) for row in connection.execute("SELECT * FROM distrusted ORDER BY from_position")]
+    return [_distrusted(row) for row in connection.execute("SELECT * FROM distrusted ORDER BY from_position")]
 
 
 def distrusted_of(
@@ -317,7 +326,7 @@ def distrusted_of(
     """So many of a user's before a position, newest first."""
     sql = "SELECT * FROM distrusted WHERE user = ? AND from_position < ? ORDER BY from_position DESC LIMIT ?"
     found = connection.execute(sql, (user, 2**62 if before is None else before, limit))
-    return [Distrusted(*row) for row in found]
+    return [_distrusted(row) for row in found]
 
 
 def refused(connection: sqlite3.Connection) -> list[Distrusted]:

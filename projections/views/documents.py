@@ -20,7 +20,7 @@ from ledger.domain.events import AnyEvent, ChunkAdded, DocumentReplaced
 from ledger.domain.ids import LENGTH, is_prefix
 from ledger.domain.text import fingerprint
 from projections.core.codec import codec, columns
-from projections.core.rows import AsOf, Rows, Table, Values
+from projections.core.rows import AsOf, Rows, Table, Values, by_status
 from projections.core.subjects import Change, end, ended, family, keep, of_projects
 from projections.views import control
 
@@ -180,7 +180,7 @@ def known_as(connection: sqlite3.Connection, user: str, path: str, digest: str) 
 def counts(connection: sqlite3.Connection, user: str) -> dict[str, int]:
     """How many documents of a user have each status."""
     sql = "SELECT status, count(*) FROM documents WHERE user = ? GROUP BY status ORDER BY status"
-    return dict(connection.execute(sql, (user,)).fetchall())
+    return by_status(FAMILY.live, connection.execute(sql, (user,)))
 
 
 def chunks(connection: sqlite3.Connection, row: int) -> list[Chunk]:

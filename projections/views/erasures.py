@@ -14,7 +14,7 @@ from ledger.domain.events import (
     LegalHoldPlaced,
     LegalHoldReleased,
 )
-from projections.core.codec import columns
+from projections.core.codec import columns, reader
 from projections.core.rows import CURRENT, Rows, Table
 from projections.core.subjects import Change
 
@@ -28,6 +28,9 @@ class Held(Struct, frozen=True):
     position: int
     user: str | None
     subject: str | None
+
+
+_hold = reader(Held, "holds")
 
 
 HOLDS = Table(
@@ -45,6 +48,9 @@ class Erasure(Struct, frozen=True):
     act: str
     position: int
     completed_at: int | None
+
+
+_erasure = reader(Erasure, "erasures")
 
 
 ERASURES = Table(
@@ -87,18 +93,18 @@ def holds(connection: sqlite3.Connection, user: str) -> list[Held]:
 def newest_holds(connection: sqlite3.Connection, user: str, before: int | None = None, limit: int = -1) -> list[Held]:
     """So many of them before a position, newest first."""
     sql = "SELECT * FROM holds WHERE user = ? AND position < ? ORDER BY position DESC LIMIT ?"
-    return [Held(*row) for row in connection.execute(sql, (user, END if before is None else before, limit))]
+    return [_hold(row) for row in connection.execute(sql, (user, END if before is None else before, limit))]
 
 
 def newest(connection: sqlite3.Connection, before: int | None = None, limit: int = -1) -> list[Erasure]:
     """So many erasures before a position, newest first."""
     sql = "SELECT * FROM erasures WHERE position < ? ORDER BY position DESC LIMIT ?"
-    return [Erasure(*row) for row in connection.execute(sql, (END if before is None else before, limit))]
+    return [_erasure(row) for row in connection.execute(sql, (END if before is None else before, limit))]
 
 
 def of(connection: sqlite3.Connection, act: str) -> Erasure | None:
     row = connection.execute("SELECT * FROM erasures WHERE act = ?", (act,)).fetchone()
-    return Erasure(*row) if row is not None else None
+    return _erasure(row) if row is not None else None
 
 
 def last(connection: sqlite3.Connection) -> int:
@@ -109,4 +115,4 @@ def last(connection: sqlite3.Connection) -> int:
 def pending(connection: sqlite3.Connection) -> list[Erasure]:
     """What was erased from the log and may still lie in the files."""
     sql = "SELECT * FROM erasures WHERE completed_at IS NULL ORDER BY position"
-    return [Erasure(*row) for row in connection.execute(sql)]
+    return [_erasure(row) for row in connection.execute(sql)]

@@ -17,7 +17,8 @@ from msgspec.structs import replace
 from ledger.domain.entities import RUN_WORDS, found, name_form
 from ledger.domain.events import AnyEvent
 from ledger.domain.memory import CO_OCCURS, Memory
-from projections.core.rows import AsOf, Rows, Table, Values
+from projections.core.codec import reader
+from projections.core.rows import AsOf, Rows, Table, Values, checked
 from projections.core.subjects import Change, end, ended
 
 MENTIONS = Table(
@@ -182,6 +183,9 @@ class Evidence(Struct, frozen=True):
     valid_to: str | None
 
 
+_evidence = reader(Evidence, "memories")
+
+
 class Named(Struct, frozen=True):
     """A seed: its normalised name, how it was first written, and the believed memories that name it, newest first."""
 
@@ -265,7 +269,8 @@ def around(connection: sqlite3.Connection, names: Sequence[Named], asked: Asked)
 def first_written(connection: sqlite3.Connection, form: str, asked: Asked) -> str | None:
     """A name as the oldest believed memory has it, if that is among the oldest few that have it at all."""
     sql = "SELECT memory, name FROM mentions WHERE user = ? AND name_norm = ? ORDER BY memory LIMIT ?"
-    rows: list[tuple[int, str]] = connection.execute(sql, (asked.user, form, OLDEST)).fetchall()
+    found = connection.execute(sql, (asked.user, form, OLDEST))
+    rows: list[tuple[int, str]] = [(row, name) for row, name in checked(MENTIONS, ("memory", "name"), found)]
     held = _believed(connection, [row for row, _ in rows], asked)
     return next((name for row, name in rows if row in held), None)
 
@@ -286,7 +291,8 @@ def _stated_of(
             f" WHERE user = ? AND {near}_norm = ? ORDER BY memory DESC, relation, {far}_norm LIMIT ?"
         )
         rows = connection.execute(sql, (asked.user, seed.form, NEWEST)).fetchall()
-        for row, relation, form, name, start, until in reversed(rows):
+        shown = ("memory", "relation", f"{far}_norm", far, "valid_from", "valid_to")
+        for row, relation, form, name, start, until in checked(EDGES, shown, reversed(rows)):
             memory = held.get(row)
             if memory is not None and (start or "") <= asked.at and (until is None or until > asked.at):
                 evidence = Evidence(
@@ -303,7 +309,7 @@ def _together(connection: sqlite3.Connection, seed: Named, asked: Asked) -> Iter
             f"SELECT memory, name_norm, name FROM mentions WHERE memory IN ({_marks(lot)}) {_supplied(asked)}"
             "ORDER BY memory, name_norm"
         )
-        for row, form, name in connection.execute(sql, lot):
+        for row, form, name in checked(MENTIONS, ("memory", "name_norm", "name"), connection.execute(sql, lot)):
             if form != seed.form:
                 yield form, name, held[row]
 
@@ -348,7 +354,8 @@ def _newest(connection: sqlite3.Connection, forms: Sequence[str], asked: Asked, 
 def _mentioning(connection: sqlite3.Connection, form: str, asked: Asked, limit: int) -> list[tuple[int, str]]:
     """(row, name as written there) of the memories of a user with this name, newest first, believed or not."""
     sql = f"SELECT memory, name FROM mentions WHERE user = ? AND name_norm = ? {_supplied(asked)}ORDER BY memory DESC LIMIT ?"
-    return connection.execute(sql, (asked.user, form, limit)).fetchall()
+    found = connection.execute(sql, (asked.user, form, limit))
+    return [(row, name) for row, name in checked(MENTIONS, ("memory", "name"), found)]
 
 
 def _believed(connection: sqlite3.Connection, rows: Iterable[int], asked: Asked) -> dict[int, Evidence]:
@@ -364,7 +371,7 @@ def _believed(connection: sqlite3.Connection, rows: Iterable[int], asked: Asked)
             f"SELECT row, id, valid_from, valid_to FROM memories WHERE row IN ({_marks(lot)})"
             f" AND user = ? AND quarantined = 0 AND {where}"
         )
-        found |= {each[0]: Evidence(*each) for each in connection.execute(sql, (*lot, *values))}
+        found |= {each[0]: _evidence(each) for each in connection.execute(sql, (*lot, *values))}
     return found
 
 

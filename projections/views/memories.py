@@ -9,7 +9,7 @@ from ledger.domain import memory
 from ledger.domain.events import AnyEvent
 from ledger.domain.memory import Memory
 from ledger.domain.text import normalise
-from projections.core.rows import Rows, Values
+from projections.core.rows import Rows, Values, by_status
 from projections.core.subjects import Change, family, keep, of_projects
 
 FAMILY = family(
@@ -214,4 +214,4 @@ def counts(connection: sqlite3.Connection, user: str, *, valid: str | None = Non
     """How many memories of a user have each status; with ``valid`` of those that are true of a time."""
     holds, times = ("", ()) if valid is None else (f"AND quarantined = 0 AND {HOLDS} ", (valid, valid))
     sql = f"SELECT status, count(*) FROM memories WHERE user = ? {holds}GROUP BY status ORDER BY status"
-    return dict(connection.execute(sql, (user, *times)).fetchall())
+    return by_status(FAMILY.live, connection.execute(sql, (user, *times)))

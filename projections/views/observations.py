@@ -23,7 +23,7 @@ from ledger.domain.events import (
 from ledger.domain.observation import NO_EVIDENCE, Observation, Support
 from ledger.domain.question import indexed
 from ledger.domain.text import fingerprint, normalise
-from projections.core.rows import CURRENT, AsOf, Rows, Table, TextIndex, Values
+from projections.core.rows import CURRENT, AsOf, Rows, Table, TextIndex, Values, by_status, checked
 from projections.core.subjects import Change, end, ended, family, keep
 from projections.search.text_hits import Source
 from projections.views import control, documents
@@ -236,7 +236,8 @@ def evidence(connection: sqlite3.Connection, rows: Sequence[int]) -> dict[int, l
             f"SELECT observation, source, at, withdrawn FROM evidence WHERE observation IN ({_marks(some)})"
             " ORDER BY observation, at, source"
         )
-        for row, source, at, withdrawn in connection.execute(sql, some):
+        shown = checked(EVIDENCE, ("observation", "source", "at", "withdrawn"), connection.execute(sql, some))
+        for row, source, at, withdrawn in shown:
             found[row].append((source, at, withdrawn))
     alive = live(connection, {source for cited in found.values() for source, _, _ in cited})
     return {
@@ -421,7 +422,7 @@ def with_statement(rows: Rows, number: int) -> list[int]:
 def counts(connection: sqlite3.Connection, user: str) -> dict[str, int]:
     """How many observations of a user have each status."""
     sql = "SELECT status, count(*) FROM observations WHERE user = ? GROUP BY status ORDER BY status"
-    return dict(connection.execute(sql, (user,)).fetchall())
+    return by_status(FAMILY.live, connection.execute(sql, (user,)))
 
 
 def ever_supported_by(connection: sqlite3.Connection, source: str) -> list[int]:

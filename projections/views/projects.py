@@ -9,10 +9,11 @@ from itertools import islice
 from msgspec.structs import replace
 
 from ledger.domain import project
+from ledger.domain.errors import DamagedError
 from ledger.domain.events import AnyEvent, MessageAppended
 from ledger.domain.project import Entry, Project, name_form
 from ledger.domain.session import Session
-from projections.core.rows import AsOf, Rows, Table, Values
+from projections.core.rows import AsOf, Rows, Table, Values, checked
 from projections.core.subjects import Change, end, ended, family, keep
 
 FAMILY = family(
@@ -234,6 +235,8 @@ def names(connection: sqlite3.Connection, ids: Iterable[str | None]) -> dict[str
         sql = f"SELECT t.name FROM events e CROSS JOIN {table} t ON t.row = e.position WHERE e.stream = ? AND e.version = 1"
         row = connection.execute(sql, (main(connection, each) if each[0] == "p" else each,)).fetchone()
         if row is not None and row[0] is not None:
+            if not isinstance(row[0], str):
+                raise DamagedError(table, each, "its name is of another type")
             found[each] = row[0]
     return found
 
@@ -259,10 +262,23 @@ def _set_at(row: Values) -> int:
     return int(row[-1])
 
 
+_SHOWN = (
+    "category",
+    "key",
+    "value",
+    "source",
+    "actor",
+    "recorded_at",
+    "from_position",
+    "to_position",
+    "since_position",
+)
+
+
 def _history(connection: sqlite3.Connection, row: int, category: str | None, key: str | None) -> list[Values]:
     sql = (
-        "SELECT category, nullif(key, ''), value, source, actor, recorded_at, from_position, to_position, since_position"
-        " FROM project_state"
+        f"SELECT {', '.join(_SHOWN)} FROM project_state"
         " WHERE project = ? AND category = coalesce(?, category) AND key IS coalesce(?, key) ORDER BY from_position"
     )
-    return [tuple(each) for each in connection.execute(sql, (row, category, key))]
+    found = checked(STATE, _SHOWN, connection.execute(sql, (row, category, key)))
+    return [(name, given or None, *others) for name, given, *others in found]

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from ledger.domain.events import WAYS_BACK, AnyEvent, MemoryQuarantined, TextQuarantined, TextReleased
 from ledger.domain.memory import ERASED
-from projections.core.codec import columns
+from projections.core.codec import columns, reader
 from projections.core.rows import CURRENT, AsOf, Rows, Table
 from projections.core.subjects import Change, end, ended
 from projections.views.control import since
@@ -28,6 +28,9 @@ class Held(Struct, frozen=True):
     finding: str
     scanner: str
     recorded_at: str
+
+
+_held = reader(Held, "quarantine")
 
 
 QUARANTINE = Table(
@@ -135,7 +138,7 @@ def among(connection: sqlite3.Connection, positions: Iterable[int]) -> dict[int,
     for start in range(0, len(wanted), 500):
         some = wanted[start : start + 500]
         sql = f"SELECT * FROM quarantine WHERE at IN ({', '.join('?' * len(some))})"
-        found |= {row[0]: Held(*row) for row in connection.execute(sql, some)}
+        found |= {row[0]: _held(row) for row in connection.execute(sql, some)}
     return found
 
 
@@ -149,7 +152,7 @@ def listing(connection: sqlite3.Connection, user: str, limit: int, after: tuple[
         " AND NOT EXISTS (SELECT 1 FROM voided o WHERE o.position = q.at)"
         " ORDER BY q.from_position DESC, q.at DESC LIMIT ?"
     )
-    return [Held(*row) for row in connection.execute(sql, (user, *(after or (2**62, 0)), limit))]
+    return [_held(row) for row in connection.execute(sql, (user, *(after or (2**62, 0)), limit))]
 
 
 def decisions_on(connection: sqlite3.Connection, at: int) -> list[tuple[int, bool]]:

@@ -19,7 +19,7 @@ from ledger.domain.events import AnyEvent, ExtractionCursorMoved, MessageAppende
 from ledger.domain.session import Session
 from ledger.domain.statuses import Visible
 from ledger.domain.times import moment
-from projections.core.codec import codec, columns
+from projections.core.codec import codec, columns, reader
 from projections.core.rows import CURRENT, AsOf, Rows, Table, Values
 from projections.core.subjects import Change, end, ended, family, keep, of_projects
 
@@ -273,6 +273,9 @@ class Hidden(Struct, frozen=True):
     tokens: int
 
 
+_hidden_range = reader(Hidden, "hidden_messages")
+
+
 def hides(message: str) -> str:
     """A condition: an act hid the message, of a table of messages by its name in the query."""
     return (
@@ -284,7 +287,7 @@ def hides(message: str) -> str:
 def hidden(connection: sqlite3.Connection, row: int) -> list[Hidden]:
     """What is hidden of a session, in the order of the messages."""
     sql = "SELECT act, first, last, why, messages, tokens FROM hidden_messages WHERE session = ? ORDER BY first, act"
-    return [Hidden(*each) for each in connection.execute(sql, (row,))]
+    return [_hidden_range(each) for each in connection.execute(sql, (row,))]
 
 
 def besides(ranges: Sequence[tuple[int, int]], span: tuple[int, int] = (0, 2**62)) -> list[tuple[int, int]]:

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from ledger.domain import document
 from ledger.domain.document import Document, moved
+from ledger.domain.errors import DamagedError
 from ledger.domain.events import AnyEvent, ChunkAdded, DocumentReplaced
 from ledger.domain.ids import LENGTH, is_prefix
 from ledger.domain.text import fingerprint
@@ -247,5 +248,7 @@ def places(connection: sqlite3.Connection, rows: Iterable[int]) -> dict[int, tup
             f" WHERE c.row IN ({', '.join('?' * len(some))})"
         )
         for row, id, above in connection.execute(sql, some):
+            if not isinstance(id, str):
+                raise DamagedError(FAMILY.live.name, None, "its id is of another type")
             found[row] = (id, _strings.decode(above) if above is not None else ())
     return found

@@ -15,6 +15,7 @@ from msgspec import UNSET, Struct
 
 from ledger.domain import message as messages
 from ledger.domain import session
+from ledger.domain.errors import DamagedError
 from ledger.domain.events import AnyEvent, ExtractionCursorMoved, MessageAppended, MessageRepaired, MessagesHidden
 from ledger.domain.session import Session
 from ledger.domain.statuses import Visible
@@ -243,6 +244,8 @@ def counts(connection: sqlite3.Connection, user: str) -> tuple[int, int, int]:
     """How many sessions a user has, messages ever appended to them, and summaries that stand in a window."""
     sql = "SELECT count(*), coalesce(sum(messages), 0) FROM sessions WHERE user = ? AND moved_to IS NULL"
     count, number = connection.execute(sql, (user,)).fetchone()
+    if not isinstance(number, int):
+        raise DamagedError(SESSIONS.name, None, "its messages is of another type")
     sql = (
         "SELECT count(*) FROM summaries y CROSS JOIN sessions s ON s.row = y.session"
         " WHERE y.status = 'window' AND s.user = ?"

@@ -305,6 +305,36 @@ class AuditEntry(Answer, frozen=True, kw_only=True):
         return str(self.data.get(name) or "") if isinstance(self.data, dict) else ""
 
 
+class LogEntry(Answer, frozen=True, kw_only=True):
+    """One event as the log has it: its place, who recorded it and how, and its ``data``, a struct of
+    ``ledger.domain.events`` with its texts in full (``Unknown`` for an event of a newer version).
+
+    ``project`` and ``session`` are ids. ``version`` counts the events of the subject. What was undone is there too, with
+    ``in_effect`` false, and an erased text is None.
+    """
+
+    position: int
+    subject: str
+    version: int
+    type: str
+    event_id: str
+    recorded_at: str
+    occurred_at: str | None
+    command: str
+    command_id: str
+    causation_id: str | None
+    correlation_id: str | None
+    user: str | None
+    actor: str | None
+    client: str | None
+    channel: str
+    agent: str | None
+    project: str | None
+    session: str | None
+    in_effect: bool
+    data: Any
+
+
 class ConfidencePoint(Answer, frozen=True, kw_only=True):
     position: int
     recorded_at: str

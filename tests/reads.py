@@ -150,6 +150,7 @@ PUBLIC: dict[str, tuple[Asked, ...]] = {
     "history.events": (asked("memory"), asked("summary"), asked("observation")),
     "history.distrusted": (asked(),),
     "history.model_calls": (asked(),),
+    "history.log": (asked(),),
     "history.diff": (asked("earlier"),),
     "history.what_if": (asked(without="given", shell=("--without", "given")),),
     "policy.get": (asked(),),
@@ -165,11 +166,14 @@ PUBLIC: dict[str, tuple[Asked, ...]] = {
 }
 
 
+WAITING = {("history", "follow"), ("history", "wait")}  # for what is recorded later
+
+
 def methods():
     """The reads of the public surface by their names here, as the command line knows them."""
     for area in ("", *AREAS):
         for method in of_area(area) if area else of_ledger():
-            if not method.writes:
+            if not method.writes and method.key not in WAITING:
                 where = "session.summaries" if area == "summaries" else area
                 yield (f"{where}.{method.name}" if where else method.name), method
 

@@ -67,6 +67,8 @@ LEFT_OUT = {
     "close",  # nothing is left to call
     "open",  # which takes functions and models
     "jobs.work",  # may wait for ever
+    "history.follow",
+    "history.wait",
 }
 
 

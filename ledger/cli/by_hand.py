@@ -27,6 +27,7 @@ from ledger.cli.calling import (
 from ledger.cli.output import Stopped, Usage, say, show_once
 from ledger.cli.views import Raw
 from ledger.domain.errors import LedgerError, RejectedError
+from ledger.domain.harmless import one_line
 from ledger.types import EVERYTHING, DocumentPath, Event, Project, SessionName
 
 if TYPE_CHECKING:
@@ -374,6 +375,31 @@ def work(call: Call, *, progress: Progress | None = None) -> object:
     return None
 
 
+def follow(call: Call) -> object:
+    """Follow; a line for each event, with --json its JSON."""
+    from ledger.cli.terminal_text import as_json
+
+    with opened(call) as ledger, stopped_by_signals() as stop:
+        for entry in ledger.history.follow(cancel=stop, **call.arguments):
+            if call.around["json"]:
+                print(as_json(entry.to_dict(), indent=None), flush=True)
+            else:
+                who = f" by {one_line(entry.actor)}" if entry.actor else ""
+                print(
+                    f"{entry.position} {entry.recorded_at} {entry.type} {entry.subject} {entry.command}{who}",
+                    flush=True,
+                )
+    return None
+
+
+def waited(call: Call) -> object:
+    """Wait; a failure where the time was over before."""
+    with opened(call) as ledger, stopped_by_signals() as stop:
+        if not ledger.history.wait(cancel=stop, **call.arguments):
+            raise Stopped(f"the log has no position {call.given['position']} yet; its last is {ledger.position}")
+    return None
+
+
 def _numbers(report: answers.JobReport) -> dict[str, int]:
     return {name: number for name, number in report.to_dict().items() if number and name != "stopped"}
 
@@ -458,5 +484,7 @@ CHANGED = {
     ("graph", "neighbors"): Change(drawn),
     ("summaries", "graph"): Change(drawn),
     ("jobs", "work"): Change(work),
+    ("history", "follow"): Change(follow, drop=("cancel",)),
+    ("history", "wait"): Change(waited, drop=("cancel",)),
 }
 OTHERS: dict[str, Callable[..., object]] = {"config": config, "demo": demo, "docs": docs}

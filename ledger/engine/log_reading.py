@@ -155,12 +155,17 @@ def check_tables(connection: Connection, secret: bytes) -> tuple[int, set[str]]:
 
 def decode_range(connection: Connection, first: int, last: int) -> Iterator[AnyEvent]:
     """The events between two positions, each with the first position of its stream."""
+    return decode_where(connection, "e.position BETWEEN ? AND ?", (first, last))
+
+
+def decode_where(connection: Connection, where: str, values: Sequence[object], limit: int = -1) -> Iterator[AnyEvent]:
+    """So many of the events ``e`` for which a condition holds, oldest first, each with the first position of its stream."""
     sql = (
         "SELECT e.position, CASE e.version WHEN 1 THEN e.position ELSE"
         " (SELECT f.position FROM events f WHERE f.stream = e.stream AND f.version = 1) END,"
-        " e.stream, e.version, e.type, e.state, e.key FROM events e WHERE e.position BETWEEN ? AND ? ORDER BY e.position"
+        f" e.stream, e.version, e.type, e.state, e.key FROM events e WHERE {where} ORDER BY e.position LIMIT ?"
     )
-    rows = connection.execute(sql, (first, last))
+    rows = connection.execute(sql, (*values, limit))
     while some := rows.fetchmany(READ_ROWS):
         yield from starmap(mapper.decode, some)
 

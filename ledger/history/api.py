@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Unpack, cast, get_args
 
 from ledger import answers
@@ -10,11 +10,12 @@ from ledger.domain import times
 from ledger.domain.errors import RejectedError
 from ledger.domain.text import one_of, texts
 from ledger.engine.area import Area
-from ledger.engine.paging import LIMIT, found, page
-from ledger.history import audit, diff, distrusting, supposing, undoing
+from ledger.engine.paging import LIMIT, checked_limit, found, page
+from ledger.engine.stopping import Stopping
+from ledger.history import audit, diff, distrusting, log, supposing, undoing
 from ledger.language import models
 from ledger.language.models import ModelCall
-from ledger.types import GroupOptions, Moment, OriginKind, Page, Purpose, Since, WriteOptions
+from ledger.types import Cancel, GroupOptions, Moment, OriginKind, Page, Purpose, Since, WriteOptions
 
 
 class HistoryRead(Area):
@@ -142,6 +143,77 @@ class History(HistoryRead):
         span = {"since": self._moment("since", since), "until": self._moment("until", until)}
         return supposing.what_if(self._engine, self._scope.user, without=without, **span, policy=policy)
 
+    def log(
+        self,
+        *,
+        after: int | str | None = None,
+        until: Moment | None = None,
+        types: Iterable[str] = (),
+        subject: str | None = None,
+        limit: int = LIMIT,
+    ) -> Page[answers.LogEntry]:
+        """List every event of the file, of all users, oldest first, as it was recorded.
+
+        Args:
+            after: The position behind which it begins; ``page.next`` is the last of a page.
+            until: Where it ends: a position, the id of an event, or a time.
+            types: Only events of these types, like "MemoryPromoted"; none for all.
+            subject: Only events of this id; "ledger" for those of no subject.
+
+        Raises:
+            NotFoundError: No subject has this id.
+            RejectedError: No event is of such a type.
+        """
+        count, start = checked_limit(limit), _place(after)
+        asked = log.wanted(self._engine, types, subject, until)
+        found = log.entries(self._engine, asked, start, count + 1) if count else []
+        cursor = str(found[count - 1].position) if len(found) > count else None
+        more = {"until": until, "types": asked.types, "subject": subject, "limit": limit}
+        return Page(found[:count], cursor, lambda place: self.log(after=place, **more))  # type: ignore[arg-type]
+
+    def follow(
+        self,
+        after: int | str | None = None,
+        *,
+        types: Iterable[str] = (),
+        subject: str | None = None,
+        timeout: float | None = None,
+        cancel: Cancel | None = None,
+    ) -> Iterator[answers.LogEntry]:
+        """Iterate over the events of the file as ``log`` does, and go on with each that is committed, by any process.
+
+        It ends when the ledger is closed.
+
+        Args:
+            after: The position behind which it begins; None for the last one, so that only what is new comes.
+            types: Only events of these types, like "MemoryPromoted"; none for all.
+            subject: Only events of this id; "ledger" for those of no subject.
+            timeout: The most seconds that it goes on; None for no end.
+            cancel: An event, or a function, that ends it when it is set, or true.
+
+        Raises:
+            NotFoundError: No subject has this id.
+            RejectedError: No event is of such a type, or inside a batch.
+        """
+        log.check_no_batch(self._engine)
+        asked = log.wanted(self._engine, types, subject, None)
+        start = self._engine.position if after is None else _place(after)
+        return log.follow(self._engine, asked, start, Stopping(timeout, cancel))
+
+    def wait(self, position: int, *, timeout: float | None = None, cancel: Cancel | None = None) -> bool:
+        """Wait until the log has a position, whoever writes it, and return whether it has.
+
+        Args:
+            position: The position of an event to come.
+            timeout: The most seconds to wait; None for no end.
+            cancel: An event, or a function, that ends it when it is set, or true.
+
+        Raises:
+            RejectedError: Inside a batch.
+        """
+        log.check_no_batch(self._engine)
+        return log.wait(self._engine, _place(position), Stopping(timeout, cancel))
+
     def undo_all(
         self,
         *,
@@ -248,6 +320,17 @@ class History(HistoryRead):
         if given is None or isinstance(given, int):
             return given
         return times.since(name, given, self._engine.writer.now())
+
+
+def _place(given: object) -> int:
+    """A position to begin behind, also as a page tells it."""
+    if isinstance(given, str) and given.isascii() and given.isdigit() and len(given) < 20:
+        given = int(given)
+    if given is None:
+        return 0
+    if isinstance(given, bool) or not isinstance(given, int) or not 0 <= given < 2**63:
+        raise RejectedError(f"a position is a whole number from 0, and {given!r:.40} is not")
+    return given
 
 
 def _position(answer: Any) -> int:

@@ -29,6 +29,7 @@ COLUMNS = {  # of each type its columns, and after the bar what stands in small 
     "ErasureReport": "position recorded_at state kind subject | command_id reason why",
     "Hold": "id recorded_at subject | reason",
     "Interaction": "id occurred_at prompt | project session client quarantined warnings",
+    "LogEntry": "position recorded_at subject type | command actor client in_effect",
     "Memory": "id confidence content | kind project status reference_count quarantined tags relations",
     "Merge": "id similarity memories | status project why memory content reason",
     "Message": "position role content | speaker tokens occurred_at model reasoning hidden quarantined",

@@ -1,0 +1,144 @@
+"""The log as it was recorded, forward: every event of every user with its data as a struct, and waiting for more of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ledger import answers
+from ledger.domain.errors import NotFoundError, RejectedError
+from ledger.domain.events import TYPES, AnyEvent, Blob, LedgerCreated
+from ledger.domain.text import plural, texts
+from ledger.engine.engine import Engine
+from ledger.engine.log_reading import decode_where, read_blob
+from ledger.engine.past import Instant, position_of
+from ledger.engine.stopping import Stopping
+from projections.core.rows import Connection
+from projections.views import control
+
+LOOK_SECONDS = 0.1  # how often who waits looks for more
+PART = 500  # events that are read at a time
+END = 2**62
+
+
+class Wanted(Struct, frozen=True):
+    """Which events: of no types all, of one subject or of all, up to a position."""
+
+    types: tuple[str, ...]
+    subject: str | None
+    last: int
+
+
+def wanted(engine: Engine, types: Iterable[str], subject: str | None, until: Instant | None) -> Wanted:
+    """What a caller asks for, checked: an unknown type is ``RejectedError``, an unknown subject ``NotFoundError``."""
+    named = plural("types", types, sorted(TYPES))
+    texts(subject=subject)
+    with engine.reading() as connection:
+        stream = _stream(connection, subject) if subject is not None else None
+        return Wanted(named, stream, END if until is None else position_of(engine, connection, until))
+
+
+def _stream(connection: Connection, subject: str) -> str:
+    """The subject with this id or unambiguous beginning, of whatever user; "ledger" are the ledger's own events."""
+    sql = "SELECT stream FROM events WHERE stream >= ? AND stream < ? AND version = 1 LIMIT 2"
+    found = connection.execute(sql, (subject, subject + "~")).fetchall() if len(subject) > 2 else []
+    if len(found) != 1:
+        raise NotFoundError(
+            f"{'several subjects have ids that begin with' if found else 'no subject is'} {subject!r:.40}"
+        )
+    return str(found[0][0])
+
+
+def entries(engine: Engine, asked: Wanted, after: int, limit: int) -> list[answers.LogEntry]:
+    """So many events behind a position, oldest first."""
+    where, values = "e.position > ? AND e.position <= ?", list[object]([after, asked.last])
+    if asked.subject is not None:
+        where, values = f"{where} AND e.stream = ?", [*values, asked.subject]
+    if asked.types:
+        where, values = f"{where} AND e.type IN ({', '.join('?' * len(asked.types))})", [*values, *asked.types]
+    with engine.reading() as connection:
+        events = list(decode_where(connection, where, values, limit))
+        out = control.voided(connection, events[0].position, events[-1].position) if events else {}
+        return [_entry(connection, each, in_effect=each.position not in out) for each in events]
+
+
+def _entry(connection: Connection, event: AnyEvent, *, in_effect: bool) -> answers.LogEntry:
+    data, envelope = event.data, event.envelope
+    blobs = {name: each for name in data.__struct_fields__ if isinstance(each := getattr(data, name), Blob)}
+    if blobs:  # a long text lies beside the log, and is the event's all the same
+        data = replace(data, **{name: read_blob(connection, each.blob) for name, each in blobs.items()})
+    if isinstance(data, LedgerCreated):
+        data = replace(data, secret="")
+    return answers.LogEntry(
+        position=event.position,
+        subject=event.stream,
+        version=event.version,
+        type=event.type,
+        event_id=envelope.event_id,
+        recorded_at=envelope.recorded_at,
+        occurred_at=envelope.occurred_at,
+        command=envelope.command,
+        command_id=envelope.command_id,
+        causation_id=envelope.causation_id,
+        correlation_id=envelope.correlation_id,
+        user=envelope.user,
+        actor=envelope.actor,
+        client=envelope.client,
+        channel=envelope.channel,
+        agent=envelope.agent,
+        project=envelope.project,
+        session=envelope.session,
+        in_effect=in_effect,
+        data=data,
+    )
+
+
+# --- waiting ---------------------------------------------------------------------------------------------------------
+
+
+def follow(engine: Engine, asked: Wanted, after: int, stopping: Stopping) -> Iterator[answers.LogEntry]:
+    """Every event behind a position, and then each as it is committed, by whatever process; it ends when it is called off,
+    and when the ledger is closed."""
+    while not stopping.why:
+        seen = head(engine)
+        if seen is None:
+            return
+        while found := entries(engine, asked, after, PART):
+            for each in found:
+                yield each
+                if stopping.why:
+                    return
+            after = found[-1].position
+        after = max(after, seen)
+        wait(engine, seen + 1, stopping)
+
+
+def wait(engine: Engine, position: int, stopping: Stopping) -> bool:
+    """Until the log has this position: then True; False when it is called off, or the ledger is closed."""
+    while (now := head(engine)) is not None:
+        if now >= position:
+            return True
+        if stopping.why:
+            return False
+        time.sleep(LOOK_SECONDS)
+    return False
+
+
+def head(engine: Engine) -> int | None:
+    """The position of the last event; None where the ledger was closed meanwhile."""
+    try:
+        return engine.position
+    except RejectedError as error:
+        if error.rule == "closed":
+            return None
+        raise
+
+
+def check_no_batch(engine: Engine) -> None:
+    if engine.writer.batching:
+        raise RejectedError(
+            "who waits for what others commit cannot be in a batch, which sees none of it; leave it first"
+        )

@@ -8,6 +8,7 @@ from typing import Any, Unpack, cast, get_args
 from ledger import answers
 from ledger.domain import times
 from ledger.domain.errors import RejectedError
+from ledger.domain.events import TYPES
 from ledger.domain.text import one_of, texts
 from ledger.engine.area import Area
 from ledger.engine.paging import LIMIT, checked_limit, found, page
@@ -15,7 +16,7 @@ from ledger.engine.stopping import Stopping
 from ledger.history import audit, diff, distrusting, log, supposing, undoing
 from ledger.language import models
 from ledger.language.models import ModelCall
-from ledger.types import Cancel, GroupOptions, Moment, OriginKind, Page, Purpose, Since, WriteOptions
+from ledger.types import Cancel, Channel, GroupOptions, Moment, OriginKind, Page, Purpose, Since, WriteOptions
 
 
 class HistoryRead(Area):
@@ -26,14 +27,19 @@ class HistoryRead(Area):
         *,
         subject: str | None = None,
         actor: str | None = None,
+        client: str | None = None,
+        channel: Channel | None = None,
+        agent: str | None = None,
         project: str | None = None,
         session: str | None = None,
         type: str | None = None,
         command: str | None = None,
         command_id: str | None = None,
+        causation_id: str | None = None,
         correlation_id: str | None = None,
-        since: Since | None = None,
-        until: Since | None = None,
+        text: str | None = None,
+        since: int | Since | None = None,
+        until: int | Since | None = None,
         limit: int = LIMIT,
         after: str | None = None,
     ) -> Page[answers.AuditEntry]:
@@ -42,28 +48,48 @@ class HistoryRead(Area):
         Args:
             subject: Only events of this id.
             actor: Only what this actor did.
+            client: Only what came through this program.
+            channel: Only what came as this kind of input.
+            agent: Only what was done for this agent.
             type: Only events of this type, like "MemoryPromoted".
             command: Only what this command recorded, like "promote".
             command_id: Only the events of one call.
+            causation_id: Only what the event with this id led to.
             correlation_id: Only those of this run, request or import.
+            text: Only events that wrote all of these words; every event that passes the other filters is read for it.
+            since: Only what was recorded then or later, as in other listings, or from this position on.
+            until: Only what was recorded before, as in other listings, or before this position.
+
+        Raises:
+            RejectedError: No event is of such a type.
         """
+        if type is not None:
+            one_of("type", type, sorted(TYPES))
+        if channel is not None:
+            one_of("channel", channel, get_args(Channel))
         filters = {
             "subject": subject,
-            "actor": actor,
             "project": project,
+            "session": session,
+            "text": text,
             "type": type,
+            "actor": actor,
+            "client": client,
+            "channel": channel,
+            "agent": agent,
             "command": command,
             "command_id": command_id,
+            "causation_id": causation_id,
             "correlation_id": correlation_id,
         }
         texts(**filters)
-        bounds = self._bounds(since, until)
+        span = {"since": self._moment("since", since), "until": self._moment("until", until)}
 
         def fetch(count: int, start: int | None) -> Sequence[answers.AuditEntry]:
-            asked: dict[str, Any] = {**filters, **bounds, "session_id": session}
+            asked: dict[str, Any] = {**filters, **span}
             return audit.audit_page(self._engine, self._scope.user, before=start, limit=count, **asked)
 
-        marks = {**filters, "session": session, "since": since, "until": until, "user": self._scope.user}
+        marks = {**filters, "since": since, "until": until, "user": self._scope.user}
         return page("audit", marks, limit, after, fetch, lambda entry: entry.position)
 
     def events(self, subject: str, *, limit: int = LIMIT, after: str | None = None) -> Page[answers.Step]:
@@ -106,6 +132,12 @@ class HistoryRead(Area):
 
         filters = {"user": self._scope.user, "purpose": purpose}
         return page("model_calls", filters, limit, after, fetch, _position)
+
+    def _moment(self, name: str, given: int | Since | None) -> Any:
+        """A position as it is; a time or duration as a time."""
+        if given is None or isinstance(given, int):
+            return given
+        return times.since(name, given, self._engine.writer.now())
 
 
 class History(HistoryRead):
@@ -314,12 +346,6 @@ class History(HistoryRead):
         """
         more: dict[str, Any] = {"reason": reason, "cascade": cascade, "exclusive": exclusive, "dry_run": dry_run}
         return distrusting.trust(self._engine, self._scope.asker(options), origin, kind=kind, **more)
-
-    def _moment(self, name: str, given: int | Since | None) -> Any:
-        """A position as it is; a time or duration as a time."""
-        if given is None or isinstance(given, int):
-            return given
-        return times.since(name, given, self._engine.writer.now())
 
 
 def _place(given: object) -> int:

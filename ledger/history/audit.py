@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -13,7 +14,7 @@ from ledger.documents import answers as document_answers
 from ledger.documents.queries import chunk_shown
 from ledger.documents.queries import shown as document_shown
 from ledger.domain import confidence as rules
-from ledger.domain import ids, times
+from ledger.domain import erasure, ids, times
 from ledger.domain.errors import DamagedError, RejectedError
 from ledger.domain.events import (
     WAYS_BACK,
@@ -28,9 +29,10 @@ from ledger.domain.events import (
     Unknown,
 )
 from ledger.domain.memory import Memory
+from ledger.domain.text import words
 from ledger.engine.answer import answer_of
 from ledger.engine.engine import Engine
-from ledger.engine.log_reading import first_position, read_event, read_stream
+from ledger.engine.log_reading import first_position, read_blob, read_event, read_stream
 from ledger.engine.snapshot import LIST_LIMIT, NOWHERE, PAGE_CAP, listed, load, named, owned_stream, scope_of
 from ledger.engine.who import Time
 from ledger.interactions.queries import interactions_shown
@@ -216,54 +218,76 @@ def audit_page(
     user: str,
     *,
     subject: str | None = None,
-    actor: str | None = None,
     project: str | None = None,
-    session_id: str | None = None,
-    type: str | None = None,
-    command: str | None = None,
-    command_id: str | None = None,
-    correlation_id: str | None = None,
-    since: Time | None = None,
-    until: Time | None = None,
+    session: str | None = None,
+    text: str | None = None,
+    since: int | Time | None = None,
+    until: int | Time | None = None,
     before: int | None = None,
     limit: int = LIST_LIMIT,
+    **exact: str | None,
 ) -> list[answers.AuditEntry]:
-    """The trail of one user, newest first, at most 500 a call (``before=position`` goes on). Times are recorded times."""
+    """The trail of one user, newest first, at most 500 a call (``before=position`` goes on). Times are recorded times.
+
+    ``exact`` are columns of the trail. ``text`` looks into every event that passes the other filters, for there is no index of
+    what was ever written.
+    """
     if isinstance(subject, str) and ids.kind_of(subject) == "y":
         raise RejectedError(
             f"{subject:.40} is a summary: history.events() shows its events, and history.audit(subject=…) "
             "those of its session"
         )
-    bounds = {name: times.moment(name, value) for name, value in (("since", since), ("until", until)) if value}
+    filters: dict[str, Any] = {**exact, **_bound("since", "first", since), **_bound("until", "last", until)}
     with engine.reading() as connection:
-        places, session = scope_of(connection, user, project), named(connection, user, "s", session_id)
+        places, place = scope_of(connection, user, project), named(connection, user, "s", session)
         stream = (
             owned_stream(connection, subject, subject[0], user)
             if isinstance(subject, str) and subject[:1] in FAMILIES
             else subject
         )
-        if places == [NOWHERE] or session == NOWHERE or (subject and stream is None):
+        if places == [NOWHERE] or place == NOWHERE or (subject and stream is None):
             return []
-        exact = {
-            "session": session,
-            "actor": actor,
-            "type": type,
-            "command": command,
-            "command_id": command_id,
-            "correlation_id": correlation_id,
-        }
-        entries = audit.trail(
-            connection,
-            user=user,
-            subject=stream or None,
-            before=before,
-            limit=listed(limit, PAGE_CAP),
-            projects=places,
-            **exact,
-            **bounds,
+        trail = partial(
+            audit.trail, connection, user=user, subject=stream or None, projects=places, session=place, **filters
         )
+        most = listed(limit, PAGE_CAP)
+        if text is None:
+            entries = trail(before=before, limit=most)
+        else:
+            entries = list(islice(_with_words(connection, trail, text, before), most))
         names = projects.names(connection, (each for entry in entries for each in (entry.project, entry.session)))
         return [_entry(connection, entry, names) for entry in entries]
+
+
+def _bound(of_time: str, of_position: str, given: int | Time | None) -> dict[str, int | str]:
+    """A position as a bound of positions; a time as one of recorded times."""
+    if given is None:
+        return {}
+    if isinstance(given, int) and not isinstance(given, bool):
+        return {of_position: given}
+    return {of_time: times.moment(of_time, given)}
+
+
+def _with_words(
+    connection: Connection, trail: Callable[..., list[Entry]], text: str, before: int | None
+) -> Iterator[Entry]:
+    """The entries whose events wrote a text with all of these words in it."""
+    wanted = frozenset(words(text))
+    if not wanted:
+        raise RejectedError(f"text is at least one word, and {text!r:.40} has none")
+    while found := trail(before=before, limit=PAGE_CAP):
+        for entry in found:
+            said = {each for part in _texts(connection, entry.position) for each in words(part)}
+            if wanted <= said:
+                yield entry
+        before = found[-1].position
+
+
+def _texts(connection: Connection, position: int) -> Iterator[str]:
+    """What somebody wrote in an event, wherever it lies."""
+    type_, state = connection.execute("SELECT type, state FROM events WHERE position = ?", (position,)).fetchone()
+    for part in erasure.parts(type_, state):
+        yield from part.texts if part.blob is None else [read_blob(connection, part.blob) or ""]
 
 
 def _entry(connection: Connection, entry: Entry, names: dict[str, str]) -> answers.AuditEntry:

@@ -65,11 +65,17 @@ class Audit:
 
 _FILTERS = {
     "actor": "actor = ?",
+    "client": "client = ?",
+    "channel": "channel = ?",
+    "agent": "agent = ?",
     "session": "session = ?",
     "type": "type = ?",
     "command": "command = ?",
     "command_id": "command_id = ?",
+    "causation_id": "causation_id = ?",
     "correlation_id": "correlation_id = ?",
+    "first": "position >= ?",
+    "last": "position < ?",
     "since": "recorded_at >= ?",
     "until": "recorded_at < ?",
     "before": "position < ?",

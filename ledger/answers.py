@@ -293,8 +293,8 @@ class AuditEntry(Answer, frozen=True, kw_only=True):
 
     @property
     def content(self) -> str:
-        """The text that it recorded of its subject, where it did."""
-        return self._text("content")
+        """The text that it recorded of its subject, of a turn the prompt, where it lies in the event itself."""
+        return self._text("content") or self._text("prompt")
 
     @property
     def reason(self) -> str:
@@ -302,7 +302,21 @@ class AuditEntry(Answer, frozen=True, kw_only=True):
         return self._text("reason")
 
     def _text(self, name: str) -> str:
-        return str(self.data.get(name) or "") if isinstance(self.data, dict) else ""
+        found = self.data.get(name) if isinstance(self.data, dict) else None
+        return found if isinstance(found, str) else ""
+
+
+class Explanation(Answer, frozen=True, kw_only=True):
+    """What the command that recorded an event did, in sentences (``text``), and the entries that they are made of: its
+    ``events``, the one that it reacted to (``cause``), what reacted to them (``led_to``), and the acts that made them void."""
+
+    position: int
+    command_id: str
+    text: str
+    events: tuple[AuditEntry, ...]
+    cause: AuditEntry | None = None
+    led_to: tuple[AuditEntry, ...] = ()
+    voided_by: tuple[AuditEntry, ...] = ()
 
 
 class LogEntry(Answer, frozen=True, kw_only=True):

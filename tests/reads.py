@@ -150,6 +150,7 @@ PUBLIC: dict[str, tuple[Asked, ...]] = {
     "history.events": (asked("memory"), asked("summary"), asked("observation")),
     "history.distrusted": (asked(),),
     "history.model_calls": (asked(),),
+    "history.explain": (asked("given"),),
     "history.log": (asked(),),
     "history.diff": (asked("earlier"),),
     "history.what_if": (asked(without="given", shell=("--without", "given")),),

@@ -13,7 +13,7 @@ from ledger.domain.text import one_of, texts
 from ledger.engine.area import Area
 from ledger.engine.paging import LIMIT, checked_limit, found, page
 from ledger.engine.stopping import Stopping
-from ledger.history import audit, diff, distrusting, log, supposing, undoing
+from ledger.history import audit, diff, distrusting, explaining, log, supposing, undoing
 from ledger.language import models
 from ledger.language.models import ModelCall
 from ledger.types import Cancel, Channel, GroupOptions, Moment, OriginKind, Page, Purpose, Since, WriteOptions
@@ -107,6 +107,17 @@ class HistoryRead(Area):
             return found("subject", subject, steps)
 
         return page("events", {"user": self._scope.user, "subject": subject}, limit, after, fetch, _position)
+
+    def explain(self, position: int) -> answers.Explanation:
+        """Say in sentences what the command behind an event did, why, and what it led to.
+
+        Args:
+            position: The position of one of its events.
+
+        Raises:
+            NotFoundError: No event of this user is there.
+        """
+        return explaining.explain(self._engine, self._scope.user, _place(position))
 
     def distrusted(self, *, limit: int = LIMIT, after: str | None = None) -> Page[answers.Distrusted]:
         """List the origins that are distrusted, newest first."""

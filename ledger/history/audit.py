@@ -255,8 +255,13 @@ def audit_page(
             entries = trail(before=before, limit=most)
         else:
             entries = list(islice(_with_words(connection, trail, text, before), most))
-        names = projects.names(connection, (each for entry in entries for each in (entry.project, entry.session)))
-        return [_entry(connection, entry, names) for entry in entries]
+        return entries_shown(connection, entries)
+
+
+def entries_shown(connection: Connection, entries: Sequence[Entry]) -> list[answers.AuditEntry]:
+    """Entries as they are answered, in the same order."""
+    names = projects.names(connection, (each for entry in entries for each in (entry.project, entry.session)))
+    return [_entry(connection, entry, names) for entry in entries]
 
 
 def _bound(of_time: str, of_position: str, given: int | Time | None) -> dict[str, int | str]:

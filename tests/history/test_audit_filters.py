@@ -17,7 +17,9 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
         opened.remember("The sea is salty.", channel="web", agent="diver", correlation_id="run-1")  # 2
         opened.propose("Tea with Ruth Meier on Friday.", client="mail", tags=["Visits"])  # 3
         opened.bind(actor="ben").remember("Boats need varnish.", project="harbour")  # 4: the project, 5: the memory
-        opened.supersede(opened.memories.list(project="")[0].id, "The sea is very salty.", reason="Ruth said so")  # 6, 7
+        opened.supersede(
+            opened.memories.list(project="")[0].id, "The sea is very salty.", reason="Ruth said so"
+        )  # 6, 7
         yield opened
 
 

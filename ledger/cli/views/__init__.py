@@ -26,6 +26,7 @@ ONE = {  # the view of an answer of a type
     "DistrustReport": "changes.distrust",
     "DoctorReport": "reports.health",
     "ErasureReport": "changes.erasure",
+    "Explanation": "reports.explanation",
     "Expansion": "sessions.expansion",
     "ExtractionReport": "reports.extraction",
     "Graph": "graphs.tree",

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from ledger import answers
 from ledger.cli.pieces import card_of, counted, detailed, heading, listing, short, titled, whole
-from ledger.cli.views.tables import plain_value, table
+from ledger.cli.views.tables import plain_value, table, under
 from ledger.documents.answers import IngestReport
 from ledger.domain.harmless import one_line
 from ledger.merges.answers import ConflictReport, MergeReport
@@ -156,3 +156,10 @@ def withdrawn(report: WithdrawalReport) -> RenderableType:
     rows += [[Text(id), Text("stale", style="yellow"), Text("until its wording was looked at")] for id in report.stale]
     head = Text(", ".join(parts))
     return Group(head, listing("id", "is", "why", rows=rows)) if rows else Group(head)
+
+
+def explanation(found: answers.Explanation) -> RenderableType:
+    """The sentences, and below them the entries."""
+    cause = [found.cause] if found.cause is not None else []
+    parts = (("What it recorded", found.events), ("What it reacted to", cause), ("What it led to", found.led_to))
+    return Group(Text(found.text), *under([*parts, ("What made it void", found.voided_by)]))

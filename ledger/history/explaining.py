@@ -1,0 +1,91 @@
+"""What a command did, why, and what it led to, in a few sentences with the entries that they are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ledger import answers
+from ledger.domain.errors import NotFoundError
+from ledger.domain.harmless import one_line
+from ledger.engine.engine import Engine
+from ledger.history.audit import entries_shown
+from projections.core.rows import Connection
+from projections.views import audit, control
+from projections.views.audit import Entry
+
+NAMED = 5  # of many events or commands so many are named
+WORDS = 80  # characters of a text that is quoted
+
+
+def explain(engine: Engine, user: str, position: int) -> answers.Explanation:
+    """The command that recorded an event of this user, the event that it reacted to, and what reacted to it."""
+    with engine.reading() as connection:
+        entry = audit.at(connection, position) if 0 < position < 2**63 else None
+        if entry is None or entry.user != user:
+            raise NotFoundError(f"no event of this user is at position {position if abs(position) < 10**18 else '…'}")
+        events = audit.of_command(connection, entry.command_id)
+        cause = audit.by_event(connection, entry.causation_id) if entry.causation_id is not None else None
+        cause = cause if cause is not None and cause.user == user else None
+        led_to = [each for event in events for each in _reactions(connection, event)]
+        ended = {
+            act: audit.by_event(connection, act) for each in events for act in control.acts(connection, each.position)
+        }
+        acts = [each for each in ended.values() if each is not None]
+        shown = entries_shown(connection, [*events, *([cause] if cause is not None else []), *led_to, *acts])
+    by_position = {each.position: each for each in shown}
+    did = [by_position[each.position] for each in events]
+    because = by_position[cause.position] if cause is not None else None
+    after = [by_position[each.position] for each in led_to]
+    voiding = [by_position[each.position] for each in acts]
+    return answers.Explanation(
+        position=position,
+        command_id=entry.command_id,
+        text=" ".join(_sentences(did, because, after, voiding)),
+        events=tuple(did),
+        cause=because,
+        led_to=tuple(after),
+        voided_by=tuple(voiding),
+    )
+
+
+def _reactions(connection: Connection, event: Entry) -> Iterable[Entry]:
+    """What other commands of the user recorded because of an event."""
+    found = audit.trail(connection, user=event.user, causation_id=event.event_id, limit=-1)
+    return [each for each in reversed(found) if each.command_id != event.command_id and each.user == event.user]
+
+
+def _sentences(
+    did: Sequence[answers.AuditEntry],
+    cause: answers.AuditEntry | None,
+    led_to: Sequence[answers.AuditEntry],
+    voiding: Sequence[answers.AuditEntry],
+) -> Iterable[str]:
+    first = did[0]
+    through = f" through {one_line(first.client)}" if first.client else ""
+    yield f"{_who(first)} called {first.command}{through} on {first.recorded_at[:19].replace('T', ' at ')} UTC."
+    yield f"It recorded {_listed([f'{each.type} of {each.subject}{_quoted(each.content)}' for each in did])}."
+    if reason := next((each.reason for each in did if each.reason), ""):
+        yield f"The reason given is{_quoted(reason)}."
+    if cause is not None:
+        yield f"It reacted to {cause.type} at position {cause.position}, which {_who(cause)} recorded by {cause.command}."
+    commands = {each.command_id: each for each in reversed(led_to)}
+    if commands:
+        found = sorted(commands.values(), key=lambda each: each.position)
+        yield f"It led to {_listed([f'{each.command} at position {each.position} by {_who(each)}' for each in found])}."
+    for each in voiding:
+        yield f"It is not in effect since position {each.position}: {_who(each)} called {each.command}{_quoted(each.reason)}."
+
+
+def _who(entry: answers.AuditEntry) -> str:
+    return one_line(entry.actor) if entry.actor else "somebody unnamed"
+
+
+def _quoted(text: str) -> str:
+    line = one_line(text)
+    return f" “{line if len(line) <= WORDS else line[: WORDS - 1] + '…'}”" if line else ""
+
+
+def _listed(parts: Sequence[str]) -> str:
+    more = [f"{len(parts) - NAMED:,} more"] if len(parts) > NAMED else []
+    *most, last = [*parts[:NAMED], *more]
+    return f"{', '.join(most)} and {last}" if most else last

@@ -192,7 +192,7 @@ READS: dict[str, Callable[[Ledger], Any]] = {
     "recall with a negative budget": lambda g: g.recall("tea", budget=-1),
     "recall of NaN": lambda g: g.recall("tea", k=float("nan")),  # type: ignore[arg-type]
     "audit of a surrogate": lambda g: g.audit(actor="\ud800"),
-    "audit since 5": lambda g: g.audit(since=5),  # type: ignore[arg-type]
+    "audit since 5.5": lambda g: g.audit(since=5.5),  # type: ignore[arg-type]
     "state of no category": lambda g: g.state("p", "mood"),
     "a backwards fade": lambda g: g.memories()[0].effective_confidence("soon"),
 }

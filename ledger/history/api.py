@@ -63,10 +63,6 @@ class HistoryRead(Area):
         Raises:
             RejectedError: No event is of such a type.
         """
-        if type is not None:
-            one_of("type", type, sorted(TYPES))
-        if channel is not None:
-            one_of("channel", channel, get_args(Channel))
         filters = {
             "subject": subject,
             "project": project,
@@ -83,6 +79,10 @@ class HistoryRead(Area):
             "correlation_id": correlation_id,
         }
         texts(**filters)
+        if type is not None:
+            one_of("type", type, sorted(TYPES))
+        if channel is not None:
+            one_of("channel", channel, get_args(Channel))
         span = {"since": self._moment("since", since), "until": self._moment("until", until)}
 
         def fetch(count: int, start: int | None) -> Sequence[answers.AuditEntry]:
@@ -190,7 +190,7 @@ class History(HistoryRead):
         self,
         *,
         after: int | str | None = None,
-        until: Moment | None = None,
+        until: int | Since | None = None,
         types: Iterable[str] = (),
         subject: str | None = None,
         limit: int = LIMIT,
@@ -199,7 +199,7 @@ class History(HistoryRead):
 
         Args:
             after: The position behind which it begins; ``page.next`` is the last of a page.
-            until: Where it ends: a position, the id of an event, or a time.
+            until: Only what was recorded before, as in other listings, or before this position.
             types: Only events of these types, like "MemoryPromoted"; none for all.
             subject: Only events of this id; "ledger" for those of no subject.
 
@@ -208,7 +208,7 @@ class History(HistoryRead):
             RejectedError: No event is of such a type.
         """
         count, start = checked_limit(limit), _place(after)
-        asked = log.wanted(self._engine, types, subject, until)
+        asked = log.wanted(self._engine, types, subject, self._moment("until", until))
         found = log.entries(self._engine, asked, start, count + 1) if count else []
         cursor = str(found[count - 1].position) if len(found) > count else None
         more = {"until": until, "types": asked.types, "subject": subject, "limit": limit}

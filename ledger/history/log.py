@@ -14,8 +14,8 @@ from ledger.domain.events import TYPES, AnyEvent, Blob, LedgerCreated
 from ledger.domain.text import plural, texts
 from ledger.engine.engine import Engine
 from ledger.engine.log_reading import decode_where, read_blob
-from ledger.engine.past import Instant, position_of
 from ledger.engine.stopping import Stopping
+from ledger.store.reading import read_tip
 from projections.core.rows import Connection
 from projections.views import control
 
@@ -32,13 +32,16 @@ class Wanted(Struct, frozen=True):
     last: int
 
 
-def wanted(engine: Engine, types: Iterable[str], subject: str | None, until: Instant | None) -> Wanted:
-    """What a caller asks for, checked: an unknown type is ``RejectedError``, an unknown subject ``NotFoundError``."""
+def wanted(engine: Engine, types: Iterable[str], subject: str | None, until: int | str | None) -> Wanted:
+    """What a caller asks for, checked; it ends before a position or a time. An unknown type is ``RejectedError``, an unknown subject
+    ``NotFoundError``."""
     named = plural("types", types, sorted(TYPES))
     texts(subject=subject)
     with engine.reading() as connection:
         stream = _stream(connection, subject) if subject is not None else None
-        return Wanted(named, stream, END if until is None else position_of(engine, connection, until))
+        if isinstance(until, str):
+            until = engine.times.last(connection, until, read_tip(connection.cursor())[0]) + 1
+        return Wanted(named, stream, END if until is None else until - 1)
 
 
 def _stream(connection: Connection, subject: str) -> str:

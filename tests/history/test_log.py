@@ -50,7 +50,7 @@ def test_pages_go_on_behind_a_position_and_end(ledger: Ledger) -> None:
     assert [each.position for each in ledger.history.log(after=page.next, limit=2)] == [51, 52]
     assert [each.position for each in ledger.history.log(after=119)] == [120, 121]
     assert ledger.history.log(after=121) == () == ledger.history.log(limit=0)
-    assert [each.position for each in ledger.history.log(after=10, until=12)] == [11, 12]
+    assert [each.position for each in ledger.history.log(after=10, until=13)] == [11, 12]
 
 
 def test_filters_of_type_and_subject_hold_on_every_page(ledger: Ledger) -> None:
@@ -92,7 +92,7 @@ def test_a_long_text_is_in_its_event(ledger: Ledger) -> None:
         ({"after": -1}, RejectedError, "from 0"),
         ({"after": "x"}, RejectedError, "from 0"),
         ({"after": True}, RejectedError, "from 0"),
-        ({"until": 99}, RejectedError, "99"),
+        ({"until": "soon"}, RejectedError, "until"),
         ({"limit": 5_000}, RejectedError, "limit"),
     ],
 )

@@ -93,7 +93,7 @@ def test_a_filter_that_is_no_text_is_rejected_and_never_reaches_the_database(
 ) -> None:
     ledger, _ = filled
     for then in (ledger, ledger.at(ledger.position)):
-        for name in ("subject", "actor", "type", "command", "command_id", "correlation_id"):
+        for name in ("subject", "actor", "client", "type", "text", "command", "correlation_id"):
             with pytest.raises(RejectedError, match=f"{name} is a text"):
                 then.history.audit(**{name: wrong})
         with pytest.raises(RejectedError, match="client is a text"):

@@ -18,7 +18,7 @@ from ledger.engine.answer import Answer, answer_of
 from ledger.observations.answers import Evidence, Observation, Wording
 
 if TYPE_CHECKING:
-    from ledger.domain.events import AnyEvent
+    from ledger.domain.events import AnyEvent, Event, Unknown
     from ledger.domain.interaction import Interaction as InteractionState
     from ledger.domain.memory import Edge
     from ledger.domain.memory import Memory as MemoryState
@@ -346,7 +346,7 @@ class LogEntry(Answer, frozen=True, kw_only=True):
     project: str | None
     session: str | None
     in_effect: bool
-    data: Any
+    data: Event | Unknown
 
 
 class ConfidencePoint(Answer, frozen=True, kw_only=True):

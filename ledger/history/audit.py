@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -237,7 +236,7 @@ def audit_page(
             f"{subject:.40} is a summary: history.events() shows its events, and history.audit(subject=…) "
             "those of its session"
         )
-    filters: dict[str, Any] = {**exact, **_bound("since", "first", since), **_bound("until", "last", until)}
+    filters = {**exact, **_bound("since", "first", since), **_bound("until", "last", until)}
     with engine.reading() as connection:
         places, place = scope_of(connection, user, project), named(connection, user, "s", session)
         stream = (
@@ -247,15 +246,15 @@ def audit_page(
         )
         if places == [NOWHERE] or place == NOWHERE or (subject and stream is None):
             return []
-        trail = partial(
-            audit.trail, connection, user=user, subject=stream or None, projects=places, session=place, **filters
-        )
+
+        def trail(before: int | None, limit: int) -> list[Entry]:
+            bounds = {**filters, "session": place, "before": before}
+            return audit.trail(connection, user=user, subject=stream or None, projects=places, limit=limit, **bounds)
+
         most = listed(limit, PAGE_CAP)
         if text is None:
-            entries = trail(before=before, limit=most)
-        else:
-            entries = list(islice(_with_words(connection, trail, text, before), most))
-        return entries_shown(connection, entries)
+            return entries_shown(connection, trail(before, most))
+        return entries_shown(connection, list(islice(_with_words(connection, trail, text, before), most)))
 
 
 def entries_shown(connection: Connection, entries: Sequence[Entry]) -> list[answers.AuditEntry]:
@@ -274,16 +273,15 @@ def _bound(of_time: str, of_position: str, given: int | Time | None) -> dict[str
 
 
 def _with_words(
-    connection: Connection, trail: Callable[..., list[Entry]], text: str, before: int | None
+    connection: Connection, trail: Callable[[int | None, int], list[Entry]], text: str, before: int | None
 ) -> Iterator[Entry]:
     """The entries whose events wrote a text with all of these words in it."""
     wanted = frozenset(words(text))
     if not wanted:
         raise RejectedError(f"text is at least one word, and {text!r:.40} has none")
-    while found := trail(before=before, limit=PAGE_CAP):
+    while found := trail(before, PAGE_CAP):
         for entry in found:
-            said = {each for part in _texts(connection, entry.position) for each in words(part)}
-            if wanted <= said:
+            if wanted <= {each for part in _texts(connection, entry.position) for each in words(part)}:
                 yield entry
         before = found[-1].position
 

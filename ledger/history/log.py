@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
@@ -33,8 +32,8 @@ class Wanted(Struct, frozen=True):
 
 
 def wanted(engine: Engine, types: Iterable[str], subject: str | None, until: int | str | None) -> Wanted:
-    """What a caller asks for, checked; it ends before a position or a time. An unknown type is ``RejectedError``, an unknown subject
-    ``NotFoundError``."""
+    """What a caller asks for, checked; it ends before a position or a time. An unknown type is ``RejectedError``,
+    an unknown subject ``NotFoundError``."""
     named = plural("types", types, sorted(TYPES))
     texts(subject=subject)
     with engine.reading() as connection:
@@ -126,7 +125,7 @@ def wait(engine: Engine, position: int, stopping: Stopping) -> bool:
             return True
         if stopping.why:
             return False
-        time.sleep(LOOK_SECONDS)
+        stopping.wait(LOOK_SECONDS)
     return False
 
 

@@ -315,7 +315,7 @@ def test_occurred_at_and_entities_reach_the_ledger(db: str) -> None:
 
 @pytest.mark.parametrize("reader", READERS)
 def test_a_reader_makes_no_ledger(reader: str, tmp_path: Path) -> None:
-    given = map(str, named(READERS[reader], {"message": 1}))
+    given = map(str, named(READERS[reader], {"message": 1, "place": 1}))
     result = run(*reader.split(), *given, db=str(tmp_path / "none.db"))
     assert (result.exit_code, result.stdout) == (3, "")
     assert re.fullmatch(r"memory-ledger: there is no ledger at .*\n", result.stderr)
@@ -477,6 +477,7 @@ def test_stored_texts_never_reach_the_terminal_raw(db: str) -> None:
         "observation": seen.id,
         "earlier": 1,
         "given": "actor=bob",
+        "place": said.position,
     }
     for reader, arguments in READERS.items():
         if {*arguments} & {"merge", "summary", "recall", "window"}:

@@ -22,7 +22,9 @@ def test_a_capture_led_to_what_reacted_to_it(ledger: Ledger) -> None:
     turn = ledger.capture("Coffee?", "You prefer dark roast coffee, so here it is.")
     captured = ledger.history.events(turn.id)[0].position
     found = ledger.history.explain(captured)
-    assert f"It recorded InteractionCaptured of {turn.id}." in found.text and "ada called capture" in found.text
+    assert (
+        f"It recorded InteractionCaptured of {turn.id} “Coffee?”." in found.text and "ada called capture" in found.text
+    )
     assert "It led to interactions.reinforce at position" in found.text
     (reinforced,) = [each.position for each in found.led_to if each.type == "MemoryReinforced"]
     back = ledger.history.explain(reinforced)

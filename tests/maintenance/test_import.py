@@ -224,6 +224,19 @@ def test_the_time_of_a_conversation_is_taken_as_it_is_written(
     assert [each.occurred_at for each in ledger.interactions()] == [taken]
 
 
+def test_a_role_is_no_name_so_that_no_answer_of_an_assistant_is_told_as_a_threat(
+    ledger: Ledger, tmp_path: Path
+) -> None:
+    path = tmp_path / "conversations.json"
+    turns = [{"speaker": "user", "text": "Where is the tea?"}, {"speaker": "Assistant", "text": "In the tin."}]
+    path.write_text(
+        json.dumps([{"sample_id": "garden", "turns": turns}, {"turns": [{"text": "One."}, {"text": "Two."}]}])
+    )
+    ledger.import_file(path)
+    found = [(each.prompt, each.response, each.quarantined) for each in ledger.interactions()]
+    assert found == [("One.", "Two.", False), ("Where is the tea?", "In the tin.", False)]
+
+
 def test_a_bound_client_is_that_of_the_turns_that_name_none(ledger: Ledger, tmp_path: Path) -> None:
     path = tmp_path / "conversations.json"
     turns = [{"session": "1", "text": "One."}, {"session": "2", "text": "Two.", "client": "phone"}]

@@ -46,7 +46,7 @@ def _pairs(name: str, turns: list[dict[str, object]]) -> Iterator[dict[str, Any]
 
 def _interaction(name: str, prompt: dict[str, object], response: dict[str, object] | None) -> dict[str, Any]:
     line = {
-        "prompt": _said(prompt),
+        "prompt": _text(prompt),
         "project": name,
         "session_id": f"{name}/{prompt.get('session', '')}",
         "client": str(prompt.get("client", "")),
@@ -54,12 +54,12 @@ def _interaction(name: str, prompt: dict[str, object], response: dict[str, objec
         "context_pack": {"turns": [prompt.get("dia_id"), response.get("dia_id") if response else None]},
     }
     if response is not None:
-        line["response"] = _said(response)
+        line["response"] = _text(response)
     moment = _time(prompt.get("date_time"))
     return line | {"occurred_at": moment} if moment is not None else line
 
 
-def _said(turn: dict[str, object]) -> str:
+def _text(turn: dict[str, object]) -> str:
     """What somebody said, with the name; a role is no name, and a line that begins with one is a threat to the guards."""
     speaker, text = str(turn.get("speaker") or ""), str(turn.get("text", ""))
     return text if speaker.strip().lower() in ("", *_ROLES) else f"{speaker}: {text}"

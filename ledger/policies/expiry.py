@@ -61,7 +61,7 @@ def effective(memory: Memory, as_of: str) -> int:
 
 def undecided(connection: sqlite3.Connection, as_of: str) -> Iterator[Memory]:
     """The candidates of every user that were idle for as long as the user's policy lets them wait."""
-    for user in memories.users(connection, "candidate"):
+    for user in memories.users(connection, "candidate", quarantined=True):
         days = control.policy(connection, user).candidate_days
         waiting = memories.listing(connection, user=user, statuses=("candidate",), limit=-1) if days else ()
         yield from (memory for memory in waiting if _has_waited(connection, memory, as_of, days))

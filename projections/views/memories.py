@@ -204,9 +204,10 @@ def idle(connection: sqlite3.Connection, *, active_before: str, limit: int, afte
     return [from_row(row) for row in connection.execute(sql, (after, active_before, limit))]
 
 
-def users(connection: sqlite3.Connection, status: str = "active") -> list[str]:
-    """Whoever has memories in a status that are not in quarantine."""
-    sql = f"SELECT DISTINCT user FROM memories WHERE status = '{status}' AND quarantined = 0 AND user IS NOT NULL ORDER BY 1"
+def users(connection: sqlite3.Connection, status: str = "active", *, quarantined: bool = False) -> list[str]:
+    """Whoever has memories in a status, in quarantine too or not."""
+    within = "" if quarantined else "AND quarantined = 0"
+    sql = f"SELECT DISTINCT user FROM memories WHERE status = '{status}' {within} AND user IS NOT NULL ORDER BY 1"
     return [user for (user,) in connection.execute(sql)]
 
 

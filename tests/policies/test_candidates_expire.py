@@ -69,6 +69,13 @@ def test_a_restored_one_waits_as_long_again_and_the_expiry_is_undone_like_a_comm
     assert ledger.promote(ledger.restore(idea.id).id).status == "active"
 
 
+def test_one_in_quarantine_waits_no_longer_also_where_there_is_no_other(ledger: Ledger, now: Days) -> None:
+    idea = ledger.propose("The user owns a boat.")
+    ledger.guards.quarantine(idea.id)
+    now.days = 90
+    assert _expired(ledger) == 1 and ledger.memories.get(idea.id).status == "invalid"
+
+
 def test_a_change_or_the_same_proposal_again_starts_the_count_again(ledger: Ledger, now: Days) -> None:
     ids = [ledger.propose(text).id for text in ("The tea is green.", "The boat is red.", "The kite is blue.")]
     now.days = 50

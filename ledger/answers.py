@@ -45,6 +45,10 @@ if TYPE_CHECKING:
     from ledger.sessions.search_answers import Hit as Hit
     from ledger.sessions.search_answers import Hits as Hits
 
+    EventData = Event | Unknown
+else:
+    EventData = Any  # what nobody decodes by its type
+
 
 class Relation(Answer, frozen=True, kw_only=True):
     """What a memory says of two names since ``position``; without times it holds while the memory does."""
@@ -346,7 +350,7 @@ class LogEntry(Answer, frozen=True, kw_only=True):
     project: str | None
     session: str | None
     in_effect: bool
-    data: Event | Unknown
+    data: EventData
 
 
 class ConfidencePoint(Answer, frozen=True, kw_only=True):

@@ -24,6 +24,9 @@ from ledger.domain.times import moment
 ERASED = "erased"
 ATTEMPTS = 3  # a failed reinforcement or extraction is tried this often by itself
 
+LOOKED_AT = ("waiting", "pending", "done", "undone", "failed", "off", ERASED)
+"""How far the reinforcement and the extraction of an interaction are."""
+
 TEXT_BYTES = 10 * 1024 * 1024
 
 

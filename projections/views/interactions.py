@@ -24,6 +24,7 @@ FAMILY = family(
         ("row", "extraction = 'pending'"),
         ("user", "denials <> '[]'"),
     ),
+    among=(("reinforcement", interaction.LOOKED_AT), ("extraction", interaction.LOOKED_AT)),
     without=interaction.without,
 )
 INTERACTIONS, VERSIONS = FAMILY.live, FAMILY.closed

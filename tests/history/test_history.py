@@ -25,7 +25,16 @@ def public(kind: type) -> set[str]:
 
 def test_the_names_are_those_that_were_decided() -> None:
     assert public(HistoryRead) == {"audit", "events", "explain", "distrusted", "model_calls"}
-    assert public(History) - public(HistoryRead) == {"diff", "log", "follow", "wait", "what_if", "undo_all", "distrust", "trust"}
+    assert public(History) - public(HistoryRead) == {
+        "diff",
+        "log",
+        "follow",
+        "wait",
+        "what_if",
+        "undo_all",
+        "distrust",
+        "trust",
+    }
 
 
 def test_the_trail_is_paged_newest_first_and_filtered(ledger: Ledger) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from msgspec import Struct
+from msgspec import Raw, Struct, json
 from msgspec.structs import replace
 
 from ledger import answers
@@ -69,9 +69,10 @@ def entries(engine: Engine, asked: Wanted, after: int, limit: int) -> list[answe
 
 def _entry(connection: Connection, event: AnyEvent, *, in_effect: bool) -> answers.LogEntry:
     data, envelope = event.data, event.envelope
-    blobs = {name: each for name in data.__struct_fields__ if isinstance(each := getattr(data, name), Blob)}
-    if blobs:  # a long text lies beside the log, and is the event's all the same
-        data = replace(data, **{name: read_blob(connection, each.blob) for name, each in blobs.items()})
+    if whole := {
+        name: _whole(connection, each) for name in data.__struct_fields__ if _lies_apart(each := getattr(data, name))
+    }:
+        data = replace(data, **whole)
     if isinstance(data, LedgerCreated):
         data = replace(data, secret="")
     return answers.LogEntry(
@@ -96,6 +97,15 @@ def _entry(connection: Connection, event: AnyEvent, *, in_effect: bool) -> answe
         in_effect=in_effect,
         data=data,
     )
+
+
+def _lies_apart(value: object) -> bool:
+    return isinstance(value, Blob | Raw)
+
+
+def _whole(connection: Connection, value: Blob | Raw) -> object:
+    """A long text, which lies beside the log; free JSON, which is kept as it was given."""
+    return read_blob(connection, value.blob) if isinstance(value, Blob) else json.decode(value)
 
 
 # --- waiting ---------------------------------------------------------------------------------------------------------

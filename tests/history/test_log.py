@@ -172,3 +172,16 @@ def test_the_shell_lists_follows_and_waits(tmp_path: Path) -> None:
     assert run("history", "wait", "2", db=db).exit_code == 0
     late = run("history", "wait", "9", "--timeout", "0.1", db=db)
     assert late.exit_code == 1 and "its last is 2" in late.stderr
+
+
+def test_free_json_is_in_its_event_and_every_entry_is_plain_data(tmp_path: Path) -> None:
+    db = tmp_path / "memory.db"
+    with Ledger.open(db, user="ada") as ledger:
+        ledger.session("chat").append(
+            "assistant", parts=[{"type": "tool_use", "id": "c1", "name": "look", "arguments": {"where": "harbour"}}]
+        )
+        ledger.documents.add("# Boats\n\nA ketch has two masts.", title="Boats")
+        (message,) = ledger.history.log(types=["MessageAppended"])
+        assert message.data.parts[0]["arguments"] == {"where": "harbour"}
+        assert all(each.to_dict()["data"] is not None for each in ledger.history.log())
+    assert answer("history", "log", db=db)[-1]["data"]

@@ -161,7 +161,12 @@ def renumber(connection: sqlite3.Connection) -> None:
 
 
 def fold_again(path: Path) -> None:
-    """The product's own rebuild, so that the tables agree with what the log says now."""
+    """The product's own rebuild, so that the tables agree with what the log says now; a log that was folded further than it
+    goes opens for nobody, so that is set back first."""
+    with unguarded(path) as connection:
+        end = connection.execute("SELECT position, head FROM events ORDER BY position DESC LIMIT 1").fetchone()
+        connection.execute("UPDATE checkpoint SET position = ?, head = ?", end)
+        connection.execute("DELETE FROM audit WHERE position > ?", end[:1])
     with Ledger.open(path) as ledger:
         inside.rebuild(ledger)
 

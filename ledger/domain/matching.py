@@ -84,10 +84,15 @@ class Response:
 
     @cached_property
     def reaching(self) -> frozenset[str]:
-        """Its stems, and those of words that say the opposite of one: every memory that stems/4 finds restated or denied has
-        enough of them."""
-        opposites = (AGAINST.get(significant(word), ()) for word in {*words(self.text), *words(_plain(self.text))})
-        own = self.stems | {each for found in opposites for root in found for each in _family(root)}
+        """Its stems, and those of words that say the opposite of one, or the same as one that it may deny: every memory that
+        stems/4 finds restated or denied has enough of them."""
+        plain = _plain(self.text)
+        spoken = {*words(self.text), *words(plain)}
+        meant = {significant(word) for word in spoken} - {""}
+        roots = {root for each in meant for root in AGAINST.get(each, ())}
+        if not _DENYING.isdisjoint(spoken) or _OVER.search(plain) is not None:
+            roots |= meant & _ROOTS
+        own = self.stems | {each for root in roots for each in _family(root)}
         return own if _USER.isdisjoint(words(self.text)) else own | {SOMEBODY}
 
 
@@ -432,6 +437,9 @@ _VERB = """
 _VERBS = frozenset(map(significant, _VERB.split()))
 _CLOSING = "\"'”’)]*_ \t\n"
 _NONE: frozenset[str] = frozenset()
+
+
+_ROOTS = frozenset(map(significant, FAMILY))  # what words of several forms count as
 
 
 @lru_cache(maxsize=1024)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import cache
+from typing import get_args, get_type_hints
 
 from msgspec import Raw, Struct, json
 from msgspec.structs import replace
@@ -21,6 +23,7 @@ from projections.views import control
 LOOK_SECONDS = 0.1  # how often who waits looks for more
 PART = 500  # events that are read at a time
 END = 2**62
+_ALSO = frozenset((Blob, Raw))
 
 
 class Wanted(Struct, frozen=True):
@@ -69,10 +72,9 @@ def entries(engine: Engine, asked: Wanted, after: int, limit: int) -> list[answe
 
 def _entry(connection: Connection, event: AnyEvent, *, in_effect: bool) -> answers.LogEntry:
     data, envelope = event.data, event.envelope
-    if whole := {
-        name: _whole(connection, each) for name in data.__struct_fields__ if _lies_apart(each := getattr(data, name))
-    }:
-        data = replace(data, **whole)
+    kind: type[Struct] = type(data)
+    if apart := _apart(kind):
+        data = replace(data, **{name: _whole(connection, getattr(data, name)) for name in apart})
     if isinstance(data, LedgerCreated):
         data = replace(data, secret="")
     return answers.LogEntry(
@@ -99,13 +101,17 @@ def _entry(connection: Connection, event: AnyEvent, *, in_effect: bool) -> answe
     )
 
 
-def _lies_apart(value: object) -> bool:
-    return isinstance(value, Blob | Raw)
+@cache
+def _apart(kind: type[Struct]) -> tuple[str, ...]:
+    """The fields whose value may lie elsewhere, or is kept as it was given."""
+    return tuple(name for name, hint in get_type_hints(kind).items() if not _ALSO.isdisjoint((hint, *get_args(hint))))
 
 
-def _whole(connection: Connection, value: Blob | Raw) -> object:
+def _whole(connection: Connection, value: object) -> object:
     """A long text, which lies beside the log; free JSON, which is kept as it was given."""
-    return read_blob(connection, value.blob) if isinstance(value, Blob) else json.decode(value)
+    if isinstance(value, Blob):
+        return read_blob(connection, value.blob)
+    return json.decode(value) if isinstance(value, Raw) else value
 
 
 # --- waiting ---------------------------------------------------------------------------------------------------------

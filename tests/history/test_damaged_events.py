@@ -52,7 +52,7 @@ def rows(path):
 
 
 def damaged(path, change, position):
-    for suffix in ("-wal", "-shm"):
+    for suffix in ("", "-wal", "-shm"):  # another file: what an error still holds may have the one before open
         path.with_name(path.name + suffix).unlink(missing_ok=True)
     put(path)
     tamper(path, f"UPDATE events SET {change} WHERE position = {position}")

@@ -13,7 +13,7 @@ from providers import check_anthropic, check_openai
 
 MARK = "\n[shortened: "
 SHORTEST = 64  # tokens that are left of a shortened tool result, at the least
-AROUND = 120  # tokens, more than the element around a summary takes
+AROUND = 300  # tokens, more than the element around a summary takes, with the ids of the summaries that it is made of
 
 
 @dataclass(frozen=True)

@@ -130,17 +130,8 @@ def undo(
             _emit_undone(work, plan.commands, plan.positions, reason)
 
     verb = "undo" if target is not None else "history.undo_all"
-    return _report(
-        act(
-            engine,
-            verb,
-            asker,
-            make,
-            emit,
-            (target, reason, cascade, session, command, *sorted(bounds.items())),
-            dry_run,
-        ),
-    )
+    asked = (target, reason, cascade, session, command, *sorted(bounds.items()))
+    return _report(act(engine, verb, asker, make, emit, asked, dry_run))
 
 
 def redo(

@@ -93,6 +93,7 @@ class SessionInfo(Answer, frozen=True, kw_only=True):
     updated_at: str
     position: int
     cursor: int = 0  # the position up to which it was looked at for what to remember
+    turns: int = 0  # captured in it as interactions
 
 
 class HistoryChange(Answer, frozen=True, kw_only=True):

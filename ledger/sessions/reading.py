@@ -220,6 +220,7 @@ def info(connection: Connection, state: State) -> answers.SessionInfo:
         window_items=window.count,
         window_tokens=window.tokens,
         has_abstract=state.summary_at is not None and _has_content(connection, state, state.summary_at),
+        turns=interactions.count_in(connection, state.id),
     )
 
 

@@ -101,3 +101,9 @@ def text_at(connection: sqlite3.Connection, id: str, field: str) -> int | None:
 def count(connection: sqlite3.Connection, user: str) -> int:
     (number,) = connection.execute("SELECT count(*) FROM interactions WHERE user = ?", (user,)).fetchone()
     return int(number)
+
+
+def count_in(connection: sqlite3.Connection, session: str) -> int:
+    """How many were captured in a session."""
+    (number,) = connection.execute("SELECT count(*) FROM interactions WHERE session = ?", (session,)).fetchone()
+    return int(number)

@@ -269,6 +269,20 @@ def test_a_dry_run_with_a_model_shows_what_it_proposes_and_leaves_no_trace(ledge
     assert [each.content for each in report.kept] == [fact["content"]] and report.relations == 1
 
 
+def test_a_session_says_how_many_turns_were_captured_in_it_also_as_of_then(ledger: Ledger) -> None:
+    for count in range(3):
+        last = ledger.capture(f"question {count}", "answer", session="chat")
+    ledger.session("other").append("user", "hello")
+    assert {each.name: (each.messages, each.turns) for each in ledger.sessions.list()} == {
+        "chat": (0, 3),
+        "other": (1, 0),
+    }
+    assert ledger.at(last.position).sessions.get("chat").turns == 3
+    ledger.undo(ledger.history.audit(subject=last.id, type="InteractionCaptured")[0].command_id, cascade=True)
+    assert ledger.sessions.get("chat").turns == 2
+    assert ledger.at(last.position).sessions.get("chat").turns == 3
+
+
 def test_sessions_are_listed_by_page_and_found_by_every_name(ledger: Ledger) -> None:
     ids = []
     for number in range(5):

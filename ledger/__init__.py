@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ledger.api import Ledger as Ledger
     from ledger.api import PastLedger as PastLedger
     from ledger.domain.errors import AmbiguousIdError as AmbiguousIdError
+    from ledger.domain.errors import BusyError as BusyError
     from ledger.domain.errors import ConflictError as ConflictError
     from ledger.domain.errors import DamagedError as DamagedError
     from ledger.domain.errors import DependentsError as DependentsError
@@ -42,6 +43,7 @@ _HOMES = {
 
 __all__ = [
     "AmbiguousIdError",
+    "BusyError",
     "ConflictError",
     "DamagedError",
     "DependentsError",

@@ -475,8 +475,8 @@ class Ledger(LedgerRead):
         they write; another task of the same thread must not.
 
         Raises:
-            ConflictError: Another thread or process kept the ledger locked for longer than the timeout, or another task of
-                this thread is inside a batch.
+            BusyError: Another thread or process kept the ledger locked for longer than the timeout.
+            ConflictError: Another task of this thread is inside a batch.
         """
         with self._engine.writer.batch():
             yield self

@@ -58,8 +58,11 @@ class AmbiguousIdError(NotFoundError):
 
 
 class ConflictError(LedgerError):
-    """The world moved: a key was used for something else, a newer process changed the tables, others built on
-    it, or somebody kept the ledger locked for longer than the timeout."""
+    """The world moved: a key was used for something else, a newer process changed the tables, others built on it."""
+
+
+class BusyError(ConflictError):
+    """Somebody kept the ledger locked for longer than the timeout: nothing was written, and the same call may be made again."""
 
 
 class KeyReusedError(ConflictError):

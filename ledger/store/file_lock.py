@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from weakref import WeakValueDictionary
 
-from ledger.domain.errors import ConflictError, StorageError
+from ledger.domain.errors import BusyError, StorageError
 
 try:
     import fcntl
@@ -39,7 +39,7 @@ class FileLock:
         except OSError as error:
             raise StorageError(f"{self.path} cannot be locked: {error.strerror}") from error
         if not taken:
-            raise ConflictError(f"another process kept {self.path} locked for longer than {timeout_seconds:g} seconds")
+            raise BusyError(f"another process kept {self.path} locked for longer than {timeout_seconds:g} seconds")
         try:
             yield
         finally:

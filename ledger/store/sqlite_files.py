@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 from urllib.parse import quote
 
-from ledger.domain.errors import ConflictError, LedgerError, NotFoundError, RejectedError, StorageError
+from ledger.domain.errors import BusyError, ConflictError, LedgerError, NotFoundError, RejectedError, StorageError
 from ledger.store.file_lock import is_inherited, lock_of
 from ledger.store.paths import StrPath, checked_path
 
@@ -132,15 +132,15 @@ _REASONS = {
 
 
 def typed(error: sqlite3.Error) -> LedgerError:
-    """What a caller sees instead of an error of SQLite: ``ConflictError`` for a broken constraint or a lock, else
-    ``StorageError``.
+    """What a caller sees instead of an error of SQLite: ``ConflictError`` for a broken constraint, ``BusyError`` for a
+    lock, else ``StorageError``.
     """
     if isinstance(error, sqlite3.IntegrityError):
         text = str(error)
         return ConflictError("a row like this exists" if " constraint failed" in text else text)
     code = getattr(error, "sqlite_errorcode", 0)
     reason = _REASONS.get(code & 0xFF) or getattr(error, "sqlite_errorname", None) or type(error).__name__
-    kind = ConflictError if code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) else StorageError
+    kind = BusyError if code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) else StorageError
     return kind(f"the ledger could not be read or written: {reason}")
 
 

@@ -15,7 +15,7 @@ from uuid import UUID
 from eventsourcing import persistence, sqlite
 from eventsourcing.persistence import StoredEvent
 
-from ledger.domain.errors import ConflictError, RejectedError, StorageError
+from ledger.domain.errors import BusyError, ConflictError, RejectedError, StorageError
 from ledger.store.failures import raise_typed, typed
 from ledger.store.integrity import GENESIS, digest, link
 from ledger.store.pool import ConnectionPool
@@ -127,7 +127,7 @@ class Writing:
 
     def _acquire(self) -> None:
         if not self._lock.acquire(timeout=self.file.busy_timeout_seconds):
-            raise ConflictError("another thread kept the ledger locked for longer than the timeout")
+            raise BusyError("another thread kept the ledger locked for longer than the timeout")
 
     # --- a transaction, from its beginning to its end ------------------------------------------------------------
 

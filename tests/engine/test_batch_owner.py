@@ -14,7 +14,7 @@ import pytest
 from old_names import Ledger as Named
 from soundness import assert_sound as sound
 
-from ledger import ConflictError, Ledger, RejectedError
+from ledger import BusyError, ConflictError, Ledger, RejectedError
 from ledger.engine import batch as bounds
 
 
@@ -173,7 +173,7 @@ def test_another_thread_waits_no_longer_than_the_timeout(ledger: Ledger) -> None
     def other() -> None:
         try:
             ledger.remember("Of the other.")
-        except ConflictError as error:
+        except BusyError as error:
             found.append(error)
 
     with ledger.batch():
@@ -181,7 +181,7 @@ def test_another_thread_waits_no_longer_than_the_timeout(ledger: Ledger) -> None
         thread = threading.Thread(target=other)
         thread.start()
         thread.join()
-    assert [type(each) for each in found] == [ConflictError]
+    assert [type(each) for each in found] == [BusyError]
     assert contents(ledger) == {"One."}
 
 

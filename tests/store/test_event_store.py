@@ -26,7 +26,7 @@ from eventsourcing.domain import Aggregate, event
 from eventsourcing.persistence import StoredEvent
 from old_names import Ledger
 
-from ledger.domain.errors import ConflictError, LedgerError, NotFoundError, RejectedError, StorageError
+from ledger.domain.errors import BusyError, ConflictError, LedgerError, NotFoundError, RejectedError, StorageError
 from ledger.store import event_store, sqlite_files
 from ledger.store.event_store import EventStore, LogRow
 from ledger.store.integrity import GENESIS, check_chain, digest, link
@@ -481,7 +481,7 @@ def test_processes_write_one_dense_chain(tmp_path):
 def test_a_writer_that_finds_the_log_locked_waits_and_then_says_so(store, tmp_path):
     hasty = EventStore.open(tmp_path / "memory.db", busy_timeout_seconds=0.1)
     with store.transact():
-        with pytest.raises(ConflictError, match="longer than the timeout"):
+        with pytest.raises(BusyError, match="longer than the timeout"):
             append(hasty, happened())
         with hasty.snapshot() as connection:
             assert count(connection) == 0
@@ -503,7 +503,7 @@ def test_a_thread_that_waits_too_long_is_told(tmp_path):
         thread = threading.Thread(target=write)
         thread.start()
         thread.join()
-    assert [type(error) for error in errors] == [ConflictError]
+    assert [type(error) for error in errors] == [BusyError]
     store.close()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from itertools import starmap
 
 from ledger.domain import ids
@@ -71,7 +72,7 @@ def read_known(connection: Connection, position: int, first: int) -> AnyEvent:
 def check_known(connection: Connection, event: AnyEvent) -> AnyEvent:
     """The event; ``UnknownEventError`` for one of a newer version, ``DamagedError`` where no newer version wrote to this log."""
     if isinstance(event.data, Unknown):
-        if _is_for_newer_writers(connection):
+        if is_for_newer_writers(connection):
             raise UnknownEventError(f"the event at position {event.position} is of a newer version than this product")
         why = f"holds a {event.type:.60} that no version is known to have written"
         raise DamagedError("events", event.position, why)
@@ -82,12 +83,13 @@ def _check_fit(connection: Connection, event: AnyEvent) -> AnyEvent:
     """The event, which may be an unknown one; ``DamagedError`` where its data fit neither its type nor a newer version's."""
     if not isinstance(event.data, Unknown) or event.type not in TYPES or event.type == LedgerUpgraded.__name__:
         return event
-    if event.envelope.schema <= TYPES[event.type].schema and not _is_for_newer_writers(connection):
+    if event.envelope.schema <= TYPES[event.type].schema and not is_for_newer_writers(connection):
         raise DamagedError("events", event.position, f"holds what no {event.type} can be")
     return event
 
 
-def _is_for_newer_writers(connection: Connection) -> bool:
+def is_for_newer_writers(connection: Connection) -> bool:
+    """Whether the log's last upgrade lets only a newer version than this one write it."""
     upgrade = read_event(connection, last_upgrade(connection) or 1)
     return upgrade is not None and least(upgrade)[1] > WRITER
 
@@ -237,6 +239,21 @@ class Reading:
         return decode_known(self._connect(), first, last)
 
 
+class ReadingOn(Reading):
+    """The log as who only reads takes it: without the rows of no known type that are no events."""
+
+    def events(self, first: int, last: int) -> Iterator[AnyEvent]:
+        sql = "SELECT position FROM main.events WHERE position BETWEEN ? AND ?"
+        known = f" AND type NOT IN ({', '.join('?' * len(TYPES))}) ORDER BY position"
+        for (position,) in self._connect().execute(sql + known, (first, last, *TYPES)).fetchall():
+            with suppress(DamagedError):
+                read_event(self._connect(), position)
+                continue
+            yield from super().events(first, position - 1)
+            first = position + 1
+        yield from super().events(first, last)
+
+
 # --- the format that the log asks for --------------------------------------------------------------------------------
 
 
@@ -277,8 +294,9 @@ def check_format(least_reader: int, least_writer: int, *, readonly: bool) -> Non
 
 def _unexplained(position: int, type_: str) -> UnknownEventError:
     return UnknownEventError(
-        f"the log is damaged: the {type_:.60} at position {position} is nothing that this product knows, and no upgrade before"
-        " it says that a newer version wrote it. readonly=True reads it all, and recover() copies the log up to that position"
+        f"the log is damaged: the {mapper.unknown(type_)} at position {position} is nothing that this product knows, and no"
+        " upgrade before it says that a newer version wrote it. readonly=True reads it all, and recover() copies the log up"
+        " to that position"
     )
 
 

@@ -12,7 +12,7 @@ from typing import cast
 from ledger.domain import times
 from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.engine.engine import Engine
-from ledger.engine.log_reading import Reading
+from ledger.engine.log_reading import ReadingOn
 from ledger.engine.pipeline import Writer
 from ledger.engine.snapshot import AsOfSnapshot, FoldedSnapshot, Snapshot
 from ledger.store.event_store import EventStore
@@ -174,7 +174,7 @@ class _Past:
 def fold_apart(connection: sqlite3.Connection, secret: bytes, ledger_id: str) -> None:
     """Folds the log that a connection sees into TEMP tables, which stand before those of the file."""
     position, head = read_tip(connection.cursor())
-    shadow.fold_into(connection, Reading(lambda: connection), secret, ledger_id, position, head, temporary=True)
+    shadow.fold_into(connection, ReadingOn(lambda: connection), secret, ledger_id, position, head, temporary=True)
 
 
 def follow_apart(connection: sqlite3.Connection, secret: bytes, ledger_id: str) -> None:
@@ -184,7 +184,7 @@ def follow_apart(connection: sqlite3.Connection, secret: bytes, ledger_id: str) 
     if connection.execute("SELECT 1 FROM temp.sqlite_master WHERE name = 'checkpoint'").fetchone():
         (folded,) = connection.execute("SELECT position FROM temp.checkpoint").fetchone()
         if not as_of.was_erased(connection, folded, position):
-            shadow.fold_on(connection, Reading(lambda: connection), secret, position, head)
+            shadow.fold_on(connection, ReadingOn(lambda: connection), secret, position, head)
             return
         as_of.drop_folded(connection)
     fold_apart(connection, secret, ledger_id)

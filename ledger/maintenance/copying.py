@@ -8,8 +8,8 @@ from contextlib import suppress
 from hashlib import sha256
 
 from ledger.domain.errors import DamagedError, LedgerError, StorageError
-from ledger.domain.events import LedgerCreated, LedgerUpgraded, Unknown
-from ledger.engine.log_reading import WRITER, blobs_named, least
+from ledger.domain.events import TYPES, LedgerCreated, LedgerUpgraded, Unknown
+from ledger.engine.log_reading import WRITER, blobs_named, is_for_newer_writers, least
 from ledger.proof.sealed import erasures
 from ledger.store import mapper
 from ledger.store.event_store import EventStore, LogRow
@@ -28,8 +28,8 @@ Progress = Callable[[int, int], None]
 # --- proving ---------------------------------------------------------------------------------------------------------
 
 
-def proven(connection: sqlite3.Connection) -> Iterator[list[LogRow]]:
-    """The rows of a log in order, some hundreds at a time, after a look at chain, erasures and blobs.
+def proven(connection: sqlite3.Connection, last: int = 2**62) -> Iterator[list[LogRow]]:
+    """The rows of a log up to a position in order, some hundreds at a time, after a look at chain, erasures and blobs.
 
     ``StorageError`` names the first position that is wrong or cannot be read; the rows before it were given.
     """
@@ -38,7 +38,7 @@ def proven(connection: sqlite3.Connection) -> Iterator[list[LogRow]]:
         erased = erasures(connection)
     except sqlite3.Error:
         erased = None  # a page cannot be read; the walk below says which position is the first that is lost
-    for rows, failure in _read(connection):
+    for rows, failure in _read(connection, last):
         checked = [(*row[:7], row[8]) for row in rows]
         problem = next(check_chain(checked, position=position, head=head, erasures=erased), None)
         if problem is None:
@@ -53,11 +53,11 @@ def proven(connection: sqlite3.Connection) -> Iterator[list[LogRow]]:
             raise StorageError(f"the log is damaged: position {position + 1}: cannot be read, {text}") from failure
 
 
-def _read(connection: sqlite3.Connection) -> Iterator[tuple[list[Values], sqlite3.Error | None]]:
+def _read(connection: sqlite3.Connection, last: int) -> Iterator[tuple[list[Values], sqlite3.Error | None]]:
     """Rows by position, and what ended the reading before the end; what could be read before an error is given too."""
     rows: list[Values] = []
     try:
-        for row in connection.execute(f"SELECT {COLUMNS} FROM events ORDER BY position"):
+        for row in connection.execute(f"SELECT {COLUMNS} FROM events WHERE position <= ? ORDER BY position", (last,)):
             rows.append(row)
             if len(rows) == CHUNK:
                 yield rows, None
@@ -105,7 +105,7 @@ def copy_log(source: sqlite3.Connection, target: EventStore, progress: Progress 
     total = source.execute("SELECT max(position) FROM events").fetchone()[0] or 0
     with target.transact() as transaction:
         start = committed = transaction.position
-        for rows in _explained(proven(source)):
+        for rows in _explained(proven(source, _end(source))):
             named.update(blob.blob for row in rows for blob in blobs_named(*_event(row)))
             transaction.append_rows(row for row in rows if row.position > start)
             if progress is not None:
@@ -119,6 +119,15 @@ def copy_log(source: sqlite3.Connection, target: EventStore, progress: Progress 
             if blob not in has and (is_of_it or transaction.position == total):
                 transaction.put_blob(blob, data, erased_by)
         return transaction.position
+
+
+def _end(source: sqlite3.Connection) -> int:
+    """The last position, without what was written behind the log by nobody who writes ledgers: rows of no known type."""
+    sql = f"SELECT position FROM events WHERE type IN ({', '.join('?' * len(TYPES))}) ORDER BY position DESC LIMIT 1"
+    with suppress(sqlite3.Error, LedgerError):  # what is wrong is told by its position
+        if not is_for_newer_writers(source):
+            return int(source.execute(sql, tuple(TYPES)).fetchone()[0])
+    return 2**62
 
 
 def _explained(chunks: Iterable[list[LogRow]]) -> Iterator[list[LogRow]]:

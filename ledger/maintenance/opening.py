@@ -14,6 +14,7 @@ from ledger.domain.errors import (
     DamagedError,
     LedgerError,
     NewerFormatError,
+    RejectedError,
     StorageError,
     UnknownEventError,
 )
@@ -36,6 +37,7 @@ from ledger.engine.work import Clock, Random, Work, now, system_random
 from ledger.guards.guarding import Guard, Scanner, as_scanners
 from ledger.maintenance.fitting import tables_fit
 from ledger.sessions.counting import as_counter
+from ledger.store import mapper
 from ledger.store.event_store import EventStore
 from ledger.store.integrity import GENESIS
 from ledger.store.making import remove_unfinished
@@ -221,6 +223,7 @@ def _default(settings: Settings | None, *, channel: str, **given: str) -> Who:
 def _created(store: EventStore) -> LedgerCreated | None:
     """The first event, after a look at the format it names; first of all, at whether the log's end is there."""
     with store.snapshot() as connection:
+        _check_owner(connection, store.path)
         event = read_event(connection, 1)
         if event is None or not store.readonly:
             check_end(connection)
@@ -229,6 +232,19 @@ def _created(store: EventStore) -> LedgerCreated | None:
     if not isinstance(event.data, LedgerCreated):
         raise LedgerError("the first event of this file is not LedgerCreated, so it is no ledger of this product")
     return _checked(store, event)
+
+
+def _check_owner(connection: sqlite3.Connection, path: str) -> None:
+    """``RejectedError`` where an application of the eventsourcing library keeps its events or snapshots."""
+    first = connection.execute("SELECT CAST(type AS TEXT) FROM main.events WHERE position = 1").fetchone()
+    whose = "an application of the eventsourcing library"
+    if first is not None and mapper.is_foreign(first[0]):
+        text = f"{path} holds the log of {whose}, whose first event is a {first[0]:.60}, and is no ledger"
+    elif first is None and (theirs := [name for name in ("stored_snapshots", "tracking") if exists(connection, name)]):
+        text = f"{path} has the table {theirs[0]} of {whose}, so no ledger can begin there"
+    else:
+        return
+    raise RejectedError(f"{text}; name the ledger's own file (--db on the command line)", rule="foreign")
 
 
 def _checked(store: EventStore, event: AnyEvent) -> LedgerCreated:

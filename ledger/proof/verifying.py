@@ -19,7 +19,7 @@ from typing import Any
 from ledger import answers
 from ledger.domain.errors import LedgerError, RejectedError
 from ledger.domain.events import LEDGER_STREAM, Blob, LedgerCreated, ProjectionResumed, ProjectionSuspended
-from ledger.engine.log_reading import WRITER, Reading, blobs_named, first_unknown, last_upgrade, least, read_event
+from ledger.engine.log_reading import Reading, blobs_named, first_unknown, is_for_newer_writers
 from ledger.proof import checkpoints, index_check
 from ledger.proof.kept import Kept
 from ledger.proof.merkle import Tree
@@ -234,7 +234,7 @@ class _Look:
     def _look_for_unknown(self, after: int) -> None:
         """A newer version says that it came before it writes what older ones do not know."""
         if not self._is_for_newer_writers and (found := first_unknown(self._connection, after)) is not None:
-            self.problem(f"position {found[0]}: no version is known to have written a {found[1]:.60}")
+            self.problem(f"position {found[0]}: no version is known to have written a {mapper.unknown(found[1])}")
 
     def _look_at_the_ends(self) -> None:
         """The last event, and the first, which says whose log this is."""
@@ -418,8 +418,7 @@ class _Look:
 
     @cached_property
     def _is_for_newer_writers(self) -> bool:
-        event = read_event(self._connection, last_upgrade(self._connection) or 1)
-        return event is not None and least(event)[1] > WRITER
+        return is_for_newer_writers(self._connection)
 
     def _has_tables_of(self, projection: Projection) -> bool:
         sql = "SELECT 1 FROM main.sqlite_master WHERE type = 'table' AND name = ?"

@@ -69,7 +69,7 @@ def _uncommon(position: int, type_: str, state: str) -> Envelope[object]:
     try:
         envelope = _raw_decoder.decode(state)
     except (TypeError, UnicodeEncodeError, msgspec.DecodeError, RecursionError):
-        raise DamagedError("events", position, f"({type_:.60}) holds no event that can be read") from None
+        raise DamagedError("events", position, f"({unknown(type_)}) holds no event that can be read") from None
     kind = TYPES.get(type_)
     if kind is None or envelope.schema >= kind.schema:
         return _with_data(envelope, Unknown(envelope.data))
@@ -77,6 +77,16 @@ def _uncommon(position: int, type_: str, state: str) -> Envelope[object]:
         return _with_data(envelope, upcast(kind, envelope.schema, envelope.data))
     except (LookupError, TypeError, ValueError):  # no upcaster, or data that it does not take
         return _with_data(envelope, Unknown(envelope.data))
+
+
+def is_foreign(type_: object) -> bool:
+    """Whether a type is written as the eventsourcing library writes those of its applications: module:class."""
+    return isinstance(type_, str) and ":" in type_
+
+
+def unknown(type_: object) -> str:
+    """A type that this product does not know, as messages name it."""
+    return f"{type_!s:.60}" + (" of an application of the eventsourcing library" if is_foreign(type_) else "")
 
 
 def upcast(kind: type[Event], schema: int, raw: msgspec.Raw) -> Event:

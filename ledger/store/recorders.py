@@ -31,6 +31,24 @@ class Datastore(sqlite.SQLiteDatastore):
     ) -> None:
         self.pool: ConnectionPool = ConnectionPool(file, named_columns=named_columns)
         self.single_row_tracking, self.originator_id_type = single_row_tracking, originator_id_type
+        if not file.readonly:
+            try:
+                with self.transaction(commit=False) as cursor:
+                    refuse_a_ledger(cursor, file.path)
+            except BaseException:
+                self.pool.close()
+                raise
+
+
+def refuse_a_ledger(cursor: sqlite.SQLiteCursor, path: str) -> None:
+    """``RejectedError`` for the file of a ledger, which is no application's: one row of another log would end it."""
+    cursor.execute("SELECT 1 FROM events WHERE position = 1 AND type = 'LedgerCreated'")
+    if cursor.fetchone() is not None:
+        raise RejectedError(
+            f"{path} is the file of a ledger, and an application of the eventsourcing library needs a file of its own: "
+            "name another as SQLITE_DBNAME. ledger.doors.eventsourcing follows the log of a ledger",
+            rule="foreign",
+        )
 
 
 class AggregateRecorder(sqlite.SQLiteAggregateRecorder):
@@ -53,6 +71,7 @@ class ApplicationRecorder(sqlite.SQLiteApplicationRecorder):
     def _insert_events(
         self, c: sqlite.SQLiteCursor, stored_events: Sequence[StoredEvent], **kwargs: object
     ) -> Sequence[int] | None:
+        refuse_a_ledger(c, self.datastore.pool.file.path)
         rows = chained(stored_events, (), *read_tip(c))
         insert(c, rows)
         return [row[0] for row in rows]

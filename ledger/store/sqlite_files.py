@@ -77,9 +77,15 @@ CREATE TRIGGER blobs_change_by_erasure_only BEFORE UPDATE ON blobs BEGIN
     WHERE NEW.rowid IS NOT OLD.rowid OR NEW.id IS NOT OLD.id OR NEW.data IS NOT NULL OR NEW.erased_by IS NULL
         OR NOT EXISTS (SELECT 1 FROM events WHERE position = NEW.erased_by AND type = 'ContentErased');
 END;
+-- What an application of the eventsourcing library writes to, by whatever recorders, so that it is refused by name.
+CREATE VIEW stored_events AS SELECT NULL AS originator_id, NULL AS originator_version, NULL AS topic, NULL AS state WHERE 0;
+CREATE TRIGGER stored_events_lie_elsewhere INSTEAD OF INSERT ON stored_events BEGIN
+    SELECT RAISE(ABORT, 'this file holds the log of a memory ledger: give the application a file of its own');
+END;
 COMMIT;
 """
-PARTS = frozenset(re.findall(r"CREATE (?:TABLE|TRIGGER) (\w+)", SCHEMA))
+FOREIGN = ("stored_events", "stored_events_lie_elsewhere")  # without them a file is a ledger all the same
+PARTS = frozenset(re.findall(r"CREATE (?:TABLE|TRIGGER) (\w+)", SCHEMA)).difference(FOREIGN)
 Tables = Callable[[sqlite3.Connection], None]  # makes those that a file has from its beginning, besides the log's own
 
 

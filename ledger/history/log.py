@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import get_args, get_type_hints
 
@@ -65,9 +65,13 @@ def entries(engine: Engine, asked: Wanted, after: int, limit: int) -> list[answe
     if asked.types:
         where, values = f"{where} AND e.type IN ({', '.join('?' * len(asked.types))})", [*values, *asked.types]
     with engine.reading() as connection:
-        events = list(decode_where(connection, where, values, limit))
-        out = control.voided(connection, events[0].position, events[-1].position) if events else {}
-        return [_entry(connection, each, in_effect=each.position not in out) for each in events]
+        return with_texts(connection, list(decode_where(connection, where, values, limit)))
+
+
+def with_texts(connection: Connection, events: Sequence[AnyEvent]) -> list[answers.LogEntry]:
+    """Events in the order of the log as they are given to who reads it: with their texts, and whether they are in effect."""
+    out = control.voided(connection, events[0].position, events[-1].position) if events else {}
+    return [_entry(connection, each, in_effect=each.position not in out) for each in events]
 
 
 def _entry(connection: Connection, event: AnyEvent, *, in_effect: bool) -> answers.LogEntry:

@@ -223,15 +223,28 @@ def _default(settings: Settings | None, *, channel: str, **given: str) -> Who:
 def _created(store: EventStore) -> LedgerCreated | None:
     """The first event, after a look at the format it names; first of all, at whether the log's end is there."""
     with store.snapshot() as connection:
-        _check_owner(connection, store.path)
-        event = read_event(connection, 1)
+        event = _first(connection, store.path)
         if event is None or not store.readonly:
             check_end(connection)
+    return None if event is None else _checked(store, event)
+
+
+def created_by(connection: sqlite3.Connection, path: str) -> LedgerCreated:
+    """The first event of a ledger that is only read. ``RejectedError`` where there is none, or the file is no ledger."""
+    event = _first(connection, path)
     if event is None:
-        return None
-    if not isinstance(event.data, LedgerCreated):
+        raise RejectedError(f"{path} holds no events yet, so there is nothing to read", rule="readonly")
+    created: LedgerCreated = event.data
+    check_format(created.least_reader, created.least_writer, readonly=True)
+    return created
+
+
+def _first(connection: sqlite3.Connection, path: str) -> AnyEvent | None:
+    _check_owner(connection, path)
+    event = read_event(connection, 1)
+    if event is not None and not isinstance(event.data, LedgerCreated):
         raise LedgerError("the first event of this file is not LedgerCreated, so it is no ledger of this product")
-    return _checked(store, event)
+    return event
 
 
 def _check_owner(connection: sqlite3.Connection, path: str) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Literal
 from uuid import UUID
 
@@ -30,6 +30,7 @@ class Datastore(sqlite.SQLiteDatastore):
         originator_id_type: Literal["uuid", "text"] = "uuid",
     ) -> None:
         self.pool: ConnectionPool = ConnectionPool(file, named_columns=named_columns)
+        self.path = file.path
         self.single_row_tracking, self.originator_id_type = single_row_tracking, originator_id_type
         if not file.readonly:
             try:
@@ -38,6 +39,17 @@ class Datastore(sqlite.SQLiteDatastore):
             except BaseException:
                 self.pool.close()
                 raise
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """A connection for one moment of the log."""
+        with self.get_connection(commit=False) as lent:
+            assert isinstance(lent, Connection)
+            lent.raw.execute("BEGIN")
+            try:
+                yield lent.raw
+            finally:
+                lent.raw.execute("ROLLBACK")
 
 
 def refuse_a_ledger(cursor: sqlite.SQLiteCursor, path: str) -> None:
@@ -71,7 +83,7 @@ class ApplicationRecorder(sqlite.SQLiteApplicationRecorder):
     def _insert_events(
         self, c: sqlite.SQLiteCursor, stored_events: Sequence[StoredEvent], **kwargs: object
     ) -> Sequence[int] | None:
-        refuse_a_ledger(c, self.datastore.pool.file.path)
+        refuse_a_ledger(c, self.datastore.path)
         rows = chained(stored_events, (), *read_tip(c))
         insert(c, rows)
         return [row[0] for row in rows]
@@ -161,11 +173,13 @@ class Subscription(persistence.Subscription[ApplicationRecorder]):
         seen, pause = None, 0.001
         while not self._stopped.is_set():
             if seen != (seen := self._data_version()):
+                last = self._recorder.max_notification_id()
                 found = self._recorder.select_notifications(
                     self._last_notification_id, 500, topics=self._topics, inclusive_of_start=False
                 )
                 if found:
                     return list(reversed(found))
+                self._last_notification_id = max(last or 0, self._last_notification_id or 0)  # not looked through twice
                 pause = 0.001
             else:
                 self._stopped.wait(pause)
@@ -213,3 +227,17 @@ class Factory(sqlite.SQLiteFactory):
             single_row_tracking=library.single_row_tracking,
             originator_id_type=library.originator_id_type,
         )
+
+
+class ReadingFactory(sqlite.SQLiteFactory):
+    """Gives recorders of the ledger at a path, which only read; no module of the library's finds it."""
+
+    application_recorder_class = ApplicationRecorder
+    datastore: Datastore
+
+    def __init__(self, path: str, env: Environment) -> None:
+        super(sqlite.SQLiteFactory, self).__init__(env)
+        self.datastore = Datastore(LedgerFile(path, readonly=True), originator_id_type="text")
+
+    def env_create_table(self) -> bool:
+        return False

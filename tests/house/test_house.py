@@ -109,6 +109,7 @@ def test_only_the_store_and_the_mapper_know_the_library_and_the_driver(product: 
         "ledger.store.past_views",
         "ledger.store.sqlite_files",
         "ledger.store.mapper",
+        "ledger.doors.eventsourcing",  # is for who uses the library
     }
     users = {
         name

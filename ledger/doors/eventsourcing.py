@@ -1,0 +1,100 @@
+"""The log of a ledger as an application of the ``eventsourcing`` library that only reads: its subscriptions and projection
+runners follow it, and nothing is written to the ledger's file.
+
+An event comes as a struct of ``ledger.domain.events``, which ``process_event`` is registered for, with its texts in full.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Protocol, cast
+
+from eventsourcing.application import Application
+from eventsourcing.domain import DomainEventProtocol
+from eventsourcing.persistence import InfrastructureFactory, JSONTranscoder, Mapper, StoredEvent
+from eventsourcing.utils import Environment, EnvType
+from msgspec import Struct, defstruct, structs
+
+from ledger.answers import LogEntry
+from ledger.domain.errors import NotFoundError, RejectedError
+from ledger.engine.log_reading import check_upgrade, decode_where, last_upgrade
+from ledger.history import log
+from ledger.maintenance.opening import created_by
+from ledger.store.recorders import Datastore, ReadingFactory
+
+PATH = "LEDGER_PATH"
+_FIELDS = (("originator_id", str), ("originator_version", int), ("entry", LogEntry))
+
+
+class LedgerLog(Application[str]):
+    """The log of the ledger whose file ``LEDGER_PATH`` names in ``env`` or in the environment.
+
+    ``name``, under which a projection keeps how far it is, has the ledger's id: several ledgers may be followed into one view,
+    and another file at the same path is not taken for the one before. Topics are the short names of the events
+    ("MemoryCaptured"). ``RejectedError`` where the file is no ledger, ``NotFoundError`` where there is none.
+    """
+
+    def __init__(self, env: EnvType | None = None) -> None:
+        super().__init__(env)
+        try:
+            with self._datastore.reading() as connection:
+                created = created_by(connection, self._datastore.path)
+                check_upgrade(connection, last_upgrade(connection), readonly=True)
+        except BaseException:
+            self.close()
+            raise
+        self.name = f"ledger {created.ledger_id}"
+
+    def construct_factory(self, env: Environment) -> InfrastructureFactory:
+        path = env.get(PATH)
+        if not path:
+            raise RejectedError(f"{PATH} is not set; it names the file of the ledger to follow", rule="path")
+        factory = ReadingFactory(path, env)
+        self._datastore = factory.datastore
+        return cast("InfrastructureFactory", factory)
+
+    def construct_mapper(self) -> Mapper[str]:
+        return _Mapper(self._datastore)
+
+
+class _Mapper(Mapper[str]):
+    """Events of a ledger as the library takes them, read by their place in the log."""
+
+    def __init__(self, datastore: Datastore) -> None:
+        super().__init__(JSONTranscoder())
+        self._datastore = datastore
+
+    def to_domain_event(self, stored_event: StoredEvent) -> DomainEventProtocol[str]:
+        place = (stored_event.originator_id, stored_event.originator_version)
+        with self._datastore.reading() as connection:
+            found = list(decode_where(connection, "e.stream = ? AND e.version = ?", place))
+            if not found:
+                raise NotFoundError(f"no event of {place[0]} is its version {place[1]}")
+            (entry,) = log.with_texts(connection, found)
+        own = {"originator_id": entry.subject, "originator_version": entry.version, "entry": entry}
+        followed = _followed(type(entry.data))(**structs.asdict(entry.data), **own)
+        return cast("DomainEventProtocol[str]", followed)
+
+    def to_stored_event(self, domain_event: DomainEventProtocol[str]) -> StoredEvent:
+        raise RejectedError(
+            "the log of a ledger is followed and not written; open the ledger itself for that", rule="readonly"
+        )
+
+
+@cache
+def _followed(kind: type[Struct]) -> type[Struct]:
+    """The same event with what the library asks of one."""
+    return defstruct(kind.__name__, _FIELDS, bases=(kind,), kw_only=True, frozen=True)
+
+
+class _Followed(Protocol):
+    entry: LogEntry
+
+
+def entry(event: object) -> LogEntry:
+    """Where an event that came from a ledger stands in the log, who recorded it and how, and whether it is still in effect.
+
+    Args:
+        event: What ``process_event`` or ``policy`` was given.
+    """
+    return cast("_Followed", event).entry

@@ -50,7 +50,7 @@ EVENTS: dict[str, e.Event] = {
             ledger_id="00112233445566778899aabbccddeeff", format=1, least_reader=1, least_writer=1, secret="5e" * 32
         ),
         e.LedgerUpgraded(format=2, least_reader=1, least_writer=2),
-        e.PolicyAdopted({"matcher": "stems/3", "gain": 20_000, "extract": True}),
+        e.PolicyAdopted({"matcher": "stems/3", "gain": 20_000, "extract": True}, "as tried in May"),
         e.CommandAnswered(subject=MEMORY, seen=7),
         e.CommandUndone(commands=(COMMAND,), ranges=((7, 9), (12, 12)), reason="wrong file"),
         e.CommandRedone(undone=COMMAND, ranges=((7, 9),), reason="right after all"),

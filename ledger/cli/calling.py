@@ -68,7 +68,7 @@ class Call:
         own = {name: value for name, value in self.given.items() if name not in ("session_name", "new_in")}
         if self.method.options == "PolicyChanges":
             own = {name: value for name, value in own.items() if value is not None}
-            if not own:
+            if not own.keys() - {"reason"}:
                 raise Usage("name at least one parameter of the policy")
         return {name: _value(name, value) for name, value in read_texts(own).items()} | given
 

@@ -22,7 +22,7 @@ class UserPolicyRead(Area):
 class UserPolicy(UserPolicyRead):
     """The policy of a user."""
 
-    def set(self, **changes: Unpack[PolicyChanges]) -> answers.Policy:
+    def set(self, *, reason: str = "", **changes: Unpack[PolicyChanges]) -> answers.Policy:
         """Change parameters of this user's policy from here on, and return the whole of it.
 
         Args:
@@ -34,4 +34,4 @@ class UserPolicy(UserPolicyRead):
         options = {name: value for name, value in changes.items() if name in WriteOptions.__optional_keys__}
         parameters: dict[str, object] = {name: value for name, value in changes.items() if name not in options}
         asker = self._scope.asker(cast(WriteOptions, options))
-        return commands.adopt(self._engine, asker, parameters)
+        return commands.adopt(self._engine, asker, parameters, reason)

@@ -134,6 +134,7 @@ def test_erasure_reaches_everything_that_somebody_wrote() -> None:
         "ValueRestored": ("reason",),
         "ContentErased": ("reason",),
         "LegalHoldPlaced": ("reason",),
+        "PolicyAdopted": ("reason",),
         "LegalHoldReleased": ("reason",),
         "CommandUndone": ("reason",),
         "CommandRedone": ("reason",),

@@ -41,6 +41,7 @@ class PolicyAdopted(Event, frozen=True):
     traits = Traits("reversible", governs="policy")
 
     parameters: dict[Code, int | bool | Code]
+    reason: Text | None = ""
 
 
 class CommandAnswered(Event, frozen=True):

@@ -134,9 +134,6 @@ class TestInfrastructureFactory(OnAFile, cases.InfrastructureFactoryTestCase):
 
 
 def test_no_suite_of_the_library_is_forgotten():
-    from test_event_store import cases as of_recorders
-
-    assert of_recorders is cases
     left = {"TaggedDecisionCountersProjectionTestCase", "TranscoderTestCase", "RecorderTestCase"}
     of_recorders = {
         *("AggregateRecorderTestCase", "ApplicationRecorderTestCase", "TrackingRecorderTestCase"),

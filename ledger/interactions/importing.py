@@ -73,7 +73,7 @@ def import_file(
             known += dry_run and _is_known(engine, asker.user, key)
         if stopped := (lines % CHUNK == 0 and stopping.why) or "":
             break
-    correlation = uuid7(time.time_ns(), engine.writer.random(8))
+    correlation = uuid7(engine.writer.nanoseconds(engine.writer.now()), engine.writer.random(8))
     asker = replace(asker, client=asker.client or file.client, correlation_id=correlation)
     if occurred_at is not None:
         asker = replace(asker, occurred_at=times.with_offset("occurred_at", occurred_at))

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ledger import Ledger, RejectedError
 
+pytestmark = pytest.mark.ledger(user="ada", actor="ada", client="chat")
+
 
 @pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[Ledger]:
-    with Ledger.open(tmp_path / "memory.db", user="ada", actor="ada", client="chat") as opened:
-        opened.remember("The sea is salty.", channel="web", agent="diver", correlation_id="run-1")  # 2
-        opened.propose("Tea with Ruth Meier on Friday.", client="mail", tags=["Visits"])  # 3
-        opened.bind(actor="ben").remember("Boats need varnish.", project="harbour")  # 4: the project, 5: the memory
-        opened.supersede(
-            opened.memories.list(project="")[0].id, "The sea is very salty.", reason="Ruth said so"
-        )  # 6, 7
-        yield opened
+def ledger(ledger: Ledger) -> Ledger:
+    ledger.remember("The sea is salty.", channel="web", agent="diver", correlation_id="run-1")  # 2
+    ledger.propose("Tea with Ruth Meier on Friday.", client="mail", tags=["Visits"])  # 3
+    ledger.bind(actor="ben").remember("Boats need varnish.", project="harbour")  # 4: the project, 5: the memory
+    ledger.supersede(ledger.memories.list(project="")[0].id, "The sea is very salty.", reason="Ruth said so")  # 6, 7
+    return ledger
 
 
 def positions(ledger: Ledger, **filters: Any) -> list[int]:

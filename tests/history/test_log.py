@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
@@ -16,11 +15,7 @@ from ledger import Ledger, NotFoundError, RejectedError
 from ledger.domain.events import InteractionCaptured, LedgerCreated, MemoryCaptured, MemoryPromoted
 from ledger.types import EVERYTHING
 
-
-@pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[Ledger]:
-    with Ledger.open(tmp_path / "memory.db", user="ada", actor="ada") as opened:
-        yield opened
+pytestmark = pytest.mark.ledger(user="ada", actor="ada")
 
 
 def test_every_event_of_every_user_comes_in_order_with_its_data(ledger: Ledger) -> None:

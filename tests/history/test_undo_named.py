@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from ledger import Ledger, NotFoundError
 
-
-@pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[Ledger]:
-    with Ledger.open(tmp_path / "memory.db", actor="ann") as ledger:
-        yield ledger
+pytestmark = pytest.mark.ledger(actor="ann")
 
 
 def test_a_group_may_be_those_of_one_actor_and_a_report_names_whose_commands_they_were(ledger: Ledger) -> None:

@@ -17,6 +17,7 @@ from places import ROOT
 import ledger
 from ledger import answers, types
 from ledger.cli.derive import root
+from ledger.doors import pytest_plugin
 from projections.core.projector import projections
 from tools import reference
 
@@ -228,6 +229,7 @@ def known() -> frozenset[str]:
     named |= {name: getattr(ledger, name) for name in ledger.__all__}
     own = {f"{name}.{part}" for name, each in named.items() for part in dir(each)}
     members = {part for each in named.values() if isinstance(each, type) for part in dir(each)}
+    own |= set(vars(pytest_plugin)) | set(vars(pytest_plugin.Clock))
     return frozenset(reference.known_calls() | own | members | set(ledger.__all__) | set(vars(types)) | OTHERS)
 
 

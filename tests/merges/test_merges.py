@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from ledger import NotFoundError, RejectedError
 from ledger.api import Ledger
 
-
-@pytest.fixture
-def ledger(tmp_path: Path):
-    with Ledger.open(tmp_path / "memory.db", user="ada", actor="planner") as opened:
-        yield opened
+pytestmark = pytest.mark.ledger(user="ada", actor="planner")
 
 
 ALIKE = "The big red barn {} stands behind the old mill near the small river"

@@ -15,10 +15,7 @@ TEA, OARS = "The tea is in the blue tin.", "The oars are in the boat shed."
 Read = Callable[[Ledger, str], object]
 
 
-@pytest.fixture
-def ledger(tmp_path: Path):
-    with Ledger.open(tmp_path / "memory.db", user="ada", actor="planner") as opened:
-        yield opened
+pytestmark = pytest.mark.ledger(user="ada", actor="planner")
 
 
 def _write(ledger: Ledger, project: str, text: str) -> None:

@@ -27,8 +27,10 @@ from soundness import assert_sound, contents, problems, types
 from tampering import raw
 
 from ledger import ConflictError, LedgerError, UnknownEventError
+from ledger import Ledger as Public
 from ledger.domain import events
 from ledger.domain.events import LedgerUpgraded, Unknown
+from ledger.doors.pytest_plugin import GoldenBeliefs, GoldenLedger
 from ledger.maintenance.rebuilding import OF_PROJECTIONS
 from ledger.store import mapper
 from projections.core.digests import projection_digest
@@ -103,6 +105,27 @@ def test_a_released_log_is_read_verified_and_believed_as_ever(golden: Any) -> No
         assert ledger.doctor().ok
         assert_sound(ledger)
         ledger.remember("and it goes on")
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_what_a_released_log_believes_is_a_file_that_people_can_read(golden_ledger: GoldenLedger, name: str) -> None:
+    golden_ledger(log_of(name))
+
+
+@pytest.mark.ledger()
+def test_the_turns_of_a_released_log_teach_the_same(
+    golden_ledger: GoldenLedger, ledger: Public, golden_beliefs: GoldenBeliefs
+) -> None:
+    """What the rules of now find in them, which may be meant to change; what was believed by then may not."""
+    for name in LOGS:
+        day = golden_ledger(log_of(name))
+        for user in day.maintenance.users().all():
+            for turn in reversed([*day.bind(user=user).interactions.list().all()]):
+                if turn.prompt:
+                    ledger.bind(user=user).capture(turn.prompt, turn.response)
+    for user in ledger.maintenance.users().all():
+        ledger.bind(user=user).jobs.run()
+    golden_beliefs(ledger, GOLDEN / "learned.beliefs.json")
 
 
 def test_a_released_log_survives_backup_recovery_and_export(golden: Any, tmp_path: Path) -> None:

@@ -1,0 +1,228 @@
+"""The pytest plugin: ledgers that are the same in every run, and the beliefs of a log, frozen in a file beside it.
+
+pytest loads this module at its start; of the ledger, nothing else is loaded before a test asks for a fixture.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from inspect import signature
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import pytest
+
+if TYPE_CHECKING:
+    from ledger.api import Ledger, LedgerRead
+    from ledger.types import Time
+
+UPDATE = "--ledger-update"
+FROZEN = "ledger_frozen"  # the property of a test that names a file which it wrote
+BEGIN = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+class Clock:
+    """Stands still until a test moves it; ``time`` is what it shows."""
+
+    def __init__(self) -> None:
+        self.time = BEGIN
+
+    def __call__(self) -> datetime:
+        return self.time
+
+    def advance(self, **by: float) -> None:
+        """Move it on, ``clock.advance(days=40, hours=2)``; by less than nothing moves it back."""
+        self.time += timedelta(**by)
+
+    def set(self, time: Time) -> None:
+        """Set it to a time: a date, a datetime with an offset, or either as text.
+
+        Raises:
+            RejectedError: The time says no offset from UTC, or is none.
+        """
+        from ledger.domain import times
+
+        self.time = times.parse("time", time)
+
+
+class GoldenBeliefs:
+    """Compares what a ledger believes with a frozen file."""
+
+    def __init__(self, request: pytest.FixtureRequest, clock: Clock) -> None:
+        self._request, self._clock = request, clock
+
+    def __call__(self, ledger: LedgerRead, file: str | Path) -> None:
+        """Fail where the ledger believes anything else than the file says; with --ledger-update, write the file.
+
+        Decay is computed for the time that ``ledger_clock`` shows.
+
+        Args:
+            ledger: A ledger, or what ``ledger.at(moment)`` gave.
+            file: Its path, from the test's own file.
+        """
+        from ledger.doors import golden
+
+        config = self._request.config
+        found, path = golden.beliefs(ledger, as_of=self._clock.time), self._request.path.parent / file
+        again = f"pytest {UPDATE} {shlex.quote(self._request.node.nodeid)}"
+        if config.getoption(UPDATE):
+            self._freeze(path, golden.frozen(found))
+            return
+        try:
+            known = golden.thawed(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            fail(f"no beliefs are frozen in {path}; freeze those of now with\n  {again}")
+        except (OSError, ValueError) as error:
+            fail(f"{path} holds no frozen beliefs: {error}; write it again with\n  {again}")
+        if any(differing := golden.differences(known, found)):
+            head, *lines = golden.report(differing, painted(config), all_of_it=config.get_verbosity() > 1)
+            fail("\n".join([f"beliefs differ from {path.name}: {head}", *lines, f"if that is meant: {again}"]))
+
+    def _freeze(self, path: Path, text: str) -> None:
+        written = self._request.config.stash.setdefault(WRITTEN, {})
+        if written.setdefault(path, text) != text:
+            fail(f"{path.name} was frozen in this run already, with other beliefs: name another file")
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8", newline="\n")
+            self._request.node.user_properties.append((FROZEN, str(path)))
+
+
+class GoldenLedger:
+    """Opens ledgers that are made of exported logs, after a comparison of what they believe with what was frozen."""
+
+    def __init__(
+        self, request: pytest.FixtureRequest, check: GoldenBeliefs, clock: Clock, place: Path, opened: list[Ledger]
+    ) -> None:
+        self._request, self._check, self._clock, self._place, self._opened = request, check, clock, place, opened
+
+    def __call__(self, log: str | Path) -> Ledger:
+        """Replay an export into a fresh ledger, compare its beliefs with ``NAME.beliefs.json`` beside it, and return it.
+
+        ``ledger_clock`` is set to the last event's time, and the options of the test's marker hold.
+
+        Args:
+            log: What ``memory-ledger export`` wrote; its path, from the test's own file.
+        """
+        from ledger import Ledger, LedgerError
+
+        source, path = self._request.path.parent / log, self._place / f"golden-{len(self._opened) + 1}.db"
+        if not source.is_file():
+            fail(f"there is no log {source}; take one of a real ledger with\n  memory-ledger export {log}")
+        try:
+            Ledger.import_log(source, path)
+            opened = opened_for(self._request, path, self._clock, seed=source.name)
+        except LedgerError as error:
+            fail(f"{source} cannot be replayed: {error}")
+        self._opened.append(opened)
+        with source.open(encoding="utf-8") as lines:
+            events = json.loads(next(lines))["events"]
+        self._clock.set(opened.at(events).as_of)
+        self._check(opened, source.with_suffix(".beliefs.json"))
+        return opened
+
+
+WRITTEN = pytest.StashKey[dict[Path, str]]()
+
+
+def fail(message: str) -> NoReturn:
+    raise pytest.fail.Exception(message, pytrace=False) from None  # no stack of ours, and none of what it was made of
+
+
+def fixed(seed: str) -> Callable[[int], bytes]:
+    """Random bytes for a ledger, the same for a seed on every machine and in every version of Python."""
+    from hashlib import shake_256
+
+    numbers = count()
+    return lambda size: shake_256(f"{seed} {next(numbers)}".encode()).digest(size)
+
+
+def opened_for(request: pytest.FixtureRequest, path: Path, clock: Clock, *, seed: str) -> Ledger:
+    """A ledger with the options of the test's markers, the nearest first."""
+    from ledger import Ledger, LedgerError
+
+    options: dict[str, object] = {}
+    for mark in reversed([*request.node.iter_markers("ledger")]):
+        options |= mark.kwargs
+        if mark.args:
+            fail("@pytest.mark.ledger takes options by name, like user='ada'")
+    allowed = signature(Ledger.open).parameters.keys() - {"path"}
+    if unknown := options.keys() - allowed:
+        fail(f"@pytest.mark.ledger has no option {sorted(unknown)[0]!r}; it has {', '.join(sorted(allowed))}")
+    try:
+        return Ledger.open(path, **{"clock": clock, "random": fixed(seed)} | options)  # type: ignore[arg-type]
+    except LedgerError as error:
+        fail(f"the ledger of this test does not open: {error}")
+
+
+def painted(config: pytest.Config) -> Callable[[str, str], str]:
+    """How a text gets a color, where pytest writes in color."""
+    terminal = config.get_terminal_writer()
+    return lambda text, color: terminal.markup(text, **{color: True})
+
+
+# --- fixtures --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def ledger_clock() -> Clock:
+    """The clock of the test's ledgers: it stands at 2026-01-01 12:00 UTC until the test moves it."""
+    return Clock()
+
+
+@pytest.fixture
+def ledger(request: pytest.FixtureRequest, tmp_path: Path, ledger_clock: Clock) -> Iterator[Ledger]:
+    """A fresh ledger in ``tmp_path``, with the same times and ids in every run; ``@pytest.mark.ledger`` gives it options."""
+    with opened_for(request, tmp_path / "memory.db", ledger_clock, seed="ledger") as opened:
+        yield opened
+
+
+@pytest.fixture
+def golden_beliefs(request: pytest.FixtureRequest, ledger_clock: Clock) -> GoldenBeliefs:
+    """``golden_beliefs(ledger, "file.beliefs.json")`` compares what a ledger believes with what was frozen."""
+    return GoldenBeliefs(request, ledger_clock)
+
+
+@pytest.fixture
+def golden_ledger(
+    request: pytest.FixtureRequest, tmp_path: Path, ledger_clock: Clock, golden_beliefs: GoldenBeliefs
+) -> Iterator[GoldenLedger]:
+    """``golden_ledger("day.jsonl")`` replays an exported log, compares its beliefs with what was frozen, and returns it."""
+    opened: list[Ledger] = []
+    yield GoldenLedger(request, golden_beliefs, ledger_clock, tmp_path, opened)
+    for each in opened:
+        each.close()
+
+
+# --- pytest's hooks --------------------------------------------------------------------------------------------------
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("memory-ledger")
+    group.addoption(UPDATE, action="store_true", help="freeze what golden ledgers believe now")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    line = "ledger(**options): of Ledger.open, for the fixtures ledger and golden_ledger, like user='ada'"
+    config.addinivalue_line("markers", line)
+
+
+def pytest_assertrepr_compare(config: pytest.Config, op: str, left: object, right: object) -> list[str] | None:
+    if op != "==" or "ledger.answers" not in sys.modules:
+        return None
+    from ledger.doors import golden
+
+    return golden.compared(left, right, painted(config), all_of_it=config.get_verbosity() > 1)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    if not config.getoption(UPDATE):
+        return
+    reports = (each for reports in terminalreporter.stats.values() for each in reports)
+    found = {str(value) for each in reports for name, value in getattr(each, "user_properties", ()) if name == FROZEN}
+    terminalreporter.section("frozen beliefs")
+    terminalreporter.write_line("\n".join(sorted(found)) or "no file changed")

@@ -11,6 +11,7 @@ from msgspec import field
 
 from ledger.documents.answers import Chunk, Document
 from ledger.domain import confidence as rules
+from ledger.domain import metadata as pairs_of
 from ledger.domain import policy
 from ledger.domain.ids import shortened
 from ledger.domain.times import moment
@@ -90,6 +91,10 @@ class Memory(Answer, frozen=True):  # fields by place: it is the answer that lis
     replayed: bool = False
     absorbed: bool = False
     warnings: tuple[str, ...] = ()
+    metadata: Mapping[str, pairs_of.Value] = field(default_factory=dict)
+
+    def __hash__(self) -> int:
+        return hash((self.id, self.position))
 
     def effective_confidence(self, as_of: str | datetime | date) -> float:
         """The confidence at a moment: after 30 idle days without a reference, 3 % less each day (ATOCore 7D)."""
@@ -112,6 +117,7 @@ def memory(state: MemoryState, names: Mapping[str, str], *, replayed: bool = Fal
         project=names.get(state.project or "", state.project),
         confidence=rules.shown(state.confidence),
         relations=tuple(map(_relation, state.edges)) if state.edges else (),
+        metadata=pairs_of.of_row(state.metadata) if state.metadata else {},
         replayed=replayed,
         absorbed=absorbed,
     )
@@ -942,7 +948,7 @@ class Diff(Answer, frozen=True, kw_only=True):
     ``added``: not there before, whatever its status by now. ``promoted``: from candidate to active. ``superseded``:
     another fact took its place. ``hidden``: no longer believed for any other reason (invalid, rejected, retracted,
     quarantined, its promotion undone, or gone: what made it was undone). ``restored``: believed, or a candidate, again.
-    Besides, a memory that stayed may have ``moved`` in confidence, and been ``revised``: in its text, tags, entities or
+    Besides, a memory that stayed may have ``moved`` in confidence, and been ``revised``: in its text, tags, entities, metadata or
     validity, as far as no supersession did that. ``start`` and ``end`` are the latest times recorded by then.
     """
 
@@ -997,7 +1003,7 @@ def _turned(before: Memory | None, after: Memory | None) -> str | None:
 
 
 def _differs(before: Memory, after: Memory) -> bool:
-    names = ("content", "tags", "entities", "relations", "valid_from")
+    names = ("content", "tags", "entities", "relations", "metadata", "valid_from")
     if any(getattr(before, name) != getattr(after, name) for name in names):
         return True
     by_supersession = "superseded" in (before.status, after.status) and before.status != after.status

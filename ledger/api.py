@@ -11,6 +11,7 @@ from ledger import answers
 from ledger.domain import confidence as rules
 from ledger.domain.errors import RejectedError
 from ledger.domain.ids import message_place
+from ledger.domain.metadata import NO_PAIRS
 from ledger.domain.text import plural
 from ledger.engine.answer import Answer
 from ledger.engine.area import Area, callback
@@ -22,6 +23,7 @@ from ledger.types import (
     Corpus,
     Job,
     MemoryStatus,
+    Metadata,
     Method,
     Moment,
     Packing,
@@ -202,7 +204,7 @@ class LedgerRead(Area):
 
     @property
     def memories(self) -> MemoriesRead:
-        """List and read memories, and change their tags, validity and confidence."""
+        """List and read memories, and change their tags, metadata, validity and confidence."""
         from ledger.memories.api import MemoriesRead
 
         return MemoriesRead(self._engine, self._scope)
@@ -556,6 +558,7 @@ class Ledger(LedgerRead):
         relations: Iterable[Triple] = (),
         valid_from: Time | None = None,
         valid_to: Time | None = None,
+        metadata: Metadata | None = None,
         **options: Unpack[WriteOptions],
     ) -> answers.Memory:
         """Record an active memory, without review; the same text in the same project and kind is one memory.
@@ -571,11 +574,14 @@ class Ledger(LedgerRead):
             relations: What it says of two names, as (subject, relation, object).
             valid_from: From when on it is true in the world; None for now.
             valid_to: Until when, exclusive; a date alone means through that day.
+            metadata: Keys of your own, as in {"ticket": 4711, "vip": True}.
         """
         from ledger.memories import commands
 
         given = (content, kind, project, session, confidence, entities, tags, sources, relations, valid_from, valid_to)
-        return commands.capture(self._engine.writer, self._scope.asker(options), "remember", *given)
+        return commands.capture(
+            self._engine.writer, self._scope.asker(options), "remember", *given, metadata=metadata or NO_PAIRS
+        )
 
     def propose(
         self,
@@ -591,6 +597,7 @@ class Ledger(LedgerRead):
         relations: Iterable[Triple] = (),
         valid_from: Time | None = None,
         valid_to: Time | None = None,
+        metadata: Metadata | None = None,
         **options: Unpack[WriteOptions],
     ) -> answers.Memory:
         """Record a candidate, which waits for review; the arguments are those of ``remember``.
@@ -605,11 +612,14 @@ class Ledger(LedgerRead):
             relations: What it says of two names, as (subject, relation, object).
             valid_from: From when on it is true in the world; None for now.
             valid_to: Until when, exclusive; a date alone means through that day.
+            metadata: Keys of your own, as in {"ticket": 4711, "vip": True}.
         """
         from ledger.memories import commands
 
         given = (content, kind, project, session, confidence, entities, tags, sources, relations, valid_from, valid_to)
-        return commands.capture(self._engine.writer, self._scope.asker(options), "propose", *given)
+        return commands.capture(
+            self._engine.writer, self._scope.asker(options), "propose", *given, metadata=metadata or NO_PAIRS
+        )
 
     # --- review --------------------------------------------------------------------------------------------------
 
@@ -669,6 +679,7 @@ class Ledger(LedgerRead):
         relations: Iterable[Triple] = (),
         valid_from: Time | None = None,
         valid_to: Time | None = None,
+        metadata: Metadata | None = None,
         reason: str = "",
         **options: Unpack[WriteOptions],
     ) -> answers.Memory:
@@ -684,6 +695,7 @@ class Ledger(LedgerRead):
             relations: What it says of two names, as (subject, relation, object).
             valid_from: From when on it is true, and the old one is not; None for now.
             valid_to: Until when, exclusive; a date alone means through that day.
+            metadata: Keys of its own; those of the old one stay with that.
         """
         from ledger.memories import commands
 
@@ -701,6 +713,7 @@ class Ledger(LedgerRead):
             edges=relations,
             valid_from=valid_from,
             valid_to=valid_to,
+            metadata=metadata,
         )
 
     def invalidate(self, id: str, *, reason: str = "", **options: Unpack[WriteOptions]) -> answers.Memory:
@@ -977,7 +990,7 @@ class Ledger(LedgerRead):
 
     @property
     def memories(self) -> Memories:
-        """List and read memories, and change their tags, validity and confidence."""
+        """List and read memories, and change their tags, metadata, validity and confidence."""
         from ledger.memories.api import Memories
 
         return Memories(self._engine, self._scope)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, TypeVar, overload
 
@@ -31,6 +31,8 @@ Moment = int | str | datetime | date
 """A position, the id of an event, or a time."""
 Triple = tuple[str, str, str]
 """A relation: (subject, relation, object)."""
+Metadata = Mapping[str, str | int | float | bool | None]
+"""Keys of your own, each with a text, a number, True, False or None."""
 
 Cancel = threading.Event | Callable[[], bool]
 """What calls off a long call: an event that somebody sets, or a function that says True."""

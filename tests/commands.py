@@ -41,6 +41,7 @@ def act(ledger, clock, action, text, number, user):
         "reinforce": lambda: ledger.reinforce(id, source=turn if turns else None, **by),
         "supersede": lambda: ledger.supersede(id, text, **by),
         "revise": lambda: ledger.revise(id, f"{text} And more of {number % 3}.", **by),
+        "describe": lambda: ledger.describe(id, {"ticket": number}, ("x",), **by),
         "retag": lambda: ledger.retag(id, ("a", "b")[number % 2 :], ("x",), **by),
         "valid": lambda: ledger.set_validity(id, day, None if number % 2 else "2026-09-01", **by),
         "relate": lambda: ledger.relate(

@@ -24,6 +24,7 @@ EVENT = "019a9f00-0000-7000-8000-000000000002"
 EARLIER, NOW, LATER = "2026-01-01T00:00:00.000000Z", "2026-06-01T00:00:00.000000Z", "2026-12-01T00:00:00.000000Z"
 
 EDGE = Edge("Ana", "works_at", "Acme", None, None, 8)
+METADATA = Raw(b'{"source":"slack","ticket":4711}')
 ORIGIN = e.Origin(rule="decision_heading", extractor="rules/1", field="response", start=3, end=40, position=12)
 BLOB = e.Blob(blob="b_00112233445566778899aabbccddeeff", size_bytes=300_000, digest="ab" * 32)
 
@@ -34,6 +35,7 @@ _attempt: dict[str, Any] = {
     "confidence": 1_000_000,
     "entities": ("coffee",),
     "tags": ("drinks",),
+    "metadata": METADATA,
     "sources": (INTERACTION,),
     "valid_from": EARLIER,
     "valid_to": LATER,
@@ -179,6 +181,7 @@ EVENTS: dict[str, e.Event] = {
             field="response",
             speaker="Ann",
             extra=Raw(b'{"parts":{"0":{"anthropic":{"is_error":true}}}}'),
+            metadata=METADATA,
         ),
         e.MessageRepaired(
             message=9,
@@ -186,6 +189,7 @@ EVENTS: dict[str, e.Event] = {
             model="large",
             occurred_at=EARLIER,
             extra=Raw(b'{"message":{"openai":{"annotations":[{"type":"url_citation"}]}}}'),
+            metadata=METADATA,
         ),
         e.MessagesHidden(why="truncate", ranges=((7, 9), (12, 12)), messages=3, tokens=36),
         e.AbstractSet(content="They chose a coffee."),
@@ -244,6 +248,7 @@ EVENTS: dict[str, e.Event] = {
             chunks=3,
             tags=("drinks",),
             type="text",
+            metadata=METADATA,
         ),
         e.ChunkAdded(
             chunk=CHUNK,
@@ -261,6 +266,7 @@ EVENTS: dict[str, e.Event] = {
             removed=((2, 2),),
             title="All about coffee",
             tags=("beans",),
+            metadata=METADATA,
         ),
         e.DocumentRemoved(reason="out of date"),
         e.DocumentRestored(reason="right after all"),
@@ -272,12 +278,14 @@ EVENTS: dict[str, e.Event] = {
             chunks_used=("c_0123456789abcdef",),
             context=Raw(b'{"budget":800}'),
             reinforce=False,
+            metadata=METADATA,
         ),
         e.ResponseAttached(
             response="Dark roast.",
             summary="roast",
             memories_used=(MEMORY,),
             chunks_used=("c_0123456789abcdef",),
+            metadata=METADATA,
         ),
         e.ReinforcementEvaluated(
             matcher="stems/3",
@@ -307,7 +315,9 @@ EVENTS: dict[str, e.Event] = {
         ),
         e.ConfidenceAdjusted(rule="set/1", confidence=250_000, reason="hearsay"),
         e.MemoryRevised(content="The user prefers light roast coffee.", reason="misheard"),
-        e.MemoryRetagged(added=("roast",), removed=("drinks",)),
+        e.MemoryRetagged(
+            added=("roast",), removed=("drinks",), metadata=Raw(b'{"ticket":4712,"vip":true}'), unset=("source",)
+        ),
         e.ValidityChanged(valid_from=EARLIER, valid_to=NOW, reason="until June"),
         e.MemorySuperseded(by=OTHER_MEMORY, valid_to=NOW, reason="tea now", rule="decay/1"),
         e.MemoryInvalidated(reason="was wrong"),
@@ -407,6 +417,7 @@ def memory(**changed: Any) -> Memory:
         "last_referenced_at": EARLIER,
         "entities": ("coffee",),
         "tags": ("drinks", "morning"),
+        "metadata": '{\t"source":"slack"\t,\t"ticket":4711\t}',
         "sources": (INTERACTION,),
         "edges": (EDGE,),
         "valid_from": EARLIER,

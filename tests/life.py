@@ -21,6 +21,7 @@ def life(ledger):
     ledger.quarantine(tea.id)
     ledger.release(tea.id)
     ledger.retag(tea.id, ["hot"], key="k2")
+    ledger.describe(tea.id, {"ticket": 4711, "vip": True}, key="k3")
     ledger.set_validity(tea.id, "2026-01-01", "2030-01-01")
     ledger.undo(ledger.position)
     ledger.undo(tea.position - 1, cascade=True)

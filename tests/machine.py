@@ -280,6 +280,15 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
             call = lambda **by: self.ledger.retag(id, add, remove, **by)  # noqa: E731
             self.ask("retag", user, id, actor, key, {"add": add, "remove": remove}, call)
 
+    @rule(user=users, number=numbers, actor=actors, key=keys, unset=st.sets(st.sampled_from("abc")),
+          metadata=st.dictionaries(st.sampled_from("abc"), st.sampled_from((1, 1.0, True, None, "1"))))  # fmt: skip
+    def describe(self, user, number, actor, key, metadata, unset):
+        unset = tuple(sorted(unset))
+        if (id := self.some(user, number)) is not None:
+            call = lambda **by: self.ledger.describe(id, metadata, unset, **by)  # noqa: E731
+            asked = {"set": tuple(sorted((name, repr(value)) for name, value in metadata.items())), "unset": unset}
+            self.ask("describe", user, id, actor, key, asked, call)
+
     @rule(user=users, number=numbers, actor=actors, key=keys, start=st.sampled_from((None, "2020-01-01T00:00:00.000000Z")),
           end=st.sampled_from((None, "2026-02-01T00:00:00.000000Z", "2031-01-01T00:00:00.000000Z")))  # fmt: skip
     def set_validity(self, user, number, actor, key, start, end):
@@ -591,6 +600,8 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
         names += ("superseded_by", "supersedes")
         if state["place"] in self.oracle.erased:  # which has no name any more
             state["project"] = memory.project
+        metadata = tuple(sorted((name, repr(value)) for name, value in memory.metadata.items()))
+        assert metadata == state["metadata"], (memory.id, metadata, state["metadata"])
         differ = {name: (getattr(memory, name), state[name]) for name in names if getattr(memory, name) != state[name]}
         assert not differ, f"(ledger, oracle) of {memory.id}: {differ}"
         assert (round(memory.confidence * 1_000_000), memory.reference_count) == (state["confidence"], state["count"])

@@ -257,6 +257,7 @@ class Ledger(Reads):
     retract = call("retract", "id", "reason")
     restore = call("restore", "id", "reason")
     retag = call("memories.tag", "id", "add", "remove")
+    describe = call("memories.set_metadata", "id", "metadata", "unset")
     set_validity = call("memories.set_validity", "id", "valid_from", "valid_to", "reason")
     adjust = call("memories.set_confidence", "id", "confidence", "reason")
     relate = call("graph.relate", "memory", "subject", "relation", "object")

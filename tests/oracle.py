@@ -21,7 +21,7 @@ NEEDS = {  # the statuses in which a request makes sense; the rest needs only th
     "promote": ("candidate",), "reject": ("candidate",), "reinforce": ("active",), "supersede": ("active",),
     "invalidate": ("active",), "retract": OPEN, "restore": HIDDEN, "revise": OPEN,
 }  # fmt: skip
-ASKS = NEEDS | dict.fromkeys(("adjust", "retag", "set_validity", "quarantine", "release"), OPEN)
+ASKS = NEEDS | dict.fromkeys(("adjust", "retag", "describe", "set_validity", "quarantine", "release"), OPEN)
 ALREADY = {"promote": ("active",), "reject": ("invalid",), "invalidate": ("invalid",), "retract": ("retracted",),
            "restore": OPEN}  # fmt: skip
 NOES = ("reject", "invalidate", "retract")
@@ -296,6 +296,10 @@ class Oracle:
         if verb == "retag":  # what is so already is not asked for
             added = [each for each in data["add"] if each not in state["tags"]]
             data = {"add": added, "remove": [t for t in data["remove"] if t in state["tags"] and t not in data["add"]]}
+        if verb == "describe":
+            known = dict(state["metadata"])
+            new = [each for each in data["set"] if each[0] not in data["unset"] and known.get(each[0]) != each[1]]
+            data = {"set": tuple(new), "unset": tuple(each for each in data["unset"] if each in known)}
         after = state.copy()
         change({id: after}, after, Part(verb, id, data, time=state["fresh"]))
         if verb == "set_validity" and is_empty(state, data):
@@ -402,7 +406,7 @@ class Oracle:
         )
 
 
-ERASED = {"status": "erased", "content": None, "tags": ()}
+ERASED = {"status": "erased", "content": None, "tags": (), "metadata": ()}
 
 
 def meaning(state: dict[str, Any], status: str | None = None) -> tuple[Any, ...]:
@@ -462,7 +466,14 @@ def change(world: dict[str, dict[str, Any]], state: dict[str, Any] | None, part:
     if state is None and verb in ("turn", "project"):
         world[part.subject] = dict(data)
     elif state is None:
-        fresh: dict[str, Any] = {"count": 0, "quarantined": False, "tags": (), "valid_to": None, "counted": ()}
+        fresh: dict[str, Any] = {
+            "count": 0,
+            "quarantined": False,
+            "tags": (),
+            "metadata": (),
+            "valid_to": None,
+            "counted": (),
+        }
         fresh |= {"superseded_by": None, "supersedes": None, "fresh": part.time}
         world[part.subject] = fresh | {name: value for name, value in data.items() if name != "again"}
     elif verb == "attach":
@@ -491,6 +502,9 @@ def change(world: dict[str, dict[str, Any]], state: dict[str, Any] | None, part:
     elif verb == "retag":
         tags = dict.fromkeys((*state["tags"], *data["add"]))
         state["tags"] = tuple(each for each in tags if each not in data["remove"])
+    elif verb == "describe":
+        pairs = dict(state["metadata"]) | dict(data["set"])
+        state["metadata"] = tuple(sorted((name, value) for name, value in pairs.items() if name not in data["unset"]))
     elif verb == "set_validity":
         state |= {"valid_from": data["start"] or state["valid_from"], "valid_to": data["end"]}
     elif verb in ("quarantine", "release"):

@@ -12,6 +12,7 @@ import re
 import sys
 import types as runtime
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from math import inf
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin
 
@@ -70,6 +71,31 @@ def _json(kind: object, tokens: Sequence[Token]) -> object:
     return found if get_origin(kind) is list else found[0]
 
 
+def _metadata(kind: object, tokens: Sequence[Token]) -> dict[str, object]:
+    """``ticket=4711`` is a key and its value, a JSON object several; a value that is no JSON is a text."""
+    found = dict[str, object]()
+    for each in tokens:
+        key, equals, value = each.value.partition("=")
+        if each.value.startswith("{"):
+            given = _json(dict, [each])
+            assert isinstance(given, dict)
+            found |= given
+        elif not equals:
+            raise ValueError(f"{each.value!r:.60} is no KEY=VALUE")
+        else:
+            found[key] = _plain(value)
+    return found
+
+
+def _plain(text: str) -> object:
+    """A number, true, false, null or a quoted text as JSON has them; every other text as it is."""
+    try:
+        found: object = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return text if isinstance(found, list | dict) or found in (inf, -inf) or found != found else found
+
+
 def _origin(kind: object, tokens: Sequence[Token]) -> object:
     """``actor=crawler`` names an origin, as ``{"actor": "crawler"}`` does in Python; digits are a position, the rest is an id."""
     text = tokens[0].value
@@ -88,6 +114,7 @@ class Shell:
     Points = Annotated[list[str | int], Parameter(converter=_number_or_text)]
     Json = Annotated[Any, Parameter(converter=_json)]
     Jsons = Annotated[list[Any], Parameter(converter=_json, json_list=False)]
+    Metadata = Annotated[list[Any] | None, Parameter(converter=_metadata, n_tokens=1, json_list=False)]
     Origin = Annotated[Any, Parameter(converter=_origin)]
 
 
@@ -99,6 +126,7 @@ _TYPES: dict[str, Any] = {  # names in annotations that mean something else here
 _BY_NAME: dict[str, Any] = {  # parameters whose type says too little
     "signing_key": Path | None, "public_key": Path | None, "parts": Shell.Jsons, "tool_calls": Shell.Jsons, "extra": Shell.Json,
     "transcript": Path, "messages": Path, "relations": Shell.Jsons, "without": Shell.Origin,
+    "metadata": Shell.Metadata,
     "policy": Shell.Json, "ids": Shell.Points, "over": list[str], "target": Shell.Point, "proof": Path,
 }  # fmt: skip
 _ON_A_COMMAND_LINE = {  # how a value that is an object in Python is written here
@@ -107,6 +135,7 @@ _ON_A_COMMAND_LINE = {  # how a value that is an object in Python is written her
     "parts": " Each is a JSON object; may be given again.",
     "tool_calls": " Each is a JSON object; may be given again.",
     "extra": " As a JSON object.",
+    "metadata": " Here KEY=VALUE, again for each; a value is JSON (4711, true, null), or else a text.",
     "policy": " As a JSON object: '{\"gain\": 0.05}'.",
 }
 _NOT_OFFERED = {"progress", "stop", "cancel", "context", "summarizer"}

@@ -39,6 +39,7 @@ _LABELS = (
     "tags",
     "added",
     "removed",
+    "unset",
     "reason",
     "origin",
     "source",
@@ -53,6 +54,7 @@ _LABELS = (
     "model",
 )  # say little alone
 
+_FREE = ("data.metadata", "data.context", "data.extra")  # whose keys are anybody's
 _STATES = ("ProjectStateSet", "ProjectStateInvalidated")
 
 _members = msgspec.json.Decoder(dict[str, Raw])
@@ -164,7 +166,7 @@ def _is_readable(type_: str, data: Raw) -> bool:
 def _part(name: str, value: object) -> Part:
     if isinstance(value, str):
         return Part(name, (value,), plain=True)
-    if isinstance(value, dict) and value.keys() == {"blob", "size_bytes", "digest"}:
+    if name not in _FREE and isinstance(value, dict) and value.keys() == {"blob", "size_bytes", "digest"}:
         return Part(name, (), blob=value["blob"])
     return Part(name, tuple(strings(value)))
 

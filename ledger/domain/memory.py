@@ -16,6 +16,7 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from ledger.domain import confidence as rules
+from ledger.domain import metadata as pairs_of
 from ledger.domain import secrecy
 from ledger.domain.entities import name_form
 from ledger.domain.erasure import BLACK
@@ -42,6 +43,7 @@ from ledger.domain.events import (
     RelationRemoved,
     ValidityChanged,
 )
+from ledger.domain.events.base import NOTHING
 from ledger.domain.text import normalise
 
 KINDS = (
@@ -96,6 +98,7 @@ class Memory(Struct, frozen=True):
     last_referenced_at: str | None
     entities: tuple[str, ...]
     tags: tuple[str, ...]
+    metadata: str | None
     sources: tuple[str, ...]
     edges: tuple[Edge, ...]
     valid_from: str
@@ -148,6 +151,11 @@ class Revise(Struct, frozen=True):
 class Retag(Struct, frozen=True):
     add: tuple[str, ...] = ()
     remove: tuple[str, ...] = ()
+
+
+class Describe(Struct, frozen=True):
+    metadata: pairs_of.Pairs
+    unset: tuple[str, ...] = ()
 
 
 class SetValidity(Struct, frozen=True):
@@ -203,7 +211,7 @@ class Unrelate(Struct, frozen=True):
 
 
 Command = (
-    Promote | Reject | Reinforce | Adjust | Revise | Retag | SetValidity | Supersede
+    Promote | Reject | Reinforce | Adjust | Revise | Retag | Describe | SetValidity | Supersede
     | Invalidate | Retract | Restore | Quarantine | Release | Relate | Unrelate
 )  # fmt: skip
 
@@ -211,11 +219,11 @@ Command = (
 
 ALLOWED: dict[str, tuple[str, ...]] = {
     "candidate": (
-        *("promote", "reject", "revise", "adjust", "retag", "set validity"),
+        *("promote", "reject", "revise", "adjust", "retag", "describe", "set validity"),
         *("retract", "quarantine", "release", "relate", "unrelate"),
     ),
     "active": (
-        *("reinforce", "revise", "adjust", "retag", "set validity"),
+        *("reinforce", "revise", "adjust", "retag", "describe", "set validity"),
         *("supersede", "invalidate", "retract", "quarantine", "release", "relate", "unrelate"),
     ),
     "superseded": ("restore",),
@@ -240,6 +248,8 @@ def decide(command: Command, memory: Memory) -> list[Event]:
             return [] if content == memory.content else [MemoryRevised(content, reason)]
         case Retag(), "candidate" | "active":
             return _retagging(command, memory)
+        case Describe(), "candidate" | "active":
+            return _description(command, memory)
         case SetValidity(), "candidate" | "active":
             return _validity(command, memory)
         case Supersede(by, valid_to, reason, rule), "active":
@@ -297,6 +307,17 @@ def _retagging(command: Retag, memory: Memory) -> list[Event]:
     added = tuple(tag for tag in command.add if tag not in memory.tags)
     removed = tuple(tag for tag in command.remove if tag in memory.tags and tag not in command.add)
     return [MemoryRetagged(added, removed)] if added or removed else []
+
+
+def _description(command: Describe, memory: Memory) -> list[Event]:
+    """What of it is new; which of the keys given are both set and unset, are unset."""
+    known = pairs_of.of_row(memory.metadata)
+    unset = tuple(key for key in command.unset if key in known)
+    given = {key: value for key, value in command.metadata.items() if key not in command.unset}
+    after = {key: value for key, value in (known | given).items() if key not in unset}
+    pairs_of.check_size("metadata", after, known)
+    new = {key: value for key, value in given.items() if key not in known or not pairs_of.is_same(known[key], value)}
+    return [MemoryRetagged(metadata=pairs_of.event_form(new), unset=unset)] if new or unset else []
 
 
 def _validity(command: SetValidity, memory: Memory) -> list[Event]:
@@ -402,11 +423,12 @@ def _gone(memory: Memory) -> Memory:
 
 def _captured(event: AnyEvent, data: MemoryCaptured | DuplicateAbsorbed) -> Memory:
     envelope = event.envelope
+    metadata = None if data.metadata is NOTHING else pairs_of.row_of(data.metadata)
     return Memory(  # by place: msgspec looks for each of so many names among all, which takes longer than all else here
         event.first, event.stream, envelope.user, envelope.agent, envelope.project, data.kind, data.status, data.content,
         data.confidence, data.reference_count, data.last_referenced_at, data.entities or (), data.tags or (),
-        data.sources, (), data.valid_from or envelope.recorded_at, data.valid_to, data.supersedes, None,
-        False, None, None, None, data.origin, envelope.recorded_at, envelope.recorded_at, event.position,
+        metadata, data.sources, (), data.valid_from or envelope.recorded_at, data.valid_to,
+        data.supersedes, None, False, None, None, None, data.origin, envelope.recorded_at, envelope.recorded_at, event.position,
         event.version, event.position,
     )  # fmt: skip
 
@@ -445,9 +467,10 @@ def _changes(memory: Memory, event: AnyEvent, data: MemoryEvent) -> dict[str, ob
             return {"confidence": confidence, "active_at": now}
         case MemoryRevised(content):
             return {"content": content, "active_at": now}
-        case MemoryRetagged(added, removed):
+        case MemoryRetagged(added, removed, metadata, unset):
             tags = dict.fromkeys((*memory.tags, *(added or ())))  # it may have one by now that was added again
-            return {"tags": tuple(tag for tag in tags if tag not in (removed or ()))}
+            kept = tuple(tag for tag in tags if tag not in (removed or ()))
+            return {"tags": kept, "metadata": pairs_of.changed(memory.metadata, metadata, unset or ())}
         case ValidityChanged(valid_from, valid_to):
             return {"valid_from": valid_from or memory.valid_from, "valid_to": valid_to}
         case RelationAdded():

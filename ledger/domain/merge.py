@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from ledger.domain.errors import RejectedError
 from ledger.domain.events import AnyEvent, Event, MemoriesMerged, MergeProposed, MergeRejected
 from ledger.domain.memory import EDGES, Edge, Memory
+from ledger.domain.metadata import Pairs, in_all, of_row
 from ledger.domain.text import TAGS
 
 PROPOSED, MERGED, REJECTED = "proposed", "merged", "rejected"
@@ -170,6 +171,7 @@ class United(Struct, frozen=True):
     last_referenced_at: str | None
     entities: tuple[str, ...]
     tags: tuple[str, ...]
+    metadata: Pairs
     sources: tuple[str, ...]
     edges: tuple[Edge, ...]
     valid_from: str
@@ -179,8 +181,8 @@ class United(Struct, frozen=True):
 def united(members: Sequence[Memory]) -> United:
     """The greatest confidence, the references added up, the latest of them, and everything else united (ATOCore 7A).
 
-    At most ten tags: those that most members have, then the oldest. It holds from when the first of them did to when the
-    last of them does. Of more than 64 edges, or 2,000 sources, the oldest stay.
+    Of the metadata it has what all members have. At most ten tags: those that most members have, then the oldest. It holds
+    from when the first of them did to when the last of them does. Of more than 64 edges, or 2,000 sources, the oldest stay.
     """
     inorder = sorted(members, key=lambda each: each.row)
     counts = Counter(tag for each in inorder for tag in each.tags)
@@ -191,6 +193,7 @@ def united(members: Sequence[Memory]) -> United:
         last_referenced_at=max((each.last_referenced_at for each in inorder if each.last_referenced_at), default=None),
         entities=_once(name for each in inorder for name in each.entities),
         tags=tuple(tag for tag, _ in counts.most_common(TAGS)),
+        metadata=in_all([of_row(each.metadata) for each in inorder]),
         sources=_once(source for each in inorder for source in each.sources)[:SOURCES],
         edges=tuple({edge.form: edge for each in inorder for edge in each.edges}.values())[:EDGES],
         valid_from=min(each.valid_from for each in inorder),

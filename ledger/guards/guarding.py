@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from ledger.domain import events as e
 from ledger.domain.erasure import GIVEN_IDS
 from ledger.domain.errors import RejectedError
+from ledger.domain.events.base import NOTHING
 from ledger.domain.ids import LENGTH, is_prefix
 from ledger.domain.memory import KINDS
 from ledger.domain.secrecy import MARK_BEGINS
@@ -288,7 +289,7 @@ class _Look:
         names, repeated = NAMES.get(kind, ()), REPEATED.get(kind, ())
         for field in (*PLANS[kind], *GIVEN_IDS.get(kind.__name__, ())):
             value = getattr(data, field)
-            if not value or field in repeated or (type(value) is str and guard.is_plain(value)):
+            if not value or value is NOTHING or field in repeated or (type(value) is str and guard.is_plain(value)):
                 continue
             clean = self._clean(field, value)
             if clean is not value:
@@ -474,7 +475,7 @@ def _strings(given: object) -> Iterator[str]:
             waiting += [*each.keys(), *each.values()]
         elif isinstance(each, list | tuple):
             waiting += each
-        elif isinstance(each, Raw):
+        elif isinstance(each, Raw) and each is not NOTHING:
             waiting.append(msgspec.json.decode(each))
         elif isinstance(each, Struct):
             waiting += [getattr(each, name) for name in each.__struct_fields__]

@@ -57,7 +57,7 @@ POOL = ("identity", "preference")  # the kinds that every project's interactions
 
 
 _UNITED = (  # what a merged memory takes over from its members
-    *("content", "confidence", "reference_count", "tags", "entities", "edges", "valid_from", "valid_to"),
+    *("content", "confidence", "reference_count", "tags", "metadata", "entities", "edges", "valid_from", "valid_to"),
 )
 _INHERITED = ("tags", "entities")  # what a successor takes over where it is not told its own
 

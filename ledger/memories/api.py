@@ -1,4 +1,4 @@
-"""``ledger.memories``: list and read memories, and change their tags, validity and confidence."""
+"""``ledger.memories``: list and read memories, and change their tags, metadata, validity and confidence."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import Unpack, get_args
 
 from ledger import answers
 from ledger.domain import confidence as rules
+from ledger.domain import metadata as pairs_of
 from ledger.domain.text import plural
 from ledger.engine.area import Area
 from ledger.engine.paging import LIMIT, found, page
 from ledger.memories import commands, confidence, queries
-from ledger.types import MemoryStatus, Page, Time, WriteOptions
+from ledger.types import MemoryStatus, Metadata, Page, Time, WriteOptions
 
 
 class MemoriesRead(Area):
@@ -24,6 +25,7 @@ class MemoriesRead(Area):
         statuses: Iterable[MemoryStatus] = ("active",),
         project: str | None = None,
         tags: Iterable[str] = (),
+        metadata: Metadata | None = None,
         min_confidence: float = 0.0,
         limit: int = LIMIT,
         after: str | None = None,
@@ -35,6 +37,7 @@ class MemoriesRead(Area):
             statuses: Only memories of these statuses; none for every status.
             project: Only those of this project; "" for those of no project.
             tags: Only memories that have each of these tags.
+            metadata: Only memories that have each of these keys with this very value; None is a value too.
             min_confidence: Only memories believed at least so much, from 0 to 1.
 
         Raises:
@@ -42,8 +45,10 @@ class MemoriesRead(Area):
         """
         wanted = plural("statuses", statuses, get_args(MemoryStatus))
         kinds, tags = plural("kinds", kinds), plural("tags", tags)
+        pairs = pairs_of.checked(metadata or {})
         least = rules.millionths("min_confidence", min_confidence)
-        filters = {"kinds": kinds, "statuses": wanted, "project": project, "tags": tags, "least": min_confidence}
+        filters: dict[str, object] = {"kinds": kinds, "statuses": wanted, "project": project, "tags": tags}
+        filters |= {"metadata": pairs, "least": min_confidence}
 
         def fetch(count: int, start: str | None) -> list[answers.Memory]:
             with self._engine.snapshot() as snapshot:
@@ -54,6 +59,7 @@ class MemoriesRead(Area):
                     kinds=kinds,
                     project=project,
                     tags=tags,
+                    metadata=pairs,
                     least=least,
                     limit=count,
                     after=start,
@@ -98,6 +104,22 @@ class Memories(MemoriesRead):
         """
         add, remove = plural("add", add), plural("remove", remove)
         return commands.retag(self._engine.writer, self._scope.asker(options), id, add, remove)
+
+    def set_metadata(
+        self,
+        id: str,
+        metadata: Metadata | None = None,
+        *,
+        unset: Iterable[str] = (),
+        **options: Unpack[WriteOptions],
+    ) -> answers.Memory:
+        """Set keys of a memory's metadata, or take some away; the others stay as they are.
+
+        Args:
+            metadata: Keys with their new values, as in {"ticket": 4711}.
+            unset: Keys that it shall not have.
+        """
+        return commands.set_metadata(self._engine.writer, self._scope.asker(options), id, metadata or {}, unset)
 
     def set_validity(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Literal
 
 from msgspec.structs import replace
@@ -10,8 +10,10 @@ from msgspec.structs import replace
 from ledger import answers
 from ledger.domain import confidence as rules
 from ledger.domain import memory as domain
+from ledger.domain import metadata as pairs_of
 from ledger.domain.errors import RejectedError, SuspendedError
 from ledger.domain.events import MemoryCaptured
+from ledger.domain.events.base import NOTHING
 from ledger.domain.memory import CONTENT_BYTES, Memory
 from ledger.domain.text import TAGS, check_reason, check_text, check_word, plural, tag_list, text_list
 from ledger.domain.times import validity
@@ -21,7 +23,7 @@ from ledger.engine.work import Outcome, Work
 from ledger.memories.sources import own, session_of, source_list, with_sources
 from ledger.policies import admission, evidence, reinforcement
 from ledger.policies import edges as graph_rules
-from ledger.types import Triple
+from ledger.types import Metadata, Triple
 from projections.views import confidence as timeline
 
 # --- new memories --------------------------------------------------------------------------------------------
@@ -42,6 +44,7 @@ def capture(
     relations: Iterable[Triple],
     valid_from: Time | None,
     valid_to: Time | None,
+    metadata: Metadata,
 ) -> answers.Memory:
     """Captures an active memory without review, or a candidate, which is believed with its relations only after ``promote``."""
     about, labels, cited = plural("entities", entities), plural("tags", tags), plural("sources", sources)
@@ -58,8 +61,9 @@ def capture(
         sources=source_list(cited) if cited else (),
         valid_from=start,
         valid_to=end,
+        metadata=pairs_of.event_form(pairs_of.checked(metadata)) if metadata else NOTHING,
     )
-    edges = edge_list(relations)
+    edges = graph_rules.edge_list(relations) if relations != () else ()
 
     def body(work: Work) -> str:
         work.project = work.project_named(project)
@@ -172,6 +176,16 @@ def retag(
     return _change(writer, asker, "memories.tag", id, body, (id, asked))
 
 
+def set_metadata(writer: Writer, asker: Who, id: str, metadata: Metadata, unset: Iterable[str]) -> answers.Memory:
+    """Sets the values of some keys, and takes others away; the rest stay."""
+    asked = domain.Describe(pairs_of.checked(metadata), pairs_of.keys("unset", unset))
+
+    def body(work: Work, memory: Memory) -> None:
+        _emit(work, memory, domain.Describe(work.cleaned(asked.metadata), asked.unset))
+
+    return _change(writer, asker, "memories.set_metadata", id, body, (id, asked))
+
+
 def set_validity(
     writer: Writer,
     asker: Who,
@@ -217,6 +231,7 @@ def supersede(
     valid_from: Time | None = None,
     valid_to: Time | None = None,
     edges: Iterable[Triple] = (),
+    metadata: Metadata | None = None,
 ) -> answers.Memory:
     """Another fact takes this one's place, in one append; the successor comes back.
 
@@ -228,9 +243,11 @@ def supersede(
     start, end = validity(valid_from, valid_to)
     about = None if entities is None else text_list("entities", entities)
     labels, sources = None if tags is None else tag_list(tags), source_list(source)
-    relations = edge_list(edges)
+    relations = graph_rules.edge_list(edges)
+    pairs = pairs_of.checked(metadata) if metadata else {}
     given = (id, content, reason, kind, confidence, about, labels, sources, start, end)
     given += (relations,) if relations else ()  # type: ignore[assignment]  # without any, the arguments of old keys
+    given += (pairs,) if pairs else ()  # type: ignore[assignment]
 
     def body(work: Work) -> str:
         old: Memory = work.load(id, "m")
@@ -246,6 +263,7 @@ def supersede(
             valid_from=start or work.recorded_at,
             valid_to=end,
             supersedes=old.id,
+            metadata=pairs_of.event_form(pairs),
         )
         attempt = _in_time(work, attempt)
         if attempt.sources:
@@ -277,7 +295,7 @@ def relate(
     other active memories say of the same two names in other words, over a time in common, is retracted with it.
     """
     start, end = validity(valid_from, valid_to)
-    command = replace(edge_list([(source, relation, target)])[0], valid_from=start, valid_to=end)
+    command = replace(graph_rules.edge_list([(source, relation, target)])[0], valid_from=start, valid_to=end)
 
     def body(work: Work, memory: Memory) -> None:
         graph_rules.relate(work, memory, command)
@@ -295,7 +313,7 @@ def unrelate(
     reason: str = "",
 ) -> answers.Memory:
     """The memory no longer says so; what it never said, it does not say."""
-    asked = edge_list([(source, relation, target)])[0]
+    asked = graph_rules.edge_list([(source, relation, target)])[0]
     command = domain.Unrelate(asked.source, asked.relation, asked.target, check_reason("reason", reason))
     return _change(
         writer,
@@ -421,28 +439,6 @@ def _change(
         return memory.id
 
     return answered(writer.run(verb, asker, on_memory, arguments))
-
-
-def edge_list(given: Iterable[Triple]) -> tuple[domain.Relate, ...]:
-    """(source, relation, target) of each edge, as texts."""
-    if given == ():  # as with most memories
-        return ()
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        raise RejectedError(f"relations are several of (subject, relation, object), not a {type(given).__name__}")
-    found = []
-    for each in given:
-        if isinstance(each, str) or not isinstance(each, Sequence) or len(each) != 3:
-            raise RejectedError("each relation is three texts: (subject, relation, object)")
-        parts = [
-            check_text(f"the {what} of an edge", part, max_bytes=4 * domain.NAME_CHARS)
-            for what, part in zip(("source", "relation", "target"), each, strict=True)
-        ]
-        found.append(domain.Relate(*parts))
-        if len(found) > domain.EDGES:
-            raise RejectedError(
-                f"a memory has at most {domain.EDGES} relations", rule="size", limit=domain.EDGES, requested=len(found)
-            )
-    return tuple(found)
 
 
 def answered(outcome: Outcome) -> answers.Memory:

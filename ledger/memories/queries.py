@@ -11,6 +11,7 @@ from ledger.domain import message as messages
 from ledger.domain import turns
 from ledger.domain.interaction import Interaction
 from ledger.domain.memory import SYNONYMS, Memory
+from ledger.domain.metadata import NO_PAIRS, Pairs
 from ledger.engine.log_reading import first_position
 from ledger.engine.snapshot import NOWHERE, Snapshot, answer_texts, believed, event_data, load, scope_of, text_of
 from ledger.policies import reinforcement
@@ -36,6 +37,7 @@ def listing(
     kinds: tuple[str, ...] = (),
     project: str | None = None,
     tags: Sequence[str] = (),
+    metadata: Pairs = NO_PAIRS,
     least: int = 0,
     limit: int,
     after: str | None = None,
@@ -52,6 +54,7 @@ def listing(
         kinds=[SYNONYMS.get(each, each) for each in kinds],
         projects=projects_meant,
         tags=[each.strip().lower() for each in tags],
+        metadata=metadata,
         min_confidence=least,
         limit=limit,
         before=first_position(connection, after) if after is not None else None,

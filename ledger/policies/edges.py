@@ -2,16 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from ledger.domain import memory as memory_domain
 from ledger.domain.errors import RejectedError
 from ledger.domain.events import MemoryCaptured, RelationRemoved
 from ledger.domain.memory import Edge, Memory, Relate
+from ledger.domain.text import check_text
 from ledger.engine.work import Work
+from ledger.types import Triple
 from projections.views import graph
 
 RETIRED = 1_000  # edges that one command takes out: it holds the writer's lock meanwhile
+
+
+def edge_list(given: Iterable[Triple]) -> tuple[memory_domain.Relate, ...]:
+    """(source, relation, target) of each edge, as texts."""
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise RejectedError(f"relations are several of (subject, relation, object), not a {type(given).__name__}")
+    found = []
+    for each in given:
+        if isinstance(each, str) or not isinstance(each, Sequence) or len(each) != 3:
+            raise RejectedError("each relation is three texts: (subject, relation, object)")
+        parts = [
+            check_text(f"the {what} of an edge", part, max_bytes=4 * memory_domain.NAME_CHARS)
+            for what, part in zip(("source", "relation", "target"), each, strict=True)
+        ]
+        found.append(memory_domain.Relate(*parts))
+        if len(found) > memory_domain.EDGES:
+            raise RejectedError(
+                f"a memory has at most {memory_domain.EDGES} relations",
+                rule="size",
+                limit=memory_domain.EDGES,
+                requested=len(found),
+            )
+    return tuple(found)
 
 
 def relate(work: Work, memory: Memory, command: Relate) -> None:

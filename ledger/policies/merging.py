@@ -24,6 +24,7 @@ from ledger.domain.errors import RejectedError
 from ledger.domain.events import MemoriesMerged, MemoryCaptured, MergeProposed, RelationAdded
 from ledger.domain.memory import CONTENT_BYTES, Memory
 from ledger.domain.merge import Merge
+from ledger.domain.metadata import event_form
 from ledger.domain.text import check_text
 from ledger.engine.log_reading import find_row
 from ledger.engine.work import Work
@@ -302,6 +303,7 @@ def _emit_merged(work: Work, members: Sequence[Memory], chosen: Memory, content:
         confidence=union.confidence,
         entities=union.entities,
         tags=union.tags,
+        metadata=event_form(union.metadata),
         sources=union.sources,
         valid_from=union.valid_from,
         valid_to=union.valid_to,

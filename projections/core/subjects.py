@@ -9,6 +9,7 @@ from typing import Any, Generic, Protocol
 from msgspec import Struct
 
 from ledger.domain.events import AnyEvent, Event
+from ledger.domain.metadata import Pairs, pattern
 from projections.core.codec import S, codec
 from projections.core.codec import columns as columns_of
 from projections.core.rows import AsOf, Rows, Table, TextIndex, Values
@@ -148,6 +149,12 @@ def newest(
     sql = " UNION ALL ".join([one] * len(statuses)) + " ORDER BY row DESC LIMIT ?"
     values = [each for status in statuses for each in (key, status, 2**62 if before is None else before)]
     return connection.execute(sql, (*values, limit)).fetchall()
+
+
+def has_pairs(where: list[str], values: list[object], wanted: Pairs, column: str = "metadata") -> None:
+    """Bounds a listing to what has these pairs of metadata."""
+    where.extend(f"instr({column}, ?) > 0" for _ in wanted)
+    values.extend(pattern(key, value) for key, value in wanted.items())
 
 
 def of_projects(where: list[str], values: list[object], projects: Sequence[str | None] | None) -> None:

@@ -8,9 +8,10 @@ from collections.abc import Collection, Iterator, Sequence
 from ledger.domain import memory
 from ledger.domain.events import AnyEvent
 from ledger.domain.memory import Memory
+from ledger.domain.metadata import NO_PAIRS, Pairs
 from ledger.domain.text import normalise
 from projections.core.rows import Rows, Values, by_status
-from projections.core.subjects import Change, family, keep, of_projects
+from projections.core.subjects import Change, family, has_pairs, keep, of_projects
 
 FAMILY = family(
     "m",
@@ -32,7 +33,7 @@ from_row = FAMILY.from_row
 
 
 class Memories:
-    name, version, follows = "memories", 9, frozenset("m")
+    name, version, follows = "memories", 10, frozenset("m")
     tables = (MEMORIES, VERSIONS)
 
     def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
@@ -71,6 +72,7 @@ def listing(
     kinds: Sequence[str] = (),
     projects: Sequence[str | None] | None = None,
     tags: Sequence[str] = (),
+    metadata: Pairs = NO_PAIRS,
     min_confidence: int = 0,
     limit: int,
     before: int | None = None,
@@ -89,6 +91,7 @@ def listing(
     for tag in tags:
         where.append("EXISTS (SELECT 1 FROM json_each(memories.tags) WHERE value = ?)")
         values.append(tag)
+    has_pairs(where, values, metadata)
     if min_confidence:
         where.append("confidence >= ?")
         values.append(min_confidence)

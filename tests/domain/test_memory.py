@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from examples import EARLIER, EVENTS, INTERACTION, LATER, MEMORY, NOW, OTHER_MEMORY, memory, recorded
+from msgspec import Raw
 from msgspec.structs import asdict, replace
 
 from ledger import RejectedError
@@ -14,6 +15,7 @@ from ledger.domain.memory import (
     HIDDEN,
     STATUSES,
     Adjust,
+    Describe,
     Edge,
     Invalidate,
     Memory,
@@ -45,6 +47,10 @@ COMMANDS: dict[str, tuple[Any, list[e.Event]]] = {
     "adjust": (Adjust(250_000, "hearsay"), [e.ConfidenceAdjusted("set/1", 250_000, "hearsay")]),
     "revise": (Revise("The user prefers tea.", "typo"), [e.MemoryRevised("The user prefers tea.", "typo")]),
     "retag": (Retag(("roast", "drinks"), ("morning", "unknown")), [e.MemoryRetagged(("roast",), ("morning",))]),
+    "describe": (
+        Describe({"ticket": 4711, "vip": True}, ("source", "unknown")),
+        [e.MemoryRetagged(metadata=Raw(b'{"vip":true}'), unset=("source",))],
+    ),
     "set validity": (SetValidity(NOW, None, "since June"), [e.ValidityChanged(NOW, None, "since June")]),
     "supersede": (Supersede(OTHER_MEMORY, NOW, "tea now"), [e.MemorySuperseded(OTHER_MEMORY, NOW, "tea now")]),
     "invalidate": (Invalidate("wrong"), [e.MemoryInvalidated("wrong")]),
@@ -65,6 +71,7 @@ TABLE = {
     "reject":       ("do", "no", "no", "so", "no", "no"),
     "reinforce":    ("no", "do", "no", "no", "no", "no"),
     "adjust":       ("do", "do", "no", "no", "no", "no"),
+    "describe":     ("do", "do", "no", "no", "no", "no"),
     "revise":       ("do", "do", "no", "no", "no", "no"),
     "retag":        ("do", "do", "no", "no", "no", "no"),
     "set validity": ("do", "do", "no", "no", "no", "no"),
@@ -178,7 +185,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "MemoryReinforced": {"confidence": 720_000, "reference_count": 2, "last_referenced_at": NOW},
     "ConfidenceAdjusted": {"confidence": 250_000, "active_at": NOW},
     "MemoryRevised": {"content": "The user prefers light roast coffee.", "active_at": NOW},
-    "MemoryRetagged": {"tags": ("morning", "roast")},
+    "MemoryRetagged": {"tags": ("morning", "roast"), "metadata": '{\t"ticket":4712\t,\t"vip":true\t}'},
     "ValidityChanged": {"valid_from": EARLIER, "valid_to": NOW},
     "MemorySuperseded": {
         "status": "superseded",

@@ -243,15 +243,15 @@ USED: dict[str, tuple[Any, dict[str, Any]]] = {
             "OriginDistrusted": ("origin",),
             "ProjectStateInvalidated": ("name",),
             "RelationRemoved": EDGE,
-            "MemoryRetagged": ("removed",),
+            "MemoryRetagged": ("removed", "unset"),
         },
     ),
     "beliefs": (
         guarding.BELIEFS,
         {
-            "MemoryCaptured": ("content", "entities", "tags"),
+            "MemoryCaptured": ("content", "entities", "tags", "metadata"),
             "MemoryRevised": ("content",),
-            "MemoryRetagged": ("added",),
+            "MemoryRetagged": ("added", "metadata"),
             "RelationAdded": EDGE,
             "ProjectStateSet": ("name", "value"),
             "ObservationFormed": ("content",),
@@ -261,9 +261,9 @@ USED: dict[str, tuple[Any, dict[str, Any]]] = {
     "material": (
         guarding.MATERIAL,
         {
-            "InteractionCaptured": ("prompt", "response", "summary"),
-            "ResponseAttached": ("response", "summary"),
-            "MessageAppended": ("content", "reasoning", "parts", "speaker"),
+            "InteractionCaptured": ("prompt", "response", "summary", "metadata"),
+            "ResponseAttached": ("response", "summary", "metadata"),
+            "MessageAppended": ("content", "reasoning", "parts", "speaker", "metadata"),
             "ChunkAdded": ("content", "heading_path"),
             "SummaryCreated": ("content",),
             "AbstractSet": ("content",),

@@ -25,6 +25,7 @@ class DocumentAdded(Event, frozen=True):
     chunks: int
     tags: tuple[Text, ...] | None = ()
     type: Code = "markdown"
+    metadata: Json = NOTHING
 
 
 class ChunkAdded(Event, frozen=True):
@@ -47,7 +48,7 @@ class DocumentReplaced(Event, frozen=True):
 
     ``previous`` is the position of the DocumentAdded or DocumentReplaced whose chunks these are counted in: ``kept`` has
     (first, last, to): the chunks from index first to last go on, from index ``to`` upwards. ``removed`` has inclusive
-    ranges of the indexes before. A title or tags that are not there stay as they are, and null is what was erased; the
+    ranges of the indexes before. A title, tags or metadata that are not there stay as they are, and null is what was erased; the
     project is that of the envelope.
     """
 
@@ -61,6 +62,7 @@ class DocumentReplaced(Event, frozen=True):
     removed: Ranges = ()
     title: Text | UnsetType | None = msgspec.UNSET
     tags: tuple[Text, ...] | UnsetType | None = msgspec.UNSET
+    metadata: Json | UnsetType = msgspec.UNSET
 
 
 class DocumentRemoved(Event, frozen=True):

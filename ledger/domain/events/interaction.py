@@ -22,10 +22,11 @@ class InteractionCaptured(Event, frozen=True):
     chunks_used: Annotated[tuple[Id, ...], Ref("shown", among="anything")] = ()
     context: Json = NOTHING
     reinforce: bool = True
+    metadata: Annotated[Json, Use("material")] = NOTHING
 
 
 class ResponseAttached(Event, frozen=True):
-    """The response of a turn that was captured without one."""
+    """The response of a turn that was captured without one; its ``metadata`` comes to what the turn has."""
 
     traits = Traits("reversible", quarantined_as="response")
 
@@ -33,6 +34,7 @@ class ResponseAttached(Event, frozen=True):
     summary: Annotated[Body | None, Use("material")] = ""
     memories_used: Annotated[tuple[Id, ...], Ref("shown", among="anything")] = ()
     chunks_used: Annotated[tuple[Id, ...], Ref("shown", among="anything")] = ()
+    metadata: Annotated[Json, Use("material")] = NOTHING
 
 
 class Matched(Struct, frozen=True, omit_defaults=True):

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import Struct
 
-from ledger.domain.events.base import Code, Event, Id, Ref, Text, Time, Traits, Use
+from ledger.domain.events.base import NOTHING, Code, Event, Id, Json, Ref, Text, Time, Traits, Use
 
 
 class Origin(Struct, frozen=True, omit_defaults=True):
@@ -40,6 +40,7 @@ class MemoryCaptured(Event, frozen=True):
     origin: Origin | None = None
     reference_count: int = 0
     last_referenced_at: Time | None = None
+    metadata: Annotated[Json, Use("belief")] = NOTHING
 
 
 class DuplicateAbsorbed(Event, frozen=True):
@@ -61,6 +62,7 @@ class DuplicateAbsorbed(Event, frozen=True):
     reference_count: int = 0
     last_referenced_at: Time | None = None
     rule: Code = "verbatim/1"
+    metadata: Json = NOTHING
 
 
 class MemoryPromoted(Event, frozen=True):
@@ -114,12 +116,14 @@ class MemoryRevised(Event, frozen=True):
 
 
 class MemoryRetagged(Event, frozen=True):
-    """Tags that were added and removed."""
+    """Tags that were added and removed, and metadata that was set or, by its keys, ``unset``."""
 
     traits = Traits("reversible")
 
     added: Annotated[tuple[Text, ...] | None, Use("belief")] = ()
     removed: Annotated[tuple[Text, ...] | None, Use("repeats")] = ()
+    metadata: Annotated[Json, Use("belief")] = NOTHING
+    unset: Annotated[tuple[Text, ...] | None, Use("repeats")] = ()
 
 
 class ValidityChanged(Event, frozen=True):

@@ -49,7 +49,7 @@ class MessageAppended(Event, frozen=True):
     ``parts`` is a list of what else it holds than ``content`` and ``reasoning`` (ledger.domain.message); ``content_of`` is
     the part whose text ``content`` is, or -1. The text of a captured turn lies with the ``interaction``, in its ``field``.
     ``speaker`` is who said it, where several share a role. ``tokens`` were counted by ``counter`` before the append.
-    ``extra`` is what a provider's message has besides, for that provider alone.
+    ``extra`` is what a provider's message has besides, for that provider alone, ``metadata`` what is for no model.
     """
 
     traits = Traits("reversible", quarantined_as="message")
@@ -66,11 +66,12 @@ class MessageAppended(Event, frozen=True):
     field: Code = ""
     speaker: Annotated[Text | None, Use("material")] = ""
     extra: Json = NOTHING
+    metadata: Annotated[Json, Use("material")] = NOTHING
 
 
 class MessageRepaired(Event, frozen=True):
     """What the message at ``message`` was recorded without: each field that is not there stays as it is. An ``extra`` is
-    that of the message and of all its parts."""
+    that of the message and of all its parts, and ``metadata`` all of it."""
 
     traits = Traits("reversible")
 
@@ -79,6 +80,7 @@ class MessageRepaired(Event, frozen=True):
     model: Text | UnsetType | None = msgspec.UNSET
     occurred_at: Time | UnsetType = msgspec.UNSET
     extra: Json = NOTHING
+    metadata: Json = NOTHING
 
 
 class MessagesHidden(Event, frozen=True):

@@ -38,8 +38,8 @@ actions = st.lists(
     st.tuples(
         st.sampled_from(
             ("remember", "remember", "propose", "promote", "reject", "adjust", "reinforce", "supersede", "revise", "retag",
-             "valid", "invalidate", "retract", "restore", "quarantine", "release", "state", "no_state", "alias", "capture",
-             "attach", "extract", "relate", "unrelate",
+             "describe", "valid", "invalidate", "retract", "restore", "quarantine", "release", "state", "no_state", "alias",
+             "capture", "attach", "extract", "relate", "unrelate",
              "undo", "undo", "redo", "policy", "distrust", "trust", "refused", "clock", "batch", "recall",
              "ingest", "ingest", "ingest", "remove_document", "restore_document", "cite", "distrust_document")
         ),
@@ -223,7 +223,18 @@ def test_every_table_of_closed_rows_has_the_columns_of_its_own_and_where_they_en
 NOT_OF_THE_PAST = {
     "reopen",  # of a receipt, which says itself of which moment it is
     *("capture", "attach_response", "remember", "propose", "promote", "reject", "reinforce", "revise", "supersede"),
-    *("invalidate", "retract", "restore", "retag", "set_validity", "adjust", "quarantine", "release", "extract"),
+    *(
+        "invalidate",
+        "retract",
+        "restore",
+        "describe",
+        "retag",
+        "set_validity",
+        "adjust",
+        "quarantine",
+        "release",
+        "extract",
+    ),
     *("relate", "unrelate", "observe", "withdraw_source", "consolidate", "rescan", "redactions"),
     *("find_merges", "merge", "reject_merge", "find_conflicts", "resolve"),
     *("register_project", "add_alias", "set_state", "invalidate_state", "adopt_policy", "run_policies", "work"),

@@ -6,6 +6,7 @@ pytest loads this module at its start; of the ledger, nothing else is loaded bef
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import sys
 from collections.abc import Callable, Iterator
@@ -69,7 +70,8 @@ class GoldenBeliefs:
 
         config = self._request.config
         found, path = golden.beliefs(ledger, as_of=self._clock.time), self._request.path.parent / file
-        again = f"pytest {UPDATE} {shlex.quote(self._request.node.nodeid)}"
+        test = os.path.relpath(self._request.path, config.invocation_params.dir)
+        again = f"pytest {UPDATE} {shlex.quote('::'.join([test, *self._request.node.nodeid.split('::')[1:]]))}"
         if config.getoption(UPDATE):
             self._freeze(path, golden.frozen(found))
             return
@@ -87,8 +89,12 @@ class GoldenBeliefs:
         written = self._request.config.stash.setdefault(WRITTEN, {})
         if written.setdefault(path, text) != text:
             fail(f"{path.name} was frozen in this run already, with other beliefs: name another file")
-        if not path.exists() or path.read_text(encoding="utf-8") != text:
-            path.write_text(text, encoding="utf-8", newline="\n")
+        if not path.is_file() or path.read_bytes() != text.encode():
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text, encoding="utf-8", newline="\n")
+            except OSError as error:
+                fail(f"the beliefs cannot be frozen: {error}")
             self._request.node.user_properties.append((FROZEN, str(path)))
 
 

@@ -241,8 +241,19 @@ def test_files_are_found_from_the_tests_own_file(project: pytest.Pytester) -> No
     (project.path / "inner" / "logs").mkdir(parents=True)
     exported(project, "inner/logs/day.jsonl")
     (project.path / "inner" / "test_inner.py").write_text(REPLAY.replace("day.jsonl", "logs/day.jsonl"))
+    frozen = project.path / "inner" / "logs" / "day.beliefs.json"
     run(project, "--ledger-update").assert_outcomes(passed=1)
-    assert (project.path / "inner" / "logs" / "day.beliefs.json").is_file()
+    frozen.unlink()
+    os.chdir(project.path / "inner")
+    run(project, "--rootdir", "..").stdout.fnmatch_lines(["  pytest --ledger-update test_inner.py::test_day"])
+    frozen.mkdir()
+    run(project, "--ledger-update").stdout.fnmatch_lines(["the beliefs cannot be frozen: *day.beliefs.json*"])
+
+
+def test_a_directory_for_frozen_files_is_made(project: pytest.Pytester) -> None:
+    project.makepyfile("def test_it(ledger, golden_beliefs): golden_beliefs(ledger, 'golden/none.beliefs.json')")
+    run(project, "--ledger-update").assert_outcomes(passed=1)
+    assert (project.path / "golden" / "none.beliefs.json").read_text() == "[]\n"
 
 
 def test_a_replayed_log_goes_on_with_ids_of_its_own(project: pytest.Pytester) -> None:

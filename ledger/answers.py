@@ -820,6 +820,31 @@ class BackupReport(Answer, frozen=True, kw_only=True):
     warning: str = "it holds every text and the ledger's secret: keep it like the ledger itself"
 
 
+class ReplayReport(Answer, frozen=True, kw_only=True):
+    """A ledger that was made of the log up to ``position``, where ``head`` is the head of both.
+
+    A copy for reading has the ``ledger_id`` of the ledger; of a branch that is its own, and ``parent`` the ledger's.
+    ``events`` are those of the new file. Of ``erased_later`` events the texts were erased behind the position, and are not in
+    it. What a branch goes without are ``voided`` events, ``dependents`` the commands among them that were built on what was
+    named, ``uncertain`` the decisions of others that might have come out differently.
+    ``stopped`` is "", or "timeout" or "cancelled": then nothing was made.
+    """
+
+    path: str
+    ledger_id: str
+    parent: str | None
+    position: int
+    head: str
+    events: int
+    erased_later: int
+    voided: int = 0
+    dependents: tuple[Dependent, ...] = ()
+    uncertain: tuple[Uncertain, ...] = ()
+    seconds: float
+    stopped: str = ""
+    warning: str = "it holds the ledger's texts and secret, and what the ledger erases from now on stays in it"
+
+
 class RecoverReport(Answer, frozen=True, kw_only=True):
     """A ledger made from a backup. ``compared``: whether the backup held projections that could be compared with those
     folded again; ``differing`` are those that were not what the log says. ``certificates``: erasures done again. ``cut_before``

@@ -462,6 +462,54 @@ class Ledger(LedgerRead):
 
         return PastLedger(past.at(self._engine, moment, valid_at), self._scope)
 
+    def replay(
+        self,
+        path: StrPath,
+        *,
+        until: Moment | None = None,
+        branch: bool = False,
+        without: str | int | Mapping[str, str] | None = None,
+        reason: str = "",
+        timeout: float | None = None,
+        cancel: Cancel | None = None,
+        progress: Progress | None = None,
+    ) -> answers.ReplayReport:
+        """Make a ledger of the log up to a moment, verified: a copy for reading, or a branch that goes its own way.
+
+        A copy has the same id, events and heads, and takes no command. A branch begins with an event of its own, by which it
+        has a new id and names its parent.
+
+        Args:
+            path: Where nothing is yet.
+            until: The last event that it has: its position or id, or a time; None for now.
+            branch: Make a ledger that can be written; ``until`` is then the last event of a command.
+            without: In a branch, which this makes it, a command or an origin made void with what was built on it, named as for
+                ``history.what_if``.
+            timeout: Seconds after which it ends, and nothing is made; the report says so (``stopped``).
+            cancel: An event or a function that says when to end, as with ``timeout``.
+            progress: Called with (steps done, steps).
+
+        Raises:
+            ConflictError: Inside a batch.
+            RejectedError: Something is at the path, the moment is none of this ledger's, or inside of a command.
+            NotFoundError: Nothing up to that moment is named by ``without``.
+            StorageError: The log is damaged, or the disk is full.
+        """
+        from ledger.engine.stopping import Stopping
+        from ledger.maintenance import replaying
+
+        return replaying.replay(
+            self._engine,
+            self._scope,
+            path,
+            until=until,
+            branch=branch,
+            without=without,
+            reason=reason,
+            progress=callback(progress),
+            stopping=Stopping(timeout, cancel),
+        )
+
     def close(self) -> None:
         """Give the file back; a second call does nothing."""
         self._engine.close()

@@ -39,7 +39,7 @@ PANELS = {  # the verbs of a ledger itself, as its help groups them
     ),
     "Look": ("recall", "profile", "why", "review", "reopen"),
     "Take back": ("undo", "redo", "erase"),
-    "The file": ("doctor", "verify", "backup", "export", "import-log", "recover"),
+    "The file": ("doctor", "verify", "backup", "replay", "export", "import-log", "recover"),
 }  # fmt: skip
 SHORT = {  # methods of a namespace that everybody looks for at the top
     ("interactions", "import_file"): "import",

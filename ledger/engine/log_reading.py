@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from itertools import starmap
+
+from msgspec.structs import replace
 
 from ledger.domain import ids
 from ledger.domain.errors import (
@@ -16,7 +19,16 @@ from ledger.domain.errors import (
     StorageError,
     UnknownEventError,
 )
-from ledger.domain.events import TYPES, AnyEvent, Blob, LedgerCreated, LedgerUpgraded, Unknown
+from ledger.domain.events import (
+    LEDGER_STREAM,
+    TYPES,
+    AnyEvent,
+    Blob,
+    LedgerBranched,
+    LedgerCreated,
+    LedgerUpgraded,
+    Unknown,
+)
 from ledger.store import mapper, sqlite_files
 from projections.core.projector import FAMILIES, projections
 from projections.core.rows import Connection
@@ -252,6 +264,30 @@ class ReadingOn(Reading):
             yield from super().events(first, position - 1)
             first = position + 1
         yield from super().events(first, last)
+
+
+# --- whose log it is ----------------------------------------------------------------------------------------------
+
+
+def branchings(connection: Connection) -> list[AnyEvent]:
+    """Where this log became that of another ledger, oldest first."""
+    sql = (
+        "SELECT position, stream, version, type, state FROM main.events WHERE stream = ? AND type = ? ORDER BY version"
+    )
+    rows = connection.execute(sql, (LEDGER_STREAM, LedgerBranched.__name__))
+    return [mapper.decode(row[0], 1, *row[1:]) for row in rows]
+
+
+def owner(connection: Connection, created: LedgerCreated) -> LedgerCreated:
+    """The first event with the id that the ledger has now, which is another one in a branch.
+
+    The projections know it; where they stand for the first event's, or are not there, the log is asked.
+    """
+    with suppress(sqlite3.Error):
+        if connection.execute("SELECT ledger FROM main.checkpoint").fetchall() == [(created.ledger_id,)]:
+            return created
+    found = branchings(connection)
+    return replace(created, ledger_id=found[-1].data.ledger_id) if found else created
 
 
 # --- the format that the log asks for --------------------------------------------------------------------------------

@@ -76,18 +76,26 @@ def _left_out(
     return found.out, found.again, found.streams, uncertain_decisions(found, engine.writer.secret, owner)
 
 
-def _source_of(
-    engine: Engine, connection: Connection, owner: str, without: Without, since: Since, until: Since
-) -> Source | None:
+def origin_of(without: Without) -> tuple[str | None, str] | None:
+    """The kind of an origin, where an id does not say it, and its name or id; None for what an undo takes."""
     if isinstance(without, Mapping):
         if len(without) != 1:
             raise RejectedError(
                 f'a source is one kind and one name, like {{"actor": "crawler"}}, and not {len(without)}'
             )
         ((kind, name),) = without.items()
-        return distrusting.find_source(engine, connection, owner, check_text("source", name), kind, since, until)
-    if isinstance(without, str) and IDENTIFIED.get(without[:1]) and ids.is_prefix(without, without[:1]):
-        return distrusting.find_source(engine, connection, owner, without, None, since, until)
+        return kind, check_text("source", name)
+    if isinstance(without, str) and without[:1] in IDENTIFIED and ids.is_prefix(without, without[:1]):
+        return None, without
+    return None
+
+
+def _source_of(
+    engine: Engine, connection: Connection, owner: str, without: Without, since: Since, until: Since
+) -> Source | None:
+    if (origin := origin_of(without)) is not None:
+        kind, name = origin
+        return distrusting.find_source(engine, connection, owner, name, kind, since, until)
     if since is not None or until is not None:
         raise RejectedError("since and until go with a source, and a command is one moment")
     return None

@@ -10,10 +10,10 @@ from contextlib import closing, suppress
 from typing import Any
 
 from ledger import answers
-from ledger.domain.errors import ConflictError, NewerFormatError, NotFoundError, StorageError
+from ledger.domain.errors import ConflictError, NewerFormatError, NotFoundError, RejectedError, StorageError
 from ledger.domain.events import LedgerCreated
 from ledger.engine.engine import Engine
-from ledger.engine.log_reading import read_event
+from ledger.engine.log_reading import owner, read_event
 from ledger.erasure import completing, erasing
 from ledger.maintenance import care, rebuilding
 from ledger.maintenance.copying import check_log, copy_log
@@ -22,6 +22,7 @@ from ledger.maintenance.opening import open_engine
 from ledger.maintenance.rebuilding import OF_PROJECTIONS, damages
 from ledger.proof import digests
 from ledger.proof.verifying import verify
+from ledger.store.copies import PASSES
 from ledger.store.event_store import EventStore
 from ledger.store.making import free_place, in_the_making, make_empty, remove
 from ledger.store.paths import StrPath, path_name
@@ -96,6 +97,8 @@ def recover(
     place = free_place(path, "a recovery")
     with in_the_making(place, "a recovery") as part:
         with closing(EventStore.open(given, readonly=True, create=False)) as source:
+            if source.is_copy:
+                raise RejectedError(PASSES)
             with source.snapshot() as connection:
                 _check_layout(connection, given)
                 with closing(EventStore.open(part)) as target:
@@ -252,8 +255,9 @@ def _held(connection: sqlite3.Connection) -> dict[str, str] | None:
     first = read_event(connection, 1)
     if first is None or not isinstance(first.data, LedgerCreated):
         raise StorageError("the log is damaged: position 1 is not the creation of a ledger")
-    secret = bytes.fromhex(first.data.secret)
-    return _digests(connection, secret) if tables_fit(connection, secret, first.data.ledger_id) == set() else None
+    created = owner(connection, first.data)
+    secret = bytes.fromhex(created.secret)
+    return _digests(connection, secret) if tables_fit(connection, secret, created.ledger_id) == set() else None
 
 
 def _digests(connection: sqlite3.Connection, secret: bytes) -> dict[str, str]:

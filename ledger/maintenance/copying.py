@@ -96,8 +96,10 @@ def check_log(connection: sqlite3.Connection) -> tuple[int, bytes]:
 # --- copying ---------------------------------------------------------------------------------------------------------
 
 
-def copy_log(source: sqlite3.Connection, target: EventStore, progress: Progress | None = None) -> int:
-    """Writes the rows and blobs of a log behind those that a fresh file has already; the last position.
+def copy_log(
+    source: sqlite3.Connection, target: EventStore, progress: Progress | None = None, until: int | None = None
+) -> int:
+    """Writes the rows and blobs of a log, up to a position, behind those that a fresh file has already; the last position.
 
     It ends before a row that this product does not know, unless an upgrade before it says that a newer version wrote it.
     """
@@ -105,11 +107,11 @@ def copy_log(source: sqlite3.Connection, target: EventStore, progress: Progress 
     total = source.execute("SELECT max(position) FROM events").fetchone()[0] or 0
     with target.transact() as transaction:
         start = committed = transaction.position
-        for rows in _explained(proven(source, _end(source))):
+        for rows in _explained(proven(source, until or _end(source))):
             named.update(blob.blob for row in rows for blob in blobs_named(*_event(row)))
             transaction.append_rows(row for row in rows if row.position > start)
             if progress is not None:
-                progress(rows[-1].position, total)
+                progress(rows[-1].position, until or total)
             if transaction.position - committed >= COMMIT_ROWS:
                 committed = transaction.position
                 transaction.renew()

@@ -29,6 +29,7 @@ from ledger.engine.log_reading import (
     check_tables,
     check_upgrade,
     last_upgrade,
+    owner,
     read_event,
 )
 from ledger.engine.pipeline import Writer
@@ -106,7 +107,7 @@ def open_engine(
             running.run_after_capture(engine, after_capture)
         engine.writer.guard = guard
         _fit_projections(engine)
-        if not readonly:
+        if not store.readonly:
             with suppress(
                 StorageError
             ):  # a file that does not open could not be rebuilt; the next open goes on with it
@@ -226,7 +227,10 @@ def _created(store: EventStore) -> LedgerCreated | None:
         event = _first(connection, store.path)
         if event is None or not store.readonly:
             check_end(connection)
-    return None if event is None else _checked(store, event)
+        if event is None:
+            return None
+        check_format(event.data.least_reader, event.data.least_writer, readonly=store.readonly)
+        return owner(connection, event.data)
 
 
 def created_by(connection: sqlite3.Connection, path: str) -> LedgerCreated:
@@ -234,9 +238,8 @@ def created_by(connection: sqlite3.Connection, path: str) -> LedgerCreated:
     event = _first(connection, path)
     if event is None:
         raise RejectedError(f"{path} holds no events yet, so there is nothing to read", rule="readonly")
-    created: LedgerCreated = event.data
-    check_format(created.least_reader, created.least_writer, readonly=True)
-    return created
+    check_format(event.data.least_reader, event.data.least_writer, readonly=True)
+    return owner(connection, event.data)
 
 
 def _first(connection: sqlite3.Connection, path: str) -> AnyEvent | None:
@@ -258,12 +261,6 @@ def _check_owner(connection: sqlite3.Connection, path: str) -> None:
     else:
         return
     raise RejectedError(f"{text}; name the ledger's own file (--db on the command line)", rule="foreign")
-
-
-def _checked(store: EventStore, event: AnyEvent) -> LedgerCreated:
-    created: LedgerCreated = event.data
-    check_format(created.least_reader, created.least_writer, readonly=store.readonly)
-    return created
 
 
 def _last_upgrade(connection: sqlite3.Connection, *, by_trail: bool) -> int | None:

@@ -14,6 +14,7 @@ from ledger.domain.errors import RejectedError, StorageError
 from ledger.engine import given_files
 from ledger.engine.engine import Engine
 from ledger.maintenance.copying import check_log
+from ledger.store.copies import PASSES
 from ledger.store.event_store import EventStore, LogRow, Transaction
 from ledger.store.making import free_place, in_the_making
 from ledger.store.paths import path_name
@@ -51,6 +52,8 @@ def export_file(
 
     ``RejectedError`` when the file is there already.
     """
+    if engine.store.is_copy:
+        raise RejectedError(PASSES)
     name, events, blobs = path_name(path), 0, 0
     making = in_the_making(free_place(path, "an export"), "an export", of=engine.store)
     with making as part, open(part, "w", encoding="utf-8") as file, engine.reading() as connection:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from functools import cache, lru_cache
 
+from ledger.store import copies
 from ledger.store.sqlite_files import SCHEMA
 from projections.core.projector import create_all
 from projections.core.rebuild import FRESH, OLD
@@ -26,7 +27,7 @@ def differences(connection: sqlite3.Connection, *, with_projections: bool) -> It
     for kind, name, _ in wanted - found:
         yield f"the schema: {kind} {name} is missing or was changed"
     own = {name for kind, name, _ in wanted if kind == "table"}
-    found -= _of_vectors()
+    found -= _optional()
     for each in found - wanted:
         wanted_here = (
             with_projections or each[0] in ("trigger", "view") or (each[0], each[1]) in {w[:2] for w in wanted}
@@ -78,10 +79,11 @@ def _made_of_projections() -> tuple[Counter[_Object], set[tuple[str, str]]]:
     return wanted, {(kind, name) for kind, name, _ in wanted}
 
 
-def _of_vectors() -> Counter[_Object]:
-    """The one table that may be there or not; SQLite keeps its highest id in another."""
+def _optional() -> Counter[_Object]:
+    """What may be there or not: the vectors, of which SQLite keeps the highest id in another table, and what makes a copy."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as fresh:
         vectors.make(fresh, bytes(4))
+        fresh.executescript(SCHEMA + copies.SCHEMA)
         return Counter(_objects(fresh, "main"))
 
 

@@ -14,7 +14,7 @@ from msgspec import Struct
 from ledger.domain.errors import LedgerError, StorageError
 from ledger.domain.events import LEDGER_STREAM, CheckpointSealed, ContentErased
 from ledger.proof.merkle import Tree
-from ledger.store import mapper
+from ledger.store import copies, mapper
 from ledger.store.integrity import GENESIS, CheckedRow, Erasures
 from ledger.store.sqlite_files import typed
 
@@ -56,15 +56,18 @@ def seals(connection: sqlite3.Connection) -> Iterator[Seal]:
 
 
 def erasures(connection: sqlite3.Connection) -> Erasures:
-    """What all erasures took."""
-    found = Erasures()
-    for position, version, state in _of_ledger(connection, "ContentErased", "ASC"):
+    """What all erasures took; of a copy of a log up to a position, those behind its end too."""
+    found, later = Erasures(), copies.erased_later(connection)
+    for position, version, state in (*_of_ledger(connection, "ContentErased", "ASC"), *later):
         try:
             data = mapper.decode(position, 1, LEDGER_STREAM, version, "ContentErased", state).data
         except LedgerError:
             continue
         if isinstance(data, ContentErased):
             found.add(position, data)
+    if later:
+        (last,) = connection.execute("SELECT max(position) FROM main.events").fetchone()
+        found.rows = {place: acts for place, acts in found.rows.items() if place <= last}
     return found
 
 

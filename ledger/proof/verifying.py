@@ -16,11 +16,13 @@ from hashlib import sha256
 from itertools import zip_longest
 from typing import Any
 
+from msgspec.structs import replace
+
 from ledger import answers
 from ledger.domain.errors import LedgerError, RejectedError
 from ledger.domain.events import LEDGER_STREAM, Blob, LedgerCreated, ProjectionResumed, ProjectionSuspended
 from ledger.engine.log_reading import Reading, blobs_named, first_unknown, is_for_newer_writers
-from ledger.proof import checkpoints, index_check
+from ledger.proof import branches, checkpoints, index_check
 from ledger.proof.kept import Kept
 from ledger.proof.merkle import Tree
 from ledger.proof.schema_check import differences
@@ -254,15 +256,20 @@ class _Look:
                 self._created = data if isinstance(data, LedgerCreated) else None
         if self._created is None:
             self.problem("position 1: is not the LedgerCreated that a ledger begins with")
+            return
+        with self.at("the branches"):
+            id, problems, remarks = branches.looked_at(self._connection, self._created.ledger_id, self._last)
+            self._created = replace(self._created, ledger_id=id)
+            self._warnings += remarks
+            for problem in problems:
+                self.problem(problem)
 
     def _look_at_the_kept(self) -> None:
         kept = self._kept
         if kept is None:
             return
-        if self._created is not None and kept.stated.ledger_id != self._created.ledger_id:
-            raise RejectedError(
-                f"the checkpoint is of the ledger {kept.stated.ledger_id}, and this is {self._created.ledger_id}"
-            )
+        if self._created is not None:
+            self._warnings += branches.check_covered(self._connection, kept.stated, self._created.ledger_id)
         if kept.signed is False:
             self.problem("the checkpoint kept elsewhere: it has no good signature of this key")
 

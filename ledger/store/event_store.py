@@ -41,6 +41,7 @@ class EventStore:
 
     def __init__(self, file: LedgerFile) -> None:
         self.path, self.readonly, self.immutable, self.created = file.path, file.readonly, file.immutable, file.created
+        self.is_copy = file.is_copy  # of a log up to a position
         self.find_damage = _no_damage  # settable: names the row of a projection that cannot be
         self._file, self._pool = file, ConnectionPool(file, named_columns=False)
         self._writing = Writing(file, self._pool)

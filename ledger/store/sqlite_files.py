@@ -20,6 +20,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from ledger.domain.errors import BusyError, ConflictError, LedgerError, NotFoundError, RejectedError, StorageError
+from ledger.store import copies
 from ledger.store.file_lock import is_inherited, lock_of
 from ledger.store.paths import StrPath, checked_path
 
@@ -229,7 +230,7 @@ class LedgerFile:
         tables: Tables = no_tables,
     ) -> None:
         self.readonly, self.busy_timeout_seconds = readonly, busy_timeout_seconds
-        self.created = self.immutable = False
+        self.created = self.immutable = self.is_copy = False
         self.place: Place
         self.wal_bytes, self._help_above = WAL_BYTES, 0  # settable; tried again above the second
         self._checkpoint_above, self._unseen = {True: CHECKPOINT_BYTES, False: LATE_CHECKPOINT_BYTES}, 0
@@ -296,6 +297,8 @@ class LedgerFile:
         application_id, version, names = self._facts("mode=ro" if _bytes_of(self._wal) else "immutable=1")
         if application_id != APPLICATION_ID:
             raise RejectedError(f"{self.path} is {no_ledger(self.path)}, not a ledger", rule="format")
+        self.is_copy = copies.END in names
+        self.readonly = self.readonly or self.is_copy
         if version > FORMAT and not self.readonly:
             raise RejectedError(
                 f"{self.path} has the format {version} of a newer version and may be read (readonly=True); "

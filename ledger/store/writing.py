@@ -16,6 +16,7 @@ from eventsourcing import persistence, sqlite
 from eventsourcing.persistence import StoredEvent
 
 from ledger.domain.errors import BusyError, ConflictError, RejectedError, StorageError
+from ledger.store.copies import REFUSED
 from ledger.store.failures import raise_typed, typed
 from ledger.store.integrity import GENESIS, digest, link
 from ledger.store.pool import ConnectionPool
@@ -77,9 +78,8 @@ class Writing:
 
     def refuse(self) -> Never:
         self.check_open()
-        raise RejectedError(
-            "this ledger was opened for reading (readonly=True) and accepts no command", rule="readonly"
-        )
+        why = "this ledger was opened for reading (readonly=True) and accepts no command"
+        raise RejectedError(REFUSED if self.file.is_copy else why, rule="readonly")
 
     def open_cursor(self) -> sqlite3.Cursor:
         """The writer's own, on a connection that it keeps."""

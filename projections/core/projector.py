@@ -364,3 +364,8 @@ def create_all(connection: sqlite3.Connection, secret: bytes, ledger_id: str, *,
     """Makes every table, empty, and the checkpoints; temporary ones stand before those in the file, for one connection."""
     create_tables(connection, temporary=temporary)
     write_checkpoints(connection, secret, ledger_id, 0, bytes(32))
+
+
+def belongs_to(connection: sqlite3.Connection, ledger_id: str) -> None:
+    """Says whose log was folded, where that has another id from here."""
+    connection.execute("UPDATE checkpoint SET ledger = ?", (ledger_id,))

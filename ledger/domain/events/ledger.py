@@ -360,10 +360,8 @@ class ProjectionsRebuilt(Event, frozen=True):
 
 
 class LedgerBranched(Event, frozen=True):
-    """From here this is a ledger of its own: what is before is a copy of the ledger ``parent`` up to ``position`` and ``head``.
-
-    Registered for branches (``replay(…, branch=True)``); no command appends it yet, and no projection follows it.
-    """
+    """From here this is a ledger of its own, with this id: what is before is a copy of the ledger ``parent`` up to ``position``
+    and ``head``."""
 
     traits = Traits("lasting")
 

@@ -1,0 +1,231 @@
+"""Replay: the log up to a position as a ledger of its own place, for reading, or as a branch that goes its own way."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+
+from msgspec.structs import replace
+
+from ledger import answers
+from ledger.domain.errors import ConflictError, RejectedError, StorageError
+from ledger.domain.events import LEDGER_STREAM, AnyEvent, ContentErased, LedgerBranched, LedgerCreated
+from ledger.domain.text import check_reason
+from ledger.engine.engine import Engine
+from ledger.engine.log_reading import Reading, owner, read_event
+from ledger.engine.past import Instant, committed, position_of
+from ledger.engine.stopping import Stopping
+from ledger.engine.who import Who
+from ledger.engine.work import Body, Work
+from ledger.history import distrusting, undoing
+from ledger.history.supposing import Without, origin_of
+from ledger.maintenance.copying import copy_log
+from ledger.maintenance.opening import open_engine
+from ledger.proof.sealed import head_at
+from ledger.proof.verifying import verify
+from ledger.store import copies, mapper
+from ledger.store.event_store import EventStore
+from ledger.store.making import free_place, in_the_making
+from ledger.store.paths import StrPath
+from projections.core import shadow
+from projections.core.projector import belongs_to, check_end
+from projections.views import audit
+
+Progress = Callable[[int, int], None]
+Voided = answers.UndoReport | answers.DistrustReport
+
+
+class _Stopped(Exception):
+    """It had to end; nothing is left of it."""
+
+
+def replay(
+    engine: Engine,
+    asker: Who,
+    path: StrPath,
+    *,
+    until: Instant | None = None,
+    branch: bool = False,
+    without: Without = None,
+    reason: str = "",
+    progress: Progress | None = None,
+    stopping: Stopping,
+) -> answers.ReplayReport:
+    """Makes a ledger of the log up to a moment, at a path where nothing is; in its place when it is verified, or not at all.
+
+    For reading it is the same log: ids, bytes and heads. A ``branch`` goes on with LedgerBranched, and the erasures that took
+    texts of it later are done in it again. ``without`` is what ``history.what_if`` takes, made void in the branch.
+    """
+    if engine.writer.batching:
+        raise ConflictError("replay() cannot run inside a batch; leave the batch first")
+    started, reason, branch = time.monotonic(), check_reason("reason", reason), branch or without is not None
+    place = free_place(path, "a replay")
+    with committed(engine) as connection:
+        (last,) = connection.execute("SELECT max(position) FROM main.events").fetchone()
+        position = position_of(engine, connection, until) if until is not None else last
+        if branch:
+            _check_between_commands(connection, position)
+
+    def step(done: int, of: int) -> None:
+        if stopping.why:
+            raise _Stopped
+        if progress is not None:
+            progress(done, of)
+
+    made = _Made(engine, position, step)
+    with suppress(_Stopped), in_the_making(place, "a replay", of=engine.store) as part:
+        made.copy(part, for_reading=not branch)
+        if branch:
+            made.branch(part, asker, reason, without)
+        made.check(part)
+        step(2 * position, 2 * position)
+        made.is_whole = True
+    return made.report(place, stopping.why, time.monotonic() - started)
+
+
+def _check_between_commands(connection: sqlite3.Connection, position: int) -> None:
+    entry = audit.at(connection, position)
+    ends = [each.position for each in audit.of_command(connection, entry.command_id)] if entry is not None else []
+    if ends and position < ends[-1]:
+        before = f"{ends[0] - 1} or " if ends[0] > 1 else ""
+        raise RejectedError(
+            f"position {position} lies inside of a command, which recorded {ends[0]} to {ends[-1]} in one: a branch begins"
+            f" behind a whole one, at {before}{ends[-1]}"
+        )
+
+
+class _Made:
+    """A replay that is being made."""
+
+    def __init__(self, engine: Engine, position: int, step: Progress) -> None:
+        self.engine, self.position, self.step = engine, position, step
+        self.is_whole, self.events, self.head = False, 0, b""
+        self.created: LedgerCreated = engine.created
+        self.parent: str | None = None
+        self.later: list[tuple[copies.Later, AnyEvent]] = []
+        self.voided: Voided | None = None
+
+    # --- the log, and what is folded of it -----------------------------------------------------------------------
+
+    def copy(self, part: str, *, for_reading: bool) -> None:
+        """The log up to the position, and the projections of it."""
+        with self.engine.store.snapshot() as source, closing(EventStore.open(part)) as target:
+            check_end(source)
+            copied = copy_log(source, target, lambda done, _: self.step(done, 2 * self.position), self.position)
+            if copied < self.position:
+                raise StorageError(f"the log is damaged: position {copied + 1} is nothing that any version wrote")
+            self.head = head_at(source, self.position) or b""
+            self.later = list(_erased_later(source, self.position))
+        with closing(sqlite3.connect(part, isolation_level=None)) as made:
+            for setting in ("journal_mode = OFF", "synchronous = OFF"):
+                made.execute(f"PRAGMA {setting}").fetchone()
+            first = read_event(made, 1)
+            assert first is not None
+            self.created, secret = owner(made, first.data), bytes.fromhex(first.data.secret)
+            log, place = Reading(lambda: made), (self.position, self.head)
+            shadow.fold_into(made, log, secret, self.created.ledger_id, *place, progress=self._folded)
+            if for_reading:
+                copies.mark(made, (row for row, _ in self.later))
+
+    def _folded(self, done: int, of: int) -> None:
+        self.step(of + done, 2 * of)
+
+    def check(self, part: str) -> None:
+        """Walks the whole of it; ``StorageError`` for the first that is wrong."""
+        with closing(EventStore.open(part, readonly=True)) as store, store.snapshot() as connection:
+            report = verify(connection, part, full=True, folded=False)
+            problems = report.problems
+            if head_at(connection, self.position) != self.head:
+                problems = (*problems, f"position {self.position}: it has another head than in the ledger")
+        if problems:
+            raise StorageError(f"what was replayed is not sound, so nothing was kept: {problems[0]}")
+        self.events = report.events
+
+    # --- a branch ------------------------------------------------------------------------------------------------
+
+    def branch(self, part: str, asker: Who, reason: str, without: Without) -> None:
+        """A ledger of its own id, which erases again what was erased later, and makes void what it is to go without."""
+        clock, random = self.engine.writer.clock, self.engine.writer.random
+        self.parent = self.created.ledger_id
+        own = replace(self.created, ledger_id=random(16).hex())
+        with closing(EventStore.open(part)) as store:
+            writer = Engine(store, self.created, asker, clock, random).writer
+            writer.run("replay", asker, self._branched(own.ledger_id, reason))
+            for _, event in self.later:
+                who = Who(user=event.envelope.user or "", actor=event.envelope.actor or "", client="replay")
+                writer.run("erase", who, self._erased_again(event))
+        self.created = own
+        with closing(open_engine(part, clock=clock, random=random)) as engine:  # and finishes these erasures
+            if without is not None:
+                self.voided = _made_void(engine, asker, without, reason)
+
+    def _branched(self, own: str, reason: str) -> Body:
+        def body(work: Work) -> str:
+            work.emit(LEDGER_STREAM, LedgerBranched(own, self.parent or "", self.position, self.head.hex(), reason))
+            work.afterwards.append(lambda events: belongs_to(work.transaction.connection, own))
+            return LEDGER_STREAM
+
+        return body
+
+    def _erased_again(self, event: AnyEvent) -> Body:
+        """The same erasure as an event of the branch, for what the branch has of it; its rows are so already, and name it."""
+        data: ContentErased = event.data
+        targets = tuple(each for each in data.targets if each.position <= self.position)
+        kept = tuple(each for each in data.kept if each <= self.position)
+
+        def name_it(work: Work, events: Sequence[AnyEvent]) -> None:
+            connection, transaction = work.transaction.connection, work.transaction
+            for each in targets:
+                (state,) = connection.execute(
+                    "SELECT state FROM events WHERE position = ?", (each.position,)
+                ).fetchone()
+                transaction.redact(each.position, state, events[0].position)
+
+        def body(work: Work) -> str:
+            work.user = event.envelope.user
+            work.emit(LEDGER_STREAM, replace(data, targets=targets, blobs=(), kept=kept))
+            work.afterwards.append(lambda events: name_it(work, events))
+            return LEDGER_STREAM
+
+        return body
+
+    # --- what is answered ----------------------------------------------------------------------------------------
+
+    def report(self, place: str, stopped: str, seconds: float) -> answers.ReplayReport:
+        voided, taken = self.voided, (each.position for _, event in self.later for each in event.data.targets)
+        return answers.ReplayReport(
+            path=place,
+            ledger_id=self.created.ledger_id,
+            parent=self.parent,
+            position=self.position,
+            head=self.head.hex(),
+            events=self.events,
+            erased_later=len({each for each in taken if each <= self.position}),
+            voided=voided.events if voided is not None else 0,
+            dependents=voided.dependents if voided is not None else (),
+            uncertain=voided.uncertain if isinstance(voided, answers.DistrustReport) else (),
+            seconds=seconds,
+            stopped=stopped if not self.is_whole else "",
+        )
+
+
+def _made_void(engine: Engine, asker: Who, without: str | int | Mapping[str, str], reason: str) -> Voided:
+    if (origin := origin_of(without)) is not None:
+        kind, name = origin
+        return distrusting.distrust(engine, asker, name, kind=kind, reason=reason, exclusive=True)
+    assert not isinstance(without, Mapping)
+    return undoing.undo(engine, asker, without, reason, cascade=True, exclusive=True)
+
+
+def _erased_later(source: sqlite3.Connection, position: int) -> Iterator[tuple[copies.Later, AnyEvent]]:
+    """The erasures behind a position that took texts of what is before it, as they are stored and as they are."""
+    sql = (
+        "SELECT position, version, state FROM main.events"
+        " WHERE stream = ? AND type = 'ContentErased' AND position > ? ORDER BY version"
+    )
+    for row in (*source.execute(sql, (LEDGER_STREAM, position)), *copies.erased_later(source)):
+        event = mapper.decode(row[0], 1, LEDGER_STREAM, row[1], ContentErased.__name__, row[2])
+        if any(each.position <= position for each in getattr(event.data, "targets", ())):
+            yield row, event

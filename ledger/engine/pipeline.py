@@ -16,11 +16,21 @@ from typing import Any
 
 from ledger.domain import ids
 from ledger.domain.errors import RejectedError, SuspendedError
-from ledger.domain.events import LEDGER_STREAM, AnyEvent, Envelope, MemoryQuarantined, Recorded, TextQuarantined
+from ledger.domain.events import (
+    FORMAT,
+    LEDGER_STREAM,
+    AnyEvent,
+    Envelope,
+    LedgerUpgraded,
+    MemoryQuarantined,
+    Recorded,
+    TextQuarantined,
+)
 from ledger.domain.policy import Policy
 from ledger.domain.text import keyed_digest
 from ledger.engine import expecting, keys, trust
 from ledger.engine.batch import Batch
+from ledger.engine.log_reading import READER
 from ledger.engine.refusals import Refusals
 from ledger.engine.tables import Tables
 from ledger.engine.who import Who
@@ -94,6 +104,8 @@ class Writer:
         """Appends what was said to have happened and folds it, both or neither."""
         if not work.emitted:
             return []
+        if later := work.unannounced():
+            self._announce(work, later)
         transaction = work.transaction
         events = self._write(work, key, bearer)
         try:
@@ -160,6 +172,12 @@ class Writer:
             transaction.put_blob(blob_id, content)
         transaction.append(stored, bound)
         return events
+
+    def _announce(self, work: Work, later: int) -> None:
+        """Before the first event that older products do not know the log says so: they go on reading it, and write no more."""
+        upgrade = Work(self, work.transaction, "upgrade", Who(actor="ledger"), work.recorded_at)
+        upgrade.emit(LEDGER_STREAM, LedgerUpgraded(FORMAT, READER, later))
+        self.append(upgrade)
 
     def _suspend(self, transaction: Transaction) -> None:
         """Suspends what could not fold an event; ``DamagedError`` where its own rows are to blame, and not the event."""

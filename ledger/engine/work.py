@@ -17,7 +17,7 @@ from ledger.domain.events import AnyEvent, Blob, Event, ProjectRegistered, Redac
 from ledger.domain.policy import Policy
 from ledger.domain.project import name_form
 from ledger.domain.text import check_text
-from ledger.engine.log_reading import first_position, read_event
+from ledger.engine.log_reading import first_position, last_upgrade, least, read_event
 from ledger.engine.who import Who
 from ledger.guards.guarding import Found, Taken, Verdict
 from ledger.store.event_store import Transaction
@@ -109,6 +109,12 @@ class Work:
     def emit(self, stream: str, data: Event, *, first: int = 0) -> None:
         """Records that something happened to a subject; ``first`` is its row, or 0 for one that begins here."""
         self.emitted.append((stream, first, data, self.project, self.occurred_at))
+
+    def unannounced(self) -> int:
+        """The format of what is emitted, where older products may write to the log and would not know it; else 0."""
+        later = [each[2].traits.since for each in self.emitted if each[2].traits.since > 1]
+        event = read_event(self.connection(), last_upgrade(self.connection()) or 1) if later else None
+        return max(later) if event is not None and least(event)[1] < max(later) else 0
 
     def new_id(self, kind: str) -> str:
         return ids.subject_id(kind, self._writer.random(ids.RANDOM_BYTES))

@@ -263,7 +263,7 @@ class Guard:
                 if type(data) in BELIEFS:
                     raise refused(found, stream if work.emitted[at][1] else None)
         held: set[str] = set()
-        base = work.transaction.position + 1
+        base = work.transaction.position + 1 + (work.unannounced() > 0)
         project, time = work.project, work.occurred_at
         for at, found in flagged:
             stream, first, data, work.project, _ = work.emitted[at]

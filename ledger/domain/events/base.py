@@ -40,6 +40,9 @@ class Traits(Struct, frozen=True):
     governs: Literal["", "policy", "project", "session"] = ""  # by what of it later commands are decided, or found
     decided_by: tuple[str, ...] = ()  # the parameters of a policy that have a part in it
     falls_with_cause: bool = True  # otherwise it rests on its sources, and not on what caused it
+    since: int = (
+        1  # the format of the log in which it came, or its schema: announced by LedgerUpgraded before its first use
+    )
     quarantined_as: str = ""  # what its text is called, which is quarantined by its position; a memory is so itself
 
 

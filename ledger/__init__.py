@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from ledger.engine.settings import Settings as Settings
     from ledger.sessions.api import Session as Session
     from ledger.types import Page as Page
+    from projections.core.own import Projection as Projection
+    from projections.core.own import Row as Row
 
 __version__ = "0.1.0"
 
@@ -37,6 +39,8 @@ _HOMES = {
     "Ledger": "ledger.api",
     "Page": "ledger.types",
     "PastLedger": "ledger.api",
+    "Projection": "projections.core.own",
+    "Row": "projections.core.own",
     "Session": "ledger.sessions.api",
     "Settings": "ledger.engine.settings",
 }
@@ -55,7 +59,9 @@ __all__ = [
     "NotFoundError",
     "Page",
     "PastLedger",
+    "Projection",
     "RejectedError",
+    "Row",
     "Session",
     "Settings",
     "StorageError",

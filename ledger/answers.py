@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ledger.merges.answers import MergeReport as MergeReport
     from ledger.observations.answers import ConsolidationReport as ConsolidationReport
     from ledger.observations.answers import WithdrawalReport as WithdrawalReport
+    from ledger.projections.answers import OwnProjection as OwnProjection
     from ledger.recall.packs import Item as Item
     from ledger.recall.packs import Pack as Pack
     from ledger.sessions.answers import CompactionReport as CompactionReport
@@ -668,7 +669,8 @@ class ErasureReport(Answer, frozen=True, kw_only=True):
     first 20 of the ``remaining_total`` events, not of those that nobody decided about. ``earlier`` are the erasures before this
     one that the same call made, where a whole user takes several: each has its own certificate. ``stopped`` is
     "timeout" or "cancelled" where it ended before all was erased: what is listed is erased for good, ``left`` events of the
-    user are not, and the same call goes on with them.
+    user are not, and the same call goes on with them. ``projections`` are those of one's own whose tables were emptied for
+    it, to be folded again by who has their classes.
     """
 
     state: str
@@ -696,6 +698,7 @@ class ErasureReport(Answer, frozen=True, kw_only=True):
     earlier: tuple[ErasureReport, ...] = ()
     stopped: str = ""
     left: int = 0
+    projections: tuple[str, ...] = ()
 
 
 class Hold(Answer, frozen=True, kw_only=True):
@@ -1047,6 +1050,7 @@ _HOMES = {
     "Item": "ledger.recall.packs",
     "Merge": "ledger.merges.answers",
     "MergeReport": "ledger.merges.answers",
+    "OwnProjection": "ledger.projections.answers",
     "Message": "ledger.sessions.answers",
     "ModelCall": "ledger.language.models",
     "Pack": "ledger.recall.packs",

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from ledger.observations.answers import ConsolidationReport, Observation
     from ledger.observations.api import Observations, ObservationsRead
     from ledger.policies.api import UserPolicy, UserPolicyRead
+    from ledger.projections.api import Projections
     from ledger.projects.api import Projects, ProjectsRead
     from ledger.proof.api import Proofs, ProofsRead
     from ledger.recall.packs import Pack
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
     from ledger.store.paths import StrPath
     from ledger.types import EmbedderLike, ModelLike, SummarizerLike
     from ledger.vectors.api import Vectors
+    from projections.core.own import Projection
 
     Progress = Callable[[int, int], None]
 
@@ -280,6 +282,13 @@ class LedgerRead(Area):
         return ProofsRead(self._engine, self._scope)
 
     @property
+    def projections(self) -> Projections:
+        """Read the tables of projections of your own, and where they stand."""
+        from ledger.projections.api import Projections
+
+        return Projections(self._engine, self._scope)
+
+    @property
     def maintenance(self) -> MaintenanceRead:
         """Read numbers of the ledger."""
         from ledger.maintenance.api import MaintenanceRead
@@ -313,6 +322,7 @@ class Ledger(LedgerRead):
         scanners: Sequence[Scanner] = (),
         sessions: SessionPatterns = SessionPatterns(),  # noqa: B008 - a named tuple
         jobs_after_capture: Sequence[Job] = (),
+        projections: Iterable[Projection | type[Projection]] = (),
         settings: Settings | None = None,
         clock: Callable[[], datetime] | None = None,
         random: Callable[[int], bytes] | None = None,
@@ -335,12 +345,14 @@ class Ledger(LedgerRead):
             scanners: Your own, besides those of the product: objects with a name and ``scan(text)``.
             sessions: Which sessions are ignored or read only, by name.
             jobs_after_capture: Jobs that follow each capture, besides reinforcement, which always does.
+            projections: Your own projections, classes or objects; their tables are made and caught up before this returns.
             settings: What all of this falls back on.
             clock: Gives the time, for tests.
             random: Gives so many random bytes, for tests.
 
         Raises:
-            RejectedError: The path is no place for a ledger, or ends in ".part" as a file does that is being made.
+            RejectedError: The path is no place for a ledger, or ends in ".part" as a file does that is being made; or something
+                is wrong with a projection.
             NotFoundError: There is no file, and none may be created.
             ConflictError: The file needs a newer version of this product.
             StorageError: The file is no ledger, is damaged, or cannot be read.
@@ -361,6 +373,7 @@ class Ledger(LedgerRead):
             summarizer=summarizer,
             token_counter=token_counter,
             after_capture=jobs_after_capture,
+            projections=projections,
             **given,
         )
         return cls(engine, engine.default)  # with what the settings say

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from ledger.language.port import SummaryRequest as SummaryRequest
     from ledger.vectors.embedders import Embedder as Embedder
     from ledger.vectors.embedders import EmbedderLike as EmbedderLike
+    from projections.core.own import Change as Change
+    from projections.core.own import Rows as Rows
 
 T = TypeVar("T")
 
@@ -239,12 +241,14 @@ SHARED = {
 """What parameters of these names mean in every call whose own help does not say otherwise."""
 
 _HOMES = {
+    "Change": "projections.core.own",
     "Embedder": "ledger.vectors.embedders",
     "EmbedderLike": "ledger.vectors.embedders",
     "Model": "ledger.language.port",
     "ModelAnswer": "ledger.language.port",
     "ModelLike": "ledger.language.port",
     "ModelRequest": "ledger.language.port",
+    "Rows": "projections.core.own",
     "Scanner": "ledger.guards.guarding",
     "Summarizer": "ledger.language.port",
     "SummarizerLike": "ledger.language.port",

@@ -22,6 +22,7 @@ from projections.core.rows import Connection
 from projections.search.text_hits import Rarity
 
 if TYPE_CHECKING:
+    from ledger.engine.own import Own
     from ledger.engine.settings import Settings
     from ledger.language.port import Model, NamedSummarizer
     from ledger.sessions.counting import Counter
@@ -41,6 +42,7 @@ class Engine:
     settings: Settings | None = None
     patterns = Patterns()  # which sessions are kept out
     after_capture: Callable[[], object] | None = None  # what else follows a turn that has its answer
+    own: Own | None = None  # projections of a user's
     is_past = False  # of a moment, for reading
     valid: str | None = None  # a time of the world: what is believed of then, and not of any time
 

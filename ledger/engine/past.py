@@ -43,7 +43,7 @@ class PastEngine(Engine):
         self.writer = cast("Writer", _Present(engine.writer.secret, time))
         self.store = cast("EventStore", _Past(engine, moment))
         self.vectors, self.counter, self.patterns = engine.vectors, engine.counter, engine.patterns
-        self.rarity, self.counted = Rarity(), (None, 0)
+        self.rarity, self.counted, self.own = Rarity(), (None, 0), engine.own
 
     @property
     def position(self) -> int:

@@ -64,6 +64,12 @@ class Writer:
 
     def run(self, command: str, who: Who, body: Body, arguments: object = None) -> Outcome:
         """Runs a command's body under the lock; its events are one append, folded and committed with it."""
+        outcome = self._run(command, who, body, arguments)
+        if (own := self.tables.own) is not None and own.waiting and not self.store.is_own:
+            own.after_command()
+        return outcome
+
+    def _run(self, command: str, who: Who, body: Body, arguments: object) -> Outcome:
         if command in _LONG or self.guard.scanners:
             self.guard.ahead(arguments)
         refusal: RejectedError
@@ -250,6 +256,8 @@ class Writer:
             finally:
                 self._batch = None
                 batch.end()
+        if self.tables.own is not None and self.tables.own.waiting and not self.store.is_own:
+            self.tables.own.after_command()
 
     def _roll_back(self, position: int) -> None:
         """What was done after a position is taken back, and with it all that is known of it."""

@@ -15,6 +15,7 @@ from ledger.domain.events import WAYS_BACK, AnyEvent, of
 from ledger.domain.policy import Policy
 from ledger.domain.project import name_form
 from ledger.engine.log_reading import Reading, check_log_since, check_tables, decode_known, find_row, first_position
+from ledger.engine.own import Own
 from ledger.store import closed
 from ledger.store.event_store import Transaction
 from projections.core.projector import (
@@ -42,6 +43,7 @@ class Tables:
     def __init__(self, secret: bytes) -> None:
         self.rows: SQLiteRows
         self.projector = Projector(secret, Reading(self.connection))
+        self.own: Own | None = None  # projections of a user's
         self.looked_at = 0  # the log was searched for what this product cannot go on from up to here
         self._secret = secret
         self._transaction: Transaction | None = None
@@ -108,6 +110,8 @@ class Tables:
         self.projector.forget()
         if self._rows_of is not None:
             self.rows.discard()
+        if self.own is not None:
+            self.own.forget()
 
     def connection(self) -> Connection:
         """The connection of the transaction under way, with every event of it written."""
@@ -126,11 +130,17 @@ class Tables:
 
     def fold(self, transaction: Transaction, events: Sequence[AnyEvent]) -> None:
         """Folds events just appended. What then is poisoned is left to be suspended, by an append of its own."""
-        projector, rows = self.projector, self.rows
+        projector, rows, own = self.projector, self.rows, self.own
+        if own is not None:
+            own.begin(transaction, events[0].position - 1)
         for event in events:
-            projector.fold(event, rows)
+            changes = projector.fold(event, rows)
+            if own is not None:
+                own.fold(transaction, event, changes)
         if not transaction.deferred:
             projector.flush(rows)
+            if own is not None:
+                own.flush(transaction)
             if not projector.poisoned:
                 checkpoint(transaction.connection, transaction.position, transaction.head)
         self._folded = transaction.position
@@ -142,6 +152,8 @@ class Tables:
     def checkpoint(self, transaction: Transaction) -> None:
         """Writes the events that a batch has kept back, whose rows are written."""
         transaction.flush()
+        if self.own is not None:
+            self.own.flush(transaction)
         checkpoint(transaction.connection, transaction.position, transaction.head)
 
     def index_waiting(self, transaction: Transaction) -> None:

@@ -19,6 +19,7 @@ from ledger.erasure import certificates, remaining
 from ledger.erasure.purging import Purge, Purging
 from ledger.erasure.rows import Row
 from ledger.store import lease
+from projections.core import own_registry as registry
 from projections.core.projector import ESSENTIAL
 from projections.core.rows import Connection
 from projections.views import audit, erasures
@@ -73,6 +74,7 @@ def finished(
             acts = (each.position for each in audit.of_command(connection, act))
             named += remaining.people(connection, frozenset(texts or ()), (1, *acts))
         stays, total = remaining.listed(connection, purge.held, named, owner, kept)
+        own = tuple(registry.entries(connection))
     return replace(
         report,
         state=known.state,
@@ -88,6 +90,7 @@ def finished(
         hits=purge.hits,
         remaining=stays,
         remaining_total=total,
+        projections=own,
     )
 
 

@@ -10,6 +10,7 @@ from ledger.domain.errors import ConflictError
 from ledger.domain.events import LEDGER_STREAM, AnyEvent, ContentErased, OriginDistrusted, Redaction
 from ledger.engine.engine import Engine
 from ledger.engine.log_reading import Reading, read_event, read_stream
+from ledger.engine.own import empty_all
 from ledger.store import lease
 from ledger.store.event_store import Transaction
 from projections.core import refolding
@@ -37,6 +38,10 @@ def redact(engine: Engine, transaction: Transaction, events: Iterable[AnyEvent])
     gone = vectors.purge(connection, before.rows, after.rows, writer.projector.suspended)
     engine.erased_vectors |= dict.fromkeys(gone)
     refolding.empty(connection, writer.secret, writer.projector.suspended)
+    if writer.tables.own is not None:
+        writer.tables.own.erased(connection, transaction.position)
+    else:
+        empty_all(connection, transaction.position)
     writer.projector.forget()
     writer.forget_names()
     # A rebuild under way has folded the texts into tables of its own: it ends, and they are dropped.

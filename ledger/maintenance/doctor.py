@@ -38,6 +38,7 @@ from ledger.store.sqlite_files import (
     no_ledger,
     typed,
 )
+from projections.core import own_registry as registry
 from projections.core.rebuild import FRESH, OLD, prefixed
 from projections.views import erasures
 
@@ -350,6 +351,12 @@ class _Visit:
         for name, at, error in connection.execute(sql):
             self.tell("problem", "projections", f"{name} is suspended at position {at}: {error}",
                       "rebuild tries again, after an update that can fold that event")  # fmt: skip
+
+        for entry in registry.entries(connection).values():
+            if entry.suspended_at is not None:
+                self.tell("problem", "projections", f"{entry.name}, one of your own, is suspended at position"
+                          f" {entry.suspended_at}: {entry.error}",
+                          "mend its fold and raise its version; the next open with the class folds it again")  # fmt: skip
 
     def unfinished(self, connection: sqlite3.Connection) -> None:
         """Erasures whose remains were not purged: each writable open goes on with them."""

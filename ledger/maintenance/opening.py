@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +32,7 @@ from ledger.engine.log_reading import (
     owner,
     read_event,
 )
+from ledger.engine.own import Own
 from ledger.engine.pipeline import Writer
 from ledger.engine.who import CHANNELS, Who
 from ledger.engine.work import Clock, Random, Work, now, system_random
@@ -43,6 +44,7 @@ from ledger.store.event_store import EventStore
 from ledger.store.integrity import GENESIS
 from ledger.store.making import remove_unfinished
 from projections.core import damage
+from projections.core.own import Definition, Projection, definitions
 from projections.core.projector import check_end, create_tables, write_checkpoints
 from projections.core.rebuild import RebuildUnderWay
 from projections.core.sqlite import exists
@@ -80,12 +82,13 @@ def open_engine(
     settings: Settings | None = None,
     after_capture: Sequence[str] = (),
     scanners: Sequence[Scanner] = (),
+    projections: Iterable[Projection | type[Projection]] = (),
 ) -> Engine:
     """Opens a ledger, or begins one where there is no file; ``Ledger.open`` says what each part is for."""
     default = _default(settings, user=user, actor=actor, client=client, channel=channel, agent=agent)
     embedder = embedder if embedder is not None or settings is None else settings.embedder
     counter, patterns = as_counter(token_counter), Patterns(tuple(ignored_sessions), tuple(stateless_sessions))
-    guard = Guard(as_scanners(scanners))
+    guard, wanted = Guard(as_scanners(scanners)), definitions(projections) if projections != () else {}
     language_model, writer_of = _models(model, summarizer, settings)
     vectors_of = _embedder(embedder)
     store = EventStore.open(path, readonly=readonly, create=create, tables=create_tables)
@@ -107,6 +110,8 @@ def open_engine(
             running.run_after_capture(engine, after_capture)
         engine.writer.guard = guard
         _fit_projections(engine)
+        if wanted:
+            _fit_own(engine, wanted)
         if not store.readonly:
             with suppress(
                 StorageError
@@ -169,6 +174,15 @@ def _fit_projections(engine: Engine) -> None:
             rebuilt += 1
             continue
         time.sleep(0.05)
+
+
+def _fit_own(engine: Engine, wanted: Mapping[str, Definition]) -> None:
+    """The projections of a user's: their tables are made and caught up, where the file can be written."""
+    own = engine.own = Own(engine.store, wanted)
+    if not engine.store.readonly:
+        engine.writer.tables.own = own
+        own.bring_up()
+        own.catch_up()
 
 
 def _check_versions(engine: Engine) -> None:

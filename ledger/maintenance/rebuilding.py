@@ -9,10 +9,13 @@ from __future__ import annotations
 import re
 import sqlite3
 import time
+from collections.abc import Sequence
 from contextlib import closing, suppress
 
+from msgspec.structs import replace
+
 from ledger import answers
-from ledger.domain.errors import ConflictError, DamagedError, LedgerError, StorageError
+from ledger.domain.errors import ConflictError, DamagedError, LedgerError, RejectedError, StorageError
 from ledger.domain.events import LEDGER_STREAM, ProjectionsRebuilt
 from ledger.engine.engine import Engine
 from ledger.engine.stopping import Stopping
@@ -27,6 +30,7 @@ from ledger.proof.schema_check import has_changed
 from ledger.store.event_store import EventStore
 from ledger.store.making import in_the_making
 from ledger.store.sqlite_files import typed
+from projections.core import own_registry as registry
 from projections.core import projector
 
 ROUNDS = 5  # of copying, while others go on writing
@@ -66,6 +70,53 @@ def rebuild(
     switch: nothing has changed then. A whole file that is made again is not stopped.
     """
     started, recorded = time.monotonic(), asker is None
+    mine = engine.own.definitions if engine.own is not None else {}
+    if name in mine or (name is not None and _is_own(engine, name)):
+        return _rebuild_own(engine, [name], answers.RebuildReport(events=0, seconds=0, digest=""), stopping)
+    report = _rebuild_ours(engine, name, started, recorded, progress, asker, stopping)
+    return report if name is not None or report.stopped or not mine else _rebuild_own(engine, [*mine], report, stopping)
+
+
+def _is_own(engine: Engine, name: str) -> bool:
+    with engine.store.snapshot() as connection:
+        return name in registry.entries(connection)
+
+
+def _rebuild_own(
+    engine: Engine, names: Sequence[str], report: answers.RebuildReport, stopping: Stopping | None
+) -> answers.RebuildReport:
+    """Projections of a user's are emptied and folded again, which is recorded nowhere."""
+    started, known, stopping = time.monotonic(), engine.own, stopping or Stopping()
+    if engine.writer.batching:
+        raise ConflictError("maintenance.rebuild() cannot run inside a batch; leave the batch first")
+    if known is None or not known.definitions.keys() >= set(names):
+        raise RejectedError(
+            f"the class of the projection {names[0]!r} is not at hand: open the ledger with projections=[…] to rebuild it"
+        )
+    for name in names:
+        known.rebuild(name, lambda: bool(stopping.why))
+    with engine.store.snapshot() as connection:
+        found = registry.entries(connection)
+    suspended = [name for name in names if found[name].suspended_at is not None]
+    return replace(
+        report,
+        events=report.events or engine.store.head()[0],
+        seconds=report.seconds + time.monotonic() - started,
+        suspended=(*report.suspended, *suspended),
+        projections=(*report.projections, *names),
+        stopped=stopping.why,
+    )
+
+
+def _rebuild_ours(
+    engine: Engine,
+    name: str | None,
+    started: float,
+    recorded: bool,
+    progress: Progress | None,
+    asker: Who | None,
+    stopping: Stopping | None,
+) -> answers.RebuildReport:
     try:
         report = care.fold_again(engine, name, progress=progress, asker=asker, stopping=stopping)
         recorded = True

@@ -50,7 +50,10 @@ def verify_ledger(
     from_elsewhere = kept.checkpoint(against, public_key, path)
     engine.writer.write_waiting()
     with engine.store.snapshot() as connection:
-        report = verify(connection, path, kept=from_elsewhere, full=full, folded=projections, progress=progress)
+        own = engine.own.definitions if engine.own is not None else {}
+        report = verify(
+            connection, path, kept=from_elsewhere, full=full, folded=projections, progress=progress, own=own
+        )
     if displaced := engine.store.displaced():
         return replace(report, ok=False, problems=(f"the file: {displaced}", *report.problems))
     return report

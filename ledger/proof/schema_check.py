@@ -11,6 +11,8 @@ from functools import cache, lru_cache
 
 from ledger.store import copies
 from ledger.store.sqlite_files import SCHEMA
+from projections.core import own_registry as registry
+from projections.core.own import PREFIX
 from projections.core.projector import create_all
 from projections.core.rebuild import FRESH, OLD
 from projections.search import vectors
@@ -29,6 +31,8 @@ def differences(connection: sqlite3.Connection, *, with_projections: bool) -> It
     own = {name for kind, name, _ in wanted if kind == "table"}
     found -= _optional()
     for each in found - wanted:
+        if each[0] != "trigger" and each[1].startswith(PREFIX):
+            continue  # a user's
         wanted_here = (
             with_projections or each[0] in ("trigger", "view") or (each[0], each[1]) in {w[:2] for w in wanted}
         )
@@ -80,10 +84,11 @@ def _made_of_projections() -> tuple[Counter[_Object], set[tuple[str, str]]]:
 
 
 def _optional() -> Counter[_Object]:
-    """What may be there or not: the vectors, of which SQLite keeps the highest id in another table, and what makes a copy."""
+    """What may be there or not: vectors (SQLite keeps the highest id in another table), what makes a copy, where a user's own projections stand."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as fresh:
         vectors.make(fresh, bytes(4))
         fresh.executescript(SCHEMA + copies.SCHEMA)
+        registry.make(fresh)
         return Counter(_objects(fresh, "main"))
 
 

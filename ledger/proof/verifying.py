@@ -9,11 +9,12 @@ import os
 import re
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from hashlib import sha256
 from itertools import zip_longest
+from types import MappingProxyType
 from typing import Any
 
 from msgspec.structs import replace
@@ -22,7 +23,7 @@ from ledger import answers
 from ledger.domain.errors import LedgerError, RejectedError
 from ledger.domain.events import LEDGER_STREAM, Blob, LedgerCreated, ProjectionResumed, ProjectionSuspended
 from ledger.engine.log_reading import Reading, blobs_named, first_unknown, is_for_newer_writers
-from ledger.proof import branches, checkpoints, index_check
+from ledger.proof import branches, checkpoints, index_check, own_check
 from ledger.proof.kept import Kept
 from ledger.proof.merkle import Tree
 from ledger.proof.schema_check import differences
@@ -31,6 +32,7 @@ from ledger.store import mapper
 from ledger.store.integrity import GENESIS, Erasures, check_chain
 from ledger.store.sqlite_files import APPLICATION_ID, FORMAT, typed
 from projections.core import shadow
+from projections.core.own import Definition
 from projections.core.projector import cut_off, missing, projections
 from projections.core.rows import Table, TextIndex
 from projections.core.subjects import Projection
@@ -49,6 +51,7 @@ def verify(
     full: bool = False,
     folded: bool = True,
     progress: Progress | None = None,
+    own: Mapping[str, Definition] = MappingProxyType({}),
 ) -> answers.VerifyReport:
     """Looks at everything through one snapshot; ``folded``: at the projections too. ``RejectedError`` for another's checkpoint.
 
@@ -56,6 +59,7 @@ def verify(
     """
     started = time.monotonic()
     look = _Look(connection, path, kept, folded, progress)
+    look.own = own
     with look.at("the file"):
         look.file()
     with look.at("the schema"):
@@ -109,6 +113,7 @@ class _Look:
     ) -> None:
         self._connection, self._path, self._kept = connection, path, kept
         self._folded, self._progress = folded, progress
+        self.own: Mapping[str, Definition] = {}  # projections of a user's, whose classes are at hand
         self._problems: list[str] = []
         self._more = self._tables = 0
         self._first_wrong: int | None = None
@@ -387,6 +392,9 @@ class _Look:
             self.problem("the projections: they do not stand at the last event of this log")
         if self._folded:
             self._compare_with_fold(bytes.fromhex(self._created.secret), self._created.ledger_id)
+            self._compared += own_check.compare(
+                self._connection, self._path, self.own, self._last, self.problem, self._warnings.append, difference
+            )
 
     def _compare_with_fold(self, secret: bytes, ledger_id: str) -> None:
         walked, report = self._last - self._since, self._progress

@@ -161,7 +161,8 @@ class Projector:
         row = rows.get(family.live, (first,))
         return family.from_row(row) if row is not None else None
 
-    def fold(self, event: AnyEvent, rows: Rows) -> None:
+    def fold(self, event: AnyEvent, rows: Rows) -> Sequence[Change]:
+        """What it made of its subject; the subjects that an act has folded again are not in it."""
         self._unwritten = self._unwritten or event.position
         try:
             changes = self._changes(event, rows)
@@ -176,6 +177,7 @@ class Projector:
                 self._poison(projection.name, event.position, error)
         if isinstance(event.data, WAYS_BACK):
             self._refold(event, rows)
+        return changes
 
     def _fold_into(self, projection: Projection, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
         if projection.name not in self.suspended:

@@ -21,7 +21,8 @@ from ledger.domain.events import AnyEvent
 from ledger.store import lease
 from ledger.store.event_store import Transaction
 from ledger.store.sqlite_files import PARTS
-from projections.core import digests, projector, sqlite
+from projections.core import digests, own, projector, sqlite
+from projections.core import own_registry as registry
 from projections.core.projector import (
     Projector,
     create_checkpoints,
@@ -41,7 +42,12 @@ EMPTYING = 20_000  # rows deleted from the old tables in one transaction
 TABLE = 1_000  # to drop a table takes as long as to delete so many rows
 WORK, LEASE_SECONDS = "rebuild", 60.0
 FRESH, OLD = "fresh_", "old_"
-OTHERS = {"checkpoint", "projections", vectors.NAME}  # tables besides those of the log and of projections
+OTHERS = {
+    "checkpoint",
+    "projections",
+    vectors.NAME,
+    registry.NAME,
+}  # tables besides those of the log and of projections
 _SHADOWS = ("data", "idx", "content", "docsize", "config")  # what FTS5 calls the tables behind its own
 
 Progress = Callable[[int, int], None]  # (events folded, events in the log)
@@ -260,9 +266,9 @@ class Rebuild:
             found = set(connection.execute("SELECT name, version FROM projections"))
         if found == {(each.name, each.version) for each in projections(self._secret)}:
             return []
-        own = {each.name for each in self._tables()} | PARTS | OTHERS
-        names = (name for name, _ in prefixed(connection, "") if name not in own and name.isidentifier())
-        return [name for name in names if not name.startswith((FRESH, OLD, "sqlite_"))]
+        known = {each.name for each in self._tables()} | PARTS | OTHERS
+        names = (name for name, _ in prefixed(connection, "") if name not in known and name.isidentifier())
+        return [name for name in names if not name.startswith((FRESH, OLD, own.PREFIX, "sqlite_"))]
 
     def _empty(self, prefix: str) -> None:
         """Empties and drops tables that are on their way out, a few thousand rows a transaction."""

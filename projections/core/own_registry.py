@@ -1,0 +1,142 @@
+"""Where a file says how far each projection of a user's own is, whoever made it: neither log nor digest."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+
+from msgspec import Struct
+
+from ledger.domain.errors import RejectedError
+from projections.core import sqlite
+from projections.core.own import PREFIX, Definition, Misuse
+from projections.core.rows import Connection
+from projections.core.sqlite import SQLiteRows
+
+NAME = "own_projections"
+# ``begun`` is where the log ended when the tables were last emptied: the acts up to there are taken into account from the start.
+# ``generation`` counts how often that was, so that rows folded from before it are never written after it.
+_TABLE = (
+    f"CREATE TABLE IF NOT EXISTS {NAME} (name TEXT PRIMARY KEY, version INTEGER NOT NULL, definition TEXT NOT NULL,"
+    " generation INTEGER NOT NULL, position INTEGER NOT NULL, begun INTEGER NOT NULL, suspended_at INTEGER, error TEXT)"
+    " WITHOUT ROWID"
+)
+
+
+class Entry(Struct, frozen=True):
+    """What the file says of one."""
+
+    name: str
+    version: int
+    definition: str
+    generation: int
+    position: int
+    begun: int
+    suspended_at: int | None
+    error: str | None
+
+    def fits(self, wanted: Definition) -> bool:
+        return (self.version, self.definition) == (wanted.version, wanted.text)
+
+    @property
+    def tables(self) -> list[str]:
+        try:
+            return [str(each[0]) for each in json.loads(self.definition)["tables"]]
+        except (ValueError, LookupError, TypeError):
+            return []
+
+
+def count(connection: Connection, table: str) -> int:
+    """How many rows a table has; 0 where it is gone."""
+    if not table.startswith(PREFIX) or not _is_there(connection, table):
+        return 0
+    return int(connection.execute(f'SELECT count(*) FROM "{table}"').fetchone()[0])
+
+
+def _is_there(connection: Connection, table: str) -> bool:
+    sql = "SELECT 1 FROM main.sqlite_master WHERE name = ?1 UNION SELECT 1 FROM temp.sqlite_master WHERE name = ?1"
+    return connection.execute(sql, (table,)).fetchone() is not None
+
+
+def make(connection: Connection) -> None:
+    connection.execute(_TABLE)
+
+
+def entries(connection: Connection) -> dict[str, Entry]:
+    """All that this file has, whoever made them."""
+    if not sqlite.exists(connection, NAME):
+        return {}
+    return {row[0]: Entry(*row) for row in connection.execute(f"SELECT * FROM main.{NAME} ORDER BY name")}
+
+
+def enter(connection: Connection, wanted: Definition, position: int) -> None:
+    """Makes the tables of a projection, empty, in the place of those that it had; ``RejectedError`` where others are there."""
+    known = entries(connection)
+    before = known.get(wanted.name)
+    for name in before.tables if before is not None else ():
+        if name.startswith(PREFIX):
+            sqlite.drop(connection, name)
+    for table in wanted.tables:
+        owner = next((each.name for each in known.values() if table.name in each.tables and each is not before), None)
+        if (
+            owner is not None
+            or connection.execute("SELECT 1 FROM main.sqlite_master WHERE name = ?", (table.name,)).fetchone()
+        ):
+            whose = f"of the projection {owner!r}" if owner is not None else "that was made by hand"
+            raise RejectedError(
+                f"the projection {wanted.name!r} needs a table {table.name}, and there is one {whose}: rename either"
+            )
+        sqlite.create(connection, table)
+    generation = before.generation + 1 if before is not None else 1
+    row = (wanted.name, wanted.version, wanted.text, generation, 0, position, None, None)
+    connection.execute(f"INSERT OR REPLACE INTO {NAME} VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+
+
+def is_whole(connection: Connection, wanted: Definition) -> bool:
+    """Whether all its tables are there."""
+    return all(sqlite.exists(connection, table.name) for table in wanted.tables)
+
+
+def empty(connection: Connection, entry: Entry, position: int, *, resume: bool = False) -> None:
+    """It begins again from zero, with what is in effect at this position; what is suspended stays so, but for ``resume``."""
+    for name in entry.tables:
+        if name.startswith(PREFIX) and sqlite.exists(connection, name):
+            connection.execute(f'DELETE FROM main."{name}"')
+    resumed = ", suspended_at = NULL, error = NULL" if resume else ""
+    connection.execute(
+        f"UPDATE {NAME} SET generation = generation + 1, position = 0, begun = ?{resumed} WHERE name = ?",
+        (position, entry.name),
+    )
+
+
+def move(connection: Connection, name: str, position: int) -> None:
+    connection.execute(f"UPDATE {NAME} SET position = ? WHERE name = ?", (position, name))
+
+
+def suspend(connection: Connection, name: str, at: int, error: str) -> None:
+    connection.execute(f"UPDATE {NAME} SET suspended_at = ?, error = ? WHERE name = ?", (at, error, name))
+
+
+def write(connection: Connection, rows: SQLiteRows, name: str, position: int) -> None:
+    """Writes what was folded, all of it or nothing."""
+    connection.execute("SAVEPOINT own")
+    try:
+        rows.flush()
+        move(connection, name, position)
+    except BaseException:
+        rows.discard()
+        if connection.in_transaction:
+            connection.execute("ROLLBACK TO own")
+            connection.execute("RELEASE own")
+        raise
+    connection.execute("RELEASE own")
+
+
+def blames(error: Exception) -> bool:
+    """Whether a fold is to blame for an error, and not the disk under it."""
+    return not isinstance(error, sqlite3.Error) or sqlite.asked_wrong(error)
+
+
+def described(error: Exception) -> str:
+    """What is kept of an error: its type, and of ours what it says; no text of anybody's."""
+    return f"{type(error).__name__}: {error}" if isinstance(error, Misuse) else type(error).__name__

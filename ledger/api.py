@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from ledger.observations.answers import ConsolidationReport, Observation
     from ledger.observations.api import Observations, ObservationsRead
     from ledger.policies.api import UserPolicy, UserPolicyRead
-    from ledger.projections.api import Projections
+    from ledger.projections.api import ProjectionsRead
     from ledger.projects.api import Projects, ProjectsRead
     from ledger.proof.api import Proofs, ProofsRead
     from ledger.recall.packs import Pack
@@ -282,11 +282,11 @@ class LedgerRead(Area):
         return ProofsRead(self._engine, self._scope)
 
     @property
-    def projections(self) -> Projections:
+    def projections(self) -> ProjectionsRead:
         """Read the tables of projections of your own, and where they stand."""
-        from ledger.projections.api import Projections
+        from ledger.projections.api import ProjectionsRead
 
-        return Projections(self._engine, self._scope)
+        return ProjectionsRead(self._engine, self._scope)
 
     @property
     def maintenance(self) -> MaintenanceRead:

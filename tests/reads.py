@@ -165,6 +165,7 @@ PUBLIC: dict[str, tuple[Asked, ...]] = {
     "proof.digest": (asked(beliefs=True),),
     "maintenance.stats": (asked(),),
     "maintenance.users": (asked(),),
+    "projections.list": (asked(),),
 }
 
 

@@ -174,8 +174,8 @@ PAGES = {
     ),
     "api-operations": (
         "Operations",
-        "policy, jobs, vectors, proofs and maintenance",
-        ("policy", "jobs", "vectors", "proof", "maintenance"),
+        "policy, jobs, vectors, proofs, maintenance and projections of your own",
+        ("policy", "jobs", "vectors", "proof", "maintenance", "projections"),
     ),
 }
 

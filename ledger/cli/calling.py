@@ -37,7 +37,14 @@ _IN_A_PROJECT = {
     ("documents", "add"),
     ("interactions", "import_file"),
 }
-_OF_EVERYBODY = ("erasures", "maintenance", "vectors", "jobs", "proof")  # what they list is of the file, not of a user
+_OF_EVERYBODY = (
+    "erasures",
+    "maintenance",
+    "vectors",
+    "jobs",
+    "proof",
+    "projections",
+)  # what they list is of the file, not of a user
 OTHERS = 20
 Progress = Callable[[int, int], None]
 

@@ -30,6 +30,7 @@ AREAS = {  # the namespaces of a ledger, and the class of each
     "holds": "ledger.erasure.api:Holds",
     "proof": "ledger.proof.api:Proofs",
     "maintenance": "ledger.maintenance.api:Maintenance",
+    "projections": "ledger.projections.api:ProjectionsRead",
 }
 OF_A_SESSION = ("session", "summaries")  # their commands begin with the name of a session
 PANELS = {  # the verbs of a ledger itself, as its help groups them
@@ -51,6 +52,7 @@ PROPERTIES = {("session", "abstract")}  # that are asked for like a method
 NO_COMMANDS = {"open", "close", "batch", "bind", "at", "session"}  # of a ledger: what only a program needs
 OF_THE_FILE = {("", "doctor"), ("", "import_log"), ("", "recover")}  # asked of the class; the path is that of --db
 SAME_AS_FLAT = {("maintenance", "doctor")}
+OF_CLASSES = {("projections", "rows")}  # takes a class of the program's
 WRITE_WITHOUT_OPTIONS = {
     ("interactions", "import_file"), ("maintenance", "rebuild"), ("jobs", "run"), ("jobs", "work"),
     ("vectors", "update"), ("vectors", "remove"), ("guards", "scan"), ("erasures", "finish"), ("proof", "checkpoint"),
@@ -126,7 +128,7 @@ def of_ledger() -> Iterator[Method]:
 def of_area(area: str) -> Iterator[Method]:
     module, _, name = AREAS[area].partition(":")
     for each in _methods(area, getattr(import_module(module), name)):
-        if each.key not in SAME_AS_FLAT and not (area == "session" and each.name == "bind"):
+        if each.key not in SAME_AS_FLAT | OF_CLASSES and not (area == "session" and each.name == "bind"):
             yield each
 
 

@@ -11,7 +11,6 @@ import sqlite3
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -21,7 +20,7 @@ from ledger.engine.log_reading import decode_where, read_stream
 from ledger.store.event_store import EventStore, Transaction
 from projections.core import as_of, own, sqlite
 from projections.core import own_registry as registry
-from projections.core.own import Definition, Rows
+from projections.core.own import Definition, Rows, State
 from projections.core.own_registry import Entry
 from projections.core.projector import FAMILIES
 from projections.core.rows import Connection
@@ -56,9 +55,9 @@ class _States:
     """The subjects as the events in effect leave them: the last few, and any other by its stream."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[str, tuple[int, Any]] = OrderedDict()
+        self._kept: OrderedDict[str, tuple[int, State]] = OrderedDict()
 
-    def before(self, connection: Connection, event: AnyEvent) -> Any:
+    def before(self, connection: Connection, event: AnyEvent) -> State:
         known = self._kept.get(event.stream)
         if known is not None and known[0] == event.version - 1:
             return known[1]
@@ -75,7 +74,7 @@ class _States:
     def forget(self) -> None:
         self._kept.clear()
 
-    def keep(self, event: AnyEvent, state: Any) -> None:
+    def keep(self, event: AnyEvent, state: State) -> None:
         self._kept[event.stream] = event.version, state
         self._kept.move_to_end(event.stream)
         if len(self._kept) > STATES:
@@ -104,7 +103,7 @@ def touches(connection: Connection, wanted: Definition, ranges: Iterable[tuple[i
     return any(connection.execute(sql, each).fetchone() is not None for each in ranges)
 
 
-def _shown(kind: str, event: AnyEvent, old: Any, new: Any) -> own.Change:
+def _shown(kind: str, event: AnyEvent, old: State, new: State) -> own.Change:
     """What a fold is given: of the state before nothing that tells when an act was, which a fold from zero would not meet."""
     if old is not None:
         old = replace(old, position=0, version=event.version - 1)

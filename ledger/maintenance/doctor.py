@@ -271,7 +271,12 @@ class _Visit:
         for each in report.warnings:
             suspended = "suspended" in each
             what = "projections" if suspended or "projection" in each else "log"
-            self.tell("warning", what, each, "rebuild folds them again" if suspended else "")
+            self.tell(
+                "note" if "not at hand" in each else "warning",
+                what,
+                each,
+                "rebuild folds them again" if suspended else "",
+            )
 
     def work_under_way(self, connection: sqlite3.Connection) -> None:
         for look in (self.unknown, self.clock, self.leases, self.copies, self.suspended, self.unfinished):

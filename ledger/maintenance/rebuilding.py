@@ -70,11 +70,13 @@ def rebuild(
     switch: nothing has changed then. A whole file that is made again is not stopped.
     """
     started, recorded = time.monotonic(), asker is None
-    mine = engine.own.definitions if engine.own is not None else {}
-    if name in mine or (name is not None and _is_own(engine, name)):
+    given = engine.own.definitions if engine.own is not None else {}
+    if name in given or (name is not None and _is_own(engine, name)):
         return _rebuild_own(engine, [name], answers.RebuildReport(events=0, seconds=0, digest=""), stopping)
     report = _rebuild_ours(engine, name, started, recorded, progress, asker, stopping)
-    return report if name is not None or report.stopped or not mine else _rebuild_own(engine, [*mine], report, stopping)
+    return (
+        report if name is not None or report.stopped or not given else _rebuild_own(engine, [*given], report, stopping)
+    )
 
 
 def _is_own(engine: Engine, name: str) -> bool:

@@ -17,7 +17,7 @@ from projections.core import own_registry as registry
 from projections.core.own import R
 
 
-class Projections(Area):
+class ProjectionsRead(Area):
     """Projections of your own, now or at a moment."""
 
     def list(self) -> tuple[OwnProjection, ...]:

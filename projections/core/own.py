@@ -121,7 +121,7 @@ class Rows:
         """
         found = self._of.shape(type(row))
         try:
-            values = found.encode(changed(cast("Any", row), **changes) if changes else row)
+            values = found.encode(changed(cast("State", row), **changes) if changes else row)
         except (AttributeError, TypeError) as error:
             if changes and not set(changes) <= set(found.columns):
                 columns = ", ".join(sorted(set(changes) - set(found.columns)))
@@ -221,7 +221,7 @@ class Shape:
     def encode(self, row: object) -> Values:
         return tuple(self._stored(name, getattr(row, name)) for name in self.order)
 
-    def decode(self, values: Sequence[Any]) -> Row:
+    def decode(self, values: Values) -> Row:
         found = {
             name: value if value is None or read is None else read(value)
             for name, read, value in zip(self.order, self._decoders, values, strict=True)
@@ -274,7 +274,7 @@ class Shape:
 
 
 @cache
-def _decoder(type_: Any) -> msgspec.json.Decoder[Any]:
+def _decoder(type_: State) -> msgspec.json.Decoder[State]:
     return msgspec.json.Decoder(type_)
 
 
@@ -295,15 +295,15 @@ def _names(shape: Shape, given: object) -> tuple[str, ...]:
     return tuple(each if isinstance(each, str) else ",".join(map(str, each)) for each in given)
 
 
-def _types(shape: Shape) -> dict[str, tuple[Any, bool]]:
+def _types(shape: Shape) -> dict[str, tuple[State, bool]]:
     """Each column with its type without None, and whether it may be None."""
     try:
-        annotated = fields(cast("Any", shape.row))
+        annotated = fields(cast("State", shape.row))
     except NameError as error:
         raise RejectedError(
             f"the annotations of the row {shape.name} cannot be read ({error}): they name what its module has"
         ) from None
-    found: dict[str, tuple[Any, bool]] = {}
+    found: dict[str, tuple[State, bool]] = {}
     for each in annotated:
         if not _COLUMN.fullmatch(each.name) or each.name.lower() in {name.lower() for name in found}:
             raise RejectedError(

@@ -24,6 +24,7 @@ READS = {
     "policy": "get",
     "proof": "digest",
     "maintenance": "stats",
+    "projections": "list get rows",
 }
 
 

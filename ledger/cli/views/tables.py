@@ -37,6 +37,7 @@ COLUMNS = {  # of each type its columns, and after the bar what stands in small 
     "Observation": "id confidence proof_count trend freshness content | project status retracted quarantined tags",
     "ObservationSource": "id at live | withdrawn",
     "Evidence": "id at live content | withdrawn status",
+    "OwnProjection": "name version position behind tables | is_open suspended_at error",
     "Project": "id name description | aliases state",
     "Quarantined": "position kind id finding | scanner recorded_at quarantined",
     "Refusal": "position recorded_at command rule | finding subject actor limit current requested",

@@ -8,11 +8,12 @@ from itertools import zip_longest
 
 from ledger.domain.errors import SuspendedError
 from ledger.engine.own import fold_apart
+from ledger.proof.differing import difference
 from projections.core import own_registry as registry
 from projections.core import shadow
 from projections.core.own import Definition
 from projections.core.own_registry import Entry
-from projections.core.rows import Connection, Table
+from projections.core.rows import Connection
 
 
 def compare(
@@ -22,7 +23,6 @@ def compare(
     last: int,
     problem: Callable[[str], None],
     warn: Callable[[str], None],
-    difference: Callable[[Table, tuple[object, ...] | None, tuple[object, ...] | None], str],
 ) -> list[str]:
     """Which of them were compared; of each other one a warning says why it was not."""
     compared = []

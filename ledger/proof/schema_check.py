@@ -84,7 +84,7 @@ def _made_of_projections() -> tuple[Counter[_Object], set[tuple[str, str]]]:
 
 
 def _optional() -> Counter[_Object]:
-    """What may be there or not: vectors (SQLite keeps the highest id in another table), what makes a copy, where a user's own projections stand."""
+    """What may be there or not: vectors, with a table of SQLite's; what makes a copy; where projections of one's own stand."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as fresh:
         vectors.make(fresh, bytes(4))
         fresh.executescript(SCHEMA + copies.SCHEMA)

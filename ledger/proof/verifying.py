@@ -14,8 +14,6 @@ from contextlib import contextmanager
 from functools import cached_property
 from hashlib import sha256
 from itertools import zip_longest
-from types import MappingProxyType
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -24,6 +22,7 @@ from ledger.domain.errors import LedgerError, RejectedError
 from ledger.domain.events import LEDGER_STREAM, Blob, LedgerCreated, ProjectionResumed, ProjectionSuspended
 from ledger.engine.log_reading import Reading, blobs_named, first_unknown, is_for_newer_writers
 from ledger.proof import branches, checkpoints, index_check, own_check
+from ledger.proof.differing import difference
 from ledger.proof.kept import Kept
 from ledger.proof.merkle import Tree
 from ledger.proof.schema_check import differences
@@ -51,7 +50,7 @@ def verify(
     full: bool = False,
     folded: bool = True,
     progress: Progress | None = None,
-    own: Mapping[str, Definition] = MappingProxyType({}),
+    own: Mapping[str, Definition] | None = None,
 ) -> answers.VerifyReport:
     """Looks at everything through one snapshot; ``folded``: at the projections too. ``RejectedError`` for another's checkpoint.
 
@@ -59,7 +58,7 @@ def verify(
     """
     started = time.monotonic()
     look = _Look(connection, path, kept, folded, progress)
-    look.own = own
+    look.own = own or {}
     with look.at("the file"):
         look.file()
     with look.at("the schema"):
@@ -393,7 +392,7 @@ class _Look:
         if self._folded:
             self._compare_with_fold(bytes.fromhex(self._created.secret), self._created.ledger_id)
             self._compared += own_check.compare(
-                self._connection, self._path, self.own, self._last, self.problem, self._warnings.append, difference
+                self._connection, self._path, self.own, self._last, self.problem, self._warnings.append
             )
 
     def _compare_with_fold(self, secret: bytes, ledger_id: str) -> None:
@@ -476,29 +475,3 @@ class _Look:
         live, fresh = shadow.tables(self._connection, table, "main."), shadow.tables(copy, table)
         pairs = zip_longest(live, fresh)
         return next((difference(table, found, wanted) for found, wanted in pairs if found != wanted), None)
-
-
-_Values = tuple[Any, ...]
-
-
-def difference(table: Table, found: _Values | None, wanted: _Values | None) -> str:
-    """How the first row that differs does so; no texts, for they may be anybody's."""
-    key = len(table.key)
-    if found is not None and wanted is not None and found[:key] == wanted[:key]:
-        names = [name for name, one, other in zip(table.names, found, wanted, strict=True) if one != other]
-        return f"the table {table.name} says otherwise than the log in {', '.join(names)} ({_named(table, found)})"
-    if found is None or (wanted is not None and _is_before(wanted[:key], found[:key])):
-        return f"the table {table.name} lacks what the log gives ({_named(table, wanted)})"
-    return f"the table {table.name} holds what the log does not give ({_named(table, found)})"
-
-
-def _is_before(one: _Values, other: _Values) -> bool:
-    try:
-        return one < other
-    except TypeError:  # a null, or a value of another type, in the key
-        return False
-
-
-def _named(table: Table, row: _Values | None) -> str:
-    values = zip(table.key, row or (), strict=False)
-    return ", ".join(f"{name} {value}" if isinstance(value, int) else f"{name} …" for name, value in values)

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from ledger.domain.memory import Edge
     from ledger.domain.memory import Memory as MemoryState
     from ledger.domain.window import WindowItem as WindowItem
+    from ledger.extraction.answers import Added as Added
+    from ledger.extraction.answers import Noted as Noted
     from ledger.guards.answers import Quarantined as Quarantined
     from ledger.guards.answers import ScanReport as ScanReport
     from ledger.language.models import ModelCall as ModelCall
@@ -1039,6 +1041,7 @@ def _differs(before: Memory, after: Memory) -> bool:
 
 
 _HOMES = {
+    "Added": "ledger.extraction.answers",
     "CompactionReport": "ledger.sessions.answers",
     "Conflict": "ledger.merges.answers",
     "ConflictReport": "ledger.merges.answers",
@@ -1053,6 +1056,7 @@ _HOMES = {
     "OwnProjection": "ledger.projections.answers",
     "Message": "ledger.sessions.answers",
     "ModelCall": "ledger.language.models",
+    "Noted": "ledger.extraction.answers",
     "Pack": "ledger.recall.packs",
     "Quarantined": "ledger.guards.answers",
     "ScanReport": "ledger.guards.answers",

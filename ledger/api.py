@@ -21,8 +21,10 @@ from ledger.types import (
     Channel,
     Choice,
     Corpus,
+    Extracting,
     Job,
     MemoryStatus,
+    Messages,
     Metadata,
     Method,
     Moment,
@@ -642,6 +644,53 @@ class Ledger(LedgerRead):
         given = (content, kind, project, session, confidence, entities, tags, sources, relations, valid_from, valid_to)
         return commands.capture(
             self._engine.writer, self._scope.asker(options), "remember", *given, metadata=metadata or NO_PAIRS
+        )
+
+    def add(
+        self,
+        messages: Messages,
+        *,
+        session: str | None = None,
+        project: str | None = None,
+        extract: Extracting | bool = "auto",
+        dry_run: bool = False,
+        timeout: float | None = None,
+        cancel: Cancel | None = None,
+        progress: Callable[[int, int], None] | None = None,
+        **options: Unpack[WriteOptions],
+    ) -> answers.Added:
+        """Add messages of a conversation: append them to a session, capture their turns, and learn from them.
+
+        Called again with the same messages, or with more of the conversation, it adds what is new; so also after a crash.
+
+        Args:
+            messages: A text, a message, or a list of messages as OpenAI or Anthropic has them: the whole conversation so far,
+                the end of it, or what is new. Instructions (system, developer) are left out.
+            session: The conversation's name; None for the ``idempotency_key`` as its name, or without one for a new session.
+            extract: "auto" lets the model look for what to remember, or without one the rules, as the policy says; "model"
+                and "rules" whatever it says; "off" or False nothing.
+            dry_run: Only return what would become of the messages; a model is not asked.
+            timeout: Seconds after which no further step begins; the same call goes on.
+            cancel: An event or a function that says when to stop, as with ``timeout``.
+            progress: Called with (steps done, steps).
+
+        Raises:
+            RejectedError: A message is none, or it is called inside a batch; nothing was written.
+            KeyReusedError: The ``idempotency_key`` was used for other messages.
+        """
+        from ledger.extraction import adding
+
+        return adding.add(
+            self._engine,
+            self._scope.asker(options),
+            messages,
+            session=session,
+            project=project,
+            extract=extract,
+            dry_run=dry_run,
+            timeout=timeout,
+            cancel=cancel,
+            progress=callback(progress),
         )
 
     def propose(

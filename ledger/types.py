@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, TypeVar, overload
 
@@ -54,6 +54,9 @@ Unit = Literal["tokens", "chars"]
 Packing = Literal["greedy", "prefix", "shares"]
 Role = Literal["user", "assistant", "system", "developer", "tool"]
 Method = Literal["model", "rules"]
+Extracting = Literal["auto", "model", "rules", "off"]
+Messages = str | Mapping[str, Any] | Iterable[object]
+"""A text, one message, or several, as a provider's chat has them."""
 Purpose = Literal["extraction", "consolidation", "summary"]
 OriginKind = Literal["actor", "client", "agent", "session", "interaction", "document"]
 StateCategory = Literal["status", "decision", "requirement", "contact", "milestone", "fact", "config"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import sys
@@ -11,12 +10,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
 from ledger.cli.methods import OF_A_SESSION, Method
 from ledger.cli.output import Usage, say
+from ledger.cli.transcripts import messages_of
 from ledger.domain.errors import NotFoundError, RejectedError
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ BOUND = ("user", "actor", "client", "channel", "agent")  # said when the ledger 
 TEXTS = ("content", "prompt", "response", "summary", "text", "value", "query")  # "-" is standard input
 TRANSCRIPTS = ("transcript", "messages")  # a file of messages
 _IN_A_PROJECT = {
+    ("", "add"),
     ("", "capture"),
     ("", "remember"),
     ("", "propose"),
@@ -228,22 +229,9 @@ def file_text(path: Path, most: int = FILE_BYTES + 1) -> str:
         raise RejectedError(f"{path} cannot be read: {why}") from None
 
 
-def transcript(path: Path) -> list[Mapping[str, Any]]:
-    """The messages of a file, a JSON list or one a line; a blank file is a mistake, and no conversation of nothing."""
+def transcript(path: Path) -> list[object]:
+    """The messages of a file, or of standard input."""
     what, text = "standard input" if str(path) == STDIN else str(path), file_text(path)
     if len(text) > FILE_BYTES:
         raise RejectedError(f"{what} is too long; at most {FILE_BYTES:,} characters are allowed", rule="size")
-    if not text.strip():
-        raise RejectedError(f"{what} is blank; a conversation of nothing is []")
-    if text.lstrip().startswith("["):
-        return cast("list[Mapping[str, Any]]", _parsed(text, what))
-    lines = enumerate(text.split("\n"), 1)
-    return [_parsed(line, f"line {number:,} of {what}") for number, line in lines if line.strip()]
-
-
-def _parsed(text: str, what: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        why = error.msg if isinstance(error, json.JSONDecodeError) else "it is nested too deep"
-        raise RejectedError(f"{what} is no JSON: {why}; give a list of messages, or one message a line") from None
+    return messages_of(text, what)

@@ -127,7 +127,8 @@ _BY_NAME: dict[str, Any] = {  # parameters whose type says too little
     "signing_key": Path | None, "public_key": Path | None, "parts": Shell.Jsons, "tool_calls": Shell.Jsons, "extra": Shell.Json,
     "transcript": Path, "messages": Path, "relations": Shell.Jsons, "without": Shell.Origin,
     "metadata": Shell.Metadata,
-    "policy": Shell.Json, "ids": Shell.Points, "over": list[str], "target": Shell.Point, "proof": Path,
+    "extract": types.Extracting, "policy": Shell.Json, "ids": Shell.Points,
+    "over": list[str], "target": Shell.Point, "proof": Path,
 }  # fmt: skip
 _ON_A_COMMAND_LINE = {  # how a value that is an object in Python is written here
     "without": " Here an origin is KIND=NAME: actor=crawler, session=s1.",
@@ -136,6 +137,7 @@ _ON_A_COMMAND_LINE = {  # how a value that is an object in Python is written her
     "tool_calls": " Each is a JSON object; may be given again.",
     "extra": " As a JSON object.",
     "metadata": " Here KEY=VALUE, again for each; a value is JSON (4711, true, null), or else a text.",
+    "messages": " Here a file of JSON, of one message a line, or of lines like 'user: …'; - for standard input.",
     "policy": " As a JSON object: '{\"gain\": 0.05}'.",
 }
 _NOT_OFFERED = {"progress", "stop", "cancel", "context", "summarizer"}

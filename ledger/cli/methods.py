@@ -34,7 +34,7 @@ AREAS = {  # the namespaces of a ledger, and the class of each
 }
 OF_A_SESSION = ("session", "summaries")  # their commands begin with the name of a session
 PANELS = {  # the verbs of a ledger itself, as its help groups them
-    "Record": ("capture", "remember", "propose", "extract", "import"),
+    "Record": ("add", "capture", "remember", "propose", "extract", "import"),
     "Change": (
         "promote", "reject", "revise", "supersede", "invalidate", "retract", "restore", "reinforce", "consolidate",
     ),
@@ -58,7 +58,7 @@ WRITE_WITHOUT_OPTIONS = {
     ("vectors", "update"), ("vectors", "remove"), ("guards", "scan"), ("erasures", "finish"), ("proof", "checkpoint"),
 }  # fmt: skip
 CREATE = {  # begin a ledger where there is none
-    ("", "capture"), ("", "remember"), ("", "propose"), ("interactions", "import_file"), ("documents", "add"),
+    ("", "add"), ("", "capture"), ("", "remember"), ("", "propose"), ("interactions", "import_file"), ("documents", "add"),
     ("observations", "add"), ("projects", "add"), ("projects", "set_state"), ("policy", "set"),
     ("session", "append"), ("session", "reconcile"), ("session", "replace"),
 }  # fmt: skip

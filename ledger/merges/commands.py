@@ -173,14 +173,14 @@ def find_conflicts(engine: Engine, asker: Who, *, project: str | None = None) ->
     with engine.reading() as connection:
         scope = _scope(connection, asker.user, project)
         found = conflict_rules.search(connection, asker.user, scope=scope)
-    recorded = _record_conflicts(engine, asker, found)
+    recorded = record_conflicts(engine, asker, found)
     with engine.reading() as connection:
         states = [load(connection, id, "k", asker.user) for id in recorded]
         answer = tuple(merge_queries.conflict_answer(connection, state) for state in states if state is not None)
     return merge_answers.ConflictReport(found=answer)
 
 
-def _record_conflicts(engine: Engine, asker: Who, found: Sequence[conflict_rules.Found]) -> list[str]:
+def record_conflicts(engine: Engine, asker: Who, found: Sequence[conflict_rules.Found]) -> list[str]:
     return _in_lots(engine, "conflicts.find", asker, found, conflict_rules.TOGETHER, conflict_rules.record)
 
 
@@ -218,7 +218,7 @@ def look_for_conflicts(engine: Engine, stop: Callable[[], bool]) -> int:
     def look(connection: Connection, user: str, after: int | None) -> Sequence[conflict_rules.Found]:
         return conflict_rules.search(connection, user, after=after)
 
-    return _for_each_user(engine, "conflicts", conflict_rules.ACTOR, look, partial(_record_conflicts, engine), stop)
+    return _for_each_user(engine, "conflicts", conflict_rules.ACTOR, look, partial(record_conflicts, engine), stop)
 
 
 def look_for_merges(engine: Engine, stop: Callable[[], bool]) -> int:

@@ -74,30 +74,32 @@ class Pending(Struct, frozen=True):
     over: str
 
 
-def pending_scopes(engine: Engine) -> list[Pending]:
-    """Every user's projects in which a memory, or a turn where the policy says so, has changed since the last look, or a
-    stale observation."""
+def pending_scopes(engine: Engine, user: str | None = None) -> list[Pending]:
+    """Every user's projects (those of one ``user``) in which a memory, or a turn where the policy says so, has changed since
+    the last look, or a stale observation."""
     consolidator = by_model.consolidator_of(engine, None)
     with engine.reading() as connection:
         marked = consolidations.newly_marked(connection)
         return [
             Pending(scope, over)
-            for scope, over, newest in _wanted_scopes(connection)
+            for scope, over, newest in _wanted_scopes(connection, user)
             if _worth_trying(connection, scope, over, consolidator, newest)
             and max(newest, marked.get((scope.user, scope.project), 0))
             > observations.looked_at(connection, scope.user, scope.project, over, consolidator)
         ]
 
 
-def _wanted_scopes(connection: Connection) -> Iterator[tuple[Scope, str, int]]:
+def _wanted_scopes(connection: Connection, only: str | None) -> Iterator[tuple[Scope, str, int]]:
     """The scopes with sources that the policies want consolidated, each with the position of its newest change."""
     wanted: dict[str, bool] = {}
-    for user, project, newest in consolidations.scopes(connection):
+    for user, project, newest in consolidations.scopes(connection, only):
         if user not in wanted:
             wanted[user] = control.wants(connection, user, "consolidate")
         if wanted[user]:
             yield Scope(user, project), MEMORIES, newest
     for user in control.users_with(connection, "consolidate", TURNS):
+        if only not in (None, user):
+            continue
         for project, newest in consolidations.projects_of_turns(connection, user):
             yield Scope(user, project), INTERACTIONS, newest
         for project, newest in consolidations.projects_of_messages(connection, user):
@@ -110,8 +112,10 @@ def _worth_trying(connection: Connection, scope: Scope, over: str, consolidator:
     return len(failed) < ATTEMPTS or newest > failed[-1]
 
 
-def consolidate_by_policy(engine: Engine, pending: Pending, stop: Callable[[], bool]) -> dict[str, int]:
-    asker = Who(user=pending.scope.user, actor=consolidation.ACTOR)
+def consolidate_by_policy(
+    engine: Engine, pending: Pending, stop: Callable[[], bool], correlation: str | None = None
+) -> dict[str, int]:
+    asker = Who(user=pending.scope.user, actor=consolidation.ACTOR, correlation_id=correlation)
     using = by_model.consolidator_of(engine, None)
     most = AT_ONCE if using == GROUPING else BY_A_MODEL
     run = Run(pending.over, pending.scope, asker, consolidator=using, limit=most, looks=True, stop=stop)

@@ -134,14 +134,14 @@ def _plan(conversation: Conversation, lines: list[Outside]) -> _Planned:
     What is stored has no secrets, so what the transcript says is compared, and goes on, without them.
     """
     with conversation.reading() as (connection, state):
-        taken = _clean(conversation, connection, lines)
+        taken = clean(conversation, connection, lines)
         if state is None:
             return _Planned(
                 0, transcript.reconcile((), [each.line for each in lines]), taken, _counts(conversation, lines)
             )
         visible = sorted(besides(OpenWindow(connection, state).hidden_ranges))
         known = [
-            Known(row.row, _line(connection, row, texts, lines[at] if at < len(lines) else None))
+            Known(row.row, line_of(connection, row, texts, lines[at] if at < len(lines) else None))
             for at, (row, texts) in enumerate(reading.all_texts(conversation, connection, state.row, tuple(visible)))
         ]
         plan = transcript.reconcile(known, [each.line for each in lines])
@@ -152,7 +152,7 @@ def _counts(conversation: Conversation, lines: Sequence[Outside]) -> list[tuple[
     return [writing.count_tokens(conversation, each.draft, each.token_count) for each in lines]
 
 
-def _clean(conversation: Conversation, connection: Connection, lines: list[Outside]) -> dict[str, tuple[Taken, ...]]:
+def clean(conversation: Conversation, connection: Connection, lines: list[Outside]) -> dict[str, tuple[Taken, ...]]:
     """Takes the secrets out of a transcript where the policy does; where marks stand in it then."""
     taken: dict[str, tuple[Taken, ...]] = {}
     if control.policy(connection, conversation.user).secrets == "redact":
@@ -163,7 +163,7 @@ def _clean(conversation: Conversation, connection: Connection, lines: list[Outsi
     return taken
 
 
-def _line(connection: Connection, row: MessageRow, texts: MessageTexts, theirs: Outside | None) -> Line:
+def line_of(connection: Connection, row: MessageRow, texts: MessageTexts, theirs: Outside | None) -> Line:
     """A message of ours, to be compared; what was erased of it is taken to be what the other side still says."""
     data, envelope = texts.event.data, texts.event.envelope
     parts = comparable(messages.stored_parts(data.parts), data.content_of, data.speaker)

@@ -257,11 +257,11 @@ def size(connection: sqlite3.Connection, scope: Scope) -> int:
     return int(connection.execute(sql, (scope.user, scope.project)).fetchone()[0])
 
 
-def scopes(connection: sqlite3.Connection) -> Iterator[tuple[str, str | None, int]]:
-    """Every (user, project) with memories, and the position of the last change of one of them. By jumps in the index, so it
-    grows with the scopes and not with the memories."""
-    user = _first(connection, "SELECT min(user) FROM memories WHERE user >= ?", "")
-    while user is not None:
+def scopes(connection: sqlite3.Connection, only: str | None = None) -> Iterator[tuple[str, str | None, int]]:
+    """Every (user, project), or of ``only`` one user, with memories, and the position of the last change of one of them. By
+    jumps in the index, so it grows with the scopes and not with the memories."""
+    user = _first(connection, "SELECT min(user) FROM memories WHERE user >= ?", only or "")
+    while user is not None and only in (None, user):
         last = "SELECT max(from_position) FROM memories WHERE user = ? AND project IS ?"
         if newest := _first(connection, last, user, None):
             yield user, None, newest

@@ -79,6 +79,12 @@ def pending(connection: sqlite3.Connection, work: str, *, after: int = 0, limit:
     return [from_row(row) for row in connection.execute(sql, (after, limit))]
 
 
+def pending_in(connection: sqlite3.Connection, session: str) -> list[Interaction]:
+    """Those of one session that are yet to reinforce, oldest first."""
+    sql = "SELECT * FROM interactions WHERE reinforcement = 'pending' AND session = ? ORDER BY row"
+    return [from_row(row) for row in connection.execute(sql, (session,))]
+
+
 _WORK = {"reinforcement": "reinforcement", "extraction": "extraction"}
 
 

@@ -316,7 +316,7 @@ def test_bad_input_gets_its_code_and_changes_nothing(arguments: list[str], code:
         (b"\xff\xfe", "no UTF-8"),
         (b'{"role": "robot", "content": "x"}', "robot"),
         (b"[1]", "message 1"),
-        (b"7", "message 1"),
+        (b"7", "line 1 of"),
     ],
 )
 def test_a_file_that_is_no_transcript_is_refused(content: bytes, why: str, db: str, tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ class Raw(str):
 
 
 ONE = {  # the view of an answer of a type
+    "Added": "reports.messages_added",
     "CompactionReport": "sessions.compaction",
     "ConflictReport": "reports.conflicts_found",
     "Diff": "changes.diff",
@@ -58,7 +59,7 @@ SUBJECTS = {  # what a write answers with a line, and a read with a card
 }  # fmt: skip
 IDS = {  # answers that list others: where the ids stand that ``--quiet`` prints
     "CompactionReport": "created", "DistrustReport": "command_id", "ErasureReport": "command_id", "UndoReport": "command_id",
-    "ConflictReport": "found", "ExtractionReport": "kept", "Expansion": "messages",
+    "Added": "memories", "ConflictReport": "found", "ExtractionReport": "kept", "Expansion": "messages",
     "HistoryChange": "invalidated", "IngestReport": "documents", "MergeReport": "proposed",
     "Pack": "items", "Window": "entries", "WithdrawalReport": "observations",
 }  # fmt: skip

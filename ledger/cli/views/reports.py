@@ -14,6 +14,7 @@ from ledger.cli.pieces import card_of, counted, detailed, heading, listing, shor
 from ledger.cli.views.tables import plain_value, table, under
 from ledger.documents.answers import IngestReport
 from ledger.domain.harmless import one_line
+from ledger.extraction.answers import Added
 from ledger.merges.answers import ConflictReport, MergeReport
 from ledger.observations.answers import WithdrawalReport
 
@@ -54,6 +55,27 @@ def extraction(found: answers.ExtractionReport) -> RenderableType:
 
 def _found(entry: Mapping[str, Any]) -> Text:
     return detailed(short(entry.get("content") or ""), entry.get("kind"), entry.get("reason"))
+
+
+def messages_added(found: Added) -> RenderableType:
+    """What became of messages, and of what was in them."""
+    where = f" to {'a new session' if found.new_session else 'the session'} {one_line(found.session)}".rstrip()
+    head = f"{counted(found.messages, 'message')} {'would be ' if found.dry_run else ''}added{where}"
+    others = ((found.known, "known"), (found.left_out, "left out"), (len(found.turns), "captured as turns"))
+    head += "".join(f", {number:,} {what}" for number, what in others if number)
+    head += "".join((f"; stopped: {found.stopped}" if found.stopped else "", "; repeated" if found.replayed else ""))
+    parts: list[RenderableType] = [Text(head)]
+    for title in ("learned", "proposed", "reinforced", "contradicted"):
+        rows: list[list[RenderableType]] = [
+            [Text(each.id), Text(f"{each.confidence:.2f}", style="bold"), detailed(short(each.content), each.why)]
+            for each in getattr(found, title)
+        ]
+        named = f"{title.capitalize()}, for review" if title == "proposed" else title.capitalize()
+        parts += titled(named, listing("id", "conf", "content", rows=rows) if rows else None)
+    parts += [Text(one_line(each), style="dim") for each in found.reasons]
+    if found.correlation_id and found.messages and not found.replayed:
+        parts.append(Text(f"history undo-all --correlation-id {found.correlation_id} takes it back", style="dim"))
+    return Group(*parts)
 
 
 def imported(found: answers.ImportReport) -> RenderableType:

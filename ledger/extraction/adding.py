@@ -1,0 +1,314 @@
+"""Messages in one call: appended to a session, captured as turns, reinforced, looked at for what to remember, consolidated.
+
+Each step is a command of its own, for a model is never asked under the lock. Each finds by itself what of it is left to do, so
+the same call after a crash does the rest, and all are of one correlation id.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ledger.domain import confidence as rules
+from ledger.domain import continuing, turns
+from ledger.domain.errors import RejectedError
+from ledger.domain.events import (
+    AnyEvent,
+    InteractionCaptured,
+    MemoryCaptured,
+    MessageAppended,
+    ModelCalled,
+    ModelCallFailed,
+    ObservationFormed,
+    ObservationRevised,
+    ResponseAttached,
+    SessionOpened,
+    TextQuarantined,
+)
+from ledger.domain.ids import uuid7
+from ledger.domain.policy import TURNS, Policy
+from ledger.domain.text import one_of
+from ledger.engine.engine import Engine
+from ledger.engine.log_reading import read_event
+from ledger.engine.snapshot import NOWHERE, named
+from ledger.engine.stopping import Stopping
+from ledger.engine.who import Who
+from ledger.extraction import sessions as session_extraction
+from ledger.extraction.answers import Added, Noted
+from ledger.extraction.asking import ExtractionRun, meant_model
+from ledger.extraction.noting import Notes, counted, noted, of_extraction, of_messages
+from ledger.interactions.commands import Progress, try_reinforcement
+from ledger.language.port import Model
+from ledger.merges.commands import record_conflicts
+from ledger.observations import consolidating
+from ledger.policies import conflicts as conflict_rules
+from ledger.policies import reinforcement
+from ledger.policies import turns as found_in
+from ledger.sessions import continuing as going_on
+from ledger.sessions.continuing import Continued
+from ledger.sessions.conversation import Conversation
+from ledger.sessions.transcripts import Outside
+from ledger.types import Cancel
+from projections.core.rows import Connection
+from projections.views import audit, control, interactions
+
+EXTRACTING = ("auto", "model", "rules", "off")
+
+
+class _Steps(Struct):
+    """How far a call is, for whoever wants to see it."""
+
+    progress: Progress | None
+    total: int
+    done: int = 0
+
+    def step(self) -> None:
+        self.done += 1
+        if self.progress is not None:
+            self.progress(self.done, max(self.done, self.total))
+
+
+def add(
+    engine: Engine,
+    asker: Who,
+    messages: object,
+    *,
+    session: str | None = None,
+    project: str | None = None,
+    extract: str | bool = "auto",
+    dry_run: bool = False,
+    timeout: float | None = None,
+    cancel: Cancel | None = None,
+    progress: Progress | None = None,
+) -> Added:
+    """Everything that follows from some messages; see ``Ledger.add``."""
+    stopping, how = Stopping(timeout, cancel), _how(extract)
+    if engine.writer.batching:
+        raise RejectedError("add is several commands, and a batch is one; call it outside of the batch", rule="batch")
+    model = meant_model(engine, "rules" if how == "rules" else "model" if how == "model" else None, None)
+    lines, left_out = going_on.messages_of(messages)
+    name = session if session is not None else asker.key or ("" if dry_run else _new_name(engine))
+    if not lines:
+        why = "there are no messages" if not left_out else f"none of the {left_out} messages says anything to remember"
+        return Added(session=session or asker.key or "", left_out=left_out, reasons=(why,), dry_run=dry_run)
+    conversation = Conversation(engine, asker, name or "a new session", project)
+    if why := conversation.kept_out:
+        return Added(
+            session=name,
+            left_out=left_out,
+            dry_run=dry_run,
+            reasons=(f"the session is {why}: nothing of it is stored",),
+        )
+    with engine.reading() as connection:
+        policy = control.policy(connection, asker.user)
+    call = _Call(conversation, asker, policy, how, model, stopping)
+    if dry_run:
+        return replace(call.preview(lines, new=not name), session=name, left_out=left_out)
+    return replace(call.run(lines, progress), session=name, left_out=left_out)
+
+
+def _how(extract: str | bool) -> str:
+    how = "auto" if extract is True else "off" if extract is False else extract
+    one_of("extract", how, EXTRACTING)
+    return how
+
+
+def _new_name(engine: Engine) -> str:
+    return f"chat-{engine.writer.now()[:10]}-{engine.writer.random(4).hex()}"
+
+
+class _Call:
+    """One call of ``add``, for one session."""
+
+    def __init__(
+        self, session: Conversation, asker: Who, policy: Policy, how: str, model: Model | None, stopping: Stopping
+    ) -> None:
+        self.session, self.engine, self.policy = session, session.engine, policy
+        self.how, self.model, self.stopping = how, model, stopping
+        correlation = asker.correlation_id or uuid7(time.time_ns(), self.engine.writer.random(8))
+        self.asker = replace(asker, correlation_id=correlation)
+
+    @property
+    def extracts(self) -> bool:
+        return self.how != "off" and (self.how != "auto" or self.policy.extract)
+
+    def run(self, lines: list[Outside], progress: Progress | None) -> Added:
+        before = self.engine.position
+        done = going_on.go_on(self.session, self.asker, lines, self.stopping)
+        steps = _Steps(progress, 2)
+        steps.step()
+        since = done.first or before + 1
+        self.asker = replace(self.asker, key=None, correlation_id=done.correlation or self.asker.correlation_id)
+        self._reinforce(steps)
+        run = self._extract()
+        self._relate(since)
+        steps.step()
+        if self.engine.after_capture is not None and done.turns:
+            self.engine.after_capture()
+        answer = self._answer(since)
+        replayed = done.replayed and not done.appended
+        found = () if replayed else tuple(self._found(run))
+        reasons = (*of_messages(done, len(lines)), *self._off(), *found, *answer.reasons)
+        return replace(
+            answer,
+            known=len(lines) - answer.messages if done.replayed else done.known,
+            reasons=reasons,
+            stopped=self.stopping.why,
+            replayed=replayed,
+        )
+
+    def _reinforce(self, steps: _Steps) -> None:
+        """Also what an earlier call left, which was killed."""
+        id = self.session.id
+        with self.engine.reading() as connection:
+            pending = interactions.pending_in(connection, id) if id is not None else []
+        steps.total = 2 + len(pending)
+        for turn in pending:
+            if self.stopping.why:
+                return
+            try_reinforcement(self.engine, turn, self.asker.correlation_id)
+            steps.step()
+
+    def _extract(self) -> ExtractionRun:
+        if not self.extracts or self.stopping.why or self.session.id is None:
+            return ExtractionRun()
+        return session_extraction.run_extraction(
+            self.session, self.asker, self.model, cancelled=lambda: bool(self.stopping.why), by_itself=True
+        )
+
+    def _relate(self, since: int) -> None:
+        """Looks for conflicts of what was learned, and consolidates it, where the policy says so."""
+        with self.engine.reading() as connection:
+            learned = any(
+                isinstance(event.data, MemoryCaptured) and event.data.status == "active"
+                for event in self._events(connection, since)
+            )
+            found = (
+                conflict_rules.search(connection, self.asker.user, after=since - 1)
+                if learned and self.policy.conflicts
+                else ()
+            )
+        if found:
+            record_conflicts(self.engine, self.asker, found)
+        if not self.policy.consolidate or not (learned or self.policy.consolidate == TURNS) or self.stopping.why:
+            return
+        with self.session.reading() as (_, state):
+            project = state.project if state is not None else None
+        for pending in consolidating.pending_scopes(self.engine, self.asker.user):
+            if pending.scope.project == project and not self.stopping.why:
+                consolidating.consolidate_by_policy(
+                    self.engine, pending, lambda: bool(self.stopping.why), self.asker.correlation_id
+                )
+
+    # --- what it came to ---------------------------------------------------------------------------------------------
+
+    def _events(self, connection: Connection, since: int) -> Iterator[AnyEvent]:
+        """What the commands of this call recorded, in order."""
+        found = audit.trail(
+            connection, user=self.asker.user, correlation_id=self.asker.correlation_id, first=since, limit=-1
+        )
+        for entry in reversed(found):
+            if (event := read_event(connection, entry.position)) is not None:
+                yield event
+
+    def _answer(self, since: int) -> Added:
+        with self.engine.reading() as connection:
+            events = list(self._events(connection, since))
+            notes = Notes(connection, self.asker.user)
+            for event in events:
+                notes.take(event)
+        kinds = [type(event.data) for event in events]
+        held = kinds.count(TextQuarantined)
+        return Added(
+            session="",
+            messages=kinds.count(MessageAppended),
+            learned=tuple(notes.learned),
+            proposed=tuple(notes.proposed),
+            reinforced=tuple(notes.reinforced),
+            contradicted=tuple(notes.contradicted.values()),
+            new_session=SessionOpened in kinds,
+            reasons=(f"{counted(held, 'text')} in quarantine: nothing is learned from it",) if held else (),
+            turns=tuple(
+                dict.fromkeys(e.stream for e in events if isinstance(e.data, InteractionCaptured | ResponseAttached))
+            ),
+            observations=kinds.count(ObservationFormed) + kinds.count(ObservationRevised),
+            calls=kinds.count(ModelCalled) + kinds.count(ModelCallFailed),
+            correlation_id=self.asker.correlation_id if events else None,
+        )
+
+    def _found(self, run: ExtractionRun) -> Iterator[str]:
+        with self.engine.reading() as connection:
+            yield from of_extraction(run, Notes(connection, self.asker.user), model=self.model is not None)
+
+    def _off(self) -> Iterator[str]:
+        if self.how == "off":
+            yield "extract is off: nothing was looked for; jobs.run() or session.extract() does"
+        elif not self.extracts:
+            yield "the policy extracts nothing; policy.set(extract=True) changes it"
+
+    # --- without writing ---------------------------------------------------------------------------------------------
+
+    def preview(self, lines: list[Outside], *, new: bool) -> Added:
+        plan = going_on.look(self.session, lines) if not new else going_on.Plan(0, continuing.Known(0), None, {})
+        fresh = lines[plan.known.count :]
+        drafts = [each.draft for each in fresh]
+        places = continuing.places(drafts)
+        answers = [
+            draft.content
+            for draft, place in zip(drafts, places, strict=True)
+            if place is not None and place.field == "response" and (place.turn >= 0 or plan.turn is not None)
+        ]
+        done = Continued(plan.known.count, plan.known.differs)
+        by_rules = self.extracts and self.model is None
+        proposed, reasons = self._proposed(fresh) if by_rules else (), [*of_messages(done, len(lines)), *self._off()]
+        if by_rules and not proposed:
+            reasons += self._found(ExtractionRun(messages=len(fresh)))
+        elif self.extracts and self.model is not None and fresh:
+            reasons.append("a dry run asks no model, so that nothing is known of what would be learned")
+        reinforced, contradicted = self._restated(answers)
+        return Added(
+            session="",
+            new_session=not plan.seen,
+            messages=len(fresh),
+            known=plan.known.count,
+            proposed=proposed,
+            reinforced=reinforced,
+            contradicted=contradicted,
+            reasons=tuple(reasons),
+            dry_run=True,
+        )
+
+    def _proposed(self, fresh: Sequence[Outside]) -> tuple[Noted, ...]:
+        texts = [
+            turns.Line(position=0, text_at=0, role=each.draft.role, text=each.draft.content, time="")
+            for each in fresh
+            if each.draft.role in ("user", "assistant") and continuing.says(each.draft)
+        ]
+        most = self.policy.claim_confidence
+        return tuple(
+            Noted(
+                id="",
+                content=each.content,
+                kind=each.kind,
+                confidence=min(rules.shown(each.confidence), most if texts[int(each.field)].role != "user" else 1.0),
+                why=f"{each.rule} in what the {texts[int(each.field)].role} says",
+            )
+            for each in found_in.by_rules(texts).kept
+        )
+
+    def _restated(self, answers: Sequence[str]) -> tuple[tuple[Noted, ...], tuple[Noted, ...]]:
+        restated, denied = dict[str, Noted](), dict[str, Noted]()
+        with self.engine.reading() as connection:
+            state, user = self.session.state(connection), self.asker.user
+            place = state.project if state is not None else named(connection, user, "p", self.session.project)
+            project = place if place is not NOWHERE else None
+            for text in answers:
+                found = reinforcement.evaluate(connection, user, project, text, self.policy.matcher)
+                for memory, _ in found.matches[: self.policy.max_matches]:
+                    restated[memory.id] = noted(memory, "an answer restates it")
+                for memory in found.denied:
+                    denied[memory.id] = noted(memory, "an answer denies it")
+        return tuple(restated.values()), tuple(denied.values())

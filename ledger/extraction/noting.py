@@ -1,0 +1,170 @@
+"""What a call of ``add`` came to, read from the events that it recorded; and what did not become a memory, and why."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from ledger.domain import confidence as rules
+from ledger.domain.events import (
+    AnyEvent,
+    ConflictFound,
+    MemoryCaptured,
+    MemoryReinforced,
+    MemorySuperseded,
+    ReinforcementEvaluated,
+)
+from ledger.domain.memory import Memory
+from ledger.engine.snapshot import load
+from ledger.extraction.answers import Noted
+from ledger.extraction.asking import ExtractionRun
+from ledger.memories.queries import provenance
+from ledger.sessions.continuing import Continued
+from projections.core.rows import Connection
+from projections.views import confidence
+
+LISTED = 20  # of what was dropped; of more their number
+QUOTED = 80  # characters of a text in a reason
+_DROPPED = {  # why something that was found is no new memory
+    "known": "is believed already",
+    "near_duplicate": "nearly the same is believed already",
+    "duplicate": "waits for review already",
+    "repeated": "was found twice",
+    "echo": "repeats what the model had just been shown",
+    "rejected": "was rejected before",
+    "retracted": "was retracted before",
+    "expired": "expired before",
+    "too_short": "is too short to say something",
+    "too_long": "is too long for one memory",
+    "speaker": "is the assistant's own 'I'",
+    "threat": "was refused by a guard",
+    "secret": "has a secret in it",
+    "tool_limitation": "only claims that a tool cannot do something",
+    "budget": "has no room in the policy's budget",
+    "batch_cap": "is one too many for a single pass",
+}
+
+
+class Notes:
+    """The memories that events made or concerned, each with why."""
+
+    def __init__(self, connection: Connection, user: str) -> None:
+        self._connection, self._user = connection, user
+        self.learned: list[Noted] = []
+        self.proposed: list[Noted] = []
+        self.reinforced: list[Noted] = []
+        self.contradicted: dict[str, Noted] = {}
+
+    def take(self, event: AnyEvent) -> None:
+        match event.data:
+            case MemoryCaptured(status=status) as data:
+                self._captured(event.stream, status, data.supersedes)
+            case MemoryReinforced(interaction=turn, echo=echo):
+                self._reinforced(event, turn or "", echo=echo)
+            case ReinforcementEvaluated(denied=denied):
+                for each in denied:
+                    self._contradict(each.memory, f"the answer of {event.stream} denies it ({each.how})")
+            case MemorySuperseded(by=by) if by is not None:
+                self._contradict(event.stream, f"{by} supersedes it")
+            case ConflictFound(attribute=attribute, memories=memories):
+                for id in memories:
+                    self._contradict(id, f"it stands in the conflict {event.stream} ({attribute})")
+
+    def _state(self, id: str) -> Memory | None:
+        state: Memory | None = load(self._connection, id, "m", self._user)
+        return state
+
+    def content(self, id: str) -> str | None:
+        state = self._state(id)
+        return state.content if state is not None else None
+
+    def _captured(self, id: str, status: str, supersedes: str | None) -> None:
+        if (state := self._state(id)) is None:
+            return
+        place = provenance(self._connection, state)
+        why = "found in the messages"
+        if place is not None:
+            by = f"{place.rule}, {place.role or 'said'} in message {place.position}" if place.position else place.rule
+            why = f"{by}: {_quoted(place.quote)}" if place.quote and place.end > place.start else by
+        if supersedes is not None:
+            why += f"; supersedes {supersedes}"
+        (self.learned if status == "active" else self.proposed).append(noted(state, why))
+
+    def _reinforced(self, event: AnyEvent, turn: str, *, echo: bool) -> None:
+        state, step = self._state(event.stream), confidence.step(self._connection, event.first, event.position)
+        if state is None or step is None:
+            return
+        before, after = rules.shown(step.confidence - step.delta), rules.shown(step.confidence)
+        how = "repeats it, having just been shown it" if echo else "restates it"
+        self.reinforced.append(noted(state, f"the answer of {turn} {how}: {before:.2f} to {after:.2f}"))
+
+    def _contradict(self, id: str, why: str) -> None:
+        if (state := self._state(id)) is not None:
+            self.contradicted.setdefault(id, noted(state, why))
+
+
+def noted(state: Memory, why: str) -> Noted:
+    return Noted(id=state.id, content=state.content, kind=state.kind, confidence=rules.shown(state.confidence), why=why)
+
+
+def _quoted(text: str) -> str:
+    one = " ".join(text.split())
+    return repr(one if len(one) <= QUOTED else one[: QUOTED - 1] + "…")
+
+
+# --- why nothing, or not more ------------------------------------------------------------------------------------------
+
+
+def of_messages(done: Continued, given: int) -> Iterator[str]:
+    """What is to be known of messages that were not appended."""
+    if done.replayed and not done.appended:
+        yield "this idempotency_key was used for the same messages: this is what they came to"
+    elif done.known == given:
+        yield f"the session has {counted(given, 'message')} already: nothing is new"
+    if done.differs:
+        yield (
+            f"the messages differ from the session from number {done.differs} on: what is new was appended, and nothing"
+            " hidden; session.reconcile() makes the session the same as a transcript"
+        )
+
+
+def of_extraction(run: ExtractionRun, notes: Notes, *, model: bool) -> Iterator[str]:
+    """What was found and is no new memory, and why nothing was found."""
+    yield from _dropped(run.dropped, notes)
+    if run.skipped and model:
+        yield f"{counted(run.skipped, 'message')} held nothing worth a model's time"
+    if run.failure and run.failure != "Cancelled":
+        yield f"the model failed ({run.failure}): the next call, or jobs.run(), looks at those messages again"
+    if run.stopped == "under_way":
+        yield "somebody else extracts from this session just now"
+    elif run.stopped in ("enough", "moved"):
+        yield "others write in this session: jobs.run() looks at the rest"
+    if run.kept or run.dropped or run.failure or not run.messages - (run.skipped if model else 0):
+        return
+    if model:
+        yield f"the model found nothing to remember in {counted(run.messages - run.skipped, 'message')}"
+    else:
+        yield (
+            f"the rules found nothing in {counted(run.messages, 'message')}: they know phrases like 'I prefer …' and"
+            " 'Decision: …'; a model finds more"
+        )
+
+
+def _dropped(dropped: Sequence[Mapping[str, object]], notes: Notes) -> Iterator[str]:
+    found = Counter(_why_dropped(each, notes) for each in dropped if each.get("reason") != "left_over")
+    for why, times in list(found.items())[:LISTED]:
+        yield f"{why} (× {times})" if times > 1 else why
+    if len(found) > LISTED:
+        yield f"and {len(found) - LISTED} more of this kind"
+
+
+def _why_dropped(entry: Mapping[str, object], notes: Notes) -> str:
+    reason, other = str(entry.get("reason") or ""), str(entry.get("memory") or "")
+    text = str(entry.get("content") or "") or (notes.content(other) if other else None)
+    what = _quoted(text) if text else f"what {entry.get('rule') or 'the model'} found"
+    why = _DROPPED.get(reason, f"was dropped: {reason}")
+    return f"{what} {why} ({other})" if other else f"{what} {why}"
+
+
+def counted(number: int, what: str) -> str:
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"

@@ -1,0 +1,258 @@
+"""Messages that go on with a session: what is new of them is appended, with the turns that they make captured in the same append.
+
+A text is stored once: that of a prompt and of a response lies with the interaction, and the message refers to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ledger.domain import continuing, transcript
+from ledger.domain import interaction as interactions_domain
+from ledger.domain.continuing import Known, Newest, Place
+from ledger.domain.errors import RejectedError
+from ledger.domain.events import InteractionCaptured, MessageAppended, ResponseAttached
+from ledger.domain.interaction import Interaction
+from ledger.domain.session import Session as State
+from ledger.domain.transcript import Line
+from ledger.engine.log_reading import read_known
+from ledger.engine.optimistic import Moved, optimistic
+from ledger.engine.snapshot import load
+from ledger.engine.stopping import Stopping
+from ledger.engine.who import Who
+from ledger.engine.work import Outcome, Work
+from ledger.guards.guarding import Taken
+from ledger.sessions import reading, writing
+from ledger.sessions.conversation import Conversation
+from ledger.sessions.reconciling import clean, line_of
+from ledger.sessions.transcripts import Outside, outside
+from projections.core.rows import Connection
+from projections.views import audit, sessions
+from projections.views.sessions import Message as MessageRow
+
+TOGETHER = 1_000  # messages in one append
+INSTRUCTIONS = ("system", "developer")
+LOOP = 1_000  # messages of tools after a prompt, behind which its answer is no more looked for
+
+
+class Plan(Struct, frozen=True):
+    """What of some messages a session has that stood at the position ``seen``; ``turn`` is the interaction that waits for its
+    response there, and ``taken`` the secrets that were taken out of the messages."""
+
+    seen: int
+    known: Known
+    turn: Interaction | None
+    taken: dict[str, tuple[Taken, ...]]
+
+
+class Continued(Struct):
+    """What became of the messages so far. ``first`` is the position before the first append, ``correlation`` that under which a
+    repeated command was recorded."""
+
+    known: int = 0
+    differs: int = 0
+    appended: int = 0
+    turns: dict[str, None] = {}
+    first: int = 0
+    correlation: str = ""
+    replayed: bool = False
+    stopped: str = ""
+
+
+def messages_of(messages: object) -> tuple[list[Outside], int]:
+    """The messages of a text, of one message or of several, in any form of a provider, and how many say nothing or are
+    instructions to the model: these are no part of what was said, and change from call to call."""
+    lines, left_out = outside(_listed(messages))
+    kept = [each for each in lines if each.draft.role not in INSTRUCTIONS]
+    return kept, left_out + len(lines) - len(kept)
+
+
+def _listed(given: object) -> object:
+    if isinstance(given, str):
+        return [{"role": "user", "content": given}] if given.strip() else []
+    if isinstance(given, Mapping) and "messages" in given:
+        given = given["messages"]
+        if isinstance(given, str | Mapping):
+            raise RejectedError(f"messages are a list of messages, not {type(given).__name__}")
+    elif isinstance(given, Mapping) or hasattr(given, "model_dump"):
+        given = [given]
+    if isinstance(given, Iterable) and not isinstance(given, bytes | bytearray):
+        return [each.model_dump() if hasattr(each, "model_dump") else each for each in given]
+    raise RejectedError(
+        f"messages are a text, a message ({{'role': 'user', 'content': …}}) or a list of messages, not {type(given).__name__}"
+    )
+
+
+def look(conversation: Conversation, lines: list[Outside]) -> Plan:
+    """What of them the session has, on a snapshot; the secrets are taken out of them, as they are out of what is stored."""
+    with conversation.reading() as (connection, state):
+        taken = clean(conversation, connection, lines)
+        if state is None:
+            return Plan(0, Known(0), None, taken)
+        rows = sessions.backwards(connection, state.row)
+        newest = Newest(_Message(conversation, connection, row) for row in rows)
+        given = [each.line for each in lines]
+        first = (given[0].role, writing.count_tokens(conversation, lines[0].draft, lines[0].token_count)[0])
+        found = continuing.known(newest, given, _same, _is_exchange, lambda each: each.looks == first)
+        return Plan(state.position, found, _open_turn(conversation, connection, state), taken)
+
+
+class _Message:
+    """A message of the session, whose texts are read once they are asked for."""
+
+    def __init__(self, conversation: Conversation, connection: Connection, row: MessageRow) -> None:
+        self._conversation, self._connection, self._row = conversation, connection, row
+        self.looks = row.role, row.tokens
+
+    @cached_property
+    def line(self) -> Line | None:
+        """None of one that was erased."""
+        texts = reading.texts(self._conversation, self._connection, self._row)
+        data = texts.event.data
+        is_erased = None in (texts.content, data.reasoning, texts.extra) or bytes(data.parts) == b"null"
+        return None if is_erased else line_of(self._connection, self._row, texts, None)
+
+
+def _same(ours: _Message, theirs: Line) -> bool:
+    """What was erased is taken for what it may have been."""
+    if ours.looks[0] != theirs.role:
+        return False
+    return ours.line is None or transcript.same(ours.line, theirs)
+
+
+def _is_exchange(part: Sequence[Line]) -> bool:
+    return {"user", "assistant"} <= {each.role for each in part}
+
+
+def _open_turn(conversation: Conversation, connection: Connection, state: State) -> Interaction | None:
+    """The captured turn at the end of a session that has no response yet."""
+    for _, row in zip(range(LOOP), sessions.backwards(connection, state.row), strict=False):
+        if row.interaction is not None:
+            turn: Interaction | None = load(connection, row.interaction, "i", conversation.user)
+            return turn if turn is not None and row.field == "prompt" and turn.response_at is None else None
+        if row.role == "user" and not _is_result(connection, row):
+            return None
+    return None
+
+
+def _is_result(connection: Connection, row: MessageRow) -> bool:
+    data: MessageAppended = read_known(connection, row.row, row.session).data
+    return bool(row.results) and data.content_of >= 0
+
+
+# --- appending ---------------------------------------------------------------------------------------------------------
+
+
+def go_on(conversation: Conversation, asker: Who, lines: list[Outside], stopping: Stopping) -> Continued:
+    """Appends what is new of the messages, 1,000 at a time, and captures their turns. Where it is cut, the same call goes on."""
+    done, arguments = Continued(turns={}), (conversation.name, [each.line for each in lines])
+    looked, key = False, asker.key
+    while True:
+        asked = replace(asker, key=key)
+
+        def decide(plan: Plan, asked: Who = asked) -> tuple[Plan, Outcome | None]:
+            if plan.known.count == len(lines) and asked.key is None:
+                return plan, None
+            return plan, _append(conversation, asked, lines, plan, arguments, done.turns)
+
+        plan, outcome = optimistic(lambda: look(conversation, lines), decide)
+        if not looked:
+            done.known, done.differs, looked = plan.known.count, plan.known.differs, True
+        if outcome is None:
+            return done
+        if outcome.replayed:
+            done.replayed = True
+            done.first, done.correlation = _recorded(conversation, outcome)
+            asker = replace(asker, correlation_id=done.correlation)
+        elif outcome.events:
+            done.first = done.first or outcome.events[0].position
+            done.appended += min(TOGETHER, len(lines) - plan.known.count)
+        key = None
+        if done.known + done.appended >= len(lines):
+            return done
+        if stopping.why:
+            done.stopped = stopping.why
+            return done
+
+
+def _recorded(conversation: Conversation, outcome: Outcome) -> tuple[int, str]:
+    """Where a repeated command was recorded, and under which correlation id."""
+    with conversation.engine.reading() as connection:
+        entry = audit.at(connection, outcome.position)
+        entries = audit.of_command(connection, entry.command_id) if entry is not None else []
+    return (entries[0].position, entries[0].correlation_id or "") if entries else (outcome.position, "")
+
+
+def _append(
+    conversation: Conversation,
+    asker: Who,
+    lines: Sequence[Outside],
+    plan: Plan,
+    arguments: object,
+    turns: dict[str, None],
+) -> Outcome:
+    first = plan.known.count
+    new = lines[first : first + TOGETHER]
+    tokens = [writing.count_tokens(conversation, each.draft, each.token_count) for each in new]
+    captured = dict[str, None]()
+
+    def body(work: Work) -> str:
+        stream, row = writing.opened(conversation, work)
+        state: State | None = work.load(stream, "s") if row else None
+        if (state.position if state is not None else 0) != plan.seen:
+            raise Moved
+        work.taken.update(plan.taken)
+        _Appending(work, stream, row, plan.turn, captured).emit(new, tokens)
+        return stream
+
+    outcome = conversation.writer.run("add", asker, body, arguments)
+    turns |= captured
+    return outcome
+
+
+class _Appending:
+    """One append under the lock: messages, and the turns among them."""
+
+    def __init__(self, work: Work, stream: str, row: int, turn: Interaction | None, captured: dict[str, None]) -> None:
+        self.work, self.stream, self.row, self.captured = work, stream, row, captured
+        captured.clear()
+        current: Interaction | None = work.at_row(turn.row, "i") if turn is not None else None
+        self.open = current if current is not None and current.response_at is None else None
+
+    def emit(self, lines: Sequence[Outside], counted: Sequence[tuple[int, str]]) -> None:
+        work, found = self.work, continuing.places([line.draft for line in lines])
+        work.need("interactions", "quarantine")
+        responses = {each.turn: at for at, each in enumerate(found) if each is not None and each.field == "response"}
+        ids: dict[int, str] = {}
+        for line, place, tokens in zip(lines, found, counted, strict=True):
+            work.occurred_at = line.created_at or work.who.occurred_at
+            data = writing.appended(line.draft, *tokens, line.model)
+            if place is not None and place.field == "prompt":
+                at = responses.get(place.turn)
+                ids[place.turn] = self._capture(line, lines[at] if at is not None else None)
+            elif place is not None and place.turn < 0 and (place := self._answer(line, place)) is not None:
+                ids[-1] = self.open.id if self.open is not None else ""
+            if place is not None:
+                data = replace(data, content="", interaction=ids[place.turn], field=place.field)
+            work.emit(self.stream, writing.with_bodies(work, data), first=self.row)
+
+    def _capture(self, prompt: Outside, response: Outside | None) -> str:
+        id = self.work.new_id("i")
+        answer = self.work.body(response.draft.content) if response is not None else ""
+        self.work.emit(id, InteractionCaptured(self.work.body(prompt.draft.content), answer))
+        self.captured[id] = None
+        return id
+
+    def _answer(self, line: Outside, place: Place) -> Place | None:
+        """The answer to a prompt of an earlier append; None where none waits for it."""
+        if self.open is None:
+            return None
+        attached = ResponseAttached(self.work.body(line.draft.content))
+        for event in interactions_domain.decide(interactions_domain.Attach(attached), self.open):
+            self.work.emit(self.open.id, event, first=self.open.row)
+        self.captured[self.open.id] = None
+        return place

@@ -191,6 +191,7 @@ class Interaction(Answer, frozen=True, kw_only=True):
     skipped: str = ""
     quarantined: bool = False  # something of it is kept out of recall
     warnings: tuple[str, ...] = ()
+    metadata: Mapping[str, pairs_of.Value] = field(default_factory=dict)
 
 
 def interaction(
@@ -211,6 +212,7 @@ def interaction(
         session=names.get(state.session or "", state.session),
         context=pack,
         occurred_at=state.occurred_at or state.recorded_at,
+        metadata=pairs_of.of_row(state.metadata) if state.metadata else {},
     )
 
 

@@ -575,6 +575,7 @@ class Ledger(LedgerRead):
         context: Pack | Mapping[str, Any] | None = None,
         reinforce: bool = True,
         append: bool = False,
+        metadata: Metadata | None = None,
         **options: Unpack[WriteOptions],
     ) -> answers.Interaction:
         """Record a turn; memories that its response restates are then reinforced.
@@ -589,6 +590,7 @@ class Ledger(LedgerRead):
             context: What the model was given: the ``Pack`` of a recall, or a dictionary.
             reinforce: False if its response is no evidence.
             append: Also append prompt and response to the session as messages, in the same append.
+            metadata: Keys of your own, as in {"source_app": "slack", "ticket": 4711}.
         """
         from ledger.interactions import commands as interaction_commands
 
@@ -605,6 +607,7 @@ class Ledger(LedgerRead):
             context_pack=context.to_dict() if isinstance(context, Answer) else context,
             reinforce=reinforce,
             append=append,
+            metadata=metadata or NO_PAIRS,
         )
 
     def remember(

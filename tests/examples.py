@@ -459,6 +459,7 @@ def interaction(**changed: Any) -> Interaction:
         "reinforcement_attempts": 0,
         "extraction_attempts": 0,
         "denials": (Denial(OTHER_MEMORY, 8),),
+        "metadata": '{\t"source":"slack"\t,\t"ticket":4711\t}',
         "version": 1,
         "position": 7,
     }
@@ -519,6 +520,7 @@ def document(**changed: Any) -> Document:
         "path": "notes/coffee.md",
         "title": "Coffee",
         "tags": ("drinks",),
+        "metadata": '{\t"source":"slack"\t,\t"ticket":4711\t}',
         "doc_type": "text",
         "digest": "ab" * 16,
         "size": 2_400,

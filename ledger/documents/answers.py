@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from msgspec import field
+
+from ledger.domain import metadata as pairs_of
 from ledger.engine.answer import Answer, answer_of
 
 if TYPE_CHECKING:
@@ -61,6 +64,10 @@ class Document(Answer, frozen=True, kw_only=True):
     dropped: int = 0
     replayed: bool = False
     absorbed: bool = False
+    metadata: Mapping[str, pairs_of.Value] = field(default_factory=dict)
+
+    def __hash__(self) -> int:
+        return hash((self.id, self.position))
 
 
 def document(state: DocumentState, names: Mapping[str, str], chunks: tuple[Chunk, ...] = ()) -> Document:
@@ -72,6 +79,7 @@ def document(state: DocumentState, names: Mapping[str, str], chunks: tuple[Chunk
         project=names.get(state.project or "", state.project),
         chunk_count=state.chunks,
         chunks=chunks,
+        metadata=pairs_of.of_row(state.metadata) if state.metadata else {},
     )
 
 

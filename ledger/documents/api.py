@@ -8,10 +8,11 @@ from typing import Unpack, get_args
 
 from ledger.documents import commands, queries
 from ledger.documents.answers import Chunk, Document
+from ledger.domain.metadata import checked
 from ledger.domain.text import plural
 from ledger.engine.area import Area
 from ledger.engine.paging import LIMIT, found, page
-from ledger.types import DocumentStatus, DocumentType, Page, WriteOptions
+from ledger.types import DocumentStatus, DocumentType, Metadata, Page, WriteOptions
 
 
 class DocumentsRead(Area):
@@ -22,6 +23,7 @@ class DocumentsRead(Area):
         *,
         project: str | None = None,
         tags: Iterable[str] = (),
+        metadata: Metadata | None = None,
         statuses: Iterable[DocumentStatus] = ("active",),
         limit: int = LIMIT,
         after: str | None = None,
@@ -30,13 +32,14 @@ class DocumentsRead(Area):
 
         Args:
             tags: Only documents that have each of these tags.
+            metadata: Only documents that have each of these keys with this very value; None is a value too.
             statuses: Only documents of these statuses; none for every status.
 
         Raises:
             RejectedError: A limit, cursor or status that cannot be.
         """
         wanted = plural("statuses", statuses, get_args(DocumentStatus))
-        tags = plural("tags", tags)
+        tags, pairs = plural("tags", tags), checked(metadata or {})
 
         def fetch(count: int, start: str | None) -> list[Document]:
             with self._engine.snapshot() as snapshot:
@@ -45,12 +48,14 @@ class DocumentsRead(Area):
                     self._scope.user,
                     project=project,
                     tags=tags,
+                    metadata=pairs,
                     statuses=wanted,
                     limit=count,
                     after=start,
                 )
 
-        filters = {"user": self._scope.user, "project": project, "tags": tags, "statuses": wanted}
+        filters: dict[str, object] = {"user": self._scope.user, "project": project, "tags": tags, "statuses": wanted}
+        filters |= {"metadata": pairs}
         return page("documents", filters, limit, after, fetch, lambda each: each.id)
 
     def get(self, id: str, *, text: bool = False) -> Document:
@@ -86,6 +91,7 @@ class Documents(DocumentsRead):
         *,
         title: str = "",
         tags: Iterable[str] | None = None,
+        metadata: Metadata | None = None,
         project: str | None = None,
         path: str | None = None,
         type: DocumentType | None = None,
@@ -100,6 +106,8 @@ class Documents(DocumentsRead):
             source: A text (``str``), or a file (``pathlib.Path``) of UTF-8, at most 50 MiB.
             title: What it is called; "" for what it is called already, its front matter, first heading, or file.
             tags: At most 10; None for those that it has.
+            metadata: Keys of your own, as in {"space": "HR", "page": 42}, by which recall finds its chunks too; None for those
+                that it has, {} for none.
             project: A name or alias; a new one is registered. None for the project that it has.
             path: What it is known by; None for the file's absolute path.
             type: "markdown", or "text" for what has no headings; None for what the file's name says.
@@ -114,6 +122,7 @@ class Documents(DocumentsRead):
             source,
             title=title,
             tags=None if tags is None else plural("tags", tags),
+            metadata=metadata,
             project=project,
             path=path,
             doc_type=type,

@@ -15,12 +15,14 @@ from ledger.domain import document as domain
 from ledger.domain.document import Document
 from ledger.domain.errors import NotFoundError, RejectedError, SuspendedError
 from ledger.domain.events import ChunkAdded, DocumentAdded, DocumentReplaced
+from ledger.domain.metadata import checked
 from ledger.domain.text import check_reason, check_text, tag_list
 from ledger.engine.engine import Engine
 from ledger.engine.log_reading import read_event
 from ledger.engine.who import Who
 from ledger.engine.work import Outcome, Work
 from ledger.guards.guarding import Taken
+from ledger.types import Metadata
 from projections.core.rows import Connection
 from projections.views import control, documents
 
@@ -42,6 +44,7 @@ def add(
     *,
     title: str = "",
     tags: Iterable[str] | None = None,
+    metadata: Metadata | None = None,
     project: str | None = None,
     path: str | None = None,
     doc_type: str | None = None,
@@ -50,8 +53,8 @@ def add(
 
     A document is known by its ``path`` (of a file its absolute path, unless another is given), or if it has none by
     its text. The same again changes nothing (``absorbed``); another text replaces the one it had, and the chunks
-    that stay the same keep their ids; one that was removed is restored. What is not given of ``title``, ``tags`` and
-    ``project`` stays; a new document is called by its front matter, its first heading, or its file.
+    that stay the same keep their ids; one that was removed is restored. What is not given of ``title``, ``tags``,
+    ``metadata`` and ``project`` stays; a new document is called by its front matter, its first heading, or its file.
 
     ``doc_type`` is "markdown", or "text" for what has no headings (as files that end in .txt). ``RejectedError`` for what
     is no UTF-8 text, blank, larger than 50 MiB, a directory, a device, or a link out of its own directory.
@@ -72,12 +75,15 @@ def add(
         title=title or None,
         tags=labels,
     )
+    pairs = None if metadata is None else checked(metadata)
 
     def body(work: Work) -> str:
         work.taken.update(taken)
-        return _add_text(work, given, command, project, doc_type)
+        described = replace(command, metadata=None if pairs is None else work.cleaned(pairs))
+        return _add_text(work, given, described, project, doc_type)
 
-    outcome = engine.writer.run("documents.add", asker, body, (given.digest, name, title, labels, project, doc_type))
+    arguments = (given.digest, name, title, labels, project, doc_type, *(() if pairs is None else (pairs,)))
+    outcome = engine.writer.run("documents.add", asker, body, arguments)
     return _answered(engine, outcome)
 
 

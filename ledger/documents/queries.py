@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ledger.documents import answers
 from ledger.domain.document import Document
+from ledger.domain.metadata import Pairs
 from ledger.engine.log_reading import first_position, read_event
 from ledger.engine.snapshot import NOWHERE, Snapshot, load, scope_of
 from projections.core.rows import Connection
@@ -19,6 +20,7 @@ def listing(
     *,
     project: str | None,
     tags: Sequence[str],
+    metadata: Pairs,
     statuses: tuple[str, ...],
     limit: int,
     after: str | None,
@@ -34,6 +36,7 @@ def listing(
         statuses=statuses,
         projects=projects_meant,
         tags=[each.strip().lower() for each in tags],
+        metadata=metadata,
         before=first_position(connection, after) if after is not None else None,
         limit=limit,
     )

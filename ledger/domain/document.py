@@ -17,6 +17,7 @@ from typing import assert_never
 from msgspec import UNSET, Raw, Struct, json
 from msgspec.structs import replace
 
+from ledger.domain import metadata as pairs_of
 from ledger.domain.chunking import Piece
 from ledger.domain.errors import RejectedError
 from ledger.domain.events import (
@@ -30,6 +31,8 @@ from ledger.domain.events import (
     Moved,
     Ranges,
 )
+from ledger.domain.events.base import NOTHING
+from ledger.domain.metadata import Pairs
 
 TEXT_BYTES = 50 * 1024 * 1024
 TITLE_BYTES = 1024
@@ -50,6 +53,7 @@ class Document(Struct, frozen=True):
     path: str | None
     title: str | None
     tags: tuple[str, ...]
+    metadata: str | None
     doc_type: str
     digest: str | None
     size: int
@@ -70,8 +74,8 @@ class Document(Struct, frozen=True):
 class TextAdded(Struct, frozen=True):
     """A whole text, cut; ``fresh`` has an id for every piece that is new, ``prints`` what each piece says, as a number.
 
-    ``known`` are those numbers of the chunks that the document has, in order; None for one that was erased. A title, tags
-    or a project of None are not given.
+    ``known`` are those numbers of the chunks that the document has, in order; None for one that was erased. A title, tags,
+    metadata or a project of None are not given.
     """
 
     digest: str
@@ -84,6 +88,7 @@ class TextAdded(Struct, frozen=True):
     called: str = ""  # the title of a new document for which none was given
     title: str | None = None
     tags: tuple[str, ...] | None = None
+    metadata: Pairs | None = None
     project: str | None = None
     doc_type: str = "markdown"
 
@@ -132,6 +137,7 @@ def _text_added(command: TextAdded) -> list[Event]:
         chunks=len(command.pieces),
         tags=command.tags or (),
         type=command.doc_type,
+        metadata=pairs_of.event_form(command.metadata or {}),
     )
     return [header, *_added(command, range(len(command.pieces)))]
 
@@ -151,7 +157,12 @@ def _metadata(piece: Piece) -> Raw:
 def is_known(command: TextAdded, document: Document) -> bool:
     """Whether the document says all this already."""
     pairs = ((command.title, document.title), (command.tags, document.tags), (command.project, document.project))
-    return command.digest == document.digest and all(given is None or given == known for given, known in pairs)
+    same = command.digest == document.digest and _has_metadata(command, document)
+    return same and all(given is None or given == known for given, known in pairs)
+
+
+def _has_metadata(command: TextAdded, document: Document) -> bool:
+    return command.metadata is None or pairs_of.row_form(command.metadata) == document.metadata
 
 
 def _replaced(command: TextAdded, document: Document) -> list[Event]:
@@ -170,6 +181,7 @@ def _replaced(command: TextAdded, document: Document) -> list[Event]:
         removed=_removed(kept, document.chunks),
         title=UNSET if command.title in (None, document.title) else command.title,
         tags=UNSET if command.tags in (None, document.tags) else command.tags,
+        metadata=UNSET if _has_metadata(command, document) else pairs_of.event_form(command.metadata or {}),
     )
     return [header, *_added(command, new)]
 
@@ -269,6 +281,7 @@ def _begun(event: AnyEvent, data: DocumentAdded) -> Document:
         path=data.path,
         title=data.title,
         tags=data.tags or (),
+        metadata=None if data.metadata is NOTHING else pairs_of.row_of(data.metadata),
         doc_type=data.type,
         digest=data.digest,
         size=data.size,
@@ -308,6 +321,7 @@ def _newer(document: Document, event: AnyEvent, data: DocumentReplaced) -> dict[
         "chunks": data.chunks,
         "title": document.title if data.title is UNSET else data.title,
         "tags": document.tags if data.tags is UNSET else data.tags or (),
+        "metadata": document.metadata if data.metadata is UNSET else pairs_of.row_of(data.metadata),
         "text_at": event.position,
         "awaited": data.chunks - sum(last - first + 1 for first, last, _ in data.kept),
         "updated_at": event.envelope.recorded_at,

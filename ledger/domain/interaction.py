@@ -7,6 +7,7 @@ from typing import assert_never
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ledger.domain import metadata as pairs_of
 from ledger.domain.errors import RejectedError
 from ledger.domain.events import (
     AnyEvent,
@@ -19,6 +20,7 @@ from ledger.domain.events import (
     ReinforcementFailed,
     ResponseAttached,
 )
+from ledger.domain.events.base import NOTHING
 from ledger.domain.times import moment
 
 ERASED = "erased"
@@ -64,6 +66,7 @@ class Interaction(Struct, frozen=True):
     reinforcement_attempts: int  # that failed, one after the other
     extraction_attempts: int
     denials: tuple[Denial, ...]
+    metadata: str | None
     version: int
     position: int
 
@@ -105,6 +108,9 @@ def decide(command: Command, interaction: Interaction) -> list[Event]:
                     rule="transition",
                     subject=interaction.id,
                 )
+            if attached.metadata is not NOTHING:
+                known, new = pairs_of.of_row(interaction.metadata), pairs_of.of_event(attached.metadata)
+                pairs_of.check_size("metadata", known | new, known)
             return [attached]
         case RecordReinforcement(evaluated):
             return [evaluated]
@@ -143,6 +149,7 @@ def evolve(interaction: Interaction | None, event: AnyEvent) -> Interaction | No
                 extraction=ready,
                 reinforcement_attempts=0,
                 extraction_attempts=0,
+                metadata=pairs_of.changed(now.metadata, data.metadata),
             )
         case _ if now.extraction == ERASED:
             return now
@@ -199,6 +206,7 @@ def _captured(event: AnyEvent, data: InteractionCaptured) -> Interaction:
         reinforcement_attempts=0,
         extraction_attempts=0,
         denials=(),
+        metadata=None if data.metadata is NOTHING else pairs_of.row_of(data.metadata),
         version=event.version,
         position=event.position,
     )

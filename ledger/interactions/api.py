@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterable
 from typing import Unpack
 
 from ledger import answers
+from ledger.domain import metadata as pairs_of
 from ledger.domain.errors import RejectedError
+from ledger.domain.metadata import NO_PAIRS
 from ledger.domain.text import plural, texts
 from ledger.engine.area import Area, callback
 from ledger.engine.paging import LIMIT, found, page
@@ -15,7 +17,7 @@ from ledger.engine.stopping import Stopping
 from ledger.engine.who import Who
 from ledger.interactions import commands as interaction_commands
 from ledger.interactions import importing, queries
-from ledger.types import Cancel, Page, Since, Time, WriteOptions
+from ledger.types import Cancel, Metadata, Page, Since, Time, WriteOptions
 
 
 class InteractionsRead(Area):
@@ -27,6 +29,7 @@ class InteractionsRead(Area):
         project: str | None = None,
         session: str | None = None,
         client: str | None = None,
+        metadata: Metadata | None = None,
         since: Since | None = None,
         until: Since | None = None,
         limit: int = LIMIT,
@@ -36,18 +39,20 @@ class InteractionsRead(Area):
 
         Args:
             client: Only those captured through this program.
+            metadata: Only those that have each of these keys with this very value; None is a value too.
 
         Raises:
             RejectedError: A limit, cursor or time that cannot be.
         """
-        filters = {"project": project, "session": session, "client": client, "since": since, "until": until}
+        filters: dict[str, object] = {"project": project, "session": session, "client": client, "since": since}
+        filters |= {"until": until, "metadata": (pairs := pairs_of.checked(metadata or {}))}
         texts(client=client)
         bounds = self._bounds(since, until)
 
         def fetch(count: int, start: str | None) -> list[answers.Interaction]:
             given = {"project": project, "session": session, "client": client, "after": start} | bounds
             with self._engine.snapshot() as snapshot:
-                return queries.listing(snapshot, self._scope.user, limit=count, **given)
+                return queries.listing(snapshot, self._scope.user, limit=count, metadata=pairs, **given)
 
         return page("interactions", filters | {"user": self._scope.user}, limit, after, fetch, lambda each: each.id)
 
@@ -73,6 +78,7 @@ class Interactions(InteractionsRead):
         summary: str = "",
         memories_used: Iterable[str] = (),
         chunks_used: Iterable[str] = (),
+        metadata: Metadata | None = None,
         **options: Unpack[WriteOptions],
     ) -> answers.Interaction:
         """Add the response to an interaction that was captured without one; it has one response, and that stays.
@@ -83,6 +89,7 @@ class Interactions(InteractionsRead):
             memories_used: Ids (or their beginnings) of memories that the model had been shown, so that repeating them counts
                 as an echo. Others are kept, named in ``warnings`` and not counted.
             chunks_used: Ids of chunks that the model had been shown.
+            metadata: Keys of your own besides those that it has; of a key that it has, the new value.
 
         Raises:
             RejectedError: Both texts are blank, or the interaction has a response already.
@@ -95,6 +102,7 @@ class Interactions(InteractionsRead):
             response_summary=summary,
             memories_used=plural("memories_used", memories_used),
             chunks_used=plural("chunks_used", chunks_used),
+            metadata=metadata or NO_PAIRS,
         )
 
     def reinforce(self, id: str, **options: Unpack[WriteOptions]) -> answers.Reinforcement:

@@ -10,6 +10,7 @@ import msgspec
 from ledger import answers
 from ledger.domain import confidence as rules
 from ledger.domain import interaction as domain
+from ledger.domain import metadata as pairs_of
 from ledger.domain.errors import AmbiguousIdError, NotFoundError, RejectedError
 from ledger.domain.events import (
     NOTHING,
@@ -22,6 +23,7 @@ from ledger.domain.events import (
 from ledger.domain.ids import LENGTH
 from ledger.domain.interaction import TEXT_BYTES, Interaction
 from ledger.domain.memory import Memory
+from ledger.domain.metadata import NO_PAIRS
 from ledger.domain.text import check_json, check_text, text_list
 from ledger.engine.engine import Engine
 from ledger.engine.log_reading import find_row, read_event
@@ -33,6 +35,7 @@ from ledger.interactions.tying import Turn, is_tied
 from ledger.memories import commands as of_memories
 from ledger.memories.sources import check_chunks
 from ledger.policies import reinforcement
+from ledger.types import Metadata
 from projections.core.rows import Connection
 from projections.views import audit, confidence, control, quarantine
 
@@ -56,6 +59,7 @@ def capture(
     context_pack: object = None,
     reinforce: bool = True,
     append: bool = False,
+    metadata: Metadata = NO_PAIRS,
 ) -> answers.Interaction:
     """Records a turn in one append; what it restates is then reinforced in a second one, which may fail without harm.
 
@@ -79,6 +83,7 @@ def capture(
         chunks_used=text_list("chunks_used", chunks_used) if chunks_used else (),
         context=pack,
         reinforce=reinforce,
+        metadata=pairs_of.event_form(pairs_of.checked(metadata)) if metadata else NOTHING,
     )
     skipped = engine.keeps_out(session_id or "") if append else ""
     turn = Turn(engine.counter, engine.keeps_out, prompt, response) if append and not skipped else None
@@ -98,6 +103,7 @@ def capture(
         return stream
 
     arguments = (given, captured.memories_used, captured.chunks_used, *((append,) if append else ()))
+    arguments += (captured.metadata,) if captured.metadata is not NOTHING else ()
     outcome = engine.writer.run("capture", asker, body, arguments)
     if engine.writer.batching and not outcome.replayed:  # nothing has happened since, so nothing need be read
         answer = {"response": response, "summary": response_summary}
@@ -118,6 +124,7 @@ def attach_response(
     response_summary: str = "",
     memories_used: Iterable[str] = (),
     chunks_used: Iterable[str] = (),
+    metadata: Metadata = NO_PAIRS,
 ) -> answers.Interaction:
     """The answer to a prompt captured before; an interaction has one response, and it stays."""
     attached = ResponseAttached(
@@ -125,6 +132,7 @@ def attach_response(
         summary=_text("response_summary", response_summary),
         memories_used=text_list("memories_used", memories_used),
         chunks_used=text_list("chunks_used", chunks_used),
+        metadata=pairs_of.event_form(pairs_of.checked(metadata)),
     )
     if not attached.response and not attached.summary:
         raise RejectedError("a response is added by a response or a summary, and both are blank")
@@ -150,7 +158,8 @@ def capture_line(engine: Engine, asker: Who, line: Line) -> answers.Interaction:
     """One line of an import, as a capture."""
     fields = {name: getattr(line, name) for name in ("response_summary", "project", "session_id", "memories_used")}
     pack = line.context_pack | ({"line_id": line.line_id} if line.line_id else {})
-    return capture(engine, asker, line.prompt, line.response, chunks_used=line.chunks_used, context_pack=pack, **fields)
+    fields |= {"chunks_used": line.chunks_used, "context_pack": pack, "metadata": line.metadata}
+    return capture(engine, asker, line.prompt, line.response, **fields)
 
 
 def _with_bodies(work: Work, data: Any) -> Any:

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import msgspec
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, create_model, field_validator
 
-from ledger.domain import times
+from ledger.domain import metadata, times
 from ledger.domain.errors import LedgerError, RejectedError
 from ledger.domain.interaction import TEXT_BYTES
 from ledger.domain.text import check_json, check_text
@@ -34,6 +34,7 @@ class Line(BaseModel):
     chunks_used: list[str] = Field(default_factory=list)
     context_pack: dict[str, Any] = Field(default_factory=dict)
     line_id: str | None = None
+    metadata: dict[str, Any] = Field(default_factory=dict)
 
     @field_validator("prompt", "response", "response_summary")
     @classmethod
@@ -60,9 +61,15 @@ class Line(BaseModel):
     def _pack(cls, value: dict[str, object]) -> dict[str, Any]:
         return check_json("context_pack", value)
 
+    @field_validator("metadata")
+    @classmethod
+    def _metadata(cls, value: dict[str, object]) -> dict[str, Any]:
+        return dict(metadata.checked(value))
+
     def digest(self) -> str:
-        """SHA-256 (hex) of everything the line says."""
-        return hashlib.sha256(msgspec.json.encode(self.__dict__, order="deterministic")).hexdigest()
+        """SHA-256 (hex) of everything the line says; without metadata that of lines from before there was any."""
+        fields = {name: value for name, value in self.__dict__.items() if value or name != "metadata"}
+        return hashlib.sha256(msgspec.json.encode(fields, order="deterministic")).hexdigest()
 
 
 def check_line(given: object, project: str | None = None) -> Line | str:

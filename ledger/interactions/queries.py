@@ -8,6 +8,7 @@ import msgspec
 
 from ledger import answers
 from ledger.domain.interaction import Interaction
+from ledger.domain.metadata import NO_PAIRS, Pairs
 from ledger.engine.log_reading import first_position
 from ledger.engine.snapshot import NOWHERE, Snapshot, answer_texts, event_data, load, named, scope_of, text_of
 from projections.core.rows import Connection
@@ -26,6 +27,7 @@ def listing(
     project: str | None = None,
     session: str | None = None,
     client: str | None = None,
+    metadata: Pairs = NO_PAIRS,
     since: str | None = None,
     until: str | None = None,
     limit: int,
@@ -44,6 +46,7 @@ def listing(
         projects=projects_meant,
         session=session_meant,
         client=client or None,
+        metadata=metadata,
         before=first_position(connection, after) if after is not None else None,
         limit=limit,
         **bounds,

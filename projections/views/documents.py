@@ -19,10 +19,11 @@ from ledger.domain.document import Document, moved
 from ledger.domain.errors import DamagedError
 from ledger.domain.events import AnyEvent, ChunkAdded, DocumentReplaced
 from ledger.domain.ids import LENGTH, is_prefix
+from ledger.domain.metadata import NO_PAIRS, Pairs
 from ledger.domain.text import fingerprint
 from projections.core.codec import codec, columns
 from projections.core.rows import AsOf, Rows, Table, Values, by_status
-from projections.core.subjects import Change, end, ended, family, keep, of_projects
+from projections.core.subjects import Change, end, ended, family, has_pairs, keep, of_projects
 from projections.views import control
 
 FAMILY = family(
@@ -78,7 +79,7 @@ def chunk_fingerprint(secret: bytes, user: str, content: str, heading_path: Iter
 
 
 class Documents:
-    name, version, follows = "documents", 2, frozenset("d")
+    name, version, follows = "documents", 3, frozenset("d")
     tables = (DOCUMENTS, DOCUMENT_VERSIONS, CHUNKS, CHUNKS_WERE)
 
     def __init__(self, secret: bytes) -> None:
@@ -151,6 +152,7 @@ def listing(
     statuses: Sequence[str] = (),
     projects: Sequence[str | None] | None = None,
     tags: Sequence[str] = (),
+    metadata: Pairs = NO_PAIRS,
     before: int | None = None,
     limit: int,
 ) -> list[Document]:
@@ -163,6 +165,7 @@ def listing(
     for tag in tags:
         where.append("EXISTS (SELECT 1 FROM json_each(documents.tags) WHERE value = ?)")
         values.append(tag)
+    has_pairs(where, values, metadata)
     if before is not None:
         where.append("row < ?")
         values.append(before)

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from ledger.domain import interaction
 from ledger.domain.events import AnyEvent
 from ledger.domain.interaction import Interaction
+from ledger.domain.metadata import NO_PAIRS, Pairs
 from projections.core.rows import Rows
-from projections.core.subjects import Change, family, keep, of_projects
+from projections.core.subjects import Change, family, has_pairs, keep, of_projects
 
 FAMILY = family(
     "i",
@@ -32,7 +33,7 @@ from_row = FAMILY.from_row
 
 
 class Interactions:
-    name, version, follows = "interactions", 4, frozenset("i")
+    name, version, follows = "interactions", 5, frozenset("i")
     tables = (INTERACTIONS, VERSIONS)
 
     def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
@@ -55,6 +56,7 @@ def listing(
     projects: Sequence[str | None] | None = None,
     session: str | None = None,
     client: str | None = None,
+    metadata: Pairs = NO_PAIRS,
     since: str | None = None,
     until: str | None = None,
     before: int | None = None,
@@ -69,6 +71,7 @@ def listing(
     given = {sql: value for sql, value in conditions.items() if value is not None}
     where, values = ["user = ?", *given], list[object]([user, *given.values()])
     of_projects(where, values, projects)
+    has_pairs(where, values, metadata)
     sql = f"SELECT * FROM interactions WHERE {' AND '.join(where)} ORDER BY row DESC LIMIT ?"
     return [from_row(row) for row in connection.execute(sql, (*values, limit))]
 

@@ -124,6 +124,7 @@ def test_a_capture_begins_an_interaction(
         memories_used=(),
         chunks_used=(),
         denials=(),
+        metadata=None,
     )
 
 
@@ -198,6 +199,7 @@ def test_every_field_comes_back(ledger: Ledger) -> None:
         "quarantined": False,
         "skipped": "",
         "warnings": (),
+        "metadata": {},
     }
 
 

@@ -334,7 +334,7 @@ class Explanation(Answer, frozen=True, kw_only=True):
     voided_by: tuple[AuditEntry, ...] = ()
 
 
-class LogEntry(Answer, frozen=True, kw_only=True):
+class LogEntry(Answer, frozen=True, gc=False):  # fields by place: whoever scans a log makes many
     """One event as the log has it: its place, who recorded it and how, and its ``data``, a struct of
     ``ledger.domain.events`` with its texts in full (``Unknown`` for an event of a newer version).
 

@@ -501,19 +501,29 @@ def measure_read(paths: dict[int, Path]) -> list[Figure]:
     figures, decoders = [], {name: msgspec.json.Decoder(Envelope[kind]) for name, kind in TYPES.items()}  # type: ignore[valid-type]
     for size, path in paths.items():
         say(f"read: the log of {size:,} memories")
-        step, ours, limit = 500 if size < 10_000 else 4_000, list[float](), list[float]()
-        with reading(path) as connection:
+        step, ours, limit, listed = 500 if size < 10_000 else 4_000, list[float](), list[float](), list[float]()
+        with Ledger.open(path, readonly=True) as ledger, reading(path) as connection:
             (last,) = connection.execute("SELECT max(position) FROM events").fetchone()
             firsts = list(range(1, min(last, 400_000) - step + 2, step))
             for number, first in enumerate(firsts * max(1, 20 // len(firsts))):
                 bounds = (first, first + step - 1)
-                for mine in (True, False) if number % 2 else (False, True):
-                    if mine:
-                        ours.append(timed(decode_range(connection, *bounds)) / step)
-                    else:
-                        limit.append(timed(bare_decode(connection, decoders, *bounds)) / step)
-        figures.append(compared("read + decode, each event", size, ours, limit, 0.60 if size == max(paths) else None))
+                timed(listing(ledger, first - 1, step))  # each connection finds the pages that it needs in its cache
+                timed(bare_decode(connection, decoders, *bounds))
+                ways: list[tuple[list[float], Iterator[Any]]] = [
+                    (ours, decode_range(connection, *bounds)),
+                    (limit, bare_decode(connection, decoders, *bounds)),
+                    (listed, listing(ledger, first - 1, step)),
+                ]
+                for taken, way in ways if number % 2 else ways[::-1]:
+                    taken.append(timed(way) / step)
+        least = 0.60 if size == max(paths) else None
+        figures.append(compared("read + decode, each event", size, ours, limit, least))
+        figures.append(compared("history.log(), each event, against that", size, listed, ours, least))
     return figures
+
+
+def listing(ledger: Ledger, after: int, count: int) -> Iterator[Any]:
+    yield from islice(ledger.history.log(after=after, limit=min(1_000, count)).all(), count)
 
 
 def bare_decode(connection: sqlite3.Connection, decoders: dict[str, Any], first: int, last: int) -> Iterator[Any]:

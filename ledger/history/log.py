@@ -7,11 +7,11 @@ from functools import cache
 from typing import get_args, get_type_hints
 
 from msgspec import Raw, Struct, json
-from msgspec.structs import replace
+from msgspec.structs import force_setattr
 
 from ledger import answers
 from ledger.domain.errors import NotFoundError, RejectedError
-from ledger.domain.events import TYPES, AnyEvent, Blob, LedgerCreated
+from ledger.domain.events import NOTHING, TYPES, AnyEvent, Blob, LedgerCreated
 from ledger.domain.text import plural, texts
 from ledger.engine.engine import Engine
 from ledger.engine.log_reading import decode_where, read_blob
@@ -69,39 +69,43 @@ def entries(engine: Engine, asked: Wanted, after: int, limit: int) -> list[answe
 
 
 def with_texts(connection: Connection, events: Sequence[AnyEvent]) -> list[answers.LogEntry]:
-    """Events in the order of the log as they are given to who reads it: with their texts, and whether they are in effect."""
+    """Events in the order of the log as they are given to who reads it: with their texts, which are put into the events' own
+    data, and whether they are in effect."""
     out = control.voided(connection, events[0].position, events[-1].position) if events else {}
     return [_entry(connection, each, in_effect=each.position not in out) for each in events]
 
 
 def _entry(connection: Connection, event: AnyEvent, *, in_effect: bool) -> answers.LogEntry:
-    data, envelope = event.data, event.envelope
+    envelope = event.envelope
+    data = envelope.data
     kind: type[Struct] = type(data)
-    if apart := _apart(kind):
-        data = replace(data, **{name: _whole(connection, getattr(data, name)) for name in apart})
-    if isinstance(data, LedgerCreated):
-        data = replace(data, secret="")
-    return answers.LogEntry(
-        position=event.position,
-        subject=event.stream,
-        version=event.version,
-        type=event.type,
-        event_id=envelope.event_id,
-        recorded_at=envelope.recorded_at,
-        occurred_at=envelope.occurred_at,
-        command=envelope.command,
-        command_id=envelope.command_id,
-        causation_id=envelope.causation_id,
-        correlation_id=envelope.correlation_id,
-        user=envelope.user,
-        actor=envelope.actor,
-        client=envelope.client,
-        channel=envelope.channel,
-        agent=envelope.agent,
-        project=envelope.project,
-        session=envelope.session,
-        in_effect=in_effect,
-        data=data,
+    for name in _apart(kind):
+        value = getattr(data, name)
+        if type(value) in _ALSO:
+            force_setattr(data, name, {} if value is NOTHING else _whole(connection, value))
+    if kind is LedgerCreated:
+        force_setattr(data, "secret", "")
+    return answers.LogEntry(  # by place, for a scan makes many
+        event.position,
+        event.stream,
+        event.version,
+        event.type,
+        envelope.event_id,
+        envelope.recorded_at,
+        envelope.occurred_at,
+        envelope.command,
+        envelope.command_id,
+        envelope.causation_id,
+        envelope.correlation_id,
+        envelope.user,
+        envelope.actor,
+        envelope.client,
+        envelope.channel,
+        envelope.agent,
+        envelope.project,
+        envelope.session,
+        True,
+        data,
     )
 
 

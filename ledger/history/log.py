@@ -104,7 +104,7 @@ def _entry(connection: Connection, event: AnyEvent, *, in_effect: bool) -> answe
         envelope.agent,
         envelope.project,
         envelope.session,
-        True,
+        in_effect,
         data,
     )
 

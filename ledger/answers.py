@@ -674,7 +674,8 @@ class ErasureReport(Answer, frozen=True, kw_only=True):
     one that the same call made, where a whole user takes several: each has its own certificate. ``stopped`` is
     "timeout" or "cancelled" where it ended before all was erased: what is listed is erased for good, ``left`` events of the
     user are not, and the same call goes on with them. ``projections`` are those of one's own whose tables were emptied for
-    it, to be folded again by who has their classes.
+    it, to be folded again by who has their classes. ``own_tables`` are those made by hand in this file (``my_``) that hold one
+    of the texts: they are searched and not changed.
     """
 
     state: str
@@ -703,6 +704,7 @@ class ErasureReport(Answer, frozen=True, kw_only=True):
     stopped: str = ""
     left: int = 0
     projections: tuple[str, ...] = ()
+    own_tables: tuple[str, ...] = ()
 
 
 class Hold(Answer, frozen=True, kw_only=True):
@@ -856,7 +858,8 @@ class RecoverReport(Answer, frozen=True, kw_only=True):
     """A ledger made from a backup. ``compared``: whether the backup held projections that could be compared with those
     folded again; ``differing`` are those that were not what the log says. ``certificates``: erasures done again. ``cut_before``
     is the position of the first event that was left out, with all behind it, because no version can have written it, or
-    that the backup itself lacks: its end was cut off."""
+    that the backup itself lacks: its end was cut off. ``left_behind`` are tables and views of people's own (``my_``) that the
+    backup has."""
 
     path: str
     events: int
@@ -870,6 +873,7 @@ class RecoverReport(Answer, frozen=True, kw_only=True):
     ok: bool
     seconds: float
     cut_before: int | None = None
+    left_behind: tuple[str, ...] = ()
 
 
 class Finding(Answer, frozen=True, kw_only=True):

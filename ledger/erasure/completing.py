@@ -91,6 +91,7 @@ def finished(
         remaining=stays,
         remaining_total=total,
         projections=own,
+        own_tables=purge.own_tables,
     )
 
 

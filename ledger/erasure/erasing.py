@@ -36,6 +36,7 @@ from ledger.erasure.plan import LISTS, Listed, NothingLeft, Plan, check_decided,
 from ledger.erasure.planning import Planner
 from ledger.erasure.redacting import redact
 from ledger.erasure.rows import Rows, Span
+from ledger.erasure.scanning import Scan
 from ledger.policies import bulk
 from ledger.types import Subject
 from projections.views import audit
@@ -194,7 +195,10 @@ def _dry(engine: Engine, plan: Plan, asker: Who) -> answers.ErasureReport:
     """The lists with their texts, what would stay, and whether a hold would be in the way."""
     with engine.reading() as connection:
         stays, total = remaining.planned(connection, plan, asker.user)
-        report = replace(_report(plan, asker, Rows(connection)), remaining=stays, remaining_total=total)
+        scan = Scan(text for target in plan.targets for text in target.texts)
+        own = remaining.own_tables(connection, scan, {piece for piece, _, _ in scan.patterns})
+        report = _report(plan, asker, Rows(connection))
+        report = replace(report, remaining=stays, remaining_total=total, own_tables=tuple(sorted(own)))
         try:
             refuse_held(connection, asker.user, [(target.position, target.stream) for target in plan.targets])
         except RejectedError as refusal:

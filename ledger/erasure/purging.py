@@ -49,6 +49,7 @@ class Purge(Struct, frozen=True):
     files: tuple[str, ...] = ()
     hits: int = 0  # places that hold such a text and may, for another event of the log does
     held: Mapping[int, str] = {}  # those events: position -> a piece of text that it holds
+    own_tables: tuple[str, ...] = ()  # of people's own, that hold one
 
 
 class Purging:
@@ -132,11 +133,18 @@ class Purging:
         scan = Scan(texts, raw)
         pieces = {scan.patterns[number][0] for number, _, _ in hits}
         rightly, held = self._still_held(scan, pieces) if pieces else (set[int](), {})
+        own = self._own_tables(scan, pieces)
+        rightly = rightly.union(*own.values())
         remains = {path for number, path, _ in hits if scan.patterns[number][0] not in rightly}
         count = sum(count for number, _, count in hits if scan.patterns[number][0] in rightly)
         found_in = ", ".join(sorted(map(os.path.basename, remains)))
         why = f"a text is still found in {found_in}" if remains else ""
-        return Purge(why, FORMS, read, names, count, held)
+        return Purge(why, FORMS, read, names, count, held, tuple(sorted(own)))
+
+    def _own_tables(self, scan: Scan, pieces: set[int]) -> dict[str, set[int]]:
+        """Nobody but their owner may change these, so that what they hold keeps no erasure from its end."""
+        with self.store.snapshot() as connection:
+            return remaining.own_tables(connection, scan, pieces)
 
     def _still_held(self, scan: Scan, pieces: set[int]) -> tuple[set[int], Mapping[int, str]]:
         """Those that some event of the log still holds: kept, of another user, or too common to be anybody's."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 
 from ledger import answers
 from ledger.domain import erasure
@@ -13,7 +14,8 @@ from ledger.erasure import scanning
 from ledger.erasure.plan import Plan
 from ledger.erasure.rows import Row, Rows, Target
 from ledger.erasure.scanning import Scan
-from projections.core.rows import Connection
+from projections.core import sql_views
+from projections.core.rows import Connection, DatabaseError
 from projections.search import vectors
 
 LISTED = 20  # in a report, which says how many there are in all
@@ -39,6 +41,21 @@ def holders(
                 places.setdefault(position, texts.get(min(here), ""))
     places.pop(0, None)
     return found, dict(sorted(places.items()))
+
+
+def own_tables(connection: Connection, scan: Scan, pieces: Collection[int]) -> dict[str, set[int]]:
+    """People's own tables in the file that hold one of these pieces of text, each with those that it holds."""
+    wanted, found = set(pieces), dict[str, set[int]]()
+    tables = [name for kind, name, _ in sql_views.mine(connection) if kind == "table"] if wanted else []
+    for name in tables:
+        with suppress(DatabaseError):  # one that cannot be read: what of it is in the file stays unexplained
+            for row in connection.execute(f'SELECT * FROM main."{name}"'):
+                data = b"\n".join(
+                    each if isinstance(each, bytes) else str(each).encode("utf-8", "replace") for each in row
+                )
+                if here := _pieces(scan, data, wanted):
+                    found.setdefault(name, set()).update(here)
+    return found
 
 
 def _pieces(scan: Scan, data: bytes, wanted: set[int]) -> set[int]:

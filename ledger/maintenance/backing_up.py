@@ -27,7 +27,7 @@ from ledger.store.event_store import EventStore
 from ledger.store.making import free_place, in_the_making, make_empty, remove
 from ledger.store.paths import StrPath, path_name
 from ledger.store.sqlite_files import FORMAT, typed
-from projections.core import sqlite
+from projections.core import sql_views, sqlite
 from projections.core.digests import projection_digest
 from projections.core.projector import cut_off, projections
 from projections.core.rebuild import FRESH, OLD, prefixed
@@ -104,12 +104,14 @@ def recover(
                 with closing(EventStore.open(part)) as target:
                     copied = copy_log(connection, target, progress)
                 (last,) = connection.execute("SELECT max(position) FROM events").fetchone()
+                left = tuple(name for kind, name, _ in sql_views.mine(connection) if kind in ("table", "view"))
                 held = _held(connection) if copied == last else None
                 whole = copied == last and cut_off(connection) is None
             engine = _opened(part, source, certificates=bool(certificates))
         with closing(engine):
+            left = () if engine.store.readonly else left  # then it is the whole file
             report = _recovered(engine, held, None if whole else copied + 1, certificates)
-    return answers.RecoverReport(path=place, seconds=time.monotonic() - started, **report)
+    return answers.RecoverReport(path=place, seconds=time.monotonic() - started, left_behind=left, **report)
 
 
 def _opened(part: str, source: EventStore, *, certificates: bool) -> Engine:

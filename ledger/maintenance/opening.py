@@ -43,7 +43,7 @@ from ledger.store import mapper
 from ledger.store.event_store import EventStore
 from ledger.store.integrity import GENESIS
 from ledger.store.making import remove_unfinished
-from projections.core import damage
+from projections.core import damage, sql_views
 from projections.core.own import Definition, Projection, definitions
 from projections.core.projector import check_end, create_tables, write_checkpoints
 from projections.core.rebuild import RebuildUnderWay
@@ -174,6 +174,18 @@ def _fit_projections(engine: Engine) -> None:
             rebuilt += 1
             continue
         time.sleep(0.05)
+    _fit_views(engine)
+
+
+def _fit_views(engine: Engine) -> None:
+    """Makes the views that are missing or of another version; of a file that takes no write now, the next open does."""
+    if engine.store.readonly:
+        return
+    with engine.store.snapshot() as connection:
+        if not any(sql_views.unfit(connection)):
+            return
+    with suppress(StorageError), engine.store.transact() as transaction:
+        sql_views.create_views(transaction.connection)
 
 
 def _fit_own(engine: Engine, wanted: Mapping[str, Definition]) -> None:

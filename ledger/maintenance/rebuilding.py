@@ -31,14 +31,14 @@ from ledger.store.event_store import EventStore
 from ledger.store.making import in_the_making
 from ledger.store.sqlite_files import typed
 from projections.core import own_registry as registry
-from projections.core import projector
+from projections.core import projector, sql_views
 
 ROUNDS = 5  # of copying, while others go on writing
 WAIT_SECONDS = 30.0  # for the writer's lock
 
 # How problems that ``verify`` finds begin, and what they are about; all others are the log's own.
 OF_PROJECTIONS = re.compile(
-    r"(position \d+: )?the projections?\b|the schema: (table|index of) (?!events\b|blobs\b)"
+    r"(position \d+: )?the projections?\b|the schema: (table|index of|view) (?!events\b|blobs\b)"
 ).match
 OF_PAGES = re.compile(r"the file: (?!its )").match
 
@@ -200,6 +200,7 @@ def _pour(engine: Engine, part: str, copied: int) -> bool:
 
     with engine.store.lent() as live, closing(sqlite3.connect(part, isolation_level=None)) as fresh:
         pages = fresh.execute("PRAGMA page_count").fetchone()[0]
+        sql_views.copy_mine(live, fresh)
         try:
             fresh.backup(live, pages=max(1, pages // 8), progress=guard, sleep=0.02)
         except _WentOn:

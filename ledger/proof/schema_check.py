@@ -15,6 +15,7 @@ from projections.core import own_registry as registry
 from projections.core.own import PREFIX
 from projections.core.projector import create_all
 from projections.core.rebuild import FRESH, OLD
+from projections.core.sql_views import is_mine, reaches_out
 from projections.search import vectors
 
 _Object = tuple[str, str, str]  # kind, name (of an index: its table's), what it is made of
@@ -24,36 +25,47 @@ _HEADER = re.compile(r"""CREATE( VIRTUAL| UNIQUE|) (TABLE|INDEX) ["'`]?\w+["'`]?
 
 
 def differences(connection: sqlite3.Connection, *, with_projections: bool) -> Iterator[str]:
-    """What is missing, was changed or is too much. Without the projections their tables may be any, but no trigger or view."""
-    found, wanted = Counter(_objects(connection, "main")), Counter(_made(with_projections))
+    """What is missing, was changed or is too much. Without the projections their tables and views may be any, but no trigger.
+
+    What is somebody's own by its name is neither, unless it reaches into the ledger's tables.
+    """
+    yield from _reaching(connection)
+    found, wanted = Counter(_objects(connection, "main", own=False)), Counter(_made(with_projections))
     for kind, name, _ in wanted - found:
         yield f"the schema: {kind} {name} is missing or was changed"
     own = {name for kind, name, _ in wanted if kind == "table"}
     found -= _optional()
     for each in found - wanted:
-        if each[0] != "trigger" and each[1].startswith(PREFIX):
-            continue  # a user's
-        wanted_here = (
-            with_projections or each[0] in ("trigger", "view") or (each[0], each[1]) in {w[:2] for w in wanted}
-        )
+        wanted_here = with_projections or each[0] == "trigger" or (each[0], each[1]) in {w[:2] for w in wanted}
         if wanted_here and not _is_of_a_rebuild(each, own):
             yield f"the schema: {each[0]} {each[1][:60]} is not as a ledger has it"
 
 
 def misshapen(connection: sqlite3.Connection) -> bool:
-    """Whether a table or an index of the projections is missing, or not as this product makes it."""
+    """Whether a table or an index of the projections is missing, or not as this product makes it. Views come by themselves."""
     wanted, own = _made_of_projections()
     return wanted != Counter(each for each in _objects(connection, "main") if each[:2] in own)
 
 
 def has_changed(connection: sqlite3.Connection) -> bool:
     """Whether anything that this product makes is missing or was changed, the log's own tables and triggers too."""
-    return bool(Counter(_made(True)) - Counter(_objects(connection, "main")))
+    gone = Counter(_made(True)) - Counter(_objects(connection, "main"))
+    return any(kind != "view" for kind, _, _ in gone)
 
 
-def _objects(connection: sqlite3.Connection, schema: str) -> Iterator[_Object]:
+def _reaching(connection: sqlite3.Connection) -> Iterator[str]:
+    """What somebody's own table or trigger does to the ledger's tables: a foreign key and a trigger can stop a write."""
+    sql = "SELECT type, name, tbl_name, sql FROM main.sqlite_master WHERE type IN ('table', 'trigger') AND sql IS NOT NULL"
+    for kind, name, table, made in connection.execute(sql).fetchall():
+        if is_mine(str(name)) and is_mine(str(table)) and (reached := reaches_out(str(made))):
+            yield f"the schema: {kind} {name[:60]} reaches into the ledger's {reached[:60]}, which may stop its writes: drop it"
+
+
+def _objects(connection: sqlite3.Connection, schema: str, *, own: bool = True) -> Iterator[_Object]:
     listed = connection.execute(f"SELECT type, name, tbl_name, sql FROM {schema}.sqlite_master")
     for kind, name, table, sql in ((str(part or "") for part in row) for row in listed):  # damage makes bytes of a text
+        if not own and is_mine(table) and is_mine(name if kind != "index" else table):
+            continue
         if kind == "index":
             yield "index of", table, _body(sql)
         elif kind == "trigger":
@@ -79,7 +91,7 @@ def _made(with_projections: bool) -> tuple[_Object, ...]:
 @cache
 def _made_of_projections() -> tuple[Counter[_Object], set[tuple[str, str]]]:
     """What the projections add to the log's own, and (kind, name) of it."""
-    wanted = Counter(_made(True)) - Counter(_made(False))
+    wanted = Counter(each for each in _made(True) if each[0] != "view") - Counter(_made(False))
     return wanted, {(kind, name) for kind, name, _ in wanted}
 
 

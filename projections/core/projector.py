@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from ledger.domain.errors import DamagedError
 from ledger.domain.events import WAYS_BACK, AnyEvent, ProjectionResumed, ProjectionSuspended, Unknown
-from projections.core import sqlite
+from projections.core import sql_views, sqlite
 from projections.core.rows import Log, Rows, Table, TextIndex
 from projections.core.subjects import EVERYTHING, Change, Family, Projection
 from projections.search import memory_hits as search
@@ -360,6 +360,8 @@ def create_tables(connection: sqlite3.Connection, *, temporary: bool = False) ->
     for projection in projections(b""):
         for table in projection.tables:
             sqlite.create(connection, table, "temp." if temporary else "")
+    if not temporary:
+        sql_views.create_views(connection)
 
 
 def create_all(connection: sqlite3.Connection, secret: bytes, ledger_id: str, *, temporary: bool = False) -> None:

@@ -21,7 +21,7 @@ from ledger.domain.events import AnyEvent
 from ledger.store import lease
 from ledger.store.event_store import Transaction
 from ledger.store.sqlite_files import PARTS
-from projections.core import digests, own, projector, sqlite
+from projections.core import digests, projector, sqlite
 from projections.core import own_registry as registry
 from projections.core.projector import (
     Projector,
@@ -32,6 +32,7 @@ from projections.core.projector import (
 )
 from projections.core.rows import Connection, Table, TextIndex
 from projections.core.rows import Log as FoldLog
+from projections.core.sql_views import create_views, is_mine
 from projections.core.sqlite import SQLiteRows
 from projections.search import vectors
 
@@ -252,6 +253,7 @@ class Rebuild:
                 write_checkpoints(connection, self._secret, self._ledger_id, *at, self._projector.poisoned)
             else:
                 write_checkpoints_of(connection, self._secret, self.names, self._projector.poisoned)
+            create_views(connection)
             position = int(transaction.position)
             switched(transaction, self._projector)
         self._tell(position, position)
@@ -268,7 +270,7 @@ class Rebuild:
             return []
         known = {each.name for each in self._tables()} | PARTS | OTHERS
         names = (name for name, _ in prefixed(connection, "") if name not in known and name.isidentifier())
-        return [name for name in names if not name.startswith((FRESH, OLD, own.PREFIX, "sqlite_"))]
+        return [name for name in names if not name.startswith((FRESH, OLD, "sqlite_")) and not is_mine(name)]
 
     def _empty(self, prefix: str) -> None:
         """Empties and drops tables that are on their way out, a few thousand rows a transaction."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 from sqlite3 import Connection as Connection
+from sqlite3 import DatabaseError as DatabaseError
 from types import NoneType
 from typing import Any, Protocol
 

@@ -290,7 +290,12 @@ def is_empty(connection: sqlite3.Connection, table: Table | TextIndex, name: str
 
 
 def rename(connection: sqlite3.Connection, old: str, new: str) -> None:
-    connection.execute(f"ALTER TABLE {old} RENAME TO {new}")
+    """Gives a table another name, and no view or trigger that names it: these mean whatever has that name."""
+    connection.execute("PRAGMA legacy_alter_table = 1")
+    try:
+        connection.execute(f"ALTER TABLE {old} RENAME TO {new}")
+    finally:
+        connection.execute("PRAGMA legacy_alter_table = 0")
 
 
 def drop(connection: sqlite3.Connection, name: str) -> None:

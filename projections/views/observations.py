@@ -268,6 +268,16 @@ _LIVE = {  # what makes a source of each kind count
 }
 
 
+def is_live(source: str) -> str:
+    """SQL: a source counts, by an expression for its id."""
+    cases = (f"WHEN '{kind}' THEN {source} IN ({sql.format(_key(kind, source))})" for kind, sql in _LIVE.items())
+    return f"CASE substr({source}, 1, 1) {' '.join(cases)} ELSE 0 END"
+
+
+def _key(kind: str, source: str) -> str:
+    return f"CAST(substr({source}, instr({source}, ':') + 1) AS INTEGER)" if kind == "s" else source
+
+
 _TIMES = {
     "m": "SELECT e.stream, t.valid_from FROM events e CROSS JOIN memories t ON t.row = e.position"
     " WHERE e.stream IN ({}) AND e.version = 1",

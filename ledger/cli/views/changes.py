@@ -214,6 +214,9 @@ def erasure(found: answers.ErasureReport) -> RenderableType:
     stays += [[Text(""), Text(f"and {more:,} more", style="dim")]] if more else []
     title = f"What stays ({counted(found.remaining_total, 'event')})"
     notes = [Text(f"warning: {in_shell(each)}", style="yellow") for each in found.warnings]
+    if found.own_tables:
+        own = f"warning: tables of your own hold it still, and only you may change them: {', '.join(found.own_tables)}"
+        notes.append(Text(one_line(own), style="yellow"))
     return Group(
         _erasure_state(found),
         *notes,

@@ -182,6 +182,27 @@ class LedgerRead(Area):
         filters = {"user": self._scope.user, "project": project}
         return page("review", filters, limit, after, fetch, lambda each: each.id)
 
+    def query(
+        self, sql: str, *parameters: object, timeout: float = 10.0, limit: int = 10_000
+    ) -> tuple[dict[str, str | int | float | bytes | None], ...]:
+        """Ask in SQL: one SELECT over the documented views and the tables of the file, of every user.
+
+        Under ``at(moment)`` the same question answers as of then. Nothing can be written by it.
+
+        Args:
+            sql: The SELECT, with a ? for each of the parameters, or :name.
+            parameters: Texts, numbers, bytes or None, in order; or one mapping of names to them.
+            timeout: The most seconds it may take, up to 3,600.
+            limit: The most rows, up to 1,000,000; an answer with more is refused, not cut.
+
+        Raises:
+            RejectedError: It is no SELECT, is wrong, takes longer or gives more rows, or asks what keeps no past.
+            SuspendedError: It reads a projection that is suspended.
+        """
+        from ledger.engine import questions
+
+        return questions.query(self._engine, sql, parameters, timeout, limit)
+
     def session(self, name: str, *, project: str | None = None) -> SessionRead:
         """Return a conversation by its name, an alias or its id; nothing is read or written by that.
 

@@ -114,6 +114,7 @@ PUBLIC: dict[str, tuple[Asked, ...]] = {
     "why": (asked("memory"), asked("observation")),
     "review": (asked(),),
     "reopen": (asked("recall"),),
+    "query": (asked("SELECT id, content, project FROM beliefs ORDER BY first_position"),),
     "memories.list": (asked(statuses=()),),
     "memories.get": (asked("memory"),),
     "memories.confidence": (asked("memory"),),

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 
+from ledger.cli import rows
 from ledger.cli.by_hand import CHANGED, HAND
 from ledger.cli.calling import Call, Progress, invoke, opened, others_with_memories, progress_of
 from ledger.cli.methods import OF_THE_FILE
@@ -65,9 +66,14 @@ def _run(words: Sequence[str]) -> int:
     if call is None:
         return OK if {"--help", "-h", "--version", "__complete"} & set(words) else USAGE
     around = call.around
+    if sum(bool(around.get(each)) for each in ("json", "csv", "jsonl")) > 1:
+        raise Usage("--json, --csv and --jsonl are three forms of one answer: give one of them")
     with progress_bar(call.method.name, quiet=around["quiet"]) as progress:
         found = _answer(call, progress)
-    show(found, json=around["json"], quiet=around["quiet"], brief=call.method.writes)
+    if around.get("csv") or around.get("jsonl"):
+        rows.show(found, csv=around["csv"], quiet=around["quiet"])
+    else:
+        show(found, json=around["json"], quiet=around["quiet"], brief=call.method.writes)
     return FAILED if getattr(found, "ok", True) is False or getattr(found, "stopped", "") in ENDED else OK
 
 

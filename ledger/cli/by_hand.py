@@ -25,6 +25,7 @@ from ledger.cli.calling import (
     stopped_by_signals,
 )
 from ledger.cli.output import Stopped, Usage, say, show_once
+from ledger.cli.rows import query
 from ledger.cli.views import Raw
 from ledger.domain.errors import LedgerError, RejectedError
 from ledger.domain.harmless import one_line
@@ -486,5 +487,6 @@ CHANGED = {
     ("jobs", "work"): Change(work),
     ("history", "follow"): Change(follow, drop=("cancel",)),
     ("history", "wait"): Change(waited, drop=("cancel",)),
+    ("", "query"): Change(query, drop=("parameters",)),
 }
 OTHERS: dict[str, Callable[..., object]] = {"config": config, "demo": demo, "docs": docs}

@@ -20,7 +20,7 @@ from ledger.cli.transcripts import messages_of
 from ledger.domain.errors import NotFoundError, RejectedError
 
 if TYPE_CHECKING:
-    from ledger.api import Ledger
+    from ledger.api import Ledger, PastLedger
     from ledger.engine.settings import Settings
 
 STDIN_BYTES = 10 * 1024 * 1024 + 2  # the longest text there is, its newline, and one more to tell that it is too long
@@ -28,7 +28,7 @@ MARK = "\0"  # before a word that the parser would take for an option
 STDIN = MARK + "-"
 FILE_BYTES = 256 * 1024 * 1024
 BOUND = ("user", "actor", "client", "channel", "agent")  # said when the ledger is opened
-TEXTS = ("content", "prompt", "response", "summary", "text", "value", "query")  # "-" is standard input
+TEXTS = ("content", "prompt", "response", "summary", "text", "value", "query", "sql")  # "-" is standard input
 TRANSCRIPTS = ("transcript", "messages")  # a file of messages
 _IN_A_PROJECT = {
     ("", "add"),
@@ -130,10 +130,15 @@ def progress_of(call: Call, progress: Progress | None) -> dict[str, Progress | N
     return {"progress": progress} if call.method.progresses else {}
 
 
+def asked_of(call: Call, ledger: Ledger) -> Ledger | PastLedger:
+    """The ledger, now or then."""
+    then, valid = call.around.get("as_of"), call.around.get("valid_at")
+    return ledger if then is None and valid is None else ledger.at(then or ledger.position, valid_at=valid)
+
+
 def _object(call: Call, ledger: Ledger) -> object:
     """What the method is of: the ledger, a namespace or a session, now or then."""
-    then, valid = call.around.get("as_of"), call.around.get("valid_at")
-    asked: Any = ledger if then is None and valid is None else ledger.at(then or ledger.position, valid_at=valid)
+    asked: Any = asked_of(call, ledger)
     area = call.method.area
     if area not in OF_A_SESSION:
         return getattr(asked, area) if area else asked

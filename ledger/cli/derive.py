@@ -242,6 +242,9 @@ def shared(method: Method) -> Iterator[inspect.Parameter]:
     """Who writes, of which moment a read is, and what every command takes."""
     if method.pages:
         yield parameter("all_pages", Annotated[bool, Parameter(name="--all")], "Go through every page.", default=False)
+    if method.lists:
+        yield parameter("csv", bool, "The rows as CSV, with a first row of names.", default=False)
+        yield parameter("jsonl", bool, "The rows as JSON, one a line.", default=False)
     if method.of_the_past:
         text = "As known then: a position, an event's id, a time with its offset, or a date."
         yield parameter("as_of", str | None, text, default=None)

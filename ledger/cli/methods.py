@@ -38,7 +38,7 @@ PANELS = {  # the verbs of a ledger itself, as its help groups them
     "Change": (
         "promote", "reject", "revise", "supersede", "invalidate", "retract", "restore", "reinforce", "consolidate",
     ),
-    "Look": ("recall", "profile", "why", "review", "reopen"),
+    "Look": ("recall", "profile", "why", "review", "reopen", "query"),
     "Take back": ("undo", "redo", "erase"),
     "The file": ("doctor", "verify", "backup", "replay", "export", "import-log", "recover"),
 }  # fmt: skip
@@ -110,6 +110,11 @@ class Method(NamedTuple):
     def pages(self) -> bool:
         """Whether it lists one page of many."""
         return any(each.name == "after" for each in self.parameters)
+
+    @property
+    def lists(self) -> bool:
+        """Whether its answer is rows, which may be printed as CSV or JSON Lines."""
+        return self.pages or self.key == ("", "query")
 
     @property
     def progresses(self) -> bool:

@@ -38,7 +38,7 @@ class PastEngine(Engine):
     is_past = True
 
     def __init__(self, engine: Engine, moment: int, time: str, valid: str | None = None) -> None:
-        self.moment, self.as_of, self.valid = moment, time, valid
+        self.moment, self.as_of, self.valid, self.present = moment, time, valid, engine
         self.default, self.created, self.times = engine.default, engine.created, engine.times
         self.writer = cast("Writer", _Present(engine.writer.secret, time))
         self.store = cast("EventStore", _Past(engine, moment))
@@ -160,15 +160,25 @@ class _Past:
                 yield connection
         else:
             with self.store.past_view(as_of.shadow_the_log) as connection:
-                self._fold(connection)
+                self.fold(connection)
                 yield connection
 
-    def _fold(self, connection: sqlite3.Connection) -> None:
+    def fold(self, connection: sqlite3.Connection) -> None:
         head = connection.execute("SELECT max(position) FROM main.events").fetchone()[0]
         if not as_of.is_folded(connection, self._position, head):
             as_of.drop_folded(connection)
             as_of.stand_folded(connection, self._position, head)
             fold_apart(connection, self._secret, self._id)
+
+
+def stand_at(connection: sqlite3.Connection, engine: Engine, position: int) -> None:
+    """Brings a connection that was made ready for questions to a position."""
+    present = engine.present if isinstance(engine, PastEngine) else engine
+    past = _Past(present, position)
+    if past.apart:
+        past.fold(connection)
+    else:
+        as_of.stand(connection, position)
 
 
 def fold_apart(connection: sqlite3.Connection, secret: bytes, ledger_id: str) -> None:

@@ -12,7 +12,6 @@ from functools import cache, lru_cache
 from ledger.store import copies
 from ledger.store.sqlite_files import SCHEMA
 from projections.core import own_registry as registry
-from projections.core.own import PREFIX
 from projections.core.projector import create_all
 from projections.core.rebuild import FRESH, OLD
 from projections.core.sql_views import is_mine, reaches_out

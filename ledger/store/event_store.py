@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import sqlite3
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from types import TracebackType
@@ -46,7 +47,7 @@ class EventStore:
         self._file, self._pool = file, ConnectionPool(file, named_columns=False)
         self._writing = Writing(file, self._pool)
         self._reading = Reading(self._pool, self._writing.check_open)
-        self._past_views = PastViews(self._pool, file.busy_timeout_seconds)
+        self._past_views = defaultdict[Prepare, PastViews](lambda: PastViews(self._pool, file.busy_timeout_seconds))
 
     @classmethod
     def open(
@@ -109,11 +110,11 @@ class EventStore:
     def past_view(self, prepare: Prepare) -> Iterator[sqlite3.Connection]:
         """A connection of its own, on which ``prepare`` was run once, in a snapshot of what is committed.
 
-        There are few, and each is kept until the store closes, so every call must name the same preparation.
+        There are few of each preparation, and each is kept until the store closes.
         """
         self._writing.check_open()
         try:
-            with self._past_views.lend(prepare) as connection:
+            with self._past_views[prepare].lend(prepare) as connection:
                 try:
                     yield connection
                 except BaseException as error:
@@ -229,7 +230,7 @@ class EventStore:
     def _close_pool(self) -> None:
         """The connections that the store keeps are closed with it, and those of readers under way as they end."""
         own, self._writing.cursor = [self._writing.cursor.connection] if self._writing.cursor else [], None
-        own += self._past_views.close()
+        own += [each for views in self._past_views.values() for each in views.close()]
         with self._reading.no_longer(self._file.busy_timeout_seconds) as private:
             self._pool.close(unused=[*own, *private])
 

@@ -23,7 +23,6 @@ BLOCK = 4_096  # positions of the log whose latest time is kept
 _LOG = "SELECT position, stream, version, type, state, digest, head, key, erased_by FROM main.events"
 _NOWHERE = "SELECT * FROM temp.what_keeps_no_past"  # there is no such table
 _VIEWS = {  # what is not a projection's own
-    "events": f"{_LOG} WHERE position <= {MOMENT}",
     "checkpoint": f"SELECT id, ledger, generation, min(position, {MOMENT}) AS position,"
     f" (SELECT e.head FROM main.events e WHERE e.position = min(c.position, {MOMENT})) AS head FROM main.checkpoint c",
     "projections": f"SELECT name, version, CASE WHEN suspended_at <= {MOMENT} THEN suspended_at END AS suspended_at,"
@@ -31,21 +30,23 @@ _VIEWS = {  # what is not a projection's own
 }
 
 
-def shadow(connection: sqlite3.Connection) -> None:
-    """Puts the views before the tables of the file, once a connection; ``stand`` then says of which position they are."""
-    shadow_the_log(connection)
+def shadow(connection: sqlite3.Connection, log: str = _LOG) -> None:
+    """Puts the views before the tables of the file, once a connection; ``stand`` then says of which position they are.
+
+    ``log`` gives the rows of the log."""
+    shadow_the_log(connection, log)
     for name in ("checkpoint", "projections"):
         connection.execute(f"CREATE TEMP VIEW {name} AS {_VIEWS[name]}")
     for table in tables():
         connection.execute(f"CREATE TEMP VIEW {table.name} AS {view(table)}")
 
 
-def shadow_the_log(connection: sqlite3.Connection) -> None:
+def shadow_the_log(connection: sqlite3.Connection, log: str = _LOG) -> None:
     """The log alone, for a connection on which the projections are folded up to the moment."""
     connection.execute("PRAGMA temp_store = MEMORY")  # no text on another disk
     connection.execute("CREATE TEMP TABLE moment (position INTEGER NOT NULL, head INTEGER NOT NULL)")
     connection.execute("INSERT INTO moment VALUES (0, 0)")
-    connection.execute(f"CREATE TEMP VIEW events AS {_VIEWS['events']}")
+    connection.execute(f"CREATE TEMP VIEW events AS {log} WHERE position <= {MOMENT}")
 
 
 def is_folded(connection: sqlite3.Connection, position: int, head: int) -> bool:

@@ -77,6 +77,8 @@ def render(answer: object, *, brief: bool) -> RenderableType | str:
     if isinstance(answer, Page | list | tuple) and not hasattr(answer, "_fields"):
         if isinstance(answer[0], str):
             return "".join(f"{one_line(each) or repr(each)}\n" for each in answer)
+        if isinstance(answer[0], dict):
+            return _view("tables.rows")(answer)
         many = MANY.get(type(answer[0]).__name__)
         return tables.table(answer) if many is None else _view(many)(answer)
     if isinstance(answer, str):

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import fields
 from rich.console import Group, RenderableType
+from rich.table import Table
 from rich.text import Text
 
 from ledger import answers
@@ -217,6 +218,24 @@ def table(found: Sequence[object]) -> RenderableType:
     ]
     heads = [NAMES.get(name, name.replace("_", " ")) for name in names]
     return listing(*heads, rows=rows, right=[NAMES.get(name, name) for name in RIGHT])
+
+
+def rows(found: Sequence[Mapping[str, object]]) -> RenderableType:
+    """What a question in SQL gives: every column as it is, harmless, and folded where there is no room."""
+    shown = Table(box=None, padding=(0, 1), pad_edge=False, show_edge=False, header_style="bold", collapse_padding=True)
+    for name, value in found[0].items():
+        shown.add_column(
+            Text(one_line(name)), overflow="fold", justify="right" if isinstance(value, int | float) else "left"
+        )
+    for row in found:
+        shown.add_row(*(_raw(value) for value in row.values()))
+    return shown
+
+
+def _raw(value: object) -> Text:
+    if value is None:
+        return Text("NULL", style="dim")
+    return Text(shortened(value, QUOTED_CHARS) if isinstance(value, str) else f"{value!r:.{QUOTED_CHARS}}")
 
 
 def _last(found: object, name: str, details: str) -> Text:

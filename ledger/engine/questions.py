@@ -1,0 +1,123 @@
+"""Questions in SQL: about the ledger as it is, or as it was known at a moment."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+
+from ledger.domain.errors import ConflictError, RejectedError
+from ledger.engine import own
+from ledger.engine.engine import Engine
+from ledger.engine.log_reading import check_tables
+from ledger.engine.past import PastEngine, stand_at
+from ledger.store.questions import Bounds, Value, ask
+from projections.core import own_registry as registry
+from projections.core import questions
+from projections.core.projector import tables_of
+from projections.core.rows import Connection, DatabaseError
+from projections.core.sql_views import VIEWS
+
+MOST_SECONDS, MOST_ROWS = 3_600, 1_000_000
+SQL_CHARS = 1_000_000
+
+
+def query(
+    engine: Engine, sql: str, parameters: Sequence[object], timeout: float, limit: int
+) -> tuple[dict[str, Value], ...]:
+    """The rows that one SELECT gives; ``RejectedError`` for what is none, takes longer or gives more."""
+    if not isinstance(sql, str) or not sql.strip() or len(sql) > SQL_CHARS:
+        raise RejectedError(f"query takes one SELECT as a text of at most {SQL_CHARS:,} characters")
+    seconds, rows = _bound("timeout", timeout, MOST_SECONDS), int(_bound("limit", limit, MOST_ROWS, whole=True))
+    given = _checked(parameters)
+    if engine.valid is not None:
+        raise RejectedError(
+            "query answers as of a position alone: compare valid_from and valid_to in it, without valid_at="
+        )
+    if not engine.is_past and engine.writer.batching:
+        raise ConflictError("query cannot run inside a batch, whose rows are not committed; leave the batch first")
+    engine.writer.write_waiting()
+    with _ready(engine, sql) as connection:
+        _, suspended = check_tables(connection, engine.writer.secret)
+        bounds = Bounds(
+            tables=_tables(connection),
+            views=VIEWS,
+            closed=tables_of(suspended) | _suspended_own(connection),
+            log=questions.hidden_log(connection),
+            through=questions.through() if engine.is_past else None,
+            seconds=seconds,
+            rows=rows,
+        )
+        return tuple(ask(connection, sql, given, bounds, lambda: _names(connection)))
+
+
+@contextmanager
+def _ready(engine: Engine, sql: str) -> Iterator[Connection]:
+    """A connection on which the documented views are those of the engine's moment."""
+    past = isinstance(engine, PastEngine)
+    store = engine.present.store if isinstance(engine, PastEngine) else engine.store
+    if store.folded_privately:
+        position = engine.moment if isinstance(engine, PastEngine) else store.head()[0]
+        with store.past_view(questions.prepare_folded) as connection:
+            stand_at(connection, engine, position)
+            _shadow_own(connection, engine, sql)
+            yield connection
+        return
+    with store.past_view(questions.prepare_past if past else questions.prepare_live) as connection:
+        if isinstance(engine, PastEngine):
+            stand_at(connection, engine, engine.moment)
+            _shadow_own(connection, engine, sql)
+        else:
+            questions.shadow_mine(connection)
+        yield connection
+
+
+def _shadow_own(connection: Connection, engine: Engine, sql: str) -> None:
+    """What is somebody's own, as of the same moment: views, and of projections those that the question names."""
+    text = " ".join((sql, *questions.shadow_mine(connection))).lower()
+    wanted = engine.own.definitions.values() if engine.own is not None else ()
+    own.stand(connection, [each for each in wanted if any(table.name.lower() in text for table in each.tables)])
+
+
+def _suspended_own(connection: Connection) -> dict[str, str]:
+    found = (each for each in registry.entries(connection).values() if each.suspended_at is not None)
+    return {table.lower(): each.name for each in found for table in each.tables}
+
+
+def _tables(connection: Connection) -> frozenset[str]:
+    return frozenset(str(name).lower() for (name,) in connection.execute("SELECT name FROM main.sqlite_master"))
+
+
+def _names(connection: Connection) -> Collection[str]:
+    """What a misspelt name may have been meant to be: views, tables and their columns."""
+    listed = "SELECT name FROM {}.sqlite_master WHERE type IN ('table', 'view') AND name NOT GLOB 'log_*'"
+    names = [name for schema in ("temp", "main") for (name,) in connection.execute(listed.format(schema))]
+    for name in tuple(names):
+        with suppress(DatabaseError):  # a view may lead nowhere
+            names += [row[1] for row in connection.execute("SELECT * FROM pragma_table_info(?)", (name,))]
+    return dict.fromkeys(names)
+
+
+# --- what is given ---------------------------------------------------------------------------------------------------
+
+
+def _bound(name: str, given: float, most: int, *, whole: bool = False) -> float:
+    fits = isinstance(given, int if whole else int | float) and not isinstance(given, bool)
+    if not fits or not math.isfinite(given) or not 0 < given <= most:
+        raise RejectedError(f"{name} is {'a whole number' if whole else 'a number'} above 0, up to {most:,}", rule=name)
+    return given
+
+
+def _checked(parameters: Sequence[object]) -> Sequence[Value] | Mapping[str, Value]:
+    """One value for each ?; or one mapping of names to values, for :name."""
+    if len(parameters) == 1 and isinstance(parameters[0], Mapping):
+        return {str(name): _value(f":{name}", value) for name, value in parameters[0].items()}
+    return tuple(_value(f"parameter {number}", value) for number, value in enumerate(parameters, 1))
+
+
+def _value(what: str, given: object) -> Value:
+    if given is not None and not isinstance(given, str | int | float | bytes):
+        raise RejectedError(
+            f"{what} is a text, a number, bytes or None, and not a {type(given).__name__}: give a time as its ISO text"
+        )
+    return given

@@ -68,13 +68,13 @@ def _ready(engine: Engine, sql: str) -> Iterator[Connection]:
             stand_at(connection, engine, engine.moment)
             _shadow_own(connection, engine, sql)
         else:
-            questions.shadow_mine(connection)
+            questions.shadow_own(connection)
         yield connection
 
 
 def _shadow_own(connection: Connection, engine: Engine, sql: str) -> None:
     """What is somebody's own, as of the same moment: views, and of projections those that the question names."""
-    text = " ".join((sql, *questions.shadow_mine(connection))).lower()
+    text = " ".join((sql, *questions.shadow_own(connection))).lower()
     wanted = engine.own.definitions.values() if engine.own is not None else ()
     own.stand(connection, [each for each in wanted if any(table.name.lower() in text for table in each.tables)])
 

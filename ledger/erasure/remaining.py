@@ -46,7 +46,7 @@ def holders(
 def own_tables(connection: Connection, scan: Scan, pieces: Collection[int]) -> dict[str, set[int]]:
     """People's own tables in the file that hold one of these pieces of text, each with those that it holds."""
     wanted, found = set(pieces), dict[str, set[int]]()
-    tables = [name for kind, name, _ in sql_views.mine(connection) if kind == "table"] if wanted else []
+    tables = [name for kind, name, _ in sql_views.by_hand(connection) if kind == "table"] if wanted else []
     for name in tables:
         with suppress(DatabaseError):  # one that cannot be read: what of it is in the file stays unexplained
             for row in connection.execute(f'SELECT * FROM main."{name}"'):

@@ -104,7 +104,7 @@ def recover(
                 with closing(EventStore.open(part)) as target:
                     copied = copy_log(connection, target, progress)
                 (last,) = connection.execute("SELECT max(position) FROM events").fetchone()
-                left = tuple(name for kind, name, _ in sql_views.mine(connection) if kind in ("table", "view"))
+                left = tuple(name for kind, name, _ in sql_views.by_hand(connection) if kind in ("table", "view"))
                 held = _held(connection) if copied == last else None
                 whole = copied == last and cut_off(connection) is None
             engine = _opened(part, source, certificates=bool(certificates))

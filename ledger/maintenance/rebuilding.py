@@ -200,7 +200,7 @@ def _pour(engine: Engine, part: str, copied: int) -> bool:
 
     with engine.store.lent() as live, closing(sqlite3.connect(part, isolation_level=None)) as fresh:
         pages = fresh.execute("PRAGMA page_count").fetchone()[0]
-        sql_views.copy_mine(live, fresh)
+        sql_views.copy_by_hand(live, fresh)
         try:
             fresh.backup(live, pages=max(1, pages // 8), progress=guard, sleep=0.02)
         except _WentOn:

@@ -14,7 +14,7 @@ from ledger.store.sqlite_files import SCHEMA
 from projections.core import own_registry as registry
 from projections.core.projector import create_all
 from projections.core.rebuild import FRESH, OLD
-from projections.core.sql_views import is_mine, reaches_out
+from projections.core.sql_views import is_own, reaches_out
 from projections.search import vectors
 
 _Object = tuple[str, str, str]  # kind, name (of an index: its table's), what it is made of
@@ -56,14 +56,14 @@ def _reaching(connection: sqlite3.Connection) -> Iterator[str]:
     """What somebody's own table or trigger does to the ledger's tables: a foreign key and a trigger can stop a write."""
     sql = "SELECT type, name, tbl_name, sql FROM main.sqlite_master WHERE type IN ('table', 'trigger') AND sql IS NOT NULL"
     for kind, name, table, made in connection.execute(sql).fetchall():
-        if is_mine(str(name)) and is_mine(str(table)) and (reached := reaches_out(str(made))):
+        if is_own(str(name)) and is_own(str(table)) and (reached := reaches_out(str(made))):
             yield f"the schema: {kind} {name[:60]} reaches into the ledger's {reached[:60]}, which may stop its writes: drop it"
 
 
 def _objects(connection: sqlite3.Connection, schema: str, *, own: bool = True) -> Iterator[_Object]:
     listed = connection.execute(f"SELECT type, name, tbl_name, sql FROM {schema}.sqlite_master")
     for kind, name, table, sql in ((str(part or "") for part in row) for row in listed):  # damage makes bytes of a text
-        if not own and is_mine(table) and is_mine(name if kind != "index" else table):
+        if not own and is_own(table) and is_own(name if kind != "index" else table):
             continue
         if kind == "index":
             yield "index of", table, _body(sql)

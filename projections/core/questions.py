@@ -14,7 +14,7 @@ from projections.core.sql_views import VIEWS
 
 _LOG = "SELECT position, stream, version, type, {state}, digest, head, key, erased_by FROM {table}"
 _STATE = "CASE type WHEN 'LedgerCreated' THEN json_set(state, '$.data.secret', '') ELSE state END AS state"
-_MINE = (  # SQLite keeps "CREATE VIEW", and then what was written
+_OWN = (  # SQLite keeps "CREATE VIEW", and then what was written
     "SELECT name, 'CREATE TEMP VIEW' || substr(sql, 12) FROM {}.sqlite_master WHERE type = 'view' AND lower(name) GLOB 'my_*'"
 )
 
@@ -53,9 +53,9 @@ def hidden_log(connection: Connection) -> str:
     return str(connection.execute(sql).fetchone()[0])
 
 
-def shadow_mine(connection: Connection) -> list[str]:
+def shadow_own(connection: Connection) -> list[str]:
     """Somebody's own views over what a question sees, and what makes them: as of the same moment."""
-    wanted, found = (dict(connection.execute(_MINE.format(schema)).fetchall()) for schema in ("main", "temp"))
+    wanted, found = (dict(connection.execute(_OWN.format(schema)).fetchall()) for schema in ("main", "temp"))
     for name in found.keys() - {name for name, made in wanted.items() if found.get(name) == made}:
         connection.execute(f'DROP VIEW temp."{name}"')
     for name, made in wanted.items():

@@ -32,7 +32,7 @@ from projections.core.projector import (
 )
 from projections.core.rows import Connection, Table, TextIndex
 from projections.core.rows import Log as FoldLog
-from projections.core.sql_views import create_views, is_mine
+from projections.core.sql_views import create_views, is_own
 from projections.core.sqlite import SQLiteRows
 from projections.search import vectors
 
@@ -270,7 +270,7 @@ class Rebuild:
             return []
         known = {each.name for each in self._tables()} | PARTS | OTHERS
         names = (name for name, _ in prefixed(connection, "") if name not in known and name.isidentifier())
-        return [name for name in names if not name.startswith((FRESH, OLD, "sqlite_")) and not is_mine(name)]
+        return [name for name in names if not name.startswith((FRESH, OLD, "sqlite_")) and not is_own(name)]
 
     def _empty(self, prefix: str) -> None:
         """Empties and drops tables that are on their way out, a few thousand rows a transaction."""

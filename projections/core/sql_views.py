@@ -338,12 +338,12 @@ def create_views(connection: Connection) -> None:
 # --- of people's own -------------------------------------------------------------------------------------------------
 
 
-def is_mine(name: str) -> bool:
+def is_own(name: str) -> bool:
     """Whether a table, view, index or trigger is of somebody's own, by its name."""
     return name.lower().startswith(PREFIX)
 
 
-def mine(connection: Connection) -> list[tuple[str, str, str]]:
+def by_hand(connection: Connection) -> list[tuple[str, str, str]]:
     """(kind, name, what made it) of everything that somebody made by hand in a file: tables first, then what is over them.
 
     The tables of projections of one's own are none of it: they are made again from the log.
@@ -352,16 +352,16 @@ def mine(connection: Connection) -> list[tuple[str, str, str]]:
     sql = (
         "SELECT type, name, tbl_name, sql FROM main.sqlite_master WHERE sql IS NOT NULL ORDER BY type <> 'table', rowid"
     )
-    found = [row for row in connection.execute(sql) if is_mine(str(row[1])) and is_mine(str(row[2]))]
+    found = [row for row in connection.execute(sql) if is_own(str(row[1])) and is_own(str(row[2]))]
     virtual = tuple(f"{name}_" for _, name, _, made in found if made.upper().startswith("CREATE VIRTUAL"))
-    by_hand = (row for row in found if row[2].lower() not in folded and not row[1].startswith(virtual))
-    return [(kind, name, made) for kind, name, _, made in by_hand]
+    kept = (row for row in found if row[2].lower() not in folded and not row[1].startswith(virtual))
+    return [(kind, name, made) for kind, name, _, made in kept]
 
 
-def copy_mine(source: Connection, target: Connection) -> list[str]:
+def copy_by_hand(source: Connection, target: Connection) -> list[str]:
     """Takes what is somebody's own along into another file; the names of what cannot be read or made there."""
     left = []
-    for kind, name, made in mine(source):
+    for kind, name, made in by_hand(source):
         target.execute("BEGIN")
         try:
             target.execute(made)
@@ -384,5 +384,5 @@ _WRITES = re.compile(
 
 def reaches_out(sql: str) -> str:
     """The first name of ours that a table or trigger of somebody's own would write to, or makes depend on it; "" for none."""
-    written = (name for name in _WRITES.findall(sql) if not is_mine(name) and name.upper() not in ("SET", "OF", "ON"))
+    written = (name for name in _WRITES.findall(sql) if not is_own(name) and name.upper() not in ("SET", "OF", "ON"))
     return next(written, "")

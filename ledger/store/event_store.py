@@ -159,6 +159,8 @@ class EventStore:
 
     def explained(self, error: BaseException, connection: sqlite3.Connection) -> LedgerError | None:
         """What a caller sees instead of an error: ``DamagedError`` where a row of the projections, or of the log, explains it."""
+        if (displaced := self._not_ours(error)) is not None:
+            return displaced
         if not self._pool.foreign and may_be_damage(error):
             damaged = self.find_damage(connection) if not self._reading.is_private else None
             if (damaged := damaged or find_in_log(connection)) is not None:
@@ -167,6 +169,17 @@ class EventStore:
             vars(error)["searched"] = True  # by whatever surrounds this one it need not be
         _warn(error)
         return typed(error)
+
+    def _not_ours(self, error: BaseException) -> StorageError | None:
+        """What looks like damage may be another file, in the place of this one or copied over it."""
+        of_tables = isinstance(error, DamagedError) and error.table != "events"
+        if self.readonly or self._pool.foreign or not (may_be_damage(error) or of_tables):
+            return None
+        try:
+            self._file.check()
+        except StorageError as displaced:
+            return displaced
+        return None
 
     # --- care --------------------------------------------------------------------------------------------------------
 
@@ -202,6 +215,8 @@ class EventStore:
             return self._truncate()
 
     def _truncate(self) -> bool:
+        if self._file.place.is_replaced:
+            raise StorageError(self.displaced())
         try:
             return self._file.truncate(self._writing.open_cursor().connection)
         except (sqlite3.Error, persistence.PersistenceError) as error:
@@ -220,7 +235,7 @@ class EventStore:
             if writing.closed:
                 return
             try:
-                if writing.cursor is not None and not self._file.place.is_replaced:
+                if writing.cursor is not None:
                     with suppress(LedgerError):
                         self._truncate()
             finally:

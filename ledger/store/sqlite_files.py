@@ -23,6 +23,7 @@ from ledger.domain.errors import BusyError, ConflictError, LedgerError, NotFound
 from ledger.store import copies
 from ledger.store.file_lock import is_inherited, lock_of
 from ledger.store.paths import StrPath, checked_path
+from ledger.store.place import Alone, Place
 
 # Python's sqlite3 asks each None and each bytes that it binds in vain for ways to adapt itself, which takes longer than the
 # binding; these adapters, in C, give back what they are given, and so it asks no more.
@@ -165,55 +166,6 @@ def _bytes_of(path: str) -> int:
 
 _NO_SHARED_MEMORY = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
 
-# --- whether it still lies there ---------------------------------------------------------------------------------------
-
-Identity = tuple[int, int]  # device and inode
-
-
-class Place:
-    """What SQLite has open of one ledger: the file, its -wal and its -shm; the last two from the first transaction on."""
-
-    def __init__(self, path: str) -> None:
-        self._paths = (path, path + "-wal", path + "-shm")
-        self._own: tuple[Identity | None, ...] = (_identity(path), None, None)
-
-    def check(self) -> None:
-        """For the writer, in a transaction: ``StorageError`` where one of them is not the one that was opened."""
-        found = self._found()
-        if found != self._own:
-            if self._own[1:] == (None, None) and found[0] == self._own[0] and None not in found:
-                self._own = found
-            elif displaced := self.displaced():
-                raise StorageError(displaced)
-
-    def displaced(self) -> str:
-        """Which of them is not the one that was opened, as a sentence; empty while all are."""
-        for path, own, found in zip(self._paths, self._own, self._found(), strict=True):
-            if own is not None and own != found:
-                fate = "renamed or deleted" if found is None else "replaced by another"
-                return (
-                    f"{path} was {fate} while it was open; nothing more is written. Stop whoever moves it, close this "
-                    "ledger, and open it again where it lies now: proof.verify() tells whether all is there"
-                )
-        return ""
-
-    @property
-    def is_replaced(self) -> bool:
-        """Whether another file lies where one of ours did, which a last close would delete or write over by its name."""
-        return any(None not in pair and pair[0] != pair[1] for pair in zip(self._own, self._found(), strict=True))
-
-    def _found(self) -> tuple[Identity | None, ...]:
-        return tuple([_identity(path) for path in self._paths])
-
-
-def _identity(path: str) -> Identity | None:
-    try:
-        found = os.stat(path)
-    except OSError:  # nor can anybody reach it where its directory is a file by now
-        return None
-    return found.st_dev, found.st_ino
-
-
 # --- making it and opening it ----------------------------------------------------------------------------------------
 
 
@@ -263,7 +215,7 @@ class LedgerFile:
                     self.immutable = not self._shared_memory_works()
                 else:
                     self._turn_to_wal()
-            self.place = Place(self.path)
+            self.place = Place(self.path, self._alone)
 
     @contextmanager
     def hold(self) -> Iterator[None]:
@@ -335,6 +287,27 @@ class LedgerFile:
                 raise
             return False
         return True
+
+    def _alone(self) -> Alone | None:
+        """What is in the file itself, without its -wal; for whoever holds the file lock, for a checkpoint changes it."""
+        try:
+            with closing(sqlite3.connect(_uri(self.path, "immutable=1"), uri=True)) as connection:
+                first = connection.execute("SELECT head FROM events WHERE position = 1").fetchone()
+                (last,) = connection.execute("SELECT coalesce(max(position), 0) FROM events").fetchone()
+                return first[0] if first else None, last
+        except sqlite3.Error as error:
+            return (b"", 0) if error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR) else None
+
+    def check(self) -> None:
+        """For the writer, in a transaction: ``StorageError`` where another file is in the place of this one, or in the file
+        itself, which checkpoints alone write, another log or less of this one."""
+        self.place.check()
+        if self.place.was_written and self.lock.acquire(0):
+            try:
+                self.place.look_inside()
+                self.place.check()
+            finally:
+                self.lock.release()
 
     def _turn_to_wal(self) -> None:
         """A ledger that a tool took out of WAL mode. The change ignores the busy timeout, hence the loop."""

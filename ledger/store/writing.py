@@ -203,11 +203,13 @@ class Writing:
             self.position, self.head = read_tip(cursor)
             self.data_version = data_version
             self.changes += 1
+        if self.file.place.first is None and self.position:
+            (self.file.place.first,) = cursor.execute("SELECT head FROM events WHERE position = 1").fetchone()
 
     def commit(self) -> None:
         transaction = self.transaction
         try:
-            self.file.place.check()
+            self.file.check()
             transaction.finish()
             self.file.place.check()  # what was committed to a file that nobody finds is not answered
             self.position, self.head = transaction.position, transaction.head

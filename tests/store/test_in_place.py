@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 
 import pytest
 from places import ROOT
@@ -93,6 +97,89 @@ def test_what_was_answered_before_a_deleted_wal_is_brought_into_the_file_by_clos
     without_wal(path)
     ledger.close()
     assert contents(path) == sorted(FACTS)
+
+
+# --- copied over, which leaves every name and inode as it was -------------------------------------------------------
+
+
+def another(path, before):
+    with Ledger.open(path.with_name("other.db")) as other, other.batch():
+        for fact in FACTS:
+            other.remember(f"Elsewhere: {fact}")
+    shutil.copyfile(path.with_name("other.db"), path)
+
+
+def an_older_copy(path, before):
+    path.write_bytes(before)
+
+
+def no_ledger(path, before):
+    path.write_bytes(b"no database at all" * 1_000)
+
+
+def emptied(path, before):
+    path.write_bytes(b"")
+
+
+COPIED = [another, an_older_copy, no_ledger, emptied]
+
+
+@pytest.fixture
+def older(path):
+    """The file of a ledger that went on since: some of it in the file itself, some in the -wal."""
+    with Ledger.open(path) as ledger:
+        ledger.remember(FACTS[0])
+    before = path.read_bytes()
+    with Ledger.open(path) as ledger:
+        for fact in FACTS[1:20]:
+            ledger.remember(fact)
+    return before
+
+
+@pytest.mark.parametrize("copied", COPIED)
+def test_a_write_is_refused_once_another_file_was_copied_over_this_one(path, older, copied):
+    ledger = Ledger.open(path)
+    for fact in FACTS[20:]:
+        ledger.remember(fact)
+    copied(path, older)
+    put, wal = path.read_bytes(), path.with_name("memory.db-wal").read_bytes()
+    for _ in range(2):
+        with pytest.raises(StorageError, match=r"another file was copied over .* remove .*-wal"):
+            ledger.remember("This would be lost.")
+    ledger.close()
+    assert (path.read_bytes(), path.with_name("memory.db-wal").read_bytes()) == (put, wal), "nothing was written"
+
+
+@pytest.mark.parametrize("copied", [another, no_ledger, emptied])
+def test_also_over_a_file_whose_log_is_still_in_its_wal(path, copied):
+    ledger = Ledger.open(path)
+    ledger.remember(FACTS[0])
+    copied(path, b"")
+    with pytest.raises(StorageError, match="copied over"):
+        ledger.remember("This would be lost.")
+    ledger.close()
+
+
+def test_a_close_writes_nothing_into_what_was_copied_over(path, older):
+    ledger = Ledger.open(path)
+    ledger.remember(FACTS[20])
+    another(path, older)
+    put = path.read_bytes()
+    ledger.close()
+    assert path.read_bytes() == put
+    shutil.copyfile(path, path.with_name("again.db"))  # this process may still have the other one open
+    assert len(contents(path.with_name("again.db"))) == len(FACTS)
+
+
+def test_a_checkpoint_by_another_tool_and_a_touched_file_are_no_mishap(path, older):
+    with Ledger.open(path) as ledger, closing(sqlite3.connect(path)) as tool:
+        ledger.remember(FACTS[20])
+        tool.execute("PRAGMA wal_checkpoint(PASSIVE)")
+        ledger.remember(FACTS[21])
+        os.utime(path)
+        ledger.remember(FACTS[22])
+        assert ledger.proof.verify().ok
+    assert len(contents(path)) == 23
 
 
 def test_a_directory_that_became_a_file_is_told_as_any_other_mishap(tmp_path):

@@ -99,6 +99,7 @@ class LedgerRead(Area):
         unit: Unit = "tokens",
         packing: Packing = "greedy",
         ranking: Literal["score/1", "rrf/1", "rubino/1"] = "score/1",
+        metadata: Metadata | None = None,
         observations: int = 3,
         explain: bool = False,
         receipt: bool = False,
@@ -116,6 +117,7 @@ class LedgerRead(Area):
             unit: "tokens" or "chars".
             packing: "greedy" passes over an item that does not fit; "prefix" stops at it; "shares" divides it between kinds.
             ranking: "score/1" adds words and vectors to one score; "rrf/1" adds reciprocal ranks; "rubino/1" is rubino's.
+            metadata: Only what has each of these keys with this very value, a chunk those of its document; None is a value too.
             observations: The most observations next to the items, up to 50; 0 for none.
             explain: Also list the candidates that were ranked, with their signals.
             receipt: Record what was delivered, so that ``reopen`` shows it again. Nothing else is written.
@@ -138,6 +140,7 @@ class LedgerRead(Area):
             packing=packing,
             ranking=ranking,
             observations=observations,
+            metadata=metadata or NO_PAIRS,
             explain=explain,
             receipt=self._scope if receipt else None,
         )

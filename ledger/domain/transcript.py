@@ -11,7 +11,7 @@ Two messages are the same when role, content and parts are equal and nothing tol
 - What a provider's message or a part of it has besides (``extra``) is compared as reasoning is, and added where ours has
   none; but for what to cache, which moves from turn to turn.
 - The model is not compared: it says who wrote, not what; under an alias of its name the conversation is the same. Ours
-  stays as it is.
+  stays as it is; so with metadata.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ class Line(Struct, frozen=True):
     created_at: str | None = None
     tokens: int | None = None
     extra: Fields | UnsetType | None = UNSET  # None where it was erased
+    metadata: str | UnsetType = UNSET
 
 
 class Known(Struct, frozen=True):
@@ -56,6 +57,7 @@ class Repair(Struct, frozen=True):
     model: str | None = None
     created_at: str | None = None
     extra: Fields | None = None
+    metadata: str | None = None
 
 
 class Plan(Struct, frozen=True):
@@ -133,5 +135,6 @@ def _repairs(known: Sequence[Known], outside: Sequence[Line], kept: int) -> Iter
         created_at = None if line.created_at else theirs.created_at or None
         missing = theirs.extra and not essence(theirs.extra).keys() <= essence(line.extra or None).keys()
         extra = together(line.extra or {}, theirs.extra) if theirs.extra and missing else None
-        if reasoning or model or created_at or extra:
-            yield Repair(ours.position, reasoning, model, created_at, extra)
+        metadata = None if line.metadata else theirs.metadata or None
+        if reasoning or model or created_at or extra or metadata:
+            yield Repair(ours.position, reasoning, model, created_at, extra, metadata)

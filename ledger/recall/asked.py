@@ -11,6 +11,8 @@ from msgspec import Struct
 from ledger.domain import memory as memory_domain
 from ledger.domain import tokens
 from ledger.domain.errors import RejectedError
+from ledger.domain.metadata import NO_PAIRS, Pairs
+from ledger.domain.metadata import checked as checked_pairs
 from ledger.domain.text import check_text, check_word, one_of, text_list
 from ledger.engine.snapshot import LIST_CAP
 from ledger.types import Packing
@@ -40,6 +42,7 @@ class Asked(Struct, frozen=True, kw_only=True):
     explain: bool
     now: str  # confidences and validity are of this time
     observations: int = 0
+    metadata: Pairs = NO_PAIRS
 
     @property
     def corpora(self) -> tuple[str, ...]:
@@ -68,6 +71,7 @@ def checked(
     packing: str = "greedy",
     ranking: str = "score/1",
     explain: bool = False,
+    metadata: Pairs = NO_PAIRS,
 ) -> Asked:
     text = check_text("query", query, max_bytes=QUERY_BYTES, blank_allowed=True)
     places, bound = text_list("among", among), size("budget", budget)
@@ -86,7 +90,8 @@ def checked(
     for what, number in (("k", k), ("observations", observations)):
         if isinstance(number, bool) or not isinstance(number, int):
             raise RejectedError(f"{what} is a whole number, and {number!r:.40} is not")
-    statuses = _statuses(status)
+    statuses, pairs = _statuses(status), checked_pairs(metadata)
+    bare = bool(only or pairs or "active" not in statuses)  # an observation is active, and of no kind and no metadata
     return Asked(
         query=text,
         user=user,
@@ -101,8 +106,8 @@ def checked(
         ranking=ranking,
         explain=explain,
         now=now,
-        # an observation is of no kind, and active: who asks for some kinds, or for hidden memories only, asks for none
-        observations=0 if only or "active" not in statuses else max(0, min(observations, MOST_OBSERVATIONS)),
+        observations=0 if bare else max(0, min(observations, MOST_OBSERVATIONS)),
+        metadata=pairs,
     )
 
 

@@ -50,8 +50,9 @@ class Finder:
         self._connection, self._asked, self._scope = snapshot.connection, asked, scope
         self._question, self._sought = question, sought
         at = snapshot.valid or (asked.now if asked.statuses == ("active",) else None)
-        self.memories = search.Wanted(asked.user, at, scope, asked.kinds, believed(snapshot.valid, asked.statuses))
-        self.passages = passages.Wanted(asked.user, asked.corpora, scope)
+        statuses = believed(snapshot.valid, asked.statuses)
+        self.memories = search.Wanted(asked.user, at, scope, asked.kinds, statuses, asked.metadata)
+        self.passages = passages.Wanted(asked.user, asked.corpora, scope, asked.metadata)
         self.warnings: tuple[str, ...] = ()
 
     def ranked(self) -> list[Found]:
@@ -228,6 +229,7 @@ class Finder:
             projects=self._scope,
             limit=len(known) + missing,
             valid=wanted.at,
+            metadata=asked.metadata,
         )
         tail += [(state, {"recency": 1.0}) for state in newest if state.row not in known]
         found = []

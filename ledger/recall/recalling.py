@@ -12,6 +12,7 @@ from ledger import answers
 from ledger.domain import question
 from ledger.domain.errors import LedgerError
 from ledger.domain.memory import Memory
+from ledger.domain.metadata import NO_PAIRS, Pairs
 from ledger.domain.question import Question
 from ledger.domain.text import check_text, one_of
 from ledger.engine.engine import Engine
@@ -60,6 +61,7 @@ def recall(
     explain: bool = False,
     receipt: Who | None = None,
     observations: int = OBSERVATIONS,
+    metadata: Pairs = NO_PAIRS,
 ) -> Pack:
     """What answers a question, best first: at most ``k`` entries (up to 500) within ``budget``, counted in ``unit``
     (chars or tokens).
@@ -76,7 +78,7 @@ def recall(
     At most so many ``observations`` (up to 50, 0 for none) stand next to the items in a list of their own: fresh ones,
     worded from live sources only, of the same user and project, by words x confidence + 0.025 for each source beyond the
     first (at most 0.1). They take what the items leave of the budget, at most a fifth of it, and what repeats an item is
-    left out. With ``kinds``, or a ``status`` that is not active, there are none.
+    left out. With ``kinds``, ``metadata``, or a ``status`` that is not active, there are none.
     """
     asked = checked(
         query=query,
@@ -93,6 +95,7 @@ def recall(
         explain=explain,
         now=engine.writer.now(),
         observations=observations,
+        metadata=metadata,
     )
     pack, about = packed(engine, asked)
     return replace(pack, receipt=reopening.recorded(engine, asked, about, pack, receipt)) if receipt else pack
@@ -114,7 +117,7 @@ def packed(engine: Engine, asked: Asked) -> tuple[Pack, str | None]:
         searched = _searched(engine, connection, finder, asked, seen)
         warnings = (*snapshot.warnings, *_nowhere(about, asked.project), *finder.warnings)
         if asked.packing == "shares":
-            trusted = _trusted_state(connection, asked.user, asked.project)
+            trusted = _trusted_state(connection, asked.user, asked.project) if not asked.metadata else []
             if len(trusted) > STATE_ITEMS:
                 warnings = (
                     *warnings,
@@ -217,6 +220,7 @@ def _unasked(finder: Finder, snapshot: Snapshot, asked: Asked, scope: Scope, ite
     connection, found = snapshot.connection, list[Memory]()
     known = {item.id for item in items}
     wanted = {"user": asked.user, "statuses": ("active",), "limit": SHARED_ITEMS, "valid": snapshot.valid or asked.now}
+    wanted |= {"metadata": asked.metadata}
     if kinds := [kind for kind in packing.IDENTITY if kind in (asked.kinds or packing.IDENTITY)]:
         found += memories.listing(connection, kinds=kinds, projects=scope, **wanted)  # type: ignore[arg-type]
     if scope:

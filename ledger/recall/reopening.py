@@ -67,6 +67,8 @@ def recorded(
     observations = [item for item in (*pack.observations, *pack.cut) if item.observation is not None]
     if observations:
         settings["as_of"] = asked.now  # which their trends are of
+    if asked.metadata:
+        settings["metadata"] = len(asked.metadata)  # how many keys; what they are is anybody's words
     if asked.packing == "shares":
         settings["entry_chars"] = fitting.ENTRY_CHARS
     ranked = [item for item in (*pack.items, *pack.cut) if item.observation is None]

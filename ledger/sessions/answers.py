@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import field
 
 from ledger.domain.message import Part, readable
+from ledger.domain.metadata import Value
 from ledger.domain.provider_forms import Fields
 from ledger.engine.answer import Answer, answer_of
 from projections.views.summaries import Summary as SummaryRow
@@ -34,6 +35,7 @@ class Message(Answer, frozen=True, kw_only=True):
     recorded_at: str
     speaker: str | None = ""
     extra: Fields = field(default_factory=dict)
+    metadata: Mapping[str, Value] = field(default_factory=dict)
     hidden: str = ""  # "truncate", "replace" or "clear"
     quarantined: bool = False  # its text is kept out of recall; a conversation shows it as it was
     replayed: bool = False
@@ -158,6 +160,7 @@ def skipped(role: str, session: str, why: str, texts: Mapping[str, Any]) -> Mess
         reasoning=texts.get("reasoning", ""),
         parts=tuple(texts.get("parts", ())),
         extra=texts.get("extra", {}),
+        metadata=texts.get("metadata", {}),
         tokens=0,
         counter="",
         model="",

@@ -10,6 +10,7 @@ from ledger.domain import times
 from ledger.domain.assembly import FRESH_TAIL
 from ledger.domain.compaction import EXPAND_TOKENS
 from ledger.domain.errors import NotFoundError, RejectedError
+from ledger.domain.metadata import NO_PAIRS, checked
 from ledger.domain.text import plural, texts
 from ledger.domain.window import WindowItem
 from ledger.engine.area import Area
@@ -34,7 +35,7 @@ from ledger.sessions.conversation import Conversation, EveryConversation
 from ledger.sessions.diagram import SummaryGraph
 from ledger.sessions.search_answers import Expansion, GrepResult, Hit, Hits, Unexpanded
 from ledger.sessions.transcripts import as_parts
-from ledger.types import Cancel, Channel, Corpus, Method, Page, Role, Since, SummaryStatus, Unit, WriteOptions
+from ledger.types import Cancel, Channel, Corpus, Metadata, Method, Page, Role, Since, SummaryStatus, Unit, WriteOptions
 
 if TYPE_CHECKING:
     from ledger.engine.engine import Engine
@@ -84,18 +85,33 @@ class SessionRead(Area):
         return found
 
     def messages(
-        self, *, limit: int = LIMIT, after: str | None = None, include_hidden: bool = False
+        self,
+        *,
+        metadata: Metadata | None = None,
+        limit: int = LIMIT,
+        after: str | None = None,
+        include_hidden: bool = False,
     ) -> Page[answers.Message]:
         """List messages in the order of time: the first page holds the newest, the next one those before.
 
         Args:
+            metadata: Only messages that have each of these keys with this very value; None is a value too.
             include_hidden: Also what was truncated, replaced or cleared; each says so in ``hidden``.
         """
 
         def fetch(count: int, start: int | None) -> Sequence[answers.Message]:
-            return reading.list_messages(self._inner, count, before=start, hidden=include_hidden)[::-1]
+            return reading.list_messages(self._inner, count, before=start, hidden=include_hidden, pairs=pairs)[::-1]
 
-        return page("messages", self._filters(hidden=include_hidden), limit, after, fetch, _position, reverse=True)
+        pairs = checked(metadata or {})
+        return page(
+            "messages",
+            self._filters(hidden=include_hidden, metadata=pairs),
+            limit,
+            after,
+            fetch,
+            _position,
+            reverse=True,
+        )
 
     def message(self, position: int) -> answers.Message:
         """Return one message, hidden or not.
@@ -253,6 +269,7 @@ class Session(SessionRead):
         model: str = "",
         speaker: str = "",
         extra: Mapping[str, Any] | None = None,
+        metadata: Metadata | None = None,
         **options: Unpack[WriteOptions],
     ) -> answers.Message:
         """Add a message. One that a pattern keeps out, or that holds nothing but reasoning, says why in ``skipped``.
@@ -269,6 +286,7 @@ class Session(SessionRead):
             model: Which model wrote it.
             speaker: The name of who wrote it, where several share a role.
             extra: Other fields of the message for its provider, as in {"openai": {"annotations": […]}}.
+            metadata: Keys of your own, which no model is given: {"channel": "C024BE91L"}.
 
         Raises:
             RejectedError: The message says nothing, or has a field that is no JSON or larger than 512 KiB.
@@ -285,6 +303,7 @@ class Session(SessionRead):
             model=model,
             speaker=speaker,
             extra=extra,
+            metadata=metadata or NO_PAIRS,
         )
 
     @property

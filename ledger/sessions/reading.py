@@ -12,6 +12,7 @@ from ledger.domain import ids
 from ledger.domain import message as messages
 from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.events import NOTHING, AnyEvent, MessageAppended, MessageRepaired, Ranges, Recorded
+from ledger.domain.metadata import NO_PAIRS, Pairs, of_row
 from ledger.domain.provider_forms import Fields
 from ledger.domain.session import Session as State
 from ledger.domain.window import WindowItem
@@ -45,7 +46,12 @@ class MessageTexts(Struct, frozen=True):
 
 
 def list_messages(
-    conversation: Conversation, limit: int | None = None, *, before: int | None = None, hidden: bool = False
+    conversation: Conversation,
+    limit: int | None = None,
+    *,
+    before: int | None = None,
+    hidden: bool = False,
+    pairs: Pairs = NO_PAIRS,
 ) -> list[answers.Message]:
     """What was said, oldest first: the last ``limit`` messages (all of them), or those before a position.
 
@@ -64,7 +70,7 @@ def list_messages(
         if before is not None:
             without.append((before, 2**62))
         found: list[MessageRow] = []
-        for row in sessions.backwards(connection, state.row, without, batch=min(limit or 4_096, 4_096)):
+        for row in sessions.backwards(connection, state.row, without, batch=min(limit or 4_096, 4_096), pairs=pairs):
             found.append(row)
             if len(found) == limit:
                 break
@@ -106,6 +112,7 @@ def _message_shown(
         model=own.model,
         speaker=own.event.data.speaker,
         extra=(own.extra or {}).get("message", {}),
+        metadata=of_row(row.metadata),
         interaction=row.interaction,
         occurred_at=row.time,
         recorded_at=own.event.envelope.recorded_at,

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from ledger.domain import message as messages
 from ledger.domain import times, transcript
 from ledger.domain.events import NOTHING, MessageRepaired
+from ledger.domain.metadata import event_form, of_row
 from ledger.domain.session import Session as State
 from ledger.domain.transcript import Known, Line, Plan
 from ledger.engine.optimistic import Moved, optimistic
@@ -51,8 +52,8 @@ def reconcile(
 
     A message is an object with ``role``, ``content`` and, if it has them, ``parts``, ``reasoning``, ``model``,
     ``speaker``, ``created_at`` and ``token_count``; OpenAI chat completions and Anthropic messages are read too. Role,
-    speaker, content and parts decide; token counts do not; reasoning (up to 256 KiB), model, time or ``extra`` that only
-    the transcript has is added in place.
+    speaker, content and parts decide; token counts do not; reasoning (up to 256 KiB), model, time, ``extra`` or
+    metadata that only the transcript has is added in place.
     Summaries of what is hidden stand for nothing. Above 5,000 messages it goes in several appends, and a later call goes
     on with one that was cut. A transcript of nothing is taken for a mistake: nothing changes, and ``skipped`` is "empty".
     """
@@ -175,8 +176,12 @@ def line_of(connection: Connection, row: MessageRow, texts: MessageTexts, theirs
         model=texts.model or None,
         created_at=row.time if envelope.occurred_at or _was_dated(connection, row) else _same(row.time, theirs),
         extra=texts.extra or UNSET,
+        metadata=row.metadata or UNSET,
     )
-    erased = None in (texts.content, data.reasoning, texts.extra) or bytes(data.parts) == b"null"
+    erased = None in (texts.content, data.reasoning, texts.extra) or b"null" in (
+        bytes(data.parts),
+        bytes(data.metadata),
+    )
     if theirs is None or not erased:
         return line
     return replace(theirs.line, role=row.role, created_at=line.created_at)
@@ -217,7 +222,7 @@ def _apply(
         end = plan.kept + min(plan.appended, TOGETHER)
         for one, tokens in zip(lines[plan.kept : end], counted[plan.kept : end], strict=True):
             work.occurred_at = one.created_at
-            data = appended(one.draft, *tokens, one.model)
+            data = appended(one.draft, *tokens, one.model, one.metadata)
             work.emit(stream, with_bodies(work, data), first=first)
         return stream
 
@@ -241,6 +246,7 @@ def _repair(work: Work, stream: str, first: int, repair: transcript.Repair) -> N
         model=UNSET if repair.model is None else repair.model,
         occurred_at=UNSET if repair.created_at is None else times.moment("created_at", repair.created_at),
         extra=NOTHING if repair.extra is None else Raw(json.encode(repair.extra)),
+        metadata=event_form(of_row(repair.metadata)),
     )
     if change != MessageRepaired(repair.position):
         work.emit(stream, change, first=first)

@@ -7,13 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 from ledger.domain import message as messages
 from ledger.domain import provider_forms as forms
 from ledger.domain import times
 from ledger.domain.errors import RejectedError
 from ledger.domain.message import Draft
+from ledger.domain.metadata import NO_PAIRS, Pairs, checked, row_form
 from ledger.domain.provider_forms import ANY_IMAGE, MESSAGE_FIELD, OPENAI, Fields
 from ledger.domain.text import check_json, check_text
 from ledger.domain.transcript import Line
@@ -34,6 +35,7 @@ class Outside(Struct, frozen=True):
     model: str
     created_at: str | None  # with the offset it was given with
     token_count: int | None
+    metadata: Pairs = NO_PAIRS
 
     @property
     def line(self) -> Line:
@@ -45,6 +47,7 @@ class Outside(Struct, frozen=True):
             model=self.model or None,
             created_at=self.created_at,
             extra=self.draft.more,
+            metadata=row_form(self.metadata) or UNSET,
         )
 
 
@@ -75,6 +78,7 @@ def _message(given: object, what: str) -> Outside | None:
     fields: dict[Any, Any] = {  # a field that holds nothing says nothing, whatever it is called
         _OTHERS.get(name, name): value for name, value in given.items() if value is not None and value != []
     }
+    pairs = _metadata(fields)
     content, parts = _content(fields, what)
     extra = _extra(fields, parts, what)
     parts += _reasoning(fields, what)
@@ -95,7 +99,17 @@ def _message(given: object, what: str) -> Outside | None:
     if tokens is not None:
         check_tokens(f"the token_count of {what}", tokens)
     moment = times.with_offset(f"the created_at of {what}", at) if at not in (None, "") else None
-    return Outside(draft, model, moment, tokens)
+    return Outside(draft, model, moment, tokens, pairs)
+
+
+def _metadata(fields: Fields) -> Pairs:
+    """The metadata of a message, out of its fields; what is not flat, or too much, stays one of them."""
+    try:
+        found = checked(fields.get("metadata", {}))
+    except RejectedError:
+        return NO_PAIRS
+    fields.pop("metadata", None)
+    return found
 
 
 def _provider(fields: Fields, parts: Iterable[object]) -> str:
@@ -191,6 +205,7 @@ def as_chat(message: Message) -> Fields:
         "model": message.model,
         "created_at": message.occurred_at,
         "extra": message.extra,
+        "metadata": message.metadata,
     }
     return entry | {name: value for name, value in more.items() if value}
 

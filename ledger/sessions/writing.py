@@ -21,6 +21,7 @@ from ledger.domain.events import (
     SummaryInvalidated,
 )
 from ledger.domain.message import Draft
+from ledger.domain.metadata import NO_PAIRS, Pairs, checked, event_form
 from ledger.domain.session import Session as State
 from ledger.domain.text import check_text
 from ledger.engine.who import Time, Who
@@ -50,6 +51,7 @@ def append(
     model: str = "",
     speaker: str = "",
     extra: Mapping[str, object] | None = None,
+    metadata: Pairs = NO_PAIRS,
 ) -> answers.Message:
     """Adds a message: ``role`` is system, developer, user, assistant or tool; ``parts`` are objects with a type: text,
     tool_use (id, name, arguments), tool_result (id, text), media (uri, mime), reasoning (text).
@@ -61,20 +63,22 @@ def append(
     """
     draft = messages.draft(role, content, parts, speaker=speaker, extra=extra)
     check_text("model", model, blank_allowed=True)
+    pairs = checked(metadata) if metadata else {}
     if why := conversation.kept_out or ("transient" if draft.is_transient else ""):
-        texts = {"content": draft.content, "reasoning": draft.reasoning, "parts": draft.whole_parts}
+        texts: dict[str, object] = {"content": draft.content, "reasoning": draft.reasoning, "parts": draft.whole_parts}
+        texts |= {"metadata": pairs}
         return answers.skipped(role, conversation.name, why, texts)
     tokens, counter = count_tokens(conversation, draft, token_count)
     if created_at is not None:
         asker = replace(asker, occurred_at=times.with_offset("created_at", created_at))
-    data = appended(draft, tokens, counter, model)
+    data = appended(draft, tokens, counter, model, pairs)
 
     def body(work: Work) -> str:
         stream, first = opened(conversation, work)
         work.emit(stream, with_bodies(work, data), first=first)
         return stream
 
-    arguments = (conversation.name, draft, model, token_count, asker.occurred_at)
+    arguments = (conversation.name, draft, model, token_count, asker.occurred_at, *((pairs,) if pairs else ()))
     outcome = conversation.writer.run("session.append", asker, body, arguments)
     if outcome.replayed:
         return _again(conversation, outcome)
@@ -91,6 +95,7 @@ def append(
         reasoning=draft.reasoning,
         parts=draft.whole_parts,
         extra=draft.extra.get("message", {}),
+        metadata=pairs,
         tokens=tokens,
         counter=counter,
         model=model,
@@ -285,7 +290,7 @@ def _as_shown(work: Work, state: State) -> State:
 # --- what the events are made of -------------------------------------------------------------------------------------
 
 
-def appended(draft: Draft, tokens: int, counter: str, model: str = "") -> MessageAppended:
+def appended(draft: Draft, tokens: int, counter: str, model: str = "", pairs: Pairs = NO_PAIRS) -> MessageAppended:
     return MessageAppended(
         role=draft.role,
         tokens=tokens,
@@ -297,6 +302,7 @@ def appended(draft: Draft, tokens: int, counter: str, model: str = "") -> Messag
         model=model,
         speaker=draft.speaker,
         extra=Raw(json.encode(draft.extra)) if draft.extra else NOTHING,
+        metadata=event_form(pairs),
     )
 
 

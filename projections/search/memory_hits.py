@@ -10,9 +10,10 @@ from msgspec import Struct
 from ledger.domain.events import AnyEvent
 from ledger.domain.matching import prefix_stems
 from ledger.domain.memory import Memory
+from ledger.domain.metadata import NO_PAIRS, Pairs
 from ledger.domain.question import indexed
 from projections.core.rows import CURRENT, Rows, Table, TextIndex, Values
-from projections.core.subjects import Change
+from projections.core.subjects import Change, has_pairs
 from projections.search import text_hits
 from projections.search.text_hits import Source
 from projections.views.memories import MEMORIES, from_row, pool_condition
@@ -70,15 +71,16 @@ class Wanted(Struct, frozen=True):
     projects: Sequence[str | None] | None = None
     kinds: Sequence[str] = ()
     statuses: Sequence[str] = ("active",)
+    metadata: Pairs = NO_PAIRS
 
-    def condition(self) -> tuple[str, list[str | None]]:
+    def condition(self) -> tuple[str, list[object]]:
         """As SQL on ``m``, and its values."""
         statuses = ", ".join(f"'{each}'" for each in self.statuses)  # ours, and spelled out an index can be for one
         where = ["m.user = ?", f"m.status {f'= {statuses}' if len(self.statuses) == 1 else f'IN ({statuses})'}"]
         where.append("m.quarantined = 0")
         if self.statuses != ("active",):  # what was hidden before anybody believed it never counts
             where.append("(m.before IS NULL OR m.before <> 'candidate')")
-        values: list[str | None] = [self.user]
+        values: list[object] = [self.user]
         if self.at is not None:
             where += ["m.valid_from <= ?", "(m.valid_to IS NULL OR m.valid_to > ?)"]
             values += [self.at, self.at]
@@ -88,6 +90,7 @@ class Wanted(Struct, frozen=True):
         if self.projects is not None:
             where.append("(" + " OR ".join(["m.project IS ?"] * len(self.projects)) + ")")
             values.extend(self.projects)
+        has_pairs(where, values, self.metadata, "m.metadata")
         return " AND ".join(where), values
 
 

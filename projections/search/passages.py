@@ -27,13 +27,14 @@ from ledger.domain.events import (
 )
 from ledger.domain.interaction import Interaction
 from ledger.domain.message import part_texts
+from ledger.domain.metadata import NO_PAIRS, Pairs
 from ledger.domain.passages import ASSISTANTS, PEOPLE, day_words, speaker, split
 from ledger.domain.question import Question, folded, indexed
 from ledger.domain.session import Session
 from ledger.domain.times import moment
 from projections.core.codec import columns, reader
 from projections.core.rows import CURRENT, AsOf, Log, Rows, Table, TextIndex, Values
-from projections.core.subjects import Change, end, ended
+from projections.core.subjects import Change, end, ended, has_pairs
 from projections.search import text_hits
 from projections.search.text_hits import Source, aside, of_rows
 from projections.views import quarantine
@@ -286,6 +287,13 @@ _VISIBLE = (
 _FREE = quarantine.free(f"m.row >> {FIELD_BITS + NUMBER_BITS}")
 
 
+_METADATA = (  # of what a passage is of; a chunk has that of its document
+    f"CASE m.corpus WHEN '{TURN}' THEN (SELECT metadata FROM interactions WHERE row = m.subject)"
+    f" WHEN '{CHUNK}' THEN (SELECT metadata FROM documents WHERE row = m.subject)"
+    f" WHEN '{MESSAGE}' THEN (SELECT metadata FROM messages WHERE row = m.row >> {FIELD_BITS + NUMBER_BITS}) END"
+)
+
+
 class Wanted(Struct, frozen=True):
     """What a search is among: passages of one user, of some corpora, in some projects; no hidden messages, and nothing in
     quarantine."""
@@ -293,16 +301,18 @@ class Wanted(Struct, frozen=True):
     user: str
     corpora: Sequence[str]
     projects: Sequence[str | None] | None = None
+    metadata: Pairs = NO_PAIRS
 
-    def condition(self) -> tuple[str, list[str | None]]:
+    def condition(self) -> tuple[str, list[object]]:
         """As SQL on ``m``, and its values."""
         where = ["m.user = ?", f"m.corpus IN ({', '.join('?' * len(self.corpora))})"]
-        values: list[str | None] = [self.user, *self.corpora]
+        values: list[object] = [self.user, *self.corpora]
         if self.projects is not None:
             where.append("(" + " OR ".join(["m.project IS ?"] * len(self.projects)) + ")")
             values.extend(self.projects)
         if MESSAGE in self.corpora:
             where.append(_VISIBLE)
+        has_pairs(where, values, self.metadata, _METADATA)
         where.append(_FREE)
         return " AND ".join(where), values
 

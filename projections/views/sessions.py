@@ -14,15 +14,17 @@ import msgspec
 from msgspec import UNSET, Struct
 
 from ledger.domain import message as messages
-from ledger.domain import session
+from ledger.domain import metadata, session
 from ledger.domain.errors import DamagedError
 from ledger.domain.events import AnyEvent, ExtractionCursorMoved, MessageAppended, MessageRepaired, MessagesHidden
+from ledger.domain.events.base import NOTHING
+from ledger.domain.metadata import NO_PAIRS, Pairs
 from ledger.domain.session import Session
 from ledger.domain.statuses import Visible
 from ledger.domain.times import moment
 from projections.core.codec import codec, columns, reader
 from projections.core.rows import CURRENT, AsOf, Rows, Table, Values
-from projections.core.subjects import Change, end, ended, family, keep, of_projects
+from projections.core.subjects import Change, end, ended, family, has_pairs, keep, of_projects
 
 FAMILY = family(
     "s",
@@ -56,6 +58,7 @@ class Message(Struct, frozen=True):
     interaction: str | None
     field: str | None
     repairs: tuple[int, ...]  # the positions of what was added later
+    metadata: str | None
     from_position: int
 
     @property
@@ -91,13 +94,13 @@ HIDDEN_WERE = ended(HIDDEN, "hidden_messages_were")
 
 _, message_of = codec(Message, MESSAGES)
 _TOKENS, _FROM = MESSAGES.names.index("tokens"), MESSAGES.names.index("from_position")
-_REPAIRS, _TIME = MESSAGES.names.index("repairs"), MESSAGES.names.index("time")
+_REPAIRS, _TIME, _METADATA = (MESSAGES.names.index(name) for name in ("repairs", "time", "metadata"))
 _numbers = msgspec.json.Decoder(tuple[int, ...])
 _NO_PARTS = (b"[]", b"null")
 
 
 class Sessions:
-    name, version, follows = "sessions", 3, frozenset("s")
+    name, version, follows = "sessions", 4, frozenset("s")
     tables = (SESSIONS, SESSION_VERSIONS, LOOKED, MESSAGES, MESSAGES_WERE, HIDDEN, HIDDEN_WERE)
 
     def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
@@ -139,7 +142,8 @@ def _appended(event: AnyEvent, data: MessageAppended) -> Values:
         tools = msgspec.json.encode(tools_used).decode() if any(tools_used) else None
     time = moment("occurred_at", envelope.occurred_at) if envelope.occurred_at else envelope.recorded_at
     tied = (data.interaction, data.field) if data.interaction is not None else (None, None)
-    return (event.position, event.first, data.role, data.tokens, time, tools, *tied, None, event.position)
+    pairs = None if data.metadata is NOTHING else metadata.row_of(data.metadata)
+    return (event.position, event.first, data.role, data.tokens, time, tools, *tied, None, pairs, event.position)
 
 
 def _repaired(row: Values, event: AnyEvent) -> Values:
@@ -150,6 +154,8 @@ def _repaired(row: Values, event: AnyEvent) -> Values:
     now[_REPAIRS] = msgspec.json.encode(repairs).decode()
     if data.occurred_at is not UNSET:
         now[_TIME] = data.occurred_at
+    if data.metadata is not NOTHING:
+        now[_METADATA] = metadata.row_of(data.metadata)
     return tuple(now)
 
 
@@ -310,14 +316,19 @@ def backwards(
     *,
     batch: int = 64,
     role: str | None = None,
+    pairs: Pairs = NO_PAIRS,
 ) -> Iterator[Message]:
-    """The messages of a session (of one ``role``) outside of these ranges, the last first; read as far as they are asked for."""
-    only = "" if role is None else " AND role = ?"
-    sql = f"SELECT * FROM messages WHERE session = ? AND row BETWEEN ? AND ?{only} ORDER BY row DESC LIMIT ?"
-    named = () if role is None else (role,)
+    """The messages of a session (of one ``role``, with this metadata) outside of these ranges, the last first; read as far
+    as they are asked for."""
+    where, values = ["session = ? AND row BETWEEN ? AND ?"], list[object]()
+    if role is not None:
+        where.append("role = ?")
+        values.append(role)
+    has_pairs(where, values, pairs)
+    sql = f"SELECT * FROM messages WHERE {' AND '.join(where)} ORDER BY row DESC LIMIT ?"
     for first, last in besides(without):
         below = last
-        while found := connection.execute(sql, (row, first, below, *named, batch)).fetchall():
+        while found := connection.execute(sql, (row, first, below, *values, batch)).fetchall():
             yield from map(message_of, found)
             below, batch = found[-1][0] - 1, min(batch * 2, 4_096)
             if below < first:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from ledger import Ledger, RejectedError
+from ledger.types import Event
 
 SLACK: dict[str, Any] = {"source_app": "slack", "ticket": 4711, "vip": True, "note": None}
 
@@ -129,3 +130,103 @@ def test_it_comes_through_an_export(tmp_path: Path) -> None:
         assert copy.proof.digest() == digest
         found = [ids(each.list(metadata=wanted)) for each in (copy.interactions, copy.documents, copy.memories)]
         assert found == before and all(found)
+
+
+# --- recall ----------------------------------------------------------------------------------------------------------
+
+
+def everything(ledger: Ledger, app: str, number: int) -> list[str]:
+    """A memory, a turn and a document about tea, from one app."""
+    said = {"source_app": app, "n": number}
+    fact = ledger.remember(f"Tea from {app} is green, number {number}.", metadata=said)
+    turn = ledger.capture(f"Which tea is from {app}, number {number}?", metadata=said)
+    notes = ledger.documents.add(f"# Tea\n\nTea of {app}, number {number}.", metadata=said)
+    return [fact.id, turn.id, notes.chunks[0].id]
+
+
+@pytest.mark.parametrize("ranking", ["score/1", "rrf/1", "rubino/1"])
+def test_recall_fills_its_limit_with_what_has_it(ledger: Ledger, ranking: Any) -> None:
+    for number in range(60):
+        everything(ledger, "mail", number)
+    wanted = [each for number in range(4) for each in everything(ledger, "slack", number)]
+    before = ledger.position
+    for number in range(60):
+        everything(ledger, "mail", 100 + number)
+    among: Any = ["memories", "chunks", "turns"]
+    for view in (ledger, ledger.at(before)):
+        pack = view.recall("tea number", among=among, metadata={"source_app": "slack"}, limit=12, ranking=ranking)
+        assert sorted(ids(pack.items)) == sorted(wanted), "not what the best of all leave of it"
+        assert pack.searched == 12 and not pack.observations
+        one = view.recall("tea", among=among, metadata={"source_app": "slack", "n": 2}, limit=12, ranking=ranking)
+        assert sorted(ids(one.items)) == sorted(wanted[6:9])
+        assert not view.recall("tea", among=among, metadata={"n": 2.0}, ranking=ranking).items
+        assert all(each.memory is None or each.memory.metadata["source_app"] == "slack" for each in pack.items)
+
+
+def test_recall_by_it_follows_its_changes_and_a_receipt_opens_the_same(ledger: Ledger) -> None:
+    fact, turn, chunk = everything(ledger, "slack", 1)
+    among: Any = ["memories", "chunks", "turns"]
+    first = ledger.recall("tea", among=among, metadata={"n": 1}, receipt=True)
+    before = ledger.position
+    ledger.memories.set_metadata(fact, {"n": 2})
+    ledger.interactions.add_response(turn, "Green.", metadata={"n": 2})
+    ledger.documents.add("# Tea\n\nTea of slack, number 1.", metadata={"n": 2})
+    assert not ledger.recall("tea", among=among, metadata={"n": 1}).items
+    assert set(ids(ledger.recall("tea", among=among, metadata={"n": 2}).items)) == {fact, turn, chunk}
+    assert set(ids(ledger.at(before).recall("tea", among=among, metadata={"n": 1}).items)) == {fact, turn, chunk}
+    assert first.receipt and ids(ledger.reopen(first.receipt).items) == ids(first.items)
+    with pytest.raises(RejectedError):
+        ledger.recall("tea", metadata={"n": [1]})
+
+
+def test_a_pack_by_shares_has_nothing_else(ledger: Ledger) -> None:
+    ledger.projects.add("atlas")
+    ledger.projects.set_state("atlas", "status", "phase", "two")
+    ledger.remember("The user is called Ada.", kind="identity")
+    ledger.remember("The user is called Ann.", kind="identity", metadata={"n": 1})
+    everything(ledger, "mail", 2)
+    pack = ledger.recall("tea", project="atlas", metadata={"n": 1}, packing="shares", budget=1_000)
+    assert [each.content for each in pack.items] == ["The user is called Ann."]
+
+
+# --- messages --------------------------------------------------------------------------------------------------------
+
+
+def test_a_message_has_it_and_no_model_is_given_it(ledger: Ledger) -> None:
+    session = ledger.session("support")
+    first = session.append("user", "Which tea?", metadata=SLACK)
+    session.append("assistant", "Green tea.")
+    assert first.metadata == SLACK == session.message(first.position).metadata
+    assert [each.metadata for each in session.messages()] == [SLACK, {}]
+    assert ids(session.messages(metadata={"vip": True})) == [first.id] and not session.messages(metadata={"vip": 1})
+    page = session.messages(metadata={"vip": True}, limit=1)
+    assert len(page) == 1 and page.next is None
+    assert "4711" not in str(session.window(1_000).render("openai").messages)
+    assert session.append("user", "Which tea?", metadata=SLACK, idempotency_key="k").position
+    with pytest.raises(Exception, match="other arguments"):
+        session.append("user", "Which tea?", idempotency_key="k")
+    pack = ledger.recall("tea", among=["turns"], metadata={"source_app": "slack"})
+    assert {each.passage.position for each in pack.items if each.passage} <= {first.position, first.position + 2}
+    assert pack.items and not ledger.recall("tea", among=["turns"], metadata={"source_app": "mail"}).items
+
+
+def test_a_transcript_brings_it_and_gives_it_back(ledger: Ledger) -> None:
+    session = ledger.session("support")
+    plain: list[dict[str, Any]] = [{"role": "user", "content": "Tea?"}, {"role": "assistant", "content": "Green."}]
+    session.reconcile(plain)
+    told = [plain[0] | {"metadata": {"n": 1}}, plain[1] | {"metadata": {"nested": {"kept": "as an extra"}}}]
+    change = session.reconcile([*told, {"role": "user", "content": "Thanks!", "metadata": SLACK}])
+    assert (change.change, change.appended) == ("appended", 1) and change.repaired >= 1
+    assert [each.metadata for each in session.messages()] == [{"n": 1}, {}, SLACK]
+    assert session.reconcile([*told, {"role": "user", "content": "Thanks!", "metadata": SLACK}]).change == "none"
+    assert session.reconcile([plain[0] | {"metadata": {"n": 2}}, *told[1:]], dry_run=True).repaired == 0, "ours stays"
+    assert ids(session.messages(metadata={"n": 1})) and ledger.proof.verify(full=True).ok
+
+
+def test_an_erased_message_does_not_get_it_back_from_its_transcript(ledger: Ledger) -> None:
+    session = ledger.session("support")
+    message = session.append("user", "Which tea?", metadata={"word": "Zanzibarquux"})
+    ledger.erase(Event(message.position, ["data.metadata"]), derived="keep", sources="keep", quotes="keep")
+    told = [{"role": "user", "content": "Which tea?", "metadata": {"word": "Zanzibarquux"}}]
+    assert session.reconcile(told).change == "none" and session.messages()[0].metadata == {}
+    assert session.messages()[0].content == "Which tea?"

@@ -334,6 +334,59 @@ class Explanation(Answer, frozen=True, kw_only=True):
     voided_by: tuple[AuditEntry, ...] = ()
 
 
+class Bisection(Answer, frozen=True, kw_only=True):
+    """The command after which a condition ``holds``, or no longer does; ``explanation`` says what it did.
+
+    It ends at ``position``, and at ``before`` the condition was still the other way. So many of the ``commands`` between the
+    two moments were looked at: ``reads``.
+    """
+
+    position: int
+    before: int
+    holds: bool
+    reads: int
+    commands: int
+    explanation: Explanation
+
+    @property
+    def text(self) -> str:
+        """The answer in sentences."""
+        so = "It holds" if self.holds else "It no longer holds"
+        return f"{so} since position {self.position}, found in {self.reads} reads. {self.explanation.text}"
+
+
+class BlamedWords(Answer, frozen=True, kw_only=True):
+    """Characters ``start`` to ``end`` of a belief's content, and the event that they are from."""
+
+    start: int
+    end: int
+    text: str
+    event: AuditEntry
+
+
+class BlamedStep(Answer, frozen=True, kw_only=True):
+    """What an event did to the confidence of a belief."""
+
+    delta: float
+    confidence: float
+    event: AuditEntry
+
+
+class Blame(Answer, frozen=True, kw_only=True):
+    """Where a belief comes from. The ``words`` are its content from beginning to end, each with the event that it is from,
+    also through revisions, what it superseded and what it was merged of; a word that stood there before is from there.
+
+    ``confidence`` are the steps that ``memories.confidence`` has. ``erased`` are the positions of wordings whose text is gone:
+    what a later one took over from it counts as that one's.
+    """
+
+    id: str
+    content: str | None
+    words: tuple[BlamedWords, ...]
+    confidence: tuple[BlamedStep, ...]
+    erased: tuple[int, ...] = ()
+
+
 class LogEntry(Answer, frozen=True, gc=False):  # fields by place: whoever scans a log makes many
     """One event as the log has it: its place, who recorded it and how, and its ``data``, a struct of
     ``ledger.domain.events`` with its texts in full (``Unknown`` for an event of a newer version).

@@ -1123,7 +1123,7 @@ class Ledger(LedgerRead):
         """List what happened and who did it, undo groups of commands, distrust and trust origins."""
         from ledger.history.api import History
 
-        return History(self._engine, self._scope)
+        return History(self._engine, self._scope, self.at)
 
     @property
     def memories(self) -> Memories:

@@ -89,7 +89,7 @@ def put(path):
 
 OTHERS = {  # what is no read of the public surface, as it asks by name: of a file, of bytes, or of what is given
     *("doctor", "import_log", "recover", "proof.verify", "proof.check", "proof.prove"),
-    *("maintenance.backup", "maintenance.export_log"),
+    *("maintenance.backup", "maintenance.export_log", "replay", "history.bisect"),
 }
 
 
@@ -153,6 +153,7 @@ PUBLIC: dict[str, tuple[Asked, ...]] = {
     "history.distrusted": (asked(),),
     "history.model_calls": (asked(),),
     "history.explain": (asked("place"),),
+    "history.blame": (asked("memory"), asked("observation")),
     "history.log": (asked(),),
     "history.diff": (asked("earlier"),),
     "history.what_if": (asked(without="given", shell=("--without", "given")),),

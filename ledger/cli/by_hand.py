@@ -26,6 +26,7 @@ from ledger.cli.calling import (
 )
 from ledger.cli.output import Stopped, Usage, say, show_once
 from ledger.cli.rows import query
+from ledger.cli.searching import bisect
 from ledger.cli.views import Raw
 from ledger.domain.errors import LedgerError, RejectedError
 from ledger.domain.harmless import one_line
@@ -485,6 +486,7 @@ CHANGED = {
     ("graph", "neighbors"): Change(drawn),
     ("summaries", "graph"): Change(drawn),
     ("jobs", "work"): Change(work),
+    ("history", "bisect"): Change(bisect, drop=("test",)),
     ("history", "follow"): Change(follow, drop=("cancel",)),
     ("history", "wait"): Change(waited, drop=("cancel",)),
     ("", "query"): Change(query, drop=("parameters",)),

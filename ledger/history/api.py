@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Unpack, cast, get_args
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Unpack, cast, get_args
 
 from ledger import answers
 from ledger.domain import times
@@ -13,10 +13,15 @@ from ledger.domain.text import one_of, texts
 from ledger.engine.area import Area
 from ledger.engine.paging import LIMIT, checked_limit, found, page
 from ledger.engine.stopping import Stopping
-from ledger.history import audit, diff, distrusting, explaining, log, supposing, undoing
+from ledger.history import audit, bisecting, blaming, diff, distrusting, explaining, log, supposing, undoing
 from ledger.language import models
 from ledger.language.models import ModelCall
 from ledger.types import Cancel, Channel, GroupOptions, Moment, OriginKind, Page, Purpose, Since, WriteOptions
+
+if TYPE_CHECKING:
+    from ledger.api import PastLedger
+    from ledger.engine.engine import Engine
+    from ledger.engine.who import Who
 
 
 class HistoryRead(Area):
@@ -119,6 +124,17 @@ class HistoryRead(Area):
         """
         return explaining.explain(self._engine, self._scope.user, _place(position))
 
+    def blame(self, id: str) -> answers.Blame:
+        """Return of each word of a belief the event that it is from, and of its confidence the events that moved it.
+
+        Args:
+            id: A memory's or an observation's id.
+
+        Raises:
+            NotFoundError: This user has no such memory or observation.
+        """
+        return found("memory or observation", id, blaming.blame(self._engine, self._scope.user, id))
+
     def distrusted(self, *, limit: int = LIMIT, after: str | None = None) -> Page[answers.Distrusted]:
         """List the origins that are distrusted, newest first."""
 
@@ -153,6 +169,32 @@ class HistoryRead(Area):
 
 class History(HistoryRead):
     """The history of a user's memory, with what takes parts of it out and back."""
+
+    __slots__ = ("_at",)
+
+    def __init__(self, engine: Engine, scope: Who, at: Callable[[int], PastLedger]) -> None:
+        super().__init__(engine, scope)
+        self._at = at
+
+    def bisect(
+        self, test: Callable[[PastLedger], object], *, good: Moment | None = None, bad: Moment | None = None
+    ) -> answers.Bisection:
+        """Find the command after which a condition holds, or no longer holds, by halving.
+
+        Args:
+            test: Gets the ledger as of a moment and returns whether the condition holds then. It is asked between two commands,
+                and what it raises goes through.
+            good: A moment before the change: a position, the id of an event, or a time; None for the beginning.
+            bad: A moment after it; None for now.
+
+        Raises:
+            RejectedError: The condition is the same at both moments, or one of them is none of this ledger's.
+        """
+        if not callable(test):
+            raise RejectedError(f"test is a function of the ledger as of a moment, and {test!r:.40} is none")
+        return bisecting.bisect(
+            self._engine, self._scope.user, lambda position: bool(test(self._at(position))), good, bad
+        )
 
     def diff(self, start: Moment, end: Moment | None = None, *, project: str | None = None) -> answers.Diff:
         """Return which memories came, went and changed between two moments.

@@ -19,7 +19,7 @@ READS = {
     "graph": "neighbors",
     "projects": "list get context state",
     "sessions": "list get grep",
-    "history": "audit events explain distrusted model_calls",
+    "history": "audit events explain blame distrusted model_calls",
     "guards": "quarantined refusals",
     "policy": "get",
     "proof": "digest",

@@ -24,8 +24,9 @@ def public(kind: type) -> set[str]:
 
 
 def test_the_names_are_those_that_were_decided() -> None:
-    assert public(HistoryRead) == {"audit", "events", "explain", "distrusted", "model_calls"}
+    assert public(HistoryRead) == {"audit", "events", "explain", "blame", "distrusted", "model_calls"}
     assert public(History) - public(HistoryRead) == {
+        "bisect",
         "diff",
         "log",
         "follow",

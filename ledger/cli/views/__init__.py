@@ -21,6 +21,8 @@ class Raw(str):
 
 ONE = {  # the view of an answer of a type
     "Added": "reports.messages_added",
+    "Bisection": "reports.bisection",
+    "Blame": "beliefs.blame",
     "CompactionReport": "sessions.compaction",
     "ConflictReport": "reports.conflicts_found",
     "Diff": "changes.diff",

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from ledger import answers
 from ledger.cli.charts import StepChart
-from ledger.cli.pieces import card_of, counted, detailed, listing, moment, short, titled
+from ledger.cli.pieces import card_of, counted, detailed, listing, moment, short, titled, whole
 from ledger.cli.terminal_text import shortened
 from ledger.cli.views.tables import QUOTED_CHARS, card, decimal, table, under
 from ledger.domain.harmless import one_line
@@ -157,3 +157,37 @@ def _event(step: answers.Step) -> Text:
     by = step.command if not step.actor else f"{step.command} by {step.actor}"
     what = detailed(Text(one_line(step.type)), by, "" if step.in_effect else "not in effect")
     return Text.assemble(what, "\n" + compact(step.data))
+
+
+# --- blame -----------------------------------------------------------------------------------------------------------
+
+
+def blame(found: answers.Blame) -> RenderableType:
+    """The words in their order, each with its event; below them the steps of the confidence."""
+    rows = [[*_of(each.event), detailed(whole(each.text.strip("\n")), *_about(each.event))] for each in found.words]
+    parts: list[RenderableType] = [listing("pos", "when", "words", rows=rows, right=["pos"]) if rows else whole(None)]
+    if found.erased:
+        gone = ", ".join(map(str, found.erased))
+        parts.append(
+            Text(f"erased: what was worded at {gone}; words that outlived it count as those of a later wording", "dim")
+        )
+    steps = [
+        [*_of(each.event), Text(decimal(each.delta, "+")), Text(decimal(each.confidence)), _step(each.event)]
+        for each in found.confidence
+    ]
+    columns = ("pos", "when", "change", "conf", "what")
+    return Group(*parts, *titled("Confidence", listing(*columns, rows=steps, right=columns[:1]) if steps else None))
+
+
+def _of(event: answers.AuditEntry) -> list[RenderableType]:
+    return [Text(str(event.position)), Text(moment(event.recorded_at))]
+
+
+def _step(event: answers.AuditEntry) -> Text:
+    return detailed(Text(event.type), *_about(event))
+
+
+def _about(event: answers.AuditEntry) -> list[str]:
+    by = event.command if not event.actor else f"{event.command} by {event.actor}"
+    why = f"“{shortened(event.reason, QUOTED_CHARS)}”" if event.reason else ""
+    return [by, event.subject, why, "" if event.in_effect else "not in effect"]

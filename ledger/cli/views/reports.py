@@ -185,3 +185,7 @@ def explanation(found: answers.Explanation) -> RenderableType:
     cause = [found.cause] if found.cause is not None else []
     parts = (("What it recorded", found.events), ("What it reacted to", cause), ("What it led to", found.led_to))
     return Group(Text(found.text), *under([*parts, ("What made it void", found.voided_by)]))
+
+
+def bisection(found: answers.Bisection) -> RenderableType:
+    return Group(Text(found.text), *under((("What it recorded", found.explanation.events),)))

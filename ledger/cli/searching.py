@@ -1,0 +1,29 @@
+"""Commands that look for a moment: conditions that can be typed, where Python takes a function."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ledger.cli.calling import Call, opened
+from ledger.domain.errors import RejectedError
+
+if TYPE_CHECKING:
+    from ledger.api import PastLedger
+
+
+def bisect(call: Call, *, recall: str, expect: str, limit: int = 20) -> object:
+    """Find the command after which a recall finds something.
+
+    Args:
+        recall: The question.
+        expect: The id of what it finds, or its beginning; where it is found at first, the command is found that ended this.
+        limit: Among so many items it counts as found.
+    """
+    if len(expect) < 3:
+        raise RejectedError(f"--expect is an id, or at least 3 characters of its beginning, and {expect!r} is less")
+
+    def is_found(past: PastLedger) -> bool:
+        return any(each.id.startswith(expect) for each in past.recall(recall, limit=limit).items)
+
+    with opened(call) as ledger:
+        return ledger.history.bisect(is_found, **call.arguments)

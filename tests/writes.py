@@ -80,6 +80,7 @@ def again(text: str) -> list[dict[str, str]]:
 
 
 CALLS: dict[str, Callable[[Ledger, dict[str, Any], Any], Any]] = {
+    "add": lambda g, the, w: g.add("Message 160 about the sea.", session="chat", **w),
     "capture": lambda g, the, by: g.capture("Hello?", "Good day.", session="talk", append=True, **by),
     "remember": lambda g, the, by: g.remember("Tea is in the tin.", project="new", **by),
     "propose": lambda g, the, by: g.propose("Tea is in the tin.", **by),

@@ -1,0 +1,87 @@
+"""Adding messages from a shell: JSON, JSON lines, or a chat as people paste it; what is none is named by its line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from command_line import run
+
+SAID = [
+    {"role": "user", "content": "I prefer tea over coffee."},
+    {"role": "assistant", "content": "Noted.\nAnything else?"},
+]
+CHAT = "user: I prefer tea over coffee.\nAI: Noted.\n  Anything else?\n\n"
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> str:
+    return str(tmp_path / "memory.db")
+
+
+FORMS = {
+    "list": json.dumps(SAID, indent=1),
+    "object": json.dumps({"system": "Be brief.", "model": "m", "messages": SAID}),
+    "lines": "\n".join(json.dumps(each) for each in SAID) + "\n\n",
+    "chat": CHAT,
+    "windows": "\ufeff" + CHAT.replace("\n", "\r\n"),
+    "one": json.dumps(SAID[0], indent=2),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_messages_are_read_in_every_form_from_a_file_and_from_standard_input(
+    form: str, db: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "chat"
+    file.write_text(FORMS[form], encoding="utf-8")
+    first = json.loads(run("add", str(file), "--session", "s", "--json", db=db).stdout)
+    assert first["messages"] == (1 if form == "one" else 2) and len(first["proposed"]) == 1
+    again = json.loads(run("add", "-", "--session", "s", "--json", db=db, stdin=FORMS[form].encode()).stdout)
+    assert (again["messages"], again["known"]) == (0, first["messages"])
+    shown = json.loads(run("session", "messages", "s", "--json", db=db).stdout)["items"]
+    second = "Noted.\n  Anything else?" if form in ("chat", "windows") else SAID[1]["content"]
+    assert [each["content"] for each in shown] == [SAID[0]["content"], second][: first["messages"]]
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("name,text\nada,hi\n", "line 1 of standard input is neither JSON nor begins with a role"),
+        ("\n\nhello\nuser: hi", "line 3 of standard input"),
+        ('{"role": "user", "content": "x"}\n{"role": "user"\n', "line 2 of standard input is no JSON"),
+        ('{"role": "user", "content": "x"}\n{"content": "x"}\n', "line 2 of standard input is no message"),
+        ('[{"role": "user", "content": "x"},\n 7]', "message 2 of standard input is no message"),
+        ('[\n{"role": "user"\n"content": "x"}]', "Expecting ',' delimiter at line 3"),
+        ('{"prompt": "x", "response": "y"}', "memory-ledger import"),
+        ('{"messages": "x"}', "a list"),
+        ('[{"role": "robot", "content": "x"}]', "robot"),
+        ("", "blank"),
+    ],
+)
+def test_what_is_no_conversation_is_refused_by_its_line_and_makes_nothing(text: str, why: str, db: str) -> None:
+    result = run("add", "-", db=db, stdin=text.encode())
+    assert result.exit_code == 4 and why in result.stderr and result.stderr.count("\n") == 1
+    assert json.loads(run("sessions", "list", "--json", db=db).stdout or '{"items": []}')["items"] == []
+
+
+def test_the_answer_reads_well_and_a_dry_run_changes_nothing(db: str) -> None:
+    stdin = CHAT.encode()
+    run("remember", "Ada has a dog.", db=db)
+    tried = run("add", "-", "--dry-run", db=db, stdin=stdin).stdout
+    assert "2 messages would be added to a new session\n" in tried and "Proposed, for review" in tried
+    added = run("add", "-", "--session", "s", db=db, stdin=stdin).stdout
+    assert added.startswith("2 messages added to a new session s, 1 captured as turns\n")
+    assert "The user prefers tea over coffee" in added and "takes it back" in added.replace("\n", " ")
+    again = run("add", "-", "--session", "s", db=db, stdin=stdin).stdout
+    assert again == "0 messages added to the session s, 2 known\nthe session has 2 messages already: nothing is new\n"
+    ids = run("add", "-", "--quiet", "--user", "bob", db=db, stdin=stdin).stdout.split()
+    assert len(ids) == 1 and ids[0].startswith("m_")
+    assert run("promote", ids[0], "--user", "bob", db=db).exit_code == 0
+
+
+def test_a_wrong_option_is_named(db: str) -> None:
+    assert run("add", "-", "--extract", "yes", db=db, stdin=b"user: hi").exit_code == 2
+    assert run("add", "nowhere.json", db=db).exit_code == 3
+    assert "asks a model" in run("add", "-", "--extract", "model", db=db, stdin=b"user: hi").stderr

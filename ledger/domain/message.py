@@ -83,8 +83,8 @@ def draft(
     ``extra`` is what the message has that is none of these, ``provider`` whose parts they are, where that is known.
     """
     if not isinstance(role, str) or role not in ROLES:
-        given = "no role" if role is None else f"the role {role!r:.40}, which there is not"
-        raise RejectedError(f"{what} has {given}; there are: {', '.join(ROLES)}")
+        named = "no role" if role is None else f"the role {role!r:.40}, which there is not"
+        raise RejectedError(f"{what} has {named}; there are: {', '.join(ROLES)}")
     text = check_text(
         f"the content of {what}", "" if content is None else content, max_bytes=TEXT_BYTES, blank_allowed=True
     )

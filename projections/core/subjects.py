@@ -101,14 +101,15 @@ def family(
     return Family(kind, evolve, without, admits, live, closed, *codec(state, live))
 
 
-def ended(live: Table, name: str) -> Table:
-    """The rows that a table with ``from_position`` no longer has, each with the position that ended it."""
+def ended(live: Table, name: str, *indexes: tuple[str, str]) -> Table:
+    """The rows that a table with ``from_position`` no longer has, each with the position that ended it; ``indexes`` besides
+    that of the key."""
     columns = tuple(each.replace(" PRIMARY KEY", "") for each in live.columns)
     return Table(
         name,
         (*columns, "to_position INTEGER NOT NULL"),
         (*live.key, *(("from_position",) if "from_position" not in live.key else ())),
-        ((", ".join(live.key), ""),),
+        ((", ".join(live.key), ""), *indexes),
         appended=True,
         then=AsOf("to_position"),
     )

@@ -59,7 +59,7 @@ EVIDENCE = Table(
     grouped=1,
     then=AsOf("from_position", closed="evidence_was"),
 )
-EVIDENCE_WAS = ended(EVIDENCE, "evidence_was")
+EVIDENCE_WAS = ended(EVIDENCE, "evidence_was", ("source", ""))  # undo and erasure ask what a source ever supported
 # Which active observations say the same in the same scope, by keyed fingerprint.
 STATEMENTS = Table(
     "observation_statements",

@@ -86,6 +86,18 @@ def test_withdrawing_a_source_of_450_observations_reaches_all_450(ledger: Ledger
     assert {each.id for each in ledger.observations(limit=1_000)} == set(both)
 
 
+def test_what_a_source_ever_supported_is_found_without_a_look_at_all_other_evidence(ledger: Ledger) -> None:
+    asked: list[str] = []
+    with probe.read(ledger) as connection:
+        connection.set_trace_callback(asked.append)
+        rows.ever_supported_by(connection, "m_0123456789abcdef")
+        rows.parts(connection, "s_0123456789abcdef")
+        connection.set_trace_callback(None)
+        plans = [line for sql in asked for *_, line in connection.execute(f"EXPLAIN QUERY PLAN {sql}")]
+    assert any("evidence_was" in each for each in plans)
+    assert [each for each in plans if each.startswith("SCAN evidence")] == []
+
+
 def test_the_id_stays_through_every_wording_and_each_wording_with_its_reason_is_kept(ledger: Ledger) -> None:
     seen = ledger.observe(COFFEE, two(ledger), why="two facts")
     ledger.revise(seen.id, "The user takes coffee seriously.", "shorter", actor="ann")

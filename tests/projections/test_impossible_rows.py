@@ -77,7 +77,7 @@ def check_types(answer):
 def wrong_answers(path):
     """(read, what is wrong) for every read that neither tells of damage nor answers as its types say."""
     the = prepared()[1]
-    reads = [(name, "") for name in PUBLIC] + [(name, " then") for name in PAST]
+    reads = [(name, "") for name in PUBLIC] + [(name, " then") for name in PUBLIC if name in PAST]
     try:
         ledger = opened(path, readonly=True)
     except LedgerError:
@@ -97,10 +97,12 @@ def wrong_answers(path):
 @pytest.mark.parametrize("part", range(16 if EVERY else 1))
 def test_a_value_that_no_fold_wrote_is_never_shown_and_no_other_error_reaches_the_caller(tmp_path, part):
     chosen = CASES[part::16] if EVERY else Random(5).sample(CASES, 12)
+    wrong = {}
     for number, (table, column, value) in enumerate(chosen):
         path = tmp_path / str(number) / "memory.db"
-        if damaged(path, table, column, value):
-            assert list(wrong_answers(path)) == [], (table.name, column, value)
+        if damaged(path, table, column, value) and (found := list(wrong_answers(path))):
+            wrong[table.name, column, value] = found
+    assert wrong == {}
 
 
 SHOWN = {  # a read that shows the column, of tables that are read by hand

@@ -71,7 +71,7 @@ def rebuild(
     """
     started, recorded = time.monotonic(), asker is None
     given = engine.own.definitions if engine.own is not None else {}
-    if name in given or (name is not None and _is_own(engine, name)):
+    if isinstance(name, str) and (name in given or _is_own(engine, name)):
         return _rebuild_own(engine, [name], answers.RebuildReport(events=0, seconds=0, digest=""), stopping)
     report = _rebuild_ours(engine, name, started, recorded, progress, asker, stopping)
     return (

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from functools import cache
+from operator import attrgetter
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, TypeVar, Union, cast, dataclass_transform, get_args, get_origin
 
@@ -28,6 +29,7 @@ KINDS = {"memory": "m", "interaction": "i", "project": "p", "session": "s", "doc
 KINDS |= {"merge": "g", "conflict": "k", "observation": "o"}
 _NAME, _COLUMN = re.compile(r"[a-z][a-z0-9_]{0,39}"), re.compile(r"[A-Za-z][A-Za-z0-9_]{0,62}")
 _PLAIN: dict[object, str] = {str: "TEXT", int: "INTEGER", bool: "INTEGER", float: "REAL", bytes: "BLOB"}
+_LARGE = 2**63
 _IN_KEYS = (str, int, bool, bytes)
 _json = msgspec.json.encode
 State = Any  # of whatever kind the subject is
@@ -210,6 +212,11 @@ class Shape:
             msgspec.json.Decoder(type_).decode if type_ not in _PLAIN else bool if type_ is bool else None
             for type_, _ in (self.columns[name] for name in order)
         ]
+        self._values = _values_of(self.order)
+        self._fits = set[tuple[type, ...]]()  # types of values that are stored as they are
+        self._ints = [place for place, name in enumerate(self.order) if self.columns[name][0] is int]
+        self._places = [self.order.index(name) for name in self.columns]
+        self._is_plain = not any(self._decoders)
         columns = tuple(f'"{name}" {sql}' for name, *_, sql in self._coded)
         quoted = tuple(", ".join(f'"{each}"' for each in index.split(",")) for index in indexes)
         table = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", self.name).lower()
@@ -219,9 +226,18 @@ class Shape:
         )
 
     def encode(self, row: object) -> Values:
-        return tuple(self._stored(name, getattr(row, name)) for name in self.order)
+        values = self._values(row)
+        types = tuple(map(type, values))
+        if types in self._fits and all(-_LARGE <= (values[place] or 0) < _LARGE for place in self._ints):
+            return values
+        stored = tuple(map(self._stored, self.order, values))
+        if all(one is other for one, other in zip(stored, values, strict=True)):
+            self._fits.add(types)
+        return stored
 
     def decode(self, values: Values) -> Row:
+        if self._is_plain:
+            return cast("Callable[..., Row]", self.row)(*[values[place] for place in self._places])
         found = {
             name: value if value is None or read is None else read(value)
             for name, read, value in zip(self.order, self._decoders, values, strict=True)
@@ -266,11 +282,17 @@ class Shape:
         if type(value) is not type_:
             takes = f"{_word(type_)}{' or None' if optional else ''}"
             raise Misuse(f"the column {name} of {self.name} takes {takes}, and was given a {type(value).__name__}")
-        if type_ is int and not -(2**63) <= cast("int", value) < 2**63:
+        if type_ is int and not -_LARGE <= cast("int", value) < _LARGE:
             raise Misuse(
                 f"the column {name} of {self.name} takes a whole number of 64 bits, and was given a larger one"
             )
         return int(value) if type_ is bool else value  # type: ignore[call-overload]
+
+
+def _values_of(names: Sequence[str]) -> Callable[[object], Values]:
+    """What gives the values of these fields; of one field too, as a tuple."""
+    read = attrgetter(*names)
+    return (lambda row: (read(row),)) if len(names) == 1 else read
 
 
 @cache

@@ -119,6 +119,13 @@ def suspend(connection: Connection, name: str, at: int, error: str) -> None:
 
 def write(connection: Connection, rows: SQLiteRows, name: str, position: int) -> None:
     """Writes what was folded, all of it or nothing."""
+    if rows.kept <= 1:  # one row is written or not
+        try:
+            rows.flush()
+        finally:
+            rows.discard()
+        move(connection, name, position)
+        return
     connection.execute("SAVEPOINT own")
     try:
         rows.flush()

@@ -162,6 +162,11 @@ class SQLiteRows:
             raise error
         self.refused(table, error)
 
+    @property
+    def kept(self) -> int:
+        """How many rows wait to be written."""
+        return sum(map(len, self._put.values()))
+
     def discard(self) -> None:
         """Drops what is kept, and what was known of the tables: somebody else may have written them."""
         self._clear()

@@ -54,7 +54,7 @@ ROOT = Path(__file__).resolve().parent.parent
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-from tools import benchmark_sessions, inside  # noqa: E402
+from tools import benchmark_own, benchmark_sessions, inside  # noqa: E402
 from tools.measuring import (  # noqa: E402
     CHUNK,
     RAW_INSERT,
@@ -89,6 +89,7 @@ ROWS = (
     "vectors",
     "recall",
     "sessions",
+    "own",
 )
 SIZES, QUICK_SIZES = (1_000, 100_000, 1_000_000), (1_000, 20_000)
 CRAWLER, CRAWLED = "crawler", 0.01  # one source, and its share of the memories
@@ -674,7 +675,9 @@ def run(options: Options) -> list[Figure]:
         figures += measure_vectors(options)
     if "sessions" in options.rows:
         figures += benchmark_sessions.measure(options)
-    if set(options.rows) - {"import", "at", "vectors", "sessions"}:
+    if "own" in options.rows:
+        figures += benchmark_own.measure(options)
+    if set(options.rows) - {"import", "at", "vectors", "sessions", "own"}:
         paths = filled(options)
         if {"remember", "growth"} & set(options.rows):
             figures += measure_remember(paths, options)

@@ -10,9 +10,11 @@ from contextlib import suppress
 
 import pytest
 from own import BOTH, Day, Seen, listed
+from places import ROOT
 
 from ledger import Ledger, LedgerError
 from ledger.engine import own as engine_own
+from tools.page_examples import blocks
 
 
 def in_a_child(work):
@@ -67,6 +69,34 @@ def test_writers_with_and_without_the_class_are_killed_at_any_moment(tmp_path, s
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
         is_sound(path)
+
+
+def of_the_page():
+    """The two projections that the page builds."""
+    first = next(iter(blocks((ROOT / "ledger" / "docs" / "projections.md").read_text(encoding="utf-8"))))
+    names = {"__name__": "page"}
+    exec(first.text, names)
+    return names
+
+
+@pytest.mark.slow
+def test_those_of_the_page_are_what_a_fold_from_zero_gives_though_their_writers_are_killed(tmp_path):
+    path, page = str(tmp_path / "memory.db"), of_the_page()
+    classes = (page["Counts"], page["Inbox"])
+    Ledger.open(path).close()
+    for _ in range(2):
+        children = [in_a_child(lambda n=n, each=each: writes(path, each, n)) for n, each in enumerate((classes, ()))]
+        time.sleep(0.7)
+        for child in children:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+        with Ledger.open(path, projections=classes) as ledger:
+            for row in (page["Day"], page["Waiting"]):
+                live = list(ledger.projections.rows(row).all())
+                assert live == list(ledger.at(ledger.position).projections.rows(row).all())
+            assert ledger.proof.verify().ok
+            active = [each for user in ("user0", "user1") for each in ledger.bind(user=user).memories.list().all()]
+            assert {each.id for each in live} == {each.id for each in active if not each.reference_count}
 
 
 @pytest.mark.slow

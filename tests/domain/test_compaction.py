@@ -162,6 +162,18 @@ def test_nothing_in_the_tail_loses_its_call(items: list[WindowItem], protect: in
         assert answered < border or asked >= border or items[asked].place not in taken
 
 
+@given(ANY_WINDOWS | conversations(), st.integers(0, 40), st.booleans())
+@example(window(*[user() for _ in range(9)], *[said() for _ in range(20)]), 2, False)
+def test_messages_of_the_turn_under_way_are_summarised_after_all_that_is_older(
+    items: list[WindowItem], protect: int, force: bool
+) -> None:
+    asked = max((item.place for item in items if item.role == "user" and not item.results), default=2**62)
+    found = [run.items for run in runs(items, protect=protect, force=force)]
+    inside = [run[0].place > asked for run in found if not any(item.is_summary for item in run)]
+    assert inside == sorted(inside), "the older ones come first"
+    assert not any(run[0].place <= asked <= run[-1].place for run in found if len(run) > 1), "and what was asked stays"
+
+
 @given(conversations(), st.integers(0, 40), st.booleans())
 def test_a_run_never_cuts_between_a_call_and_its_results(items: list[WindowItem], protect: int, force: bool) -> None:
     pairs = [(items[asked], items[answered]) for asked, answered, _ in answers(items)]

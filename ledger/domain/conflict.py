@@ -15,6 +15,7 @@ from ledger.domain.errors import RejectedError
 from ledger.domain.events import AnyEvent, ConflictFound, ConflictResolved, Event
 
 KEEP, ACCEPT = "keep", "accept"
+ACTIONS = ("", KEEP, ACCEPT)
 OPEN, RESOLVED, LAPSED = "open", "resolved", "lapsed"
 STATUSES = (OPEN, RESOLVED, LAPSED)
 

@@ -24,6 +24,7 @@ from ledger.domain.events import (
 )
 
 MADE, WINDOW, UNDER, REPLACED, INVALID, ERASED = "made", "window", "under", "replaced", "invalid", "erased"
+STATUSES = (MADE, WINDOW, UNDER, REPLACED, INVALID, ERASED)
 MOVING = (ContextReplaced, SummaryInvalidated, SummaryRestored)  # what moves summaries into the window and out of it
 
 Known = tuple[str, tuple[str, ...]]  # how a summary stands, and what it was written from

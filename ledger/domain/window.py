@@ -5,8 +5,8 @@ from __future__ import annotations
 from msgspec import Struct
 
 MESSAGE, SUMMARY = "message", "summary"
-NORMAL, AGGRESSIVE, FALLBACK = "normal", "aggressive", "fallback"
-LEAF, CONDENSED = "leaf", "condensed"
+LEVELS = NORMAL, AGGRESSIVE, FALLBACK = "normal", "aggressive", "fallback"
+SUMMARY_KINDS = LEAF, CONDENSED = "leaf", "condensed"
 
 Ranges = tuple[tuple[int, int], ...]
 

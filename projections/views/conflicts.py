@@ -25,6 +25,7 @@ FAMILY = family(
     conflict.admits,
     ("conflicts", "conflict_versions"),
     indexes=(("user, row", ""),),
+    among=(("action", conflict.ACTIONS),),
     always=("members", "values"),
 )
 CONFLICTS, VERSIONS = FAMILY.live, FAMILY.closed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Sequence
+from typing import get_args
 
 import msgspec
 from msgspec import Struct
@@ -21,7 +22,8 @@ from ledger.domain.events import (
     ids_in,
 )
 from ledger.domain.policy import Policy, policy_of
-from projections.core.codec import columns, reader
+from ledger.types import OriginKind
+from projections.core.codec import codec, columns, reader
 from projections.core.rows import CURRENT, AsOf, Rows, Table, Values
 from projections.core.subjects import EVERYTHING, Change, end, ended
 
@@ -95,16 +97,15 @@ class Distrusted(Struct, frozen=True):
     reason: str | None
 
 
-_distrusted = reader(Distrusted, "distrusted")
-
-
 DISTRUSTED = Table(
     "distrusted",
     columns(Distrusted, rowid=False),
     ("act",),
     rowid=False,
     then=AsOf("from_position", closed="no_longer_distrusted"),
+    among=(("kind", get_args(OriginKind)),),
 )
+_, _distrusted = codec(Distrusted, DISTRUSTED)
 NO_LONGER_DISTRUSTED = ended(DISTRUSTED, "no_longer_distrusted")
 POLICIES = Table(
     "policies",

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from ledger.domain import statuses
 from ledger.domain.events import AnyEvent, SummaryCreated
 from ledger.domain.statuses import MOVING, Known, WindowFold, first_status, moved
+from ledger.domain.window import LEVELS, SUMMARY_KINDS
 from projections.core.codec import codec, columns
 from projections.core.rows import AsOf, Rows, Table, Values
 from projections.core.subjects import Change, end, ended, newest
@@ -55,6 +56,7 @@ SUMMARIES = Table(
     ("row",),
     (("session, status", ""), ("id", "")),
     then=AsOf("from_position", closed="summaries_were"),
+    among=(("status", statuses.STATUSES), ("kind", SUMMARY_KINDS), ("level", LEVELS)),
 )
 _CLOSED = ended(SUMMARIES, "summaries_were")
 SUMMARIES_WERE = replace(_CLOSED, indexes=(*_CLOSED.indexes, ("id", "")))

@@ -132,3 +132,22 @@ def test_a_read_that_shows_an_impossible_value_names_its_table(tmp_path, where, 
     with opened(path, readonly=True) as ledger, pytest.raises(DamagedError) as told:
         given(read, ledger.public, prepared()[1])
     assert told.value.table == table.name
+
+
+CLOSED = {  # columns of words that are a closed set, and a read that shows them
+    ("conflicts", "action"): "conflicts.list",
+    ("distrusted", "kind"): "history.distrusted",
+    ("summaries", "status"): "session.expand",
+    ("summaries", "kind"): "session.summaries.list",
+    ("summaries", "level"): "session.summaries.list",
+}
+
+
+@pytest.mark.parametrize(("where", "read"), CLOSED.items())
+def test_a_word_that_no_fold_writes_is_damage(tmp_path, where, read):
+    path = tmp_path / "memory.db"
+    (table, column), *_ = [(table, column) for table, column, _ in CASES if (table.name, column.split()[0]) == where]
+    assert damaged(path, table, column, "'nothing'")
+    with opened(path, readonly=True) as ledger, pytest.raises(DamagedError, match=f"its {where[1]} is none of") as told:
+        given(read, ledger.public, prepared()[1])
+    assert told.value.table == table.name

@@ -85,6 +85,7 @@ ROWS = (
     "read",
     "verify",
     "what-if",
+    "replay",
     "at",
     "vectors",
     "recall",
@@ -380,6 +381,20 @@ def measure_rebuild(paths: dict[int, Path], options: Options) -> list[Figure]:
             Figure(what="rebuild(): peak memory", size=size, ours=peak, limit=300, unit="MiB", ratio=peak / 300,
                    reach="≤ 300 MiB", met=peak <= 300),
         ]  # fmt: skip
+    return figures
+
+
+def measure_replay(paths: dict[int, Path]) -> list[Figure]:
+    """A copy for reading, verified, beside a rebuild of the same ledger."""
+    figures = []
+    for size, path in paths.items():
+        say(f"replay: {size:,} memories")
+        with Ledger.open(path) as ledger, tempfile.TemporaryDirectory(dir=path.parent) as folder:
+            report = ledger.replay(f"{folder}/copy.db")
+            limit = ledger.maintenance.rebuild().seconds
+        ratio = report.seconds / limit
+        figures.append(Figure(what=f"replay() of {report.events:,} events", size=size, ours=report.seconds, limit=limit,
+                              ratio=ratio, reach="≤ 2 ×", met=ratio <= 2))  # fmt: skip
     return figures
 
 
@@ -694,6 +709,8 @@ def run(options: Options) -> list[Figure]:
             figures += measure_rebuild(paths, options)
         if "what-if" in options.rows:
             figures += measure_what_if(paths)
+        if "replay" in options.rows:
+            figures += measure_replay(paths)
     return figures
 
 

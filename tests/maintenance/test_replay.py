@@ -59,6 +59,15 @@ def believed(ledger):
     return {each.id: (each.content, each.confidence) for each in ledger.memories.list().all()}
 
 
+def would_be(now, shown):
+    gone = {each.id for each in (*shown.lost, *shown.changed)}
+    return {id: each for id, each in now.items() if id not in gone} | {
+        each.id: (each.would_be.content, each.would_be.confidence)
+        for each in (*shown.gained, *shown.changed)
+        if each.would_be is not None and each.would_be.status == "active"
+    }
+
+
 # --- a copy for reading ----------------------------------------------------------------------------------------------
 
 
@@ -368,18 +377,49 @@ def test_without_something_is_what_the_what_if_shows(path, copy, what):
         now = believed(ledger)
         report = ledger.replay(copy, without=without, reason="as an experiment")
         assert report.parent == ledger.id and report.voided >= 1
-        gone = {each.id for each in (*shown.lost, *shown.changed)}
-        would = {id: each for id, each in now.items() if id not in gone}
-        would |= {
-            each.id: (each.would_be.content, each.would_be.confidence)
-            for each in (*shown.gained, *shown.changed)
-            if each.would_be is not None and each.would_be.status == "active"
-        }
+        would = would_be(now, shown)
         with Ledger.open(copy) as made:
             assert believed(made) == would
             assert next(iter(made.history.log(after=report.position))).type == "LedgerBranched"
             assert made.proof.verify(full=True).ok
         assert believed(ledger) == now and report.events > report.position + 1
+
+
+@pytest.mark.slow
+@given(
+    st.lists(st.tuples(
+        st.sampled_from(("remember", "propose", "promote", "supersede", "revise", "invalidate", "retract", "restore",
+            "quarantine", "capture", "extract", "undo", "ingest", "remove_document", "cite", "reinforce", "relate")),
+        st.sampled_from(TEXTS), st.integers(0, 10_000), st.sampled_from(USERS[:1])), min_size=4, max_size=25),
+    st.lists(st.one_of(st.integers(0, 10_000), st.sampled_from(("ann", "bot"))), min_size=2, max_size=3),
+)  # fmt: skip
+@settings(deadline=None)
+def test_without_anything_a_branch_believes_what_the_what_if_says(acts, places):
+    clock = Clock()
+    with tempfile.TemporaryDirectory(dir=QUICK) as folder, Old.open(f"{folder}/memory.db", clock=clock) as old:
+        for action, text, number, user in acts:
+            act(old, clock, action, text, number, user)
+        ledger = old.public
+        now = believed(ledger)
+        for number, place in enumerate(places):
+            without = {"actor": place} if isinstance(place, str) else 1 + place % ledger.position
+            if isinstance(without, int) and ledger.history.log()[without - 1].type in (
+                "CommandUndone",
+                "LedgerCreated",
+            ):
+                continue
+            shown = None
+            with suppress(LedgerError):
+                shown = ledger.history.what_if(without=without)
+            try:
+                ledger.replay(f"{folder}/{number}.db", without=without)
+            except LedgerError as refused:
+                assert shown is None or shown.events == 0, refused
+                continue
+            assert shown is not None
+            with Ledger.open(f"{folder}/{number}.db", clock=clock) as made:
+                assert believed(made) == would_be(now, shown)
+                assert made.proof.verify(full=True).ok
 
 
 def test_what_it_is_to_go_without_has_to_be_there_by_then(path, copy):

@@ -1,4 +1,4 @@
-"""Measures what a projection of one's own costs a write, beside one of ours, and what an undo costs it: ``--rows own``."""
+"""Measures what a projection of one's own costs a write, beside one of ours, and how long it is folded again: ``--rows own``."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from ledger.types import Change, Rows
 from tools.measuring import Figure, Options, Texts, say
 
 COMMANDS = 100  # of each ledger in a round
+FOLDED = 20_000  # memories
 OURS = ("audit", "confidence", "search")  # those that write with each memory and can be left out
 
 
@@ -62,15 +63,17 @@ def measure(options: Options) -> list[Figure]:
         Figure(what=f"a remember() more with a projection of one's own; with ours, {dearest}", size=len(spent[""]) * COMMANDS,
                ours=own, limit=limit, ratio=own / limit, reach="≤ 1 ×", met=own <= limit)
     ]  # fmt: skip
+    say("projections of one's own: folded again")
     ledger = ledgers["copies"]
-    say("projections of one's own: an undo")
-    events, started = ledger.position, time.monotonic()
-    ledger.undo(ledger.position)
-    seconds = time.monotonic() - started
+    with ledger.batch():
+        for _ in range(FOLDED):
+            content, kind, project = texts.memory()
+            ledger.remember(content, kind=kind, project=project)
+    started = time.process_time()
+    events = ledger.maintenance.rebuild("copies").events
+    each = (time.process_time() - started) / events
     figures.append(
-        Figure(
-            what="undo() with a projection that follows it, each event of the log", size=events, ours=seconds / events
-        )
+        Figure(what="a projection of one's own folded again, each event, in processor time", size=events, ours=each)
     )
     for each in ledgers.values():
         each.close()

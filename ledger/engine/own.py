@@ -11,6 +11,7 @@ import sqlite3
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 
 from msgspec.structs import replace
 
@@ -90,11 +91,11 @@ def _void(connection: Connection, events: Sequence[AnyEvent]) -> set[int]:
 
 
 def _where(wanted: Definition, *, acts: bool = True) -> str:
-    """The condition in SQL for what a projection follows, and the acts; the names are our own."""
+    """The condition in SQL for what a projection follows, and the acts; without an index (+), for the positions are few."""
     types = sorted({*wanted.events, *(kind.__name__ for kind in WAYS_BACK if acts)})
     named = ", ".join(f"'{each}'" for each in types)
-    kinds = "".join(f" OR e.stream BETWEEN '{each}_' AND '{each}_~'" for each in sorted(wanted.kinds))
-    return f"(e.type IN ({named}){kinds})"
+    kinds = "".join(f" OR +e.stream BETWEEN '{each}_' AND '{each}_~'" for each in sorted(wanted.kinds))
+    return f"(+e.type IN ({named}){kinds})"
 
 
 def touches(connection: Connection, wanted: Definition, ranges: Iterable[tuple[int, int]]) -> bool:
@@ -278,7 +279,8 @@ class Own:
 
     def catch_up(self, stop: Callable[[], bool] = lambda: False) -> None:
         """Folds what is missing, in short transactions; others write meanwhile. The next command goes on after a ``stop``."""
-        with self._catching:
+        # who holds the writer's lock waits for nobody who waits for that
+        with nullcontext() if self._store.is_own else self._catching:
             self.waiting = False
             for wanted in self.definitions.values():
                 states = _States()

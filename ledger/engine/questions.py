@@ -14,6 +14,7 @@ from ledger.engine.past import PastEngine, stand_at
 from ledger.store.questions import Bounds, Value, ask
 from projections.core import own_registry as registry
 from projections.core import questions
+from projections.core.own import PREFIX
 from projections.core.projector import tables_of
 from projections.core.rows import Connection, DatabaseError
 from projections.core.sql_views import VIEWS
@@ -37,6 +38,8 @@ def query(
     if not engine.is_past and engine.writer.batching:
         raise ConflictError("query cannot run inside a batch, whose rows are not committed; leave the batch first")
     engine.writer.write_waiting()
+    if engine.own is not None and not engine.is_past and not engine.store.readonly and PREFIX in sql.lower():
+        engine.own.catch_up()
     with _ready(engine, sql) as connection:
         _, suspended = check_tables(connection, engine.writer.secret)
         bounds = Bounds(
@@ -66,6 +69,8 @@ def _ready(engine: Engine, sql: str) -> Iterator[Connection]:
     with store.past_view(questions.prepare_past if past else questions.prepare_live) as connection:
         if isinstance(engine, PastEngine):
             stand_at(connection, engine, engine.moment)
+            _shadow_own(connection, engine, sql)
+        elif store.readonly:
             _shadow_own(connection, engine, sql)
         else:
             questions.shadow_own(connection)

@@ -316,6 +316,23 @@ def test_a_fold_of_the_past_that_was_kept_is_not_answered_after_an_erasure(path)
         assert then.projections.rows(Seen)[0].content is None
 
 
+# --- in SQL ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_question_in_sql_finds_the_tables_as_they_are_and_as_they_were(path):
+    sql = "SELECT d.captured, (SELECT count(*) FROM beliefs) AS beliefs FROM my_counts_day d"
+    with Ledger.open(path, projections=BOTH) as ledger, Ledger.open(path) as other:
+        ledger.remember("The user likes tea.")
+        other.remember("The user likes rum.")
+        assert ledger.query(sql) == ({"captured": 2, "beliefs": 2},)
+        assert ledger.at(2).query(sql) == ({"captured": 1, "beliefs": 1},)
+        other.undo(other.position)
+        assert ledger.query(sql) == ({"captured": 1, "beliefs": 1},)
+        other.remember("The user likes milk.")
+    with Ledger.open(path, projections=BOTH, readonly=True) as ledger:
+        assert ledger.query(sql) == ({"captured": 2, "beliefs": 2},)
+
+
 # --- care ------------------------------------------------------------------------------------------------------------
 
 

@@ -5,7 +5,7 @@ A text is stored once: that of a prompt and of a response lies with the interact
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 
 from msgspec import Struct
@@ -78,13 +78,19 @@ def _listed(given: object) -> object:
         given = given["messages"]
         if isinstance(given, str | Mapping):
             raise RejectedError(f"messages are a list of messages, not {type(given).__name__}")
-    elif isinstance(given, Mapping) or hasattr(given, "model_dump"):
+    elif isinstance(given, Mapping) or _dumps(given):
         given = [given]
     if isinstance(given, Iterable) and not isinstance(given, bytes | bytearray):
-        return [each.model_dump() if hasattr(each, "model_dump") else each for each in given]
+        return [dump() if (dump := _dumps(each)) else each for each in given]
     raise RejectedError(
         f"messages are a text, a message ({{'role': 'user', 'content': …}}) or a list of messages, not {type(given).__name__}"
     )
+
+
+def _dumps(given: object) -> Callable[[], object] | None:
+    """What makes a dictionary of an object of a provider's library."""
+    dump = getattr(given, "model_dump", None)
+    return dump if callable(dump) and not isinstance(given, type) else None
 
 
 def look(conversation: Conversation, lines: list[Outside]) -> Plan:
@@ -230,7 +236,7 @@ class _Appending:
         ids: dict[int, str] = {}
         for line, place, tokens in zip(lines, found, counted, strict=True):
             work.occurred_at = line.created_at or work.who.occurred_at
-            data = writing.appended(line.draft, *tokens, line.model)
+            data = writing.appended(line.draft, *tokens, line.model, line.metadata)
             if place is not None and place.field == "prompt":
                 at = responses.get(place.turn)
                 ids[place.turn] = self._capture(line, lines[at] if at is not None else None)

@@ -127,6 +127,18 @@ def test_an_undo_of_the_correlation_takes_all_of_it_back_and_it_may_be_added_aga
     check_sound(memory)
 
 
+def test_an_undo_of_the_second_call_leaves_the_turn_waiting_for_its_answer(memory: Ledger) -> None:
+    said = [user("Which tea?"), answer("Decision: green tea every day")]
+    memory.add(said[:1], session="s")
+    second = memory.add(said, session="s")
+    assert second.correlation_id is not None and len(second.proposed) == 1
+    memory.history.undo_all(correlation_id=second.correlation_id)
+    assert turns(memory) == [("Which tea?", "")] and contents(memory) == set()
+    again = memory.add(said, session="s")
+    assert (again.messages, again.turns, len(again.proposed)) == (1, second.turns, 1)
+    check_sound(memory)
+
+
 def test_distrust_of_the_actor_voids_what_was_added(memory: Ledger) -> None:
     memory.bind(actor="crawler").add(DAY, session="s")
     memory.history.distrust("crawler", kind="actor")
@@ -215,6 +227,24 @@ def test_what_was_hidden_and_summarized_is_not_added_again(memory: Ledger) -> No
     memory.add(ROUNDS[:4], session="s")
     memory.session("s").truncate(1)
     assert memory.add(ROUNDS, session="s").messages == 2
+
+
+def test_metadata_and_large_texts_are_kept_and_known_again(memory: Ledger) -> None:
+    said = [user("word " * 80_000, metadata={"ticket": 4711}), answer("long " * 80_000)]
+    memory.add(said, session="s")
+    assert memory.add(said, session="s").messages == 0
+    shown = memory.session("s").messages()
+    assert shown[0].metadata == {"ticket": 4711} and texts(memory) == [each["content"] for each in said]
+    with pytest.raises(RejectedError, match=r"message 1 .* at most 10,485,760"):
+        memory.add("x" * 11_000_000)
+
+
+def test_a_ledger_for_reading_shows_what_would_be_added(tmp_path: Path) -> None:
+    Ledger.open(tmp_path / "m.db").close()
+    with Ledger.open(tmp_path / "m.db", readonly=True) as ledger:
+        assert ledger.add(DAY, dry_run=True).messages == 8
+        with pytest.raises(RejectedError, match="reading"):
+            ledger.add(DAY)
 
 
 def test_what_was_erased_is_not_added_again(memory: Ledger) -> None:

@@ -114,7 +114,7 @@ class Shell:
     Points = Annotated[list[str | int], Parameter(converter=_number_or_text)]
     Json = Annotated[Any, Parameter(converter=_json)]
     Jsons = Annotated[list[Any], Parameter(converter=_json, json_list=False)]
-    Metadata = Annotated[list[Any] | None, Parameter(converter=_metadata, n_tokens=1, json_list=False)]
+    Metadata = Annotated[Any, Parameter(converter=_metadata, n_tokens=-1)]
     Origin = Annotated[Any, Parameter(converter=_origin)]
 
 

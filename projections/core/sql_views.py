@@ -81,6 +81,10 @@ def _list(value: str) -> str:
     return f"coalesce({value}, '[]')"
 
 
+def _object(value: str) -> str:
+    return f"coalesce(json({value}), '{{}}')"
+
+
 _MEMORY = {
     "id": "m.id",
     "content": "m.content",
@@ -96,7 +100,7 @@ _MEMORY = {
     "entities": _list("m.entities"),
     "tags": _list("m.tags"),
     "sources": _list("m.sources"),
-    "metadata": "coalesce(m.metadata, '{}')",
+    "metadata": _object("m.metadata"),
     "valid_from": "m.valid_from",
     "valid_to": "m.valid_to",
     "supersedes": "m.supersedes",
@@ -190,6 +194,7 @@ _INTERACTIONS = View(
         "session_id": "i.session",
         "memories_used": _list("i.memories_used"),
         "chunks_used": _list("i.chunks_used"),
+        "metadata": _object("i.metadata"),
         "reinforcement": "i.reinforcement",
         "extraction": "i.extraction",
         "quarantined": "EXISTS (SELECT 1 FROM quarantine q WHERE q.at IN (i.prompt_at, i.response_at))",
@@ -286,6 +291,7 @@ _DOCUMENTS = View(
         "project": _PROJECT,
         "project_id": "d.project",
         "tags": _list("d.tags"),
+        "metadata": _object("d.metadata"),
         "size": "d.size",
         "chunk_count": "d.chunks",
         "content": _CHUNKS,

@@ -75,3 +75,45 @@ def test_what_was_not_believed_anyway_is_no_belief_held_otherwise(tmp_path: Path
     run("propose", "The moon is round.", "--actor", "ann", db=db)
     shown = run("history", "what-if", "--without", "actor=ann", db=db).stdout
     assert "Not held, and not there any more (1)" in shown and "Held otherwise" not in shown
+
+
+def test_metadata_is_key_and_value_and_a_value_is_json_or_a_text(tmp_path: Path) -> None:
+    db = tmp_path / "memory.db"
+    given = [
+        "n=4711",
+        "f=1.0",
+        "yes=true",
+        "none=null",
+        'text="4711"',
+        "word=slack",
+        "more=a=b",
+        "empty=",
+        "odd=NaN",
+        "big=1e999",
+    ]
+    options = [option for each in given for option in ("--metadata", each)]
+    tea = answer("remember", *options, "Tea.", db=db)
+    wanted = {
+        "n": 4711,
+        "f": 1.0,
+        "yes": True,
+        "none": None,
+        "text": "4711",
+        "word": "slack",
+        "more": "a=b",
+        "empty": "",
+    }
+    assert tea["metadata"] == wanted | {"odd": "NaN", "big": "1e999"} and type(tea["metadata"]["f"]) is float
+    assert (
+        "metadata" not in answer("remember", "Coffee.", db=db) or not answer("remember", "Coffee.", db=db)["metadata"]
+    )
+    changed = answer("memories", "set-metadata", tea["id"], "n=1", '{"word": "mail"}', "--unset", "f", db=db)
+    assert (changed["metadata"]["n"], changed["metadata"]["word"], "f" in changed["metadata"]) == (1, "mail", False)
+    assert len(answer("memories", "list", "--metadata", "n=1", "--metadata", "yes=true", db=db)) == 1
+    assert answer("memories", "list", "--metadata", 'n="1"', db=db) == []
+    assert [each["id"] for each in answer("recall", "tea", "--metadata", "word=mail", db=db)["items"]] == [tea["id"]]
+    for wrong in ("n", '{"a"', '{"a": []}'):
+        result = run("memories", "list", "--metadata", wrong, db=db)
+        assert result.exit_code in (2, 4) and "metadata" in result.output, result.output
+    hostile = run("remember", "Cake.", "--metadata", "note=a\x1b[31mred", db=db).output
+    assert "\x1b[31mred" not in hostile and "red" in hostile

@@ -12,7 +12,7 @@ from ledger import answers
 from ledger.cli.pieces import card_of, counted, detailed, listing, moment, short, titled
 from ledger.cli.shell_words import in_shell
 from ledger.cli.terminal_text import shortened
-from ledger.cli.views.tables import QUOTED_CHARS, decimal
+from ledger.cli.views.tables import QUOTED_CHARS, decimal, plain_value
 from ledger.domain.harmless import one_line
 from ledger.domain.ids import KINDS, kind_of
 from ledger.observations.answers import Observation
@@ -62,6 +62,9 @@ def _revisions(before: answers.Memory, after: answers.Memory) -> list[str]:
     changes = {
         "text": ("" if before.content == after.content else f"was “{shortened(before.content or '', QUOTED_CHARS)}”"),
         "tags": _difference_of("tags", ", ".join(before.tags), ", ".join(after.tags)),
+        "metadata": _difference_of(
+            "metadata", plain_value("metadata", before.metadata), plain_value("metadata", after.metadata)
+        ),
         "entities": _difference_of("entities", ", ".join(before.entities), ", ".join(after.entities)),
         "edges": _difference_of("relations", _edges(before), _edges(after)),
         "validity": _difference_of("valid", _validity(before), _validity(after)),

@@ -5,6 +5,7 @@ A type that is not named here is shown by all its fields. Every stored text beco
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec import Struct
@@ -26,14 +27,14 @@ COLUMNS = {  # of each type its columns, and after the bar what stands in small 
     "Conflict": "id attribute memories | status newest project winner action reason",
     "ConfidencePoint": "position recorded_at confidence delta type | echo matcher interaction in_effect",
     "Distrusted": "kind since until origin | reason command_id",
-    "Document": "id chunk_count title | path project type status tags size added dropped absorbed",
+    "Document": "id chunk_count title | path project type status tags metadata size added dropped absorbed",
     "ErasureReport": "position recorded_at state kind subject | command_id reason why",
     "Hold": "id recorded_at subject | reason",
-    "Interaction": "id occurred_at prompt | project session client quarantined warnings",
+    "Interaction": "id occurred_at prompt | project session client metadata quarantined warnings",
     "LogEntry": "position recorded_at subject type | command actor client in_effect",
-    "Memory": "id confidence content | kind project status reference_count quarantined tags relations",
+    "Memory": "id confidence content | kind project status reference_count quarantined tags metadata relations",
     "Merge": "id similarity memories | status project why memory content reason",
-    "Message": "position role content | speaker tokens occurred_at model reasoning hidden quarantined",
+    "Message": "position role content | speaker tokens occurred_at metadata model reasoning hidden quarantined",
     "ModelCall": "position recorded_at purpose model | error status kept dropped input_tokens output_tokens prompt",
     "Observation": "id confidence proof_count trend freshness content | project status retracted quarantined tags",
     "ObservationSource": "id at live | withdrawn",
@@ -107,6 +108,8 @@ def plain_value(name: str, value: object) -> str:
         return f"{value:,}" if name != "position" else str(value)
     if isinstance(value, float):
         return decimal(value)
+    if isinstance(value, Mapping) and name == "metadata":
+        return " ".join(f"{key}={json.dumps(each, ensure_ascii=False)}" for key, each in value.items())
     if isinstance(value, Mapping):
         return ", ".join(f"{key} {plain_value('', each)}" for key, each in value.items())
     if isinstance(value, answers.Relation):
@@ -139,7 +142,7 @@ def cell(name: str, value: object) -> Text:
 
 def small(name: str, value: object, *, shown: str) -> str:
     """A value in small print: with its name where that says what it is; blank where it goes without saying."""
-    if value in (None, "", (), [], 0, False, {}) or value in DULL or value == shown:
+    if value in (None, "", (), [], 0, False, {}) or value == shown or (isinstance(value, str) and value in DULL):
         return "not in effect" if name == "in_effect" and value is False else ""
     if name == "in_effect":
         return ""
@@ -149,8 +152,8 @@ def small(name: str, value: object, *, shown: str) -> str:
         return name.replace("_", " ")
     if name == "tags" and isinstance(value, Sequence):
         return " ".join(f"#{each}" for each in value)
-    if name == "relations" and isinstance(value, Sequence):
-        return plain_value(name, value)
+    if name in ("metadata", "relations"):
+        return shortened(plain_value(name, value), QUOTED_CHARS)
     if name == "reference_count":
         return f"{value} × referenced"
     if name == "state" and isinstance(value, Sequence):

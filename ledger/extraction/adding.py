@@ -127,7 +127,7 @@ class _Call:
         self, session: Conversation, asker: Who, policy: Policy, how: str, model: Model | None, stopping: Stopping
     ) -> None:
         self.session, self.engine, self.policy = session, session.engine, policy
-        self.how, self.model, self.stopping = how, model, stopping
+        self.how, self.model, self.stopping, self.stopped = how, model, stopping, ""
         correlation = asker.correlation_id or uuid7(time.time_ns(), self.engine.writer.random(8))
         self.asker = replace(asker, correlation_id=correlation)
 
@@ -156,7 +156,7 @@ class _Call:
             answer,
             known=len(lines) - answer.messages if done.replayed else done.known,
             reasons=reasons,
-            stopped=self.stopping.why,
+            stopped=done.stopped or self.stopped,
             replayed=replayed,
         )
 
@@ -167,17 +167,22 @@ class _Call:
             pending = interactions.pending_in(connection, id) if id is not None else []
         steps.total = 2 + len(pending)
         for turn in pending:
-            if self.stopping.why:
+            if self._is_over():
                 return
             try_reinforcement(self.engine, turn, self.asker.correlation_id)
             steps.step()
 
     def _extract(self) -> ExtractionRun:
-        if not self.extracts or self.stopping.why or self.session.id is None:
+        if not self.extracts or self.session.id is None or self._is_over():
             return ExtractionRun()
         return session_extraction.run_extraction(
-            self.session, self.asker, self.model, cancelled=lambda: bool(self.stopping.why), by_itself=True
+            self.session, self.asker, self.model, cancelled=self._is_over, by_itself=True
         )
+
+    def _is_over(self) -> bool:
+        """Whether it has to end, to be asked only where something is left to do: the answer says so then."""
+        self.stopped = self.stopped or self.stopping.why
+        return bool(self.stopped)
 
     def _relate(self, since: int) -> None:
         """Looks for conflicts of what was learned, and consolidates it, where the policy says so."""
@@ -198,10 +203,8 @@ class _Call:
         with self.session.reading() as (_, state):
             project = state.project if state is not None else None
         for pending in consolidating.pending_scopes(self.engine, self.asker.user):
-            if pending.scope.project == project and not self.stopping.why:
-                consolidating.consolidate_by_policy(
-                    self.engine, pending, lambda: bool(self.stopping.why), self.asker.correlation_id
-                )
+            if pending.scope.project == project and not self._is_over():
+                consolidating.consolidate_by_policy(self.engine, pending, self._is_over, self.asker.correlation_id)
 
     # --- what it came to ---------------------------------------------------------------------------------------------
 

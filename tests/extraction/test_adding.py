@@ -544,6 +544,27 @@ def test_a_long_history_is_several_appends_and_steps_are_counted(
     assert turns(memory) == [(f"word {n}", f"answer {n}") for n in range(11)]
 
 
+def test_a_keyed_call_that_was_cut_goes_on_and_is_one_call(memory: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(continuing, "TOGETHER", 3)
+    asked = iter([False, *[True] * 20])
+    first = memory.add(DAY, idempotency_key="k", cancel=lambda: next(asked))
+    assert (first.messages, first.stopped) == (6, "cancelled")
+    second = memory.add(DAY, idempotency_key="k")
+    assert (second.messages, second.known, second.stopped, second.replayed) == (8, 0, "", False)
+    assert second.correlation_id == first.correlation_id and len(second.proposed) == 3
+    third = memory.add(DAY, idempotency_key="k")
+    assert third.replayed and third.turns == second.turns
+    assert texts(memory, "k") == [each["content"] for each in DAY] and len(turns(memory)) == 4
+
+
+def test_a_call_that_is_done_in_time_was_not_stopped(memory: Ledger) -> None:
+    asked: list[bool] = []
+    memory.add(DAY, session="s", cancel=lambda: asked.append(True) or False)
+    late = iter([*[False] * len(asked), True])
+    added = memory.add(DAY, session="t", cancel=lambda: next(late))
+    assert (added.messages, added.stopped) == (8, "")
+
+
 KILLED = """
 import json, os, sys
 from ledger import Ledger

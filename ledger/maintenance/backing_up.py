@@ -18,7 +18,7 @@ from ledger.erasure import completing, erasing
 from ledger.maintenance import care, rebuilding
 from ledger.maintenance.copying import check_log, copy_log
 from ledger.maintenance.fitting import tables_fit
-from ledger.maintenance.opening import open_engine
+from ledger.maintenance.opening import check_owner, open_engine
 from ledger.maintenance.rebuilding import OF_PROJECTIONS, damages
 from ledger.proof import digests
 from ledger.proof.verifying import verify
@@ -101,8 +101,13 @@ def recover(
                 raise RejectedError(PASSES)
             with source.snapshot() as connection:
                 _check_layout(connection, given)
+                check_owner(connection, given)
                 with closing(EventStore.open(part)) as target:
                     copied = copy_log(connection, target, progress)
+                if not copied:
+                    raise StorageError(
+                        "nothing can be recovered: position 1 is not the LedgerCreated that a ledger begins with"
+                    )
                 (last,) = connection.execute("SELECT max(position) FROM events").fetchone()
                 left = tuple(name for kind, name, _ in sql_views.by_hand(connection) if kind in ("table", "view"))
                 held = _held(connection) if copied == last else None

@@ -22,6 +22,7 @@ from ledger.domain.events import TYPES
 from ledger.engine.engine import Engine
 from ledger.engine.log_reading import READER, WRITER, last_upgrade, least, read_event
 from ledger.engine.work import now
+from ledger.maintenance.opening import held_by_another
 from ledger.maintenance.rebuilding import OF_PAGES, OF_PROJECTIONS
 from ledger.proof.verifying import verify
 from ledger.store import making
@@ -235,6 +236,10 @@ class _Visit:
                 "name the ledger's own file with --db",
             )
             return False
+        with suppress(sqlite3.Error):  # what is damaged is told by the check of the log
+            if what := held_by_another(connection):
+                self.tell("problem", "format", f"this file has {what}", "name the ledger's own file with --db")
+                return False
         if version > FORMAT:
             self.tell("warning", "format", f"the file has format {version}, and this version writes {FORMAT}",
                       "use the newer version; this one may read it")  # fmt: skip

@@ -269,24 +269,27 @@ def created_by(connection: sqlite3.Connection, path: str) -> LedgerCreated:
 
 
 def _first(connection: sqlite3.Connection, path: str) -> AnyEvent | None:
-    _check_owner(connection, path)
+    check_owner(connection, path)
     event = read_event(connection, 1)
     if event is not None and not isinstance(event.data, LedgerCreated):
         raise LedgerError("the first event of this file is not LedgerCreated, so it is no ledger of this product")
     return event
 
 
-def _check_owner(connection: sqlite3.Connection, path: str) -> None:
+def check_owner(connection: sqlite3.Connection, path: str) -> None:
     """``RejectedError`` where an application of the eventsourcing library keeps its events or snapshots."""
+    if what := held_by_another(connection):
+        raise RejectedError(f"{path} has {what}; name the ledger's own file (--db on the command line)", rule="foreign")
+
+
+def held_by_another(connection: sqlite3.Connection) -> str:
+    """What a file has of an application of the eventsourcing library, so that it is no ledger; empty for nothing."""
     first = connection.execute("SELECT CAST(type AS TEXT) FROM main.events WHERE position = 1").fetchone()
     whose = "an application of the eventsourcing library"
     if first is not None and mapper.is_foreign(first[0]):
-        text = f"{path} holds the log of {whose}, whose first event is a {first[0]:.60}, and is no ledger"
-    elif first is None and (theirs := [name for name in ("stored_snapshots", "tracking") if exists(connection, name)]):
-        text = f"{path} has the table {theirs[0]} of {whose}, so no ledger can begin there"
-    else:
-        return
-    raise RejectedError(f"{text}; name the ledger's own file (--db on the command line)", rule="foreign")
+        return f"the log of {whose}, whose first event is a {first[0]:.60}, and is no ledger"
+    theirs = [name for name in ("stored_snapshots", "tracking") if exists(connection, name)] if first is None else []
+    return f"the table {theirs[0]} of {whose}, so no ledger can begin there" if theirs else ""
 
 
 def _last_upgrade(connection: sqlite3.Connection, *, by_trail: bool) -> int | None:

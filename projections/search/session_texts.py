@@ -12,7 +12,9 @@ from collections.abc import Collection, Iterator, Sequence
 from msgspec import Struct, json
 
 from projections.core.codec import reader
+from projections.core.rows import checked
 from projections.search.passages import FIELD_BITS, NUMBER_BITS, PASSAGE_SEARCH, SEVERAL, TURN, WAITING, place_word
+from projections.views.sessions import SESSIONS
 from projections.views.summaries import INVALID, UNDER, WINDOW
 from projections.views.summaries import Summary as SummaryRow
 from projections.views.summaries import summary as summary_of
@@ -158,5 +160,5 @@ def count(connection: sqlite3.Connection, rows: Sequence[int], *, hidden: bool) 
 def of_user(connection: sqlite3.Connection, user: str) -> dict[int, list[str]]:
     """The sessions of a user by their rows: the names of each, the first it was given first."""
     sql = "SELECT row, name, aliases FROM sessions WHERE user = ? AND name IS NOT NULL"
-    found = connection.execute(sql, (user,)).fetchall()
+    found = checked(SESSIONS, ("row", "name", "aliases"), connection.execute(sql, (user,)))
     return {row: [name, *(json.decode(aliases, type=list[str]) if aliases else ())] for row, name, aliases in found}

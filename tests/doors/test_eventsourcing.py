@@ -290,7 +290,7 @@ def test_what_cannot_be_followed_is_refused_by_name(path: Path, tmp_path: Path) 
         with pytest.raises(RejectedError, match="holds no events yet"):
             LedgerLog(env={"LEDGER_PATH": str(school)})
         app.save(Aggregate())
-        with pytest.raises(RejectedError, match="holds the log of an application"):
+        with pytest.raises(RejectedError, match="has the log of an application"):
             LedgerLog(env={"LEDGER_PATH": str(school)})
     with Ledger.open(path) as ledger, probe.store(ledger).transact() as transaction:
         upgrade(transaction, least_reader=2)

@@ -116,6 +116,7 @@ SHOWN = {  # a read that shows the column, of tables that are read by hand
     ("holds", "subject"): "holds.list",
     ("hidden_messages", "why"): "session.messages",
     ("evidence", "source"): "observations.get",
+    ("sessions", "name"): "sessions.grep",
     ("edges", "relation"): "graph.neighbors",
     ("mentions", "name"): "graph.neighbors",
     ("project_state", "value"): "projects.state",

@@ -16,7 +16,7 @@ from eventsourcing.domain import Aggregate, event
 from reads import READS, opened, prepared, put
 from tampering import raw
 
-from ledger import DamagedError, Ledger, NewerFormatError, RejectedError, UnknownEventError
+from ledger import DamagedError, Ledger, NewerFormatError, RejectedError, StorageError, UnknownEventError
 from ledger.store.event_store import EventStore
 from ledger.store.integrity import digest, link
 
@@ -93,10 +93,28 @@ def test_a_file_that_became_a_ledger_while_an_application_had_it_open_takes_no_r
 def test_a_ledger_is_refused_the_file_of_an_application(tmp_path: Path, readonly: bool) -> None:
     path = tmp_path / "school.db"
     enrol(path, OURS)
-    with pytest.raises(RejectedError, match=rf"school\.db holds the log of an application .* {TOPIC}\b.*--db") as told:
+    with pytest.raises(RejectedError, match=rf"school\.db has the log of an application .* {TOPIC}\b.*--db") as told:
         Ledger.open(path, readonly=readonly)
     assert told.value.rule == "foreign"
     enrol(path, OURS)
+
+
+def test_nothing_is_recovered_of_the_file_of_an_application_and_the_doctor_says_whose_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "school.db"
+    enrol(path, OURS)
+    with pytest.raises(RejectedError, match="has the log of an application"):
+        Ledger.recover(path, tmp_path / "recovered.db")
+    assert not (tmp_path / "recovered.db").exists()
+    (problem,) = [each for each in Ledger.doctor(path).findings if each.level == "problem"]
+    assert "the log of an application" in problem.found and "--db" in problem.hint
+
+
+def test_nothing_is_recovered_of_a_log_that_does_not_begin_with_a_ledger(tmp_path: Path) -> None:
+    with closing(EventStore.open(tmp_path / "thing.db")) as store, store.transact() as transaction:
+        transaction.append([persistence.StoredEvent("somewhere", 1, "Thing", b"{}")])
+    with pytest.raises(StorageError, match="nothing can be recovered: position 1 is not the LedgerCreated"):
+        Ledger.recover(tmp_path / "thing.db", tmp_path / "recovered.db")
+    assert not (tmp_path / "recovered.db").exists()
 
 
 def test_no_ledger_begins_next_to_the_tables_of_an_application(tmp_path: Path) -> None:

@@ -214,7 +214,9 @@ class _Visit:
             finally:
                 with file.hold():
                     connection.close()
-            if mode == "wal":
+            if file.is_copy:
+                self.tell("note", "settings", f"the journal mode is {mode}: a copy for reading, which takes no command")
+            elif mode == "wal":
                 self.tell(
                     "ok", "settings", f"{len(SETTINGS)} settings of a connection are as they should be, and WAL is on"
                 )

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import probe
 import pytest
+from command_line import run
 from commands import TEXTS, USERS, act
 from conftest import Clock
 from hypothesis import given, settings
@@ -90,7 +91,8 @@ def test_a_copy_is_the_same_log_up_to_there_and_takes_no_command(path, copy):
             assert found.ok and found.warnings == (
                 f"this is a copy for reading of the ledger {ledger.id} up to position {until}",
             )
-            assert made.maintenance.doctor().ok
+            health = made.maintenance.doctor()
+            assert health.ok and any("a copy for reading" in each.found for each in health.findings)
             for command in (
                 lambda: made.remember("no"),
                 lambda: made.erase(made.memories.list()[0].id, **KEEP),
@@ -436,6 +438,21 @@ def test_what_it_is_to_go_without_has_to_be_there_by_then(path, copy):
         assert not made.memories.list() and report.voided == 1
         made.redo(first.position)
         assert len(made.memories.list()) == 1
+
+
+def test_from_the_shell_it_is_one_line_and_the_copy_is_another_db(path, copy, tmp_path):
+    with Ledger.open(path) as ledger:
+        ledger.bind(actor="crawler").remember("The user lives in Rome.")
+        ledger.remember("The user likes tea.")
+    made = run("replay", str(copy), "--until", "2", db=path)
+    assert made.exit_code == 0 and "stays in it" in made.stdout
+    assert "Rome" in run("memories", "list", db=copy).stdout and "tea" not in run("memories", "list", db=copy).stdout
+    refused = run("remember", "no", db=copy)
+    assert refused.exit_code == 4 and "`replay … --branch`" in refused.stderr
+    assert run("replay", str(copy), db=path).exit_code == 4
+    branch = tmp_path / "branch.db"
+    assert run("replay", str(branch), "--without", "actor=crawler", "--json", db=path).exit_code == 0
+    assert run("remember", "yes", db=branch).exit_code == 0 and "Rome" not in run("memories", "list", db=branch).stdout
 
 
 # --- what goes wrong -------------------------------------------------------------------------------------------------

@@ -55,16 +55,19 @@ def _text(field: str, position: str) -> str:
 
 # The name that a project is found under: its own, or that of the one that it was joined into.
 _UP = (
-    "(WITH RECURSIVE up(id, step) AS (SELECT p.id, 0 UNION ALL SELECT (SELECT j.target FROM project_joins j"
+    "(WITH RECURSIVE up(id, step) AS (SELECT n.id, 0 UNION ALL SELECT (SELECT j.target FROM project_joins j"
     " WHERE j.project = up.id AND EXISTS (SELECT 1 FROM projects t WHERE t.id = j.target AND t.name IS NOT NULL)"
     " ORDER BY j.joined_at DESC LIMIT 1), up.step + 1 FROM up WHERE up.id IS NOT NULL AND up.step < 100)"
     " SELECT t.name FROM up CROSS JOIN projects t ON t.id = up.id ORDER BY up.step DESC LIMIT 1)"
 )
-_PROJECT = f"CASE WHEN EXISTS (SELECT 1 FROM project_joins j WHERE j.project = p.id) THEN {_UP} ELSE p.name END"
+_FOUND = f"CASE WHEN EXISTS (SELECT 1 FROM project_joins j WHERE j.project = n.id) THEN {_UP} ELSE n.name END"
+_PROJECT = "p.name"
 
 
 def _in_project(table: str) -> str:
-    return f"LEFT JOIN projects p ON p.id = {table}.project AND p.user IS {table}.user"
+    """Whoever asks for a name begins with the projects of that name: only a column of its own lets SQLite see that."""
+    projects = f"(SELECT n.id AS id, n.user AS user, {_FOUND} AS name FROM projects n)"
+    return f"LEFT JOIN {projects} p ON p.id = {table}.project AND p.user IS {table}.user"
 
 
 def _in_session(table: str) -> str:

@@ -114,7 +114,7 @@ class Method(NamedTuple):
     @property
     def lists(self) -> bool:
         """Whether its answer is rows, which may be printed as CSV or JSON Lines."""
-        return self.pages or self.key == ("", "query")
+        return (self.pages and self.key != ("history", "follow")) or self.key == ("", "query")
 
     @property
     def progresses(self) -> bool:

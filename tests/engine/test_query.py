@@ -54,7 +54,19 @@ ACTIONS = (
         "restore_document",
         "cite",
     ),
-    *("observe", "observe", "withdraw", "join", "say", "hide", "large", "erase", "hold_text", "revise_observation"),
+    *(
+        "observe",
+        "observe",
+        "withdraw",
+        "join",
+        "say",
+        "hide",
+        "large",
+        "meta",
+        "erase",
+        "hold_text",
+        "revise_observation",
+    ),
 )
 actions = st.lists(
     st.tuples(st.sampled_from(ACTIONS), st.sampled_from(TEXTS), st.integers(0, 10_000), st.sampled_from(USERS)),
@@ -78,6 +90,7 @@ def do(ledger, clock, action, text, number, user):
         "withdraw": lambda: asked.observations.withdraw([some[number % len(some)]]),
         "revise_observation": lambda: asked.revise(seen[number % len(seen)], f"{text} Always."),
         "join": lambda: asked.projects.join("Work", "Home"),
+        "meta": lambda: asked.remember(f"{text} Meta.", metadata={"n": number, "a": text}),
         "say": lambda: chat.append("user", text),
         "hide": hide,
         "large": lambda: asked.capture(text + "é" * 150_000, "Yes.", session="talk"),
@@ -136,6 +149,7 @@ def compare(ledger, users=USERS):
             assert {name: now[name] for name in row} == row
         for each in asked.interactions.list(limit=1_000):
             counted["interactions_text"] += 1
+            assert json.loads(told["interactions_text"][each.id]["metadata"]) == each.metadata
             same(told["interactions_text"][each.id], each, "prompt", "response", "summary", "user", "agent", "client", "project",
                  "session", "memories_used", "chunks_used", "reinforcement", "extraction", "quarantined", "occurred_at",
                  "recorded_at", "position")  # fmt: skip
@@ -153,6 +167,7 @@ def compare(ledger, users=USERS):
         for each in asked.documents.list(statuses=(), limit=1_000):
             counted["documents_now"] += 1
             row = told["documents_now"][each.id]
+            assert json.loads(row["metadata"]) == each.metadata
             same(row, each, "title", "path", "tags", "type", "user", "agent", "project", "status", "size", "chunk_count",
                  "recorded_at", "updated_at", "position")  # fmt: skip
             chunks = asked.documents.get(each.id, text=True).chunks

@@ -1,0 +1,116 @@
+"""Questions in SQL on the command line, and rows as CSV and JSON Lines of every listing."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from command_line import answer, run
+
+from ledger import Ledger
+from ledger.cli import rows
+from ledger.cli.methods import AREAS, of_area
+
+TEXT = 'Says "aye, aye",\nthen =2+2 \x1b[31m and é'
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> str:
+    place = tmp_path / "memory.db"
+    with Ledger.open(place) as ledger:
+        ledger.remember(TEXT, tags=["a", "b"], confidence=0.25)
+        ledger.remember("The mast is up.", project="boat")
+    return str(place)
+
+
+def test_a_question_is_answered_as_a_table_without_control_characters(db: str) -> None:
+    shown = run("query", 'SELECT content, confidence AS "sure\x1b[1m", NULL AS gone FROM beliefs', db=db)
+    assert shown.exit_code == 0 and "\x1b" not in shown.stdout
+    assert "Says" in shown.stdout and "0.25" in shown.stdout and "NULL" in shown.stdout
+
+
+def test_csv_is_what_the_csv_module_reads_back(db: str) -> None:
+    shown = run("query", "SELECT id, content, confidence, project, tags FROM beliefs ORDER BY position", "--csv", db=db)
+    first, second = csv.DictReader(io.StringIO(shown.stdout, newline=""))
+    assert (first["content"], first["confidence"], first["project"]) == (TEXT, "0.25", "")
+    assert json.loads(first["tags"]) == ["a", "b"] and second["project"] == "boat"
+
+
+def test_json_lines_are_objects_and_json_is_items(db: str) -> None:
+    sql = "SELECT content, x'00ff' AS bytes FROM beliefs ORDER BY position"
+    lines = [json.loads(line) for line in run("query", sql, "--jsonl", db=db).stdout.splitlines()]
+    assert lines[0] == {"content": TEXT, "bytes": "AP8="}
+    assert answer("query", sql, db=db) == lines
+
+
+def test_values_past_moments_and_standard_input(db: str) -> None:
+    sql = "SELECT count(*) AS n FROM beliefs WHERE confidence < ? AND content <> ?"
+    assert answer("query", sql, "--values", "0.9", "--values", "x", db=db) == [{"n": 1}]
+    assert answer("query", "SELECT count(*) AS n FROM beliefs", "--as-of", "2", db=db) == [{"n": 1}]
+    assert answer("query", "-", db=db, stdin="SELECT 1 AS one\n") == [{"one": 1}]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "why"),
+    [
+        (("SELEC 1",), 4, "one SELECT"),
+        (("SELECT nothing FROM beliefs",), 4, "no such column"),
+        (("DELETE FROM memories",), 4, "only reads"),
+        (("SELECT 1", "--csv", "--json"), 2, "three forms of one answer"),
+        (("SELECT 1", "--valid-at", "2026-01-01"), 4, "valid_from"),
+        ((), 2, "SQL"),
+    ],
+)
+def test_what_is_wrong_is_one_line(db: str, words: tuple[str, ...], code: int, why: str) -> None:
+    shown = run("query", *words, db=db)
+    assert (shown.exit_code, shown.stdout, shown.stderr.count("\n")) == (code, "", 1) and why in shown.stderr
+
+
+def test_nothing_found_prints_no_row(db: str) -> None:
+    for form in ("--csv", "--jsonl"):
+        shown = run("query", "SELECT 1 WHERE 0", form, db=db)
+        assert (shown.exit_code, shown.stdout) == (0, "")
+
+
+LISTINGS = [
+    method for area in AREAS for method in of_area(area) if method.lists and area not in ("session", "summaries")
+]
+
+
+@pytest.mark.parametrize("method", LISTINGS, ids=lambda method: f"{method.area} {method.name}")
+def test_every_listing_is_written_as_csv_and_json_lines(db: str, method: object) -> None:
+    given = {"events": ["m_"], "chunks": ["d_"], "rows": ["x"], "grep": ["mast"]}
+    words = [method.area, method.name.replace("_", "-"), *given.get(method.name, ())]  # type: ignore[attr-defined]
+    for form in ("--csv", "--jsonl"):
+        shown = run(*words, form, "--all", db=db)
+        assert shown.exit_code in (0, 3, 4), shown.stderr
+        if form == "--jsonl":
+            assert all(isinstance(json.loads(line), dict | str) for line in shown.stdout.splitlines())
+
+
+def test_the_audit_trail_is_written_whole(db: str) -> None:
+    shown = run("history", "audit", "--csv", "--all", db=db)
+    listed = [*csv.DictReader(io.StringIO(shown.stdout, newline=""))]
+    assert [each["type"] for each in listed] == [
+        "MemoryCaptured",
+        "ProjectRegistered",
+        "MemoryCaptured",
+        "LedgerCreated",
+    ]
+    assert json.loads(listed[0]["data"])["content"] == "The mast is up." and listed[0]["in_effect"] == "true"
+    lines = run("history", "log", "--jsonl", db=db).stdout.splitlines()
+    assert [json.loads(line)["position"] for line in lines] == [1, 2, 3, 4]
+
+
+def test_on_a_terminal_csv_moves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr(sys, "stdout", shown := Terminal())
+    rows.show([{"text\x1b": "\x1b[2Jgone"}], csv=True, quiet=True)
+    assert shown.getvalue() == "text\\x1b\n\\x1b[2Jgone\n"

@@ -58,7 +58,7 @@ def test_values_past_moments_and_standard_input(db: str) -> None:
     ("words", "code", "why"),
     [
         (("SELEC 1",), 4, "one SELECT"),
-        (("SELECT nothing FROM beliefs",), 4, "no such column"),
+        (("SELECT gone FROM beliefs",), 4, "no such column"),
         (("DELETE FROM memories",), 4, "only reads"),
         (("SELECT 1", "--csv", "--json"), 2, "three forms of one answer"),
         (("SELECT 1", "--valid-at", "2026-01-01"), 4, "valid_from"),

@@ -328,12 +328,11 @@ def definitions() -> dict[str, str]:
 def unfit(connection: Connection) -> Iterator[tuple[str, str]]:
     """The views that are missing in a file or made otherwise, each with what is there under its name: "" or "view"; what is
     something else of somebody's stays."""
-    found = {
-        name: (kind, sql) for kind, name, sql in connection.execute("SELECT type, name, sql FROM main.sqlite_master")
-    }
+    rows = connection.execute("SELECT type, name, CAST(sql AS BLOB) FROM main.sqlite_master")  # which may be no text
+    found = {name: (kind, sql) for kind, name, sql in rows}
     for name, wanted in definitions().items():
-        kind, sql = found.get(name, ("", ""))
-        if sql != wanted and kind in ("", "view"):
+        kind, sql = found.get(name, ("", b""))
+        if sql != wanted.encode() and kind in ("", "view"):
             yield name, kind
 
 
@@ -359,9 +358,11 @@ def by_hand(connection: Connection) -> list[tuple[str, str, str]]:
     """
     folded = {name.lower() for entry in registry.entries(connection).values() for name in entry.tables}
     sql = (
-        "SELECT type, name, tbl_name, sql FROM main.sqlite_master WHERE sql IS NOT NULL ORDER BY type <> 'table', rowid"
+        "SELECT type, name, tbl_name, CAST(sql AS BLOB) FROM main.sqlite_master"  # which may be no text
+        " WHERE sql IS NOT NULL ORDER BY type <> 'table', rowid"
     )
-    found = [row for row in connection.execute(sql) if is_own(str(row[1])) and is_own(str(row[2]))]
+    rows = ((*row, str(made, "utf-8", "replace")) for *row, made in connection.execute(sql))
+    found = [row for row in rows if is_own(str(row[1])) and is_own(str(row[2]))]
     virtual = tuple(f"{name}_" for _, name, _, made in found if made.upper().startswith("CREATE VIRTUAL"))
     kept = (row for row in found if row[2].lower() not in folded and not row[1].startswith(virtual))
     return [(kind, name, made) for kind, name, _, made in kept]

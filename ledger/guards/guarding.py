@@ -174,8 +174,8 @@ class Guard:
         if isinstance(given, Struct):
             kind: Any = type(given)
             names = PLANS.get(kind, given.__struct_fields__)
-            values = {name: getattr(given, name) for name in names}
-            clean = {name: self.cleaned(value, taken) for name, value in values.items() if value}
+            values = {name: value for name in names if (value := getattr(given, name)) and value is not NOTHING}
+            clean = {name: self.cleaned(value, taken) for name, value in values.items()}
             changed = {
                 name: value for name, value in clean.items() if value is not values[name] and value != values[name]
             }

@@ -58,15 +58,17 @@ def known(
     with an exchange at least. Else all of it is new. ``may_begin`` says without reading it where the first can be."""
     if not given:
         return Known(0)
-    if ends := _ends_alike(session, given, same):
-        return Known(ends)
+    end, run = _ends_alike(session, given, same)
+    if end and (run >= ENOUGH or session.at(run) is None):
+        return Known(end)
     ours = session.last(LOOKED)
-    return _begins_alike(ours, [at for at, each in enumerate(ours) if may_begin(each)], given, same, is_exchange)
+    starts = [at for at, each in enumerate(ours) if may_begin(each)]
+    return max(_begins_alike(ours, starts, given, same, is_exchange), Known(end), key=lambda each: each.count)
 
 
-def _ends_alike(session: Newest[A], given: Sequence[B], same: Callable[[A, B], bool]) -> int:
-    """After how many messages the list stands where the session ends: the longest such run, which is all of the list up to
-    there, or ``ENOUGH``."""
+def _ends_alike(session: Newest[A], given: Sequence[B], same: Callable[[A, B], bool]) -> tuple[int, int]:
+    """After how many messages the list stands where the session ends, and how many of them are alike: the longest such run,
+    which is all of the list up to there, or ``ENOUGH``."""
     alive, back = list(range(1, len(given) + 1)), 0
     runs: dict[int, int] = {}
     while alive and (len(alive) > 1 or back < DEEP):
@@ -79,7 +81,8 @@ def _ends_alike(session: Newest[A], given: Sequence[B], same: Callable[[A, B], b
         back += 1
         alive = [end for end in alive if runs.get(end, 0) == back and end > back]
     fit = {end: run for end, run in runs.items() if run == end or run >= ENOUGH}
-    return min(fit, key=lambda end: (-fit[end], end)) if fit else 0
+    best = min(fit, key=lambda end: (-fit[end], end), default=0)
+    return best, fit.get(best, 0)
 
 
 def _begins_alike(

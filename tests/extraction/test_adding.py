@@ -284,16 +284,43 @@ def test_any_split_of_a_conversation_into_growing_calls_is_one_call(
         assert contents(many) == contents(one)
 
 
+def known_of(session: Sequence[str], listed: Sequence[str]) -> Known:
+    """Capitals are answers."""
+    newest = Newest(iter(reversed(session)))
+    return known(
+        newest, listed, lambda a, b: a == b, lambda part: len({each.isupper() for each in part}) > 1, listed[0].__eq__
+    )
+
+
+ways = st.sampled_from(["all of it", "the end of it", "what is new", "edited"])
+news = st.lists(st.sampled_from("abcdefghABCDEFGH"), min_size=1, max_size=4)
+
+
+@given(st.lists(st.tuples(ways, news, st.integers(0, 99)), max_size=6))
+def test_however_a_conversation_is_given_the_same_again_adds_nothing(steps: list[tuple[str, list[str], int]]) -> None:
+    session: list[str] = []
+    history: list[str] = []
+    for way, new, number in steps:
+        kept = number % (len(history) + 1)
+        history = [*(history[:kept] if way == "edited" else history), *new]
+        listed = new if way == "what is new" else history[kept:] if way == "the end of it" else history
+        if listed:
+            session += listed[known_of(session, listed).count :]
+            assert known_of(session, listed).count == len(listed)
+
+
+def test_a_list_is_known_by_its_beginning_where_its_first_words_are_also_the_last_of_the_session() -> None:
+    session = list("abWTOUhdcBjkAb")  # with another branch, "Bj", that the list leaves out
+    assert known_of(session, list("abWTOUhdckAb")).count == 12
+
+
 @given(st.lists(st.sampled_from("abc"), min_size=1, max_size=8), st.data())
 def test_what_a_session_has_of_a_list_is_its_beginning(session: list[str], data: st.DataObject) -> None:
     more = data.draw(st.lists(st.sampled_from("abcd"), max_size=6))
     start = data.draw(st.integers(0, len(session) - 1))
 
     def of(listed: Sequence[str]) -> Known:
-        newest = Newest(iter(reversed(session)))
-        return known(
-            newest, listed, lambda a, b: a == b, lambda part: len(set(part)) > 1, lambda each: each == listed[0]
-        )
+        return known_of(session, listed)
 
     assert of(session).count == len(session)  # the same again
     assert of(session[start:]).count == len(session) - start  # its end

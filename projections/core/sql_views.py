@@ -392,7 +392,10 @@ _WRITES = re.compile(
 )
 
 
+_AFTER_UPDATE = frozenset(("SET", "OF", "ON", "CASCADE", "NO", "RESTRICT"))  # no table: of a trigger or a foreign key
+
+
 def reaches_out(sql: str) -> str:
     """The first name of ours that a table or trigger of somebody's own would write to, or makes depend on it; "" for none."""
-    written = (name for name in _WRITES.findall(sql) if not is_own(name) and name.upper() not in ("SET", "OF", "ON"))
+    written = (name for name in _WRITES.findall(sql) if not is_own(name) and name.upper() not in _AFTER_UPDATE)
     return next(written, "")

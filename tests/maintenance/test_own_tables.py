@@ -23,8 +23,9 @@ OWN = """
     CREATE VIEW my_tables_view AS SELECT id, content FROM memories WHERE status = 'active';
     CREATE VIEW my_beliefs AS SELECT b.content, n.text FROM beliefs b LEFT JOIN my_notes n ON n.memory = b.id;
     CREATE VIEW my_broken AS SELECT gone FROM nowhere;
-    CREATE TABLE my_log (at TEXT);
-    CREATE TRIGGER my_noted AFTER INSERT ON my_notes BEGIN INSERT INTO my_log VALUES (NEW.text); END;
+    CREATE TABLE my_log (at TEXT, note INTEGER REFERENCES my_notes (id) ON UPDATE CASCADE ON DELETE SET NULL);
+    CREATE TRIGGER my_changed AFTER UPDATE OF text ON my_notes BEGIN UPDATE my_log SET at = 'x'; DELETE FROM my_log; END;
+    CREATE TRIGGER my_noted AFTER INSERT ON my_notes BEGIN INSERT INTO my_log (at) VALUES (NEW.text); END;
     INSERT INTO my_notes (text, memory) VALUES ('ask again', 'm_1');
     INSERT INTO my_pairs VALUES ('x', x'00ff');
     INSERT INTO my_words VALUES ('ask again');

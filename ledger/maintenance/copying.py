@@ -107,7 +107,7 @@ def copy_log(
     total = source.execute("SELECT max(position) FROM events").fetchone()[0] or 0
     with target.transact() as transaction:
         start = committed = transaction.position
-        for rows in _explained(proven(source, until or _end(source))):
+        for rows in _explained(proven(source, until or known_end(source))):
             named.update(blob.blob for row in rows for blob in blobs_named(*_event(row)))
             transaction.append_rows(row for row in rows if row.position > start)
             if progress is not None:
@@ -123,7 +123,7 @@ def copy_log(
         return transaction.position
 
 
-def _end(source: sqlite3.Connection) -> int:
+def known_end(source: sqlite3.Connection) -> int:
     """The last position, without what was written behind the log by nobody who writes ledgers: rows of no known type."""
     sql = f"SELECT position FROM events WHERE type IN ({', '.join('?' * len(TYPES))}) ORDER BY position DESC LIMIT 1"
     with suppress(sqlite3.Error, LedgerError):  # what is wrong is told by its position

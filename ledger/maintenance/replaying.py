@@ -21,7 +21,7 @@ from ledger.engine.who import Who
 from ledger.engine.work import Body, Work
 from ledger.history import distrusting, undoing
 from ledger.history.supposing import Without, origin_of
-from ledger.maintenance.copying import copy_log
+from ledger.maintenance.copying import copy_log, known_end
 from ledger.maintenance.opening import open_engine
 from ledger.proof.sealed import head_at
 from ledger.proof.verifying import verify
@@ -64,7 +64,7 @@ def replay(
     place = free_place(path, "a replay")
     with committed(engine) as connection:
         (last,) = connection.execute("SELECT max(position) FROM main.events").fetchone()
-        position = position_of(engine, connection, until) if until is not None else last
+        position = position_of(engine, connection, until) if until is not None else min(last, known_end(connection))
         if branch:
             _check_between_commands(connection, position)
 

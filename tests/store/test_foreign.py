@@ -221,6 +221,16 @@ def test_recover_copies_a_log_up_to_a_foreign_row(path: Path, row: Any, tmp_path
         assert ledger.proof.verify().ok
 
 
+def test_a_replay_ends_before_a_foreign_row(path: Path, row: Any, tmp_path: Path) -> None:
+    insert(path, row)
+    with Ledger.open(path, readonly=True) as ledger:
+        assert ledger.replay(tmp_path / "copy.db").position == 2
+        ledger.replay(tmp_path / "branch.db", branch=True)
+    with Ledger.open(tmp_path / "branch.db") as ledger:
+        ledger.remember("and it goes on")
+        assert ledger.proof.verify().ok
+
+
 def test_behind_an_upgrade_such_a_row_is_of_a_newer_version_and_kept(path: Path, tmp_path: Path) -> None:
     with Ledger.open(path) as ledger, probe.store(ledger).transact() as transaction:
         upgrade = b'{"event_id":"x","recorded_at":"2027-01-01T00:00:00.000000Z","command":"upgrade",'

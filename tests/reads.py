@@ -89,7 +89,7 @@ def put(path):
 
 OTHERS = {  # what is no read of the public surface, as it asks by name: of a file, of bytes, or of what is given
     *("doctor", "import_log", "recover", "proof.verify", "proof.check", "proof.prove"),
-    *("maintenance.backup", "maintenance.export_log", "replay", "history.bisect"),
+    *("maintenance.backup", "maintenance.export_log", "replay", "history.bisect", "projections.get"),
 }
 
 

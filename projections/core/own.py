@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from functools import cache
+from inspect import signature
 from operator import attrgetter
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, TypeVar, Union, cast, dataclass_transform, get_args, get_origin
@@ -63,7 +64,9 @@ else:
 
     class _RowMeta(type(Struct)):
         def __new__(mcs, name, bases, namespace, *, key=(), indexes=(), **options):
-            made = super().__new__(mcs, name, bases, namespace, frozen=True, **options)
+            if options:
+                raise RejectedError(f"the row {name} takes key= and indexes=, and not {', '.join(options)}=")
+            made = super().__new__(mcs, name, bases, namespace, frozen=True)
             made.__row__ = (key, indexes)
             return made
 
@@ -364,6 +367,10 @@ class Definition:
             raise RejectedError(f"the version of {of} is a whole number from 1, and {self.version!r:.40} is not")
         if kind.fold is Projection.fold:
             raise RejectedError(f"{of} has no fold: def fold(self, event, change, rows)")
+        try:
+            signature(given.fold).bind(None, None, None)
+        except TypeError as error:
+            raise RejectedError(f"the fold of {of} takes three: fold(self, event, change, rows); {error}") from None
         self.kinds, self.events = _followed(of, given.follows)
         rows = given.tables
         if not isinstance(rows, tuple | list) or not rows:
@@ -437,9 +444,13 @@ def definitions(given: Iterable[Projection | type[Projection]]) -> dict[str, Def
     """Projections as they are given to ``open``, by name; ``RejectedError`` says what is wrong with one."""
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise RejectedError(f"projections is a list of classes, and {given!r:.60} is none: projections=[Counts]")
+    from projections.core import projector
+
     found: dict[str, Definition] = {}
     for each in given:
         made = Definition(_instance(each))
+        if made.name in projector.names():
+            raise RejectedError(f"the ledger has a projection {made.name!r} itself: give yours another name")
         if made.name in found:
             raise RejectedError(f"two of the projections are called {made.name!r}; each has a name of its own")
         if shared := next(((row, each) for each in found.values() for row in made.shapes if row in each.shapes), None):

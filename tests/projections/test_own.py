@@ -411,6 +411,8 @@ class Untold(Row, key=("a",)):
 MISTAKES = {
     "no name": (made(name=""), "the name of Mine is ''"),
     "bad name": (made(name="My-Counts"), "small letters, digits and _"),
+    "a name of ours": (made(name="memories"), "the ledger has a projection 'memories' itself"),
+    "a fold of one": (made(fold=lambda self, event: None), "takes three: fold"),
     "version": (made(version="1"), "the version of the projection 'mine' is a whole number"),
     "follows nothing": (made(follows=()), "follows nothing"),
     "follows a word": (made(follows="memory"), "is a tuple"),
@@ -436,6 +438,11 @@ def test_what_is_wrong_with_a_class_is_said_before_the_file_is_made(path, mistak
     with pytest.raises(RejectedError, match=why):
         Ledger.open(path, projections=[wrong])
     assert not os.path.exists(path)
+
+
+def test_a_row_takes_a_key_and_indexes_and_nothing_else():
+    with pytest.raises(RejectedError, match="takes key= and indexes=, and not keys="):
+        type(Row)("Wrong", (Row,), {"__annotations__": {"a": str}}, keys=("a",))
 
 
 def test_two_of_one_name_and_tables_of_somebody_else_are_refused(path):

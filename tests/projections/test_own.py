@@ -91,10 +91,15 @@ def step(ledger, clock, action, text, number, user):
 
 @pytest.mark.slow
 @settings(max_examples=200 if LONG else 8, deadline=None, suppress_health_check=list(HealthCheck))
-@given(history=steps, tail=st.sampled_from((0, 3, 1_000)), batch=st.sampled_from((1, 7, 2_000)))
-def test_whatever_happened_the_tables_are_the_fold_of_what_is_in_effect(history, tail, batch):
-    kept = engine_own.TAIL, engine_own.BATCH
-    engine_own.TAIL, engine_own.BATCH = tail, batch
+@given(
+    history=steps,
+    tail=st.sampled_from((0, 3, 1_000)),
+    batch=st.sampled_from((1, 7, 2_000)),
+    states=st.sampled_from((0, 1, 4_096)),
+)
+def test_whatever_happened_the_tables_are_the_fold_of_what_is_in_effect(history, tail, batch, states):
+    kept = engine_own.TAIL, engine_own.BATCH, engine_own.STATES
+    engine_own.TAIL, engine_own.BATCH, engine_own.STATES = tail, batch, states
     clock, then = Clock(), {}
     try:
         with tempfile.TemporaryDirectory(dir=QUICK) as folder:
@@ -120,7 +125,7 @@ def test_whatever_happened_the_tables_are_the_fold_of_what_is_in_effect(history,
             with Ledger.open(path, projections=BOTH, readonly=True) as again:
                 assert listed(again) == live
     finally:
-        engine_own.TAIL, engine_own.BATCH = kept
+        engine_own.TAIL, engine_own.BATCH, engine_own.STATES = kept
 
 
 # --- by example ------------------------------------------------------------------------------------------------------
@@ -157,6 +162,24 @@ def test_in_a_batch_a_fold_reads_what_it_put_and_what_is_taken_back_is_gone(path
             raise KeyboardInterrupt
         assert ledger.projections.rows(Day)[0].captured == 2
         is_the_fold(ledger)
+
+
+@pytest.mark.parametrize("kept", [0, 1, 4_096])
+def test_what_a_subject_was_does_not_tell_when_an_undo_was(path, monkeypatch, kept):
+    """Neither with the first fold nor with one from zero, however few subjects that one keeps in mind."""
+    monkeypatch.setattr(engine_own, "STATES", kept)
+    with Ledger.open(path, projections=BOTH) as ledger:
+        tea = ledger.remember("The user likes tea.", confidence=0.5)
+        rum = ledger.remember("The user likes rum.", confidence=0.5)
+        ledger.reinforce(tea.id)
+        ledger.reinforce(rum.id)
+        ledger.undo(ledger.position - 1)
+        ledger.revise(tea.id, "The user likes black tea.")
+        ledger.revise(rum.id, "The user likes dark rum.")
+        seen = is_the_fold(ledger)[Seen]
+        assert [(row.versions, row.before, row.confidence) for row in seen if row.id == tea.id] == [
+            ([1, 3], 2 + 500_000, 0.5)
+        ]
 
 
 def test_an_undo_in_a_batch_is_seen_in_it(path):

@@ -45,7 +45,7 @@ from ledger.store.integrity import GENESIS
 from ledger.store.making import remove_unfinished
 from projections.core import damage, sql_views
 from projections.core.own import Definition, Projection, definitions
-from projections.core.projector import check_end, create_tables, write_checkpoints
+from projections.core.projector import check_end, create_tables, names, write_checkpoints
 from projections.core.rebuild import RebuildUnderWay
 from projections.core.sqlite import exists
 from projections.views import audit, erasures
@@ -88,7 +88,7 @@ def open_engine(
     default = _default(settings, user=user, actor=actor, client=client, channel=channel, agent=agent)
     embedder = embedder if embedder is not None or settings is None else settings.embedder
     counter, patterns = as_counter(token_counter), Patterns(tuple(ignored_sessions), tuple(stateless_sessions))
-    guard, wanted = Guard(as_scanners(scanners)), definitions(projections) if projections != () else {}
+    guard, wanted = Guard(as_scanners(scanners)), _checked_own(projections)
     language_model, writer_of = _models(model, summarizer, settings)
     vectors_of = _embedder(embedder)
     store = EventStore.open(path, readonly=readonly, create=create, tables=create_tables)
@@ -186,6 +186,13 @@ def _fit_views(engine: Engine) -> None:
             return
     with suppress(StorageError), engine.store.transact() as transaction:
         sql_views.create_views(transaction.connection)
+
+
+def _checked_own(given: Iterable[Projection | type[Projection]]) -> dict[str, Definition]:
+    wanted = definitions(given) if given != () else {}
+    if taken := wanted.keys() & {*names()}:
+        raise RejectedError(f"the ledger has a projection {min(taken)!r} itself: give yours another name")
+    return wanted
 
 
 def _fit_own(engine: Engine, wanted: Mapping[str, Definition]) -> None:

@@ -444,13 +444,9 @@ def definitions(given: Iterable[Projection | type[Projection]]) -> dict[str, Def
     """Projections as they are given to ``open``, by name; ``RejectedError`` says what is wrong with one."""
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise RejectedError(f"projections is a list of classes, and {given!r:.60} is none: projections=[Counts]")
-    from projections.core import projector
-
     found: dict[str, Definition] = {}
     for each in given:
         made = Definition(_instance(each))
-        if made.name in projector.names():
-            raise RejectedError(f"the ledger has a projection {made.name!r} itself: give yours another name")
         if made.name in found:
             raise RejectedError(f"two of the projections are called {made.name!r}; each has a name of its own")
         if shared := next(((row, each) for each in found.values() for row in made.shapes if row in each.shapes), None):

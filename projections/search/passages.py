@@ -287,8 +287,9 @@ _VISIBLE = (
 _FREE = quarantine.free(f"m.row >> {FIELD_BITS + NUMBER_BITS}")
 
 
-_METADATA = (  # of what a passage is of; a chunk has that of its document
-    f"CASE m.corpus WHEN '{TURN}' THEN (SELECT metadata FROM interactions WHERE row = m.subject)"
+_METADATA = (  # of what a passage is of: a chunk has that of its document, a turn that of its messages too
+    f"CASE m.corpus WHEN '{TURN}' THEN coalesce((SELECT metadata FROM interactions WHERE row = m.subject), '')"
+    " || coalesce((SELECT group_concat(x.metadata) FROM messages x WHERE x.interaction = m.id), '')"
     f" WHEN '{CHUNK}' THEN (SELECT metadata FROM documents WHERE row = m.subject)"
     f" WHEN '{MESSAGE}' THEN (SELECT metadata FROM messages WHERE row = m.row >> {FIELD_BITS + NUMBER_BITS}) END"
 )

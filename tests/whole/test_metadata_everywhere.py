@@ -210,6 +210,17 @@ def test_a_message_has_it_and_no_model_is_given_it(ledger: Ledger) -> None:
     assert pack.items and not ledger.recall("tea", among=["turns"], metadata={"source_app": "mail"}).items
 
 
+def test_a_turn_whose_messages_have_it_is_found_by_it(ledger: Ledger) -> None:
+    said: list[dict[str, Any]] = [{"role": "user", "content": "I like green tea.", "metadata": SLACK}]
+    ledger.add([*said, {"role": "assistant", "content": "Good."}], session="support")
+    ledger.add(
+        [{"role": "user", "content": "Black tea too."}, {"role": "assistant", "content": "Fine."}], session="mail"
+    )
+    found = ledger.recall("tea", among=["turns"], metadata={"vip": True}).items
+    assert {each.content for each in found} <= {"I like green tea.", "Good."} and found
+    assert not ledger.recall("tea", among=["turns"], metadata={"vip": 1}).items
+
+
 def test_a_transcript_brings_it_and_gives_it_back(ledger: Ledger) -> None:
     session = ledger.session("support")
     plain: list[dict[str, Any]] = [{"role": "user", "content": "Tea?"}, {"role": "assistant", "content": "Green."}]

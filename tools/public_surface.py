@@ -49,5 +49,6 @@ def methods(owner: type[Any]) -> tuple[tuple[str, Callable[..., Any]], ...]:
 def writes() -> Iterator[str]:
     """The methods that take what every write takes."""
     for name, method in methods(Ledger):
-        if any(each.kind is each.VAR_KEYWORD for each in inspect.signature(method).parameters.values()):
+        further = [each for each in inspect.signature(method).parameters.values() if each.kind is each.VAR_KEYWORD]
+        if any("Unpack" in str(each.annotation) for each in further):
             yield name

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from ledger.domain.errors import StorageError
 
 Identity = tuple[int, int]  # device and inode
-Alone = tuple[bytes | None, int]  # of a file without its -wal: the head after the first event, and the last position
 
 
 class Place:
@@ -18,12 +17,12 @@ class Place:
     a checkpoint from somebody who copied another file over it, which leaves every name and inode as it was.
     """
 
-    def __init__(self, path: str, alone: Callable[[], Alone | None]) -> None:
+    def __init__(self, path: str, alone: Callable[[], bytes | None]) -> None:
         self._paths, self._alone = (path, path + "-wal", path + "-shm"), alone
         self._written, self._overwritten = 0, False
         self._own: tuple[Identity | None, ...] = (self._found()[0], None, None)
-        self.first: bytes | None  # settable: the head after the first event, where the file alone has none yet
-        self._seen, (self.first, self._last) = self._written, alone() or (None, 0)
+        self.first: bytes | None = None  # settable: the head after the first event
+        self._seen = self._written
 
     def check(self) -> None:
         """For the writer, in a transaction: ``StorageError`` where one of them is not the one that was opened."""
@@ -40,13 +39,13 @@ class Place:
         return self._written != self._seen
 
     def look_inside(self) -> None:
-        """Whether it was copied over: another log is in the file, or less of this one; for whoever holds the file lock."""
-        seen, now = self._written, self._alone()
-        if now is not None:  # a checkpoint that was killed may leave what cannot be read without the -wal
-            first, last = now
-            others = first is not None and self.first is not None and first != self.first
-            self._overwritten |= others or last < self._last
-            self._seen, self._last = seen, last
+        """Whether another ledger, or what is none, was copied over it; for whoever holds the file lock.
+
+        An older copy of the same ledger cannot be told from a checkpoint that readers kept from its end.
+        """
+        seen, first = self._written, self._alone()
+        self._overwritten |= first is not None and self.first is not None and first != self.first
+        self._seen = seen
 
     def displaced(self) -> str:
         """Which of them is not the one that was opened, as a sentence; empty while all are."""

@@ -23,7 +23,7 @@ from ledger.domain.errors import BusyError, ConflictError, LedgerError, NotFound
 from ledger.store import copies
 from ledger.store.file_lock import is_inherited, lock_of
 from ledger.store.paths import StrPath, checked_path
-from ledger.store.place import Alone, Place
+from ledger.store.place import Place
 
 # Python's sqlite3 asks each None and each bytes that it binds in vain for ways to adapt itself, which takes longer than the
 # binding; these adapters, in C, give back what they are given, and so it asks no more.
@@ -288,19 +288,25 @@ class LedgerFile:
             return False
         return True
 
-    def _alone(self) -> Alone | None:
-        """What is in the file itself, without its -wal; for whoever holds the file lock, for a checkpoint changes it."""
+    def _alone(self) -> bytes | None:
+        """The head after the LedgerCreated that is in the file itself, without its -wal; empty where it is no database.
+
+        For whoever holds the file lock. A checkpoint that readers kept from its end leaves pages of several moments, so that
+        nothing but the first row says anything, and its absence nothing.
+        """
+        if not _bytes_of(self.path):
+            return b""
+        sql = "SELECT head FROM events WHERE position = 1 AND stream = 'ledger' AND type = 'LedgerCreated'"
         try:
             with closing(sqlite3.connect(_uri(self.path, "immutable=1"), uri=True)) as connection:
-                first = connection.execute("SELECT head FROM events WHERE position = 1").fetchone()
-                (last,) = connection.execute("SELECT coalesce(max(position), 0) FROM events").fetchone()
-                return first[0] if first else None, last
+                found = connection.execute(sql).fetchone()
+                return found[0] if found is not None and isinstance(found[0], bytes) else None
         except sqlite3.Error as error:
-            return (b"", 0) if error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR) else None
+            return b"" if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_NOTADB else None
 
     def check(self) -> None:
         """For the writer, in a transaction: ``StorageError`` where another file is in the place of this one, or in the file
-        itself, which checkpoints alone write, another log or less of this one."""
+        itself, which checkpoints alone write, another log."""
         self.place.check()
         if self.place.was_written and self.lock.acquire(0):
             try:

@@ -109,10 +109,6 @@ def another(path, before):
     shutil.copyfile(path.with_name("other.db"), path)
 
 
-def an_older_copy(path, before):
-    path.write_bytes(before)
-
-
 def no_ledger(path, before):
     path.write_bytes(b"no database at all" * 1_000)
 
@@ -121,7 +117,7 @@ def emptied(path, before):
     path.write_bytes(b"")
 
 
-COPIED = [another, an_older_copy, no_ledger, emptied]
+COPIED = [another, no_ledger, emptied]
 
 
 @pytest.fixture

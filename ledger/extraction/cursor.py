@@ -62,6 +62,7 @@ def skip_extraction(
             to = min(to, _in_common(conversation, connection, known, source))
 
     def body(work: Work) -> str:
+        work.need("interactions")  # the answer counts the session's turns
         current = writing.known(conversation, work)
         if to > current.cursor:
             moved = ExtractionCursorMoved(current.cursor, to, SKIPPED, parent=source.id if source is not None else None)

@@ -254,6 +254,7 @@ def add_alias(conversation: Conversation, asker: Who, alias: str) -> answers.Ses
         )
 
     def body(work: Work) -> str:
+        work.need("interactions")  # the answer counts its turns
         stream, first = opened(conversation, work)
         if not first:  # opened in this append
             state = State(

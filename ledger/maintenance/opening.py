@@ -43,6 +43,7 @@ from ledger.store import mapper
 from ledger.store.event_store import EventStore
 from ledger.store.integrity import GENESIS
 from ledger.store.making import remove_unfinished
+from ledger.store.sqlite_files import FOREIGN
 from projections.core import damage, sql_views
 from projections.core.own import Definition, Projection, definitions
 from projections.core.projector import check_end, create_tables, names, write_checkpoints
@@ -182,9 +183,13 @@ def _fit_views(engine: Engine) -> None:
     if engine.store.readonly:
         return
     with engine.store.snapshot() as connection:
-        if not any(sql_views.unfit(connection)):
+        names = "SELECT 1 FROM main.sqlite_master WHERE name IN (?, ?)"
+        open_to_others = connection.execute(names, tuple(FOREIGN)).fetchone() is None
+        if not open_to_others and not any(sql_views.unfit(connection)):
             return
     with suppress(StorageError), engine.store.transact() as transaction:
+        for made in FOREIGN.values() if open_to_others else ():
+            transaction.connection.execute(made)
         sql_views.create_views(transaction.connection)
 
 

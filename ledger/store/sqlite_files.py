@@ -40,6 +40,12 @@ CHECKPOINT_STEP_BYTES = 1024 * 1024  # while a reader keeps it from being reused
 LOOK_BYTES = 512 * 1024  # how much may be committed between two looks at the size of the -wal
 COMMIT_BYTES = 48 * 1024  # what one commit writes besides the states of its events, in pages
 
+FOREIGN = {  # what an application of the eventsourcing library writes to, by whatever recorders, so that it is refused by name
+    "stored_events": "CREATE VIEW stored_events AS SELECT NULL AS originator_id, NULL AS originator_version, NULL AS topic,"
+    " NULL AS state WHERE 0",
+    "stored_events_lie_elsewhere": "CREATE TRIGGER stored_events_lie_elsewhere INSTEAD OF INSERT ON stored_events BEGIN"
+    " SELECT RAISE(ABORT, 'this file holds the log of a memory ledger: give the application a file of its own'); END",
+}
 SCHEMA = f"""
 BEGIN;
 PRAGMA application_id = {APPLICATION_ID};
@@ -79,14 +85,9 @@ CREATE TRIGGER blobs_change_by_erasure_only BEFORE UPDATE ON blobs BEGIN
     WHERE NEW.rowid IS NOT OLD.rowid OR NEW.id IS NOT OLD.id OR NEW.data IS NOT NULL OR NEW.erased_by IS NULL
         OR NOT EXISTS (SELECT 1 FROM events WHERE position = NEW.erased_by AND type = 'ContentErased');
 END;
--- What an application of the eventsourcing library writes to, by whatever recorders, so that it is refused by name.
-CREATE VIEW stored_events AS SELECT NULL AS originator_id, NULL AS originator_version, NULL AS topic, NULL AS state WHERE 0;
-CREATE TRIGGER stored_events_lie_elsewhere INSTEAD OF INSERT ON stored_events BEGIN
-    SELECT RAISE(ABORT, 'this file holds the log of a memory ledger: give the application a file of its own');
-END;
+{"; ".join(FOREIGN.values())};
 COMMIT;
 """
-FOREIGN = ("stored_events", "stored_events_lie_elsewhere")  # without them a file is a ledger all the same
 PARTS = frozenset(re.findall(r"CREATE (?:TABLE|TRIGGER) (\w+)", SCHEMA)).difference(FOREIGN)
 Tables = Callable[[sqlite3.Connection], None]  # makes those that a file has from its beginning, besides the log's own
 

@@ -254,3 +254,18 @@ def test_the_store_of_an_application_stays_sound(tmp_path: Path) -> None:
     enrol(tmp_path / "school.db", OURS)
     with closing(EventStore.open(tmp_path / "school.db")) as store:
         assert [each.type for each in store.rows()] == [TOPIC]
+
+
+def test_a_ledger_made_before_the_view_was_is_sound_and_gets_it_when_it_is_opened_for_writing(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    with Ledger.open(path) as ledger:
+        ledger.remember("The sea is salty.")
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("DROP VIEW stored_events")  # its trigger goes with it
+    with Ledger.open(path, readonly=True) as ledger:
+        assert ledger.proof.verify().ok
+    assert Ledger.doctor(path).ok
+    with Ledger.open(path) as ledger:
+        assert ledger.proof.verify().ok
+    with closing(sqlite3.connect(path)) as connection, pytest.raises(sqlite3.IntegrityError, match="file of its own"):
+        connection.execute("INSERT INTO stored_events VALUES ('a', 1, 'b', '{}')")

@@ -49,7 +49,7 @@ from ledger.policies import reinforcement
 from ledger.policies import turns as found_in
 from ledger.sessions import continuing as going_on
 from ledger.sessions.continuing import Continued
-from ledger.sessions.conversation import Conversation
+from ledger.sessions.conversation import Conversation, session_name
 from ledger.sessions.transcripts import Outside
 from ledger.types import Cancel
 from projections.core.rows import Connection
@@ -90,7 +90,7 @@ def add(
         raise RejectedError("add is several commands, and a batch is one; call it outside of the batch", rule="batch")
     model = meant_model(engine, "rules" if how == "rules" else "model" if how == "model" else None, None)
     lines, left_out = going_on.messages_of(messages)
-    name = session if session is not None else asker.key or ("" if dry_run else _new_name(engine))
+    name = session_name(session) if session is not None else asker.key or ("" if dry_run else _new_name(engine))
     if not lines:
         why = "there are no messages" if not left_out else f"none of the {left_out} messages says anything to remember"
         return Added(session=session or asker.key or "", left_out=left_out, reasons=(why,), dry_run=dry_run)

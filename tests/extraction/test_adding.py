@@ -442,6 +442,14 @@ def test_without_a_session_each_call_is_one_of_its_own(memory: Ledger) -> None:
     assert first.memories[0] in second.reasons[0]
 
 
+@pytest.mark.parametrize("name", ["", " \n"])
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_a_blank_name_is_no_session(memory: Ledger, name: str, dry_run: bool) -> None:
+    with pytest.raises(RejectedError, match="blank"):
+        memory.add("hi", session=name, dry_run=dry_run)
+    assert memory.position == 1
+
+
 def test_a_key_names_the_session_and_gives_the_first_answer_again(memory: Ledger) -> None:
     first = memory.add(DAY, idempotency_key="mail-17")
     position = memory.position

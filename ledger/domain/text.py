@@ -323,5 +323,6 @@ def _shown(path: _Path) -> str:
     here: _Path | None = path
     while here is not None:
         here, step = here
-        steps.append(f"[{step}]" if isinstance(step, int) else f".{step[:_SHOWN_KEY_CHARS]}")
-    return "".join(reversed(steps))[1:].encode("utf-8", "backslashreplace").decode()
+        name = here is None  # ours, and shown whole
+        steps.append(f"[{step}]" if isinstance(step, int) else step if name else f".{step[:_SHOWN_KEY_CHARS]}")
+    return "".join(reversed(steps)).encode("utf-8", "backslashreplace").decode()

@@ -227,6 +227,11 @@ def test_what_is_not_json_is_refused_with_its_path(value: object, message: str) 
         check_json("metadata", value)
 
 
+def test_what_is_not_json_is_called_by_its_whole_name() -> None:
+    with pytest.raises(RejectedError, match=r"^what else message 12 of the transcript has\.foo is nan"):
+        check_json("what else message 12 of the transcript has", {"foo": float("nan")})
+
+
 def test_numbers_and_text_of_a_subclass_are_refused_because_they_cannot_be_written() -> None:
     class Text(str):
         pass

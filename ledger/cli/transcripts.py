@@ -12,7 +12,8 @@ ROLES = {
     "user": "user", "human": "user", "assistant": "assistant", "ai": "assistant", "bot": "assistant", "system": "system",
     "developer": "developer",
 }  # fmt: skip
-_BEGINS = re.compile(rf"\s*({'|'.join(ROLES)})\s*:[ \t]?", re.IGNORECASE)
+_BEGINS = re.compile(rf"(\s*)({'|'.join(ROLES)})\s*:[ \t]*", re.IGNORECASE)
+_END_OF_LINE = re.compile(r"\r\n?|\n")  # and nothing else: a text keeps its U+2028
 
 
 def messages_of(text: str, what: str) -> list[object]:
@@ -71,10 +72,13 @@ def _parsed(text: str, what: str) -> object:
 
 
 def _chat(text: str, what: str) -> Iterator[dict[str, str]]:
-    """The role is no part of what is said: a line that begins with one is a threat to the guards."""
-    role, texts = "", list[str]()
-    for number, line in enumerate(text.splitlines(), 1):
+    """The role is no part of what is said: a line that begins with one is a threat to the guards. A role that is indented
+    further than the first one is of the message: of its code, mostly (``    user: str``)."""
+    role, texts, indent = "", list[str](), 0
+    for number, line in enumerate(_END_OF_LINE.split(text), 1):
         begins = _BEGINS.match(line)
+        if begins is not None and role and len(begins[1]) > indent:
+            begins = None
         if begins is None and not role and line.strip():
             raise RejectedError(
                 f"line {number:,} of {what} is neither JSON nor begins with a role; a chat has lines like 'user: …' and"
@@ -82,9 +86,11 @@ def _chat(text: str, what: str) -> Iterator[dict[str, str]]:
             )
         if begins is not None:
             if role:
-                yield {"role": role, "content": "\n".join(texts).strip()}
-            role, texts = ROLES[begins[1].lower()], [line[begins.end() :]]
+                yield {"role": role, "content": "\n".join(texts).lstrip("\n").rstrip()}
+            else:
+                indent = len(begins[1])
+            role, texts = ROLES[begins[2].lower()], [line[begins.end() :]]
         else:
             texts.append(line)
     if role:
-        yield {"role": role, "content": "\n".join(texts).strip()}
+        yield {"role": role, "content": "\n".join(texts).lstrip("\n").rstrip()}

@@ -45,6 +45,18 @@ def test_messages_are_read_in_every_form_from_a_file_and_from_standard_input(
     assert [each["content"] for each in shown] == [SAID[0]["content"], second][: first["messages"]]
 
 
+def test_what_is_indented_in_an_answer_stays_in_it_as_it_stands(db: str) -> None:
+    code = '    class Job:\n        user: str\n        system: str = "x"\u2028'
+    chat = f"  User: Write a class.\n  assistant:\n\n{code}\n  That is all.\n  user: Thanks\n"
+    run("add", "-", "--session", "s", db=db, stdin=chat.encode())
+    shown = json.loads(run("session", "messages", "s", "--json", db=db).stdout)["items"]
+    assert [(each["role"], each["content"]) for each in shown] == [
+        ("user", "Write a class."),
+        ("assistant", f"{code}\n  That is all."),
+        ("user", "Thanks"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [

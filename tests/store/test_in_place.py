@@ -117,7 +117,13 @@ def emptied(path, before):
     path.write_bytes(b"")
 
 
-COPIED = [another, no_ledger, emptied]
+def another_programs(path, before):
+    with closing(sqlite3.connect(path.with_name("theirs.db"))) as theirs:
+        theirs.execute("CREATE TABLE events (position INTEGER PRIMARY KEY)")
+    shutil.copyfile(path.with_name("theirs.db"), path)
+
+
+COPIED = [another, another_programs, no_ledger, emptied]
 
 
 @pytest.fixture

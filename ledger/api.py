@@ -529,7 +529,7 @@ class Ledger(LedgerRead):
             progress: Called with (steps done, steps).
 
         Raises:
-            ConflictError: Inside a batch.
+            ConflictError: Inside a batch, or texts of it were erased all the while.
             RejectedError: Something is at the path, the moment is none of this ledger's, or inside of a command.
             NotFoundError: Nothing up to that moment is named by ``without``.
             StorageError: The log is damaged, or the disk is full.

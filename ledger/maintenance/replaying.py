@@ -35,10 +35,15 @@ from projections.views import audit
 
 Progress = Callable[[int, int], None]
 Voided = answers.UndoReport | answers.DistrustReport
+ATTEMPTS = 4
 
 
 class _Stopped(Exception):
     """It had to end; nothing is left of it."""
+
+
+class _ErasedMeanwhile(Exception):
+    """A text of it was erased since it was copied."""
 
 
 def replay(
@@ -74,15 +79,19 @@ def replay(
         if progress is not None:
             progress(done, of)
 
-    made = _Made(engine, position, step)
-    with suppress(_Stopped), in_the_making(place, "a replay", of=engine.store) as part:
-        made.copy(part, for_reading=not branch)
-        if branch:
-            made.branch(part, asker, reason, without)
-        made.check(part)
-        step(2 * position, 2 * position)
-        made.is_whole = True
-    return made.report(place, stopping.why, time.monotonic() - started)
+    for _ in range(ATTEMPTS):
+        made = _Made(engine, position, step)
+        with suppress(_ErasedMeanwhile):
+            with suppress(_Stopped), in_the_making(place, "a replay", of=engine.store) as part:
+                made.copy(part, for_reading=not branch)
+                if branch:
+                    made.branch(part, asker, reason, without)
+                made.check(part)
+                step(2 * position, 2 * position)
+                made.check_erased()
+                made.is_whole = True
+            return made.report(place, stopping.why, time.monotonic() - started)
+    raise ConflictError("texts of this log were erased all the while, so that nothing was kept; call replay() again")
 
 
 def _check_between_commands(connection: sqlite3.Connection, position: int) -> None:
@@ -142,6 +151,12 @@ class _Made:
         if problems:
             raise StorageError(f"what was replayed is not sound, so nothing was kept: {problems[0]}")
         self.events = report.events
+
+    def check_erased(self) -> None:
+        """What was erased since the log was copied is in what was copied of it: then it is made once more."""
+        with self.engine.store.snapshot() as source:
+            if list(_erased_later(source, self.position)) != self.later:
+                raise _ErasedMeanwhile
 
     # --- a branch ------------------------------------------------------------------------------------------------
 

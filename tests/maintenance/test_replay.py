@@ -260,6 +260,29 @@ def test_what_was_erased_later_is_in_no_copy_and_a_branch_erases_it_again(path, 
             assert made.proof.verify(full=True).ok, name
 
 
+@pytest.mark.parametrize("branch", [False, True])
+def test_what_is_erased_while_it_is_made_is_not_in_it(path, copy, branch):
+    with Ledger.open(path) as ledger:
+        secrets = [ledger.remember(f"The user's safe number {number} has the code 4711.") for number in range(2)]
+
+        def erase(done, of):
+            if done == of and secrets:
+                ledger.erase(secrets.pop().id, **KEEP)
+
+        assert ledger.replay(copy, branch=branch, progress=erase).erased_later == 2
+    assert b"has the code" not in copy.read_bytes()
+    with Ledger.open(copy) as made:
+        assert made.proof.verify(full=True).ok and not made.memories.list()
+
+
+def test_a_replay_beside_erasures_without_end_is_a_conflict(path, copy):
+    with Ledger.open(path) as ledger:
+        secrets = [ledger.remember(f"Secret number {number}.") for number in range(20)]
+        with pytest.raises(ConflictError, match="erased all the while"):
+            ledger.replay(copy, progress=lambda done, of: done == of and ledger.erase(secrets.pop().id, **KEEP))
+    assert not copy.exists()
+
+
 def test_what_is_changed_in_a_copy_is_found(path, copy, tmp_path):
     with Ledger.open(path) as ledger:
         first = ledger.remember("The user lives in Rome.")

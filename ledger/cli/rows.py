@@ -7,6 +7,7 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from math import isinf
 
 from msgspec import to_builtins
 
@@ -54,7 +55,13 @@ def query(call: Call, *, values: Sequence[str] = ()) -> object:
     """
     given = call.arguments
     with opened(call) as ledger:
-        return Page(asked_of(call, ledger).query(given.pop("sql"), *map(_number, values), **given))
+        rows = asked_of(call, ledger).query(given.pop("sql"), *map(_number, values), **given)
+    return Page([{name: _finite(value) for name, value in row.items()} for row in rows])
+
+
+def _finite(value: object) -> object:
+    """JSON has no infinite number: its word, as CSV has it."""
+    return json.dumps(value) if isinstance(value, float) and isinf(value) else value
 
 
 def _number(text: str) -> str | int | float:

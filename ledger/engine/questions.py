@@ -48,6 +48,7 @@ def query(
             closed=tables_of(suspended) | _suspended_own(connection),
             log=questions.hidden_log(connection),
             through=questions.through() if engine.is_past else None,
+            own=questions.own_before(connection) if engine.is_past else {},
             seconds=seconds,
             rows=rows,
         )
@@ -121,6 +122,8 @@ def _checked(parameters: Sequence[object]) -> Sequence[Value] | Mapping[str, Val
 
 
 def _value(what: str, given: object) -> Value:
+    if isinstance(given, list | tuple):
+        raise RejectedError(f"{what} is a {type(given).__name__}: give each value by itself, as in query(sql, 1, 2)")
     if given is not None and not isinstance(given, str | int | float | bytes):
         raise RejectedError(
             f"{what} is a text, a number, bytes or None, and not a {type(given).__name__}: give a time as its ISO text"

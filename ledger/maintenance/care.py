@@ -95,7 +95,8 @@ def fold_again(
     if engine.writer.batching:
         raise ConflictError("maintenance.rebuild() cannot run inside a batch; leave the batch first")
     if name is not None and name not in projector.names():
-        raise RejectedError(f"no projection is called {name!r:.60}; there are: {', '.join(sorted(projector.names()))}")
+        known = sorted({*projector.names(), *(engine.own.definitions if engine.own is not None else ())})
+        raise RejectedError(f"no projection is called {name!r:.60}; there are: {', '.join(known)}")
     started = time.monotonic()
     with engine.store.snapshot() as connection:
         projector.check_end(connection)

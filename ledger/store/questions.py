@@ -48,7 +48,7 @@ class Bounds(Struct, frozen=True):
 
     ``tables`` are all of the file, in small letters, and ``views`` the documented ones; ``through`` are the views by which
     the file is read as of a moment (None: it is asked as it is), and ``log`` the one by which the states of events are read,
-    without the ledger's secret.
+    without the ledger's secret. ``own`` is what of somebody's own stands for the file's as of then, with what made it.
     """
 
     tables: frozenset[str]
@@ -56,6 +56,7 @@ class Bounds(Struct, frozen=True):
     closed: Closed
     log: str
     through: frozenset[str] | None
+    own: Mapping[str, str]
     seconds: float
     rows: int
 
@@ -70,7 +71,7 @@ def ask(
     """The rows; ``names`` are those that a misspelt one is compared with."""
     if _QUESTION.match(sql) is None:
         raise RejectedError(f"query takes one SELECT (or WITH, VALUES), and {sql.strip()!r:.60} is none: it only reads")
-    if bounds.through is not None and _OF_NOW.search(_LITERAL.sub("", sql)):
+    if bounds.through is not None and _names_now(sql):
         raise RejectedError("main. names the tables of now, and this is asked as of a moment: leave it out")
     guard = _Guard(bounds)
     # closed in the end, for a statement that is not at its end keeps its moment of the file
@@ -97,8 +98,15 @@ def ask(
     return [dict(zip(columns, row, strict=True)) for row in rows]
 
 
+def _names_now(sql: str) -> bool:
+    return _OF_NOW.search(_LITERAL.sub("", sql)) is not None
+
+
 def _without_past(table: str) -> RejectedError:
-    return RejectedError(f"{table} keeps no past, so under at() it cannot be asked: the documented views can")
+    can = "the documented views can"
+    if table.startswith("my_"):
+        can += ", and the tables of a projection whose class the ledger was opened with"
+    return RejectedError(f"{table} keeps no past, so under at() it cannot be asked: {can}")
 
 
 def _columns(cursor: sqlite3.Cursor) -> list[str]:
@@ -146,21 +154,24 @@ class _Guard:
 
     def _read(self, table: str, column: str, database: str | None, view: str | None) -> LedgerError | None:
         bounds = self._bounds
+        if bounds.through is not None and database != "main" and _names_now(bounds.own.get(table, "")):
+            return RejectedError(f"{table} names main., the tables of now, and this is asked as of a moment")
         if database == "temp":
             private = table.startswith("sqlite_temp") or (table == bounds.log and view != "events")
             return RejectedError(f"{table} is not for reading") if private else None
         if (owner := bounds.closed.get(table)) is not None:
-            return SuspendedError(
-                f"the projection {owner!r} is suspended, so this cannot be answered; maintenance.rebuild() makes it again",
-                projection=owner,
-            )
+            way = "maintenance.rebuild() makes it again"
+            if table.startswith("my_"):
+                way = f"mend its fold and raise its version, or call maintenance.rebuild({owner!r})"
+            text = f"the projection {owner!r} is suspended, so this cannot be answered; {way}"
+            return SuspendedError(text, projection=owner)
         known = table in bounds.tables or table in _TABLES
         if (
             not column
         ):  # only how many rows there are; where a view of ours was folded into the question, those of the file
-            if database is not None or not known or bounds.through is None or table in bounds.through | _TABLES:
+            if database is not None or not known or bounds.through is None:
                 return None
-            return _without_past(table)
+            return None if table in bounds.through | _TABLES | bounds.own.keys() else _without_past(table)
         if not known:
             return RejectedError(f"{table} is not for reading: query reads the views and tables of the ledger")
         if (table, column) == ("events", "state") and view != bounds.log:
@@ -187,6 +198,9 @@ def _refusal(error: Exception, seconds: float, names: Callable[[], Collection[st
         )
     if (code is None and text.startswith("Could not decode")) or (code is not None and code & 0xFF not in _WRONG):
         return None
+    if text.startswith("unsafe use of"):  # by a view of the file's own schema, which is not trusted
+        text = "main. before a view is for other programs: leave it out, also in a view of your own"
+        return RejectedError(text, rule="sql")
     if (unknown := _UNKNOWN.match(text)) is None:
         return RejectedError(f"this is no question that SQLite understands: {text:.300}", rule="sql")
     name = unknown["name"].rpartition(".")[2]

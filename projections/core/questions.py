@@ -64,6 +64,12 @@ def shadow_own(connection: Connection) -> list[str]:
     return list(wanted.values())
 
 
+def own_before(connection: Connection) -> dict[str, str]:
+    """What of somebody's own stands on this connection for what the file has, in small letters, with what made it."""
+    sql = "SELECT lower(name), sql FROM temp.sqlite_master WHERE type IN ('table', 'view') AND lower(name) GLOB 'my_*'"
+    return dict(connection.execute(sql))
+
+
 def through() -> frozenset[str]:
     """The views by which the file is read as of a moment."""
     return frozenset((*VIEWS, "events", "checkpoint", "projections", *(table.name for table in as_of.tables())))

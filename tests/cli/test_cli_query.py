@@ -47,6 +47,14 @@ def test_json_lines_are_objects_and_json_is_items(db: str) -> None:
     assert answer("query", sql, db=db) == lines
 
 
+def test_an_infinite_number_is_its_word_in_json_as_in_csv(db: str) -> None:
+    sql = "SELECT 1e999 AS most, -1e999 AS least, 0.5 AS half"
+    row: dict[str, object] = {"most": "Infinity", "least": "-Infinity", "half": 0.5}
+    assert answer("query", sql, db=db) == [row]
+    assert json.loads(run("query", sql, "--jsonl", db=db).stdout) == row
+    assert run("query", sql, "--csv", db=db).stdout.splitlines()[1] == "Infinity,-Infinity,0.5"
+
+
 def test_values_past_moments_and_standard_input(db: str) -> None:
     sql = "SELECT count(*) AS n FROM beliefs WHERE confidence < ? AND content <> ?"
     assert answer("query", sql, "--values", "0.9", "--values", "x", db=db) == [{"n": 1}]

@@ -287,7 +287,7 @@ def test_parameters_are_by_place_or_by_name(ledger):
         ("SELECT", (), "incomplete input"),
         ("SELECT ?", (), "bindings"),
         ("SELECT 1", (1,), "bindings"),
-        ("SELECT ?", ([],), "parameter 1 is a text, a number, bytes or None, and not a list"),
+        ("SELECT ?", ([],), "parameter 1 is a list: give each value by itself"),
         ("SELECT ?", (START,), "give a time as its ISO text"),
         ("SELECT ?", (2**63,), "cannot be asked"),
         ("SELECT ?", ("\ud800",), "cannot be asked"),
@@ -435,6 +435,24 @@ def test_a_view_of_ones_own_answers_as_of_the_same_moment(ledger):
         ledger.query("SELECT text FROM my_texts")
 
 
+def test_a_view_of_ones_own_that_names_the_tables_of_now_is_refused_as_of_then(ledger):
+    ledger.remember("The mast is up.")
+    ledger.remember("The sails are red.")
+    with closing(sqlite3.connect(ledger.path)) as other:
+        other.execute("CREATE VIEW my_number AS SELECT count(*) AS n FROM main.memories")
+        other.execute("CREATE VIEW my_other AS SELECT n, 'main.py' AS name FROM my_number")
+        other.execute("CREATE VIEW my_beliefs AS SELECT id FROM main.beliefs")
+        other.execute("CREATE VIEW my_quoted AS SELECT 'main.py' AS text FROM beliefs")
+    assert one(ledger, "SELECT n FROM my_other") == 2
+    for sql in ("SELECT * FROM my_number", "SELECT count(*) FROM my_number", "SELECT n FROM my_other"):
+        with pytest.raises(RejectedError, match=r"my_number names main\., the tables of now"):
+            ledger.at(2).query(sql)
+    assert ledger.at(2).query("SELECT * FROM my_quoted") == ({"text": "main.py"},)
+    for sql in ("SELECT * FROM my_beliefs", "SELECT * FROM main.beliefs"):
+        with pytest.raises(RejectedError, match=r"main\. before a view is for other programs"):
+            ledger.query(sql)
+
+
 def test_a_file_of_another_version_that_is_only_read_answers_too(path, monkeypatch):
     with Ledger.open(path) as ledger:
         fact = ledger.remember("The mast is up.", project="boat")
@@ -507,11 +525,18 @@ def test_the_tables_of_a_projection_of_ones_own_are_asked_now_and_as_of_then(pat
         with closing(sqlite3.connect(path)) as other:
             other.execute(f"CREATE VIEW my_view AS {sql}")
         assert ledger.at(2).query("SELECT * FROM my_view") == ({"content": "The mast is up."},)
+        ledger.remember("The sails are red.")
+        for table in ("my_counts_seen", "my_view", "MY_COUNTS_SEEN"):
+            assert (one(ledger, count := f"SELECT count(*) AS n FROM {table}"), one(ledger.at(2), count)) == (2, 1), (
+                table
+            )
+            assert one(ledger.at(1), f"SELECT EXISTS (SELECT 1 FROM {table})") == 0
         assert ledger.proof.verify().ok
         ledger.erase(fact.id)
-        assert ledger.at(2).query(sql) == ledger.query(sql) == ({"content": None},)
+        assert ledger.at(2).query(sql) == ({"content": None},)
+        assert {row["content"] for row in ledger.query(sql)} == {None, "The sails are red."}
     with Ledger.open(path) as ledger:
-        assert ledger.query(sql) == ({"content": None},)
+        assert {row["content"] for row in ledger.query(sql)} == {None, "The sails are red."}
         with pytest.raises(RejectedError, match="keeps no past"):
             ledger.at(2).query(sql)
         assert ledger.erase(ledger.remember("The sails are red.").id).own_tables == ()

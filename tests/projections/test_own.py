@@ -267,6 +267,10 @@ def test_what_was_mended_goes_on_after_a_rebuild(path):
     with Ledger.open(path, projections=[raising(ValueError(), lambda event: broken[0])]) as ledger:
         ledger.remember("The user likes tea.")
         assert ledger.maintenance.rebuild("bad").suspended == ("bad",)
+        with pytest.raises(SuspendedError, match=r"mend its fold and raise its version, or .*rebuild\('bad'\)"):
+            ledger.query("SELECT * FROM my_bad_heard")
+        with pytest.raises(RejectedError, match="no projection is called 'bat'; there are: audit, bad, confidence"):
+            ledger.maintenance.rebuild("bat")
         broken.clear()
         broken.append(False)
         report = ledger.maintenance.rebuild("bad")

@@ -29,7 +29,7 @@ from ledger.guards.guarding import Taken
 from ledger.sessions import reading, writing
 from ledger.sessions.conversation import Conversation
 from ledger.sessions.reconciling import clean, line_of
-from ledger.sessions.transcripts import Outside, outside
+from ledger.sessions.transcripts import Outside, outside, without_thinking
 from projections.core.rows import Connection
 from projections.views import audit, sessions
 from projections.views.sessions import Message as MessageRow
@@ -124,10 +124,16 @@ class _Message:
 
 
 def _same(ours: _Message, theirs: Line) -> bool:
-    """What was erased is taken for what it may have been."""
+    """What was erased is taken for what it may have been; and thinking that only one of them has is none, as reasoning is."""
     if ours.looks[0] != theirs.role:
         return False
-    return ours.line is None or transcript.same(ours.line, theirs)
+    line = ours.line
+    if line is None or transcript.same(line, theirs):
+        return True
+    if line.content != theirs.content:
+        return False
+    plain, other = without_thinking(line), without_thinking(theirs)
+    return (plain is line) != (other is theirs) and transcript.same(plain, other)
 
 
 def _is_exchange(part: Sequence[Line]) -> bool:

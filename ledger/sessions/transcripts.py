@@ -4,10 +4,11 @@ messages (ledger.domain.provider_forms)."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from msgspec import UNSET, Struct
+from msgspec.structs import replace
 
 from ledger.domain import message as messages
 from ledger.domain import provider_forms as forms
@@ -24,6 +25,7 @@ from ledger.sessions.counting import check_tokens
 ERASED = "(erased)"  # stands for a text that is gone
 _OWN = ("role", "speaker", "content", "parts", "reasoning", "model", "created_at", "token_count", "media", "extra")
 _OTHERS = {"reasoning_content": "reasoning", "model_name": "model", "tokens": "token_count"}
+_THINKING = ("thinking", "redacted_thinking")
 _CALLS = ("tool_calls", "tool_call_id", "name")
 _TEXTS = {"refusal": "", "audio": "transcript"}  # texts of a message outside its content: the field of each
 
@@ -55,6 +57,25 @@ def comparable(parts: Iterable[messages.Part], content_of: int, speaker: str | N
     """Parts, and who speaks, in a form in which equal ones are equal; an image was recorded without its kind once."""
     plain = [part | {"mime": ""} if part.get("mime") == ANY_IMAGE else part for part in parts]
     return msgspec.json.encode(plain, order="deterministic"), content_of, speaker or ""
+
+
+def without_thinking(line: Line) -> Line:
+    """The message without the blocks of thinking that Anthropic has among its parts; itself where it has none."""
+    stored, content_of, speaker = cast(tuple[bytes, int, str], line.parts)
+    if b'thinking"' not in stored:
+        return line
+    parts = messages.stored_parts(stored)
+    kept = [at for at, part in enumerate(parts) if part["type"] != forms.OTHER or part["name"] not in _THINKING]
+    if len(kept) == len(parts):
+        return line
+    left, content_of = [parts[at] for at in kept], kept.index(content_of) if content_of in kept else -1
+    if content_of == 0 and len(left) == 1 and left[0]["type"] == forms.TEXT:  # a text alone is no part
+        left, content_of = [], -1
+    extra = line.extra
+    if extra and "parts" in extra:
+        own = {str(at): extra["parts"][str(old)] for at, old in enumerate(kept) if str(old) in extra["parts"]}
+        extra = {name: fields for name, fields in (extra | {"parts": own}).items() if fields} or UNSET
+    return replace(line, parts=comparable(left, content_of, speaker), extra=extra)
 
 
 def outside(given: object) -> tuple[list[Outside], int]:

@@ -25,7 +25,7 @@ from ledger.types import SessionPatterns
 Message = dict[str, Any]
 
 
-def user(text: str, **more: Any) -> Message:
+def user(text: object, **more: Any) -> Message:
     return {"role": "user", "content": text} | more
 
 
@@ -214,6 +214,34 @@ def test_instructions_are_left_out_and_may_change_from_call_to_call(memory: Ledg
     assert texts(memory) == [each["content"] for each in ROUNDS]
     added = memory.add({"system": "Be brief.", "messages": ROUNDS, "model": "m"}, session="s")
     assert (added.messages, added.known) == (0, 6)
+
+
+def thinking(text: str = "hm") -> list[Message]:
+    return [{"type": "thinking", "thinking": text, "signature": "Eo0B"}, {"type": "redacted_thinking", "data": "xx"}]
+
+
+@pytest.mark.parametrize(
+    "text", [{"type": "text", "text": "Sunny."}, {"type": "text", "text": "Sunny.", "citations": [1]}]
+)
+@pytest.mark.parametrize("first", [True, False])
+def test_an_answer_is_known_without_its_thinking_and_with_it(memory: Ledger, text: Message, first: bool) -> None:
+    """Of the turns before, providers ask for none, so that agents cut it out."""
+    use, result = (
+        {"type": "tool_use", "id": "c", "name": "look", "input": {}},
+        {"type": "tool_result", "tool_use_id": "c", "content": "sun"},
+    )
+
+    def day(thought: list[Message]) -> list[Message]:
+        calling = {"role": "assistant", "content": [*thought, {"type": "text", "text": "I look."}, use]}
+        return [user("Weather?"), calling, user([result]), {"role": "assistant", "content": [*thought, text]}]
+
+    memory.add(day(thinking() if first else []), session="s")
+    longer = memory.add([*day([] if first else thinking()), user("Thanks!")], session="s")
+    assert (longer.messages, longer.known) == (1, 4) and not any("differ" in each for each in longer.reasons)
+    if first:
+        assert (
+            memory.add([*day(thinking("no")), user("Thanks!")], session="s").messages > 0
+        )  # another thought is another answer
 
 
 def test_the_same_words_at_another_time_are_another_message(memory: Ledger) -> None:

@@ -99,7 +99,9 @@ def alone(method: Callable[..., Any], known: list[Any]) -> Iterator[dict[str, An
         name: each for name, each in inspect.signature(method).parameters.items() if name not in ("self", "cls")
     }
     required = [
-        name for name, each in parameters.items() if each.default is each.empty and each.kind is not each.VAR_KEYWORD
+        name
+        for name, each in parameters.items()
+        if each.default is each.empty and each.kind not in (each.VAR_KEYWORD, each.VAR_POSITIONAL)
     ]
     for name, each in parameters.items():
         names = sorted(WriteOptions.__optional_keys__) if each.kind is each.VAR_KEYWORD else [name]
@@ -142,10 +144,21 @@ def targets(ledger: Ledger, name: str) -> Callable[..., Any]:
     return method
 
 
+def called(method: Callable[..., Any], given: dict[str, Any]) -> Any:
+    """The answer; what a method takes any number of is given by place, behind those that stand before it."""
+    parameters = inspect.signature(method).parameters.values()
+    star = next((each.name for each in parameters if each.kind is each.VAR_POSITIONAL), "")
+    if star not in given:
+        return method(**given)
+    before = [each.name for each in parameters if each.kind is each.POSITIONAL_OR_KEYWORD and each.name in given]
+    rest = {name: value for name, value in given.items() if name not in (star, *before)}
+    return method(*(given[name] for name in before), given[star], **rest)
+
+
 def tried(method: Callable[..., Any], given: dict[str, Any]) -> str:
     """Nothing, or what it raised that is none of the product's errors."""
     try:
-        answer = method(**given)
+        answer = called(method, given)
         if isinstance(answer, Iterator):
             list(answer)
         elif hasattr(answer, "__enter__") and not isinstance(answer, Ledger):

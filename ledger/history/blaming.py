@@ -102,7 +102,7 @@ def _changes(reader: Reader, stream: str) -> Iterator[_Wording]:
     for event in reader.counting(stream):
         state = family.evolve(state, event)
         now = (state.content if stream[0] == "m" else state.text) if state is not None else None
-        if now != text:
+        if now != text or getattr(event.data, "content", "") is None:  # which was erased
             text = now
             yield _Wording(event, now)
 

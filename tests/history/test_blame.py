@@ -85,7 +85,7 @@ def test_of_an_erased_belief_there_is_no_word_and_of_an_erased_wording_neither(l
         assert found.erased == (first.position,) and shown(found) == [(found.content, second.position)]
     ledger.erase(first.id, **KEEP)
     gone = ledger.history.blame(first.id)
-    assert (gone.content, gone.words) == (None, ()) and first.position in gone.erased
+    assert (gone.content, gone.words, gone.erased) == (None, (), (first.position, second.position))
     assert "4711" not in repr(gone.to_dict()) and "(erased)" in run(
         "history", "blame", first.id, "--db", str(tmp_path / "memory.db")
     ).stdout  # fmt: skip

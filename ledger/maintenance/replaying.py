@@ -169,7 +169,7 @@ class _Made:
             writer = Engine(store, self.created, asker, clock, random).writer
             writer.run("replay", asker, self._branched(own.ledger_id, reason))
             for _, event in self.later:
-                who = Who(user=event.envelope.user or "", actor=event.envelope.actor or "", client="replay")
+                who = replace(asker, user=event.envelope.user or "", client="replay")
                 writer.run("erase", who, self._erased_again(event))
         self.created = own
         with closing(open_engine(part, clock=clock, random=random)) as engine:  # and finishes these erasures

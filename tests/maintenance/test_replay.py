@@ -283,6 +283,20 @@ def test_a_replay_beside_erasures_without_end_is_a_conflict(path, copy):
     assert not copy.exists()
 
 
+def test_an_erasure_is_done_again_also_where_its_actor_was_distrusted_then(path, copy):
+    with Ledger.open(path, actor="ann") as ledger:
+        secret = ledger.remember("The user's safe opens with 4711.")
+        bot = ledger.bind(actor="bot")
+        bot.remember("The user likes tea.")
+        until = ledger.history.distrust("bot", kind="actor", reason="by mistake").position
+        ledger.history.trust("bot", kind="actor", reason="it was right")
+        bot.erase(secret.id, **KEEP)
+        assert ledger.replay(copy, until=until, branch=True).erased_later == 1
+    with Ledger.open(copy) as made:
+        assert made.proof.verify(full=True).ok
+        assert [each.actor for each in made.history.log(after=until)][:2] == ["ann", "ann"]
+
+
 def test_what_is_changed_in_a_copy_is_found(path, copy, tmp_path):
     with Ledger.open(path) as ledger:
         first = ledger.remember("The user lives in Rome.")

@@ -6,6 +6,7 @@ An event comes as a struct of ``ledger.domain.events``, which ``process_event`` 
 
 from __future__ import annotations
 
+import os
 from functools import cache
 from typing import Protocol, cast
 
@@ -49,6 +50,13 @@ class LedgerLog(Application[str]):
         path = env.get(PATH)
         if not path:
             raise RejectedError(f"{PATH} is not set; it names the file of the ledger to follow", rule="path")
+        for name, value in env.items():
+            if name.endswith("SQLITE_DBNAME") and value and os.path.realpath(value) == os.path.realpath(path):
+                raise RejectedError(
+                    f"{name} is the file of the ledger itself: give the view a file of its own. What it has made there "
+                    "(tracking, and its own tables) is no ledger's: drop it",
+                    rule="path",
+                )
         factory = ReadingFactory(path, env)
         self._datastore = factory.datastore
         return cast("InfrastructureFactory", factory)

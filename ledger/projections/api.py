@@ -86,7 +86,8 @@ class ProjectionsRead(Area):
             after_it = shape.opened(start) if start is not None else ()
             behind = [f"({key}) > ({', '.join('?' * len(after_it))})"] if after_it else []
             condition = " AND ".join([*where, *behind]) or "1"
-            sql = f"SELECT * FROM {shape.table.name} WHERE {condition} ORDER BY {key} LIMIT ?"
+            names = ", ".join(f'"{name}"' for name in shape.order)
+            sql = f"SELECT {names} FROM {shape.table.name} WHERE {condition} ORDER BY {key} LIMIT ?"
             with reading(self._engine, (wanted.name,)) as connection:
                 found = connection.execute(sql, (*values, *after_it, count)).fetchall()
             return [cast("R", shape.decode(row)) for row in found]

@@ -93,8 +93,12 @@ def enter(connection: Connection, wanted: Definition, position: int) -> None:
 
 
 def is_whole(connection: Connection, wanted: Definition) -> bool:
-    """Whether all its tables are there."""
-    return all(sqlite.exists(connection, table.name) for table in wanted.tables)
+    """Whether all its tables are there, with their columns and no other."""
+    sql = "SELECT name FROM pragma_table_info(?, 'main')"
+    return all(
+        tuple(name for (name,) in connection.execute(sql, (shape.table.name,))) == shape.order
+        for shape in wanted.shapes.values()
+    )
 
 
 def empty(connection: Connection, entry: Entry, position: int, *, resume: bool = False) -> None:

@@ -285,6 +285,8 @@ def test_what_cannot_be_followed_is_refused_by_name(path: Path, tmp_path: Path) 
         LedgerLog()
     with pytest.raises(NotFoundError, match=r"no ledger at .*nothing\.db"):
         LedgerLog(env={"LEDGER_PATH": str(tmp_path / "nothing.db")})
+    with pytest.raises(RejectedError, match="SQLITE_DBNAME is the file of the ledger itself"):
+        LedgerLog(env={"LEDGER_PATH": str(path), "BELIEFS_SQLITE_DBNAME": str(tmp_path / "ledger" / ".." / path)})
     school = tmp_path / "school.db"
     with Application[UUID](env={"PERSISTENCE_MODULE": "ledger.store.event_store", "SQLITE_DBNAME": str(school)}) as app:
         with pytest.raises(RejectedError, match="holds no events yet"):

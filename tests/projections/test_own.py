@@ -512,3 +512,15 @@ def test_what_a_fold_asks_wrongly_suspends_it_and_says_why(path, mistake):
         ledger.remember("The user likes tea.")
         with pytest.raises(SuspendedError, match=why):
             ledger.projections.rows(Turn)
+
+
+def test_a_table_that_somebody_altered_is_read_and_made_again(path):
+    with Ledger.open(path, projections=[Turns], user="ada") as ledger:
+        ledger.capture("Ahoy.")
+        with closing(sqlite3.connect(path)) as other:
+            other.execute("ALTER TABLE my_turns_turn ADD COLUMN mine")
+        (turn,) = ledger.projections.rows(Turn)
+        ledger.capture("Land!")
+        ledger.maintenance.rebuild("turns")
+        assert [each.type for each in ledger.projections.rows(Turn)] == [turn.type] * 2
+        assert rows_of(path)["my_turns_turn"][0] == (turn.position, turn.type)

@@ -93,6 +93,15 @@ def test_the_answer_reads_well_and_a_dry_run_changes_nothing(db: str) -> None:
     assert run("promote", ids[0], "--user", "bob", db=db).exit_code == 0
 
 
+def test_what_is_learned_of_known_messages_may_be_undone_too(db: str) -> None:
+    run("add", "-", "--session", "s", "--extract", "off", db=db, stdin=CHAT.encode())
+    later = run("add", "-", "--session", "s", db=db, stdin=CHAT.encode()).stdout
+    assert later.startswith("0 messages") and "Proposed" in later
+    undo = later.splitlines()[-1].split()
+    assert undo[0] == "undo" and run("undo", undo[1], db=db).exit_code == 0
+    assert json.loads(run("review", "--json", db=db).stdout or '{"items": []}')["items"] == []
+
+
 def test_a_wrong_option_is_named(db: str) -> None:
     assert run("add", "-", "--extract", "yes", db=db, stdin=b"user: hi").exit_code == 2
     assert run("add", "nowhere.json", db=db).exit_code == 3

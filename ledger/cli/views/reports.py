@@ -73,7 +73,7 @@ def messages_added(found: Added) -> RenderableType:
         named = f"{title.capitalize()}, for review" if title == "proposed" else title.capitalize()
         parts += titled(named, listing("id", "conf", "content", rows=rows) if rows else None)
     parts += [Text(one_line(each), style="dim") for each in found.reasons]
-    if found.correlation_id and found.messages and not found.replayed:
+    if found.correlation_id and not found.replayed:
         parts.append(Text(f"undo {found.correlation_id} takes it back", style="dim"))
     return Group(*parts)
 

@@ -38,6 +38,7 @@ class Belief(Struct, frozen=True, order=True, omit_defaults=True, forbid_unknown
     user: str = ""
     project: str = ""
     tags: tuple[str, ...] = ()
+    metadata: tuple[str, ...] = ()  # key=value, the value as JSON
     valid_from: str = ""
     valid_to: str = ""
     quarantined: bool = False
@@ -84,6 +85,7 @@ def of_memory(memory: Memory, as_of: str | datetime | None = None) -> Belief:
         user=memory.user or "",
         project=memory.project or "",
         tags=memory.tags,
+        metadata=tuple(f"{key}={json.encode(value).decode()}" for key, value in memory.metadata.items()),
         valid_from=memory.valid_from if memory.valid_from != memory.recorded_at else "",
         valid_to=memory.valid_to or "",
         quarantined=memory.quarantined,

@@ -12,6 +12,7 @@ import pytest
 from places import ROOT
 
 from ledger import Ledger
+from ledger.doors import golden
 
 pytest_plugins = ["pytester"]
 
@@ -436,3 +437,14 @@ def test_the_tests_of_the_page_are_run_and_fail_as_it_shows(project: pytest.Pyte
     )
     shown = re.search(r"^```text\n(.*?)^```", page, re.M | re.S)
     assert shown is not None and shown[1] in run(project, "-k", "believed_as").stdout.str() + "\n"
+
+
+def test_metadata_is_compared_by_its_keys(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "m.db", user="ada") as ledger:
+        tea = ledger.remember("Ada likes tea.", metadata={"ticket": 1, "app": "slack"})
+        before = golden.beliefs(ledger)
+        assert golden.thawed(golden.frozen(before)) == before
+        ledger.memories.set_metadata(tea.id, {"ticket": "1"})
+        found = golden.differences(before, golden.beliefs(ledger))
+    changed = '    metadata: app="slack", ticket=1 → app="slack", ticket="1"'
+    assert golden.report(found, lambda text, _: text) == ["1 changed", "~ Ada likes tea.", changed]

@@ -441,8 +441,10 @@ def _unknown(words: list[str], error: CycloptsError) -> str:
     if words[0] in ("help", "version"):
         return f"--{words[0]} is an option"
     if (option := next((each for each in words if each.startswith("-")), None)) is not None:
-        area = [each for each in words[: words.index(option)] if each in AREAS]
-        return f"options stand behind the command: memory-ledger {' '.join([*area, 'COMMAND'])} {option} …"
+        before = words[: words.index(option)]
+        area = [each for each in before if each in AREAS]
+        if area == before:
+            return f"options stand behind the command: memory-ledger {' '.join([*area, 'COMMAND'])} {option} …"
     return _without_lists(error)
 
 

@@ -93,7 +93,7 @@ def _rebuild_own(
         raise ConflictError("maintenance.rebuild() cannot run inside a batch; leave the batch first")
     if known is None or not known.definitions.keys() >= set(names):
         raise RejectedError(
-            f"the class of the projection {names[0]!r} is not at hand: open the ledger with projections=[…] to rebuild it"
+            f"the class of the projection {names[0]!r} is not at hand: only a program that gives it to Ledger.open can rebuild it"
         )
     for name in names:
         known.rebuild(name, lambda: bool(stopping.why))

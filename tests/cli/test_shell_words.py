@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 from command_line import answer, run
+from own import Counts
 
+from ledger import Ledger
 from ledger.cli.shell_words import in_shell
 
 
@@ -117,3 +119,25 @@ def test_metadata_is_key_and_value_and_a_value_is_json_or_a_text(tmp_path: Path)
         assert result.exit_code in (2, 4) and "metadata" in result.output, result.output
     hostile = run("remember", "Cake.", "--metadata", "note=a\x1b[31mred", db=db).output
     assert "\x1b[31mred" not in hostile and "red" in hostile
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("projections", "rowz", "--quiet"), 'Unknown command "rowz"'),
+        (("histroy", "log", "--quiet"), 'Unknown command "histroy". Did you mean "history"?'),
+        (("projections", "--quiet", "list"), "stand behind the command: memory-ledger projections COMMAND --quiet"),
+        (("--quiet", "recall", "x"), "stand behind the command: memory-ledger COMMAND --quiet"),
+    ],
+)
+def test_a_word_that_is_no_command_is_named_before_the_place_of_an_option(words: tuple[str, ...], told: str) -> None:
+    refused = run(*words)
+    assert refused.exit_code == 2 and told in refused.stderr
+
+
+def test_nobody_is_sent_to_a_setting_that_is_none(tmp_path: Path) -> None:
+    db = str(tmp_path / "memory.db")
+    with Ledger.open(db, projections=[Counts]):
+        pass
+    refused = run("maintenance", "rebuild", "counts", db=db)
+    assert refused.exit_code == 4 and "LEDGER_" not in refused.stderr and "Ledger.open can" in refused.stderr

@@ -290,7 +290,8 @@ class LedgerFile:
         return True
 
     def _alone(self) -> bytes | None:
-        """The head after the LedgerCreated that is in the file itself, without its -wal; empty where it is no ledger.
+        """The head after the LedgerCreated that is in the file itself, without its -wal; empty where it is no ledger, or a
+        copy for reading.
 
         For whoever holds the file lock. A checkpoint that readers kept from its end leaves pages of several moments, so that
         nothing but the first row says anything, and its absence nothing.
@@ -300,7 +301,8 @@ class LedgerFile:
         sql = "SELECT head FROM events WHERE position = 1 AND stream = 'ledger' AND type = 'LedgerCreated'"
         try:
             with closing(sqlite3.connect(_uri(self.path, "immutable=1"), uri=True)) as connection:
-                if connection.execute("PRAGMA application_id").fetchone() != (APPLICATION_ID,):
+                (application_id,) = connection.execute("PRAGMA application_id").fetchone()
+                if application_id != APPLICATION_ID or (copies.is_copy(connection) and not self.is_copy):
                     return b""
                 found = connection.execute(sql).fetchone()
                 return found[0] if found is not None and isinstance(found[0], bytes) else None

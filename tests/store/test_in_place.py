@@ -123,7 +123,13 @@ def another_programs(path, before):
     shutil.copyfile(path.with_name("theirs.db"), path)
 
 
-COPIED = [another, another_programs, no_ledger, emptied]
+def a_copy_of_it_for_reading(path, before):
+    with Ledger.open(path, readonly=True) as ledger:
+        ledger.replay(path.with_name("copy.db"), until=2)
+    shutil.copyfile(path.with_name("copy.db"), path)
+
+
+COPIED = [another, another_programs, a_copy_of_it_for_reading, no_ledger, emptied]
 
 
 @pytest.fixture

@@ -38,6 +38,12 @@ class Place:
         """Whether the file itself was written to since it was looked into, as of the last ``check``."""
         return self._written != self._seen
 
+    def wrote(self) -> None:
+        """A checkpoint of our own, behind a ``check``: what it wrote needs no look."""
+        if not self.was_written:
+            self._found()
+            self._seen = self._written
+
     def look_inside(self) -> None:
         """Whether another ledger, or what is none, was copied over it; for whoever holds the file lock.
 

@@ -388,6 +388,7 @@ class LedgerFile:
             if self.lock.acquire(0):
                 try:
                     connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+                    self.place.wrote()
                     self._checkpoint_above[soon], self._unseen = size + step, 0
                 finally:
                     self.lock.release()

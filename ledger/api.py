@@ -140,7 +140,7 @@ class LedgerRead(Area):
             packing=packing,
             ranking=ranking,
             observations=observations,
-            metadata=metadata or NO_PAIRS,
+            metadata=NO_PAIRS if metadata is None else metadata,
             explain=explain,
             receipt=self._scope if receipt else None,
         )
@@ -623,7 +623,7 @@ class Ledger(LedgerRead):
             context_pack=context.to_dict() if isinstance(context, Answer) else context,
             reinforce=reinforce,
             append=append,
-            metadata=metadata or NO_PAIRS,
+            metadata=NO_PAIRS if metadata is None else metadata,
         )
 
     def remember(
@@ -662,7 +662,11 @@ class Ledger(LedgerRead):
 
         given = (content, kind, project, session, confidence, entities, tags, sources, relations, valid_from, valid_to)
         return commands.capture(
-            self._engine.writer, self._scope.asker(options), "remember", *given, metadata=metadata or NO_PAIRS
+            self._engine.writer,
+            self._scope.asker(options),
+            "remember",
+            *given,
+            metadata=NO_PAIRS if metadata is None else metadata,
         )
 
     def add(
@@ -747,7 +751,11 @@ class Ledger(LedgerRead):
 
         given = (content, kind, project, session, confidence, entities, tags, sources, relations, valid_from, valid_to)
         return commands.capture(
-            self._engine.writer, self._scope.asker(options), "propose", *given, metadata=metadata or NO_PAIRS
+            self._engine.writer,
+            self._scope.asker(options),
+            "propose",
+            *given,
+            metadata=NO_PAIRS if metadata is None else metadata,
         )
 
     # --- review --------------------------------------------------------------------------------------------------

@@ -39,7 +39,7 @@ class DocumentsRead(Area):
             RejectedError: A limit, cursor or status that cannot be.
         """
         wanted = plural("statuses", statuses, get_args(DocumentStatus))
-        tags, pairs = plural("tags", tags), checked(metadata or {})
+        tags, pairs = plural("tags", tags), checked(metadata)
 
         def fetch(count: int, start: str | None) -> list[Document]:
             with self._engine.snapshot() as snapshot:

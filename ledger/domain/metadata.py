@@ -28,7 +28,9 @@ _encode = msgspec.json.encode
 
 
 def checked(given: object, name: str = "metadata") -> dict[str, Value]:
-    """The pairs as given, their keys in order; ``RejectedError`` for what is no flat JSON, or is too much."""
+    """The pairs as given, their keys in order, and none for None; ``RejectedError`` for what is no flat JSON, or is too much."""
+    if given is None or given is NO_PAIRS:
+        return {}
     if not isinstance(given, Mapping):
         raise RejectedError(
             f"{name} is a dictionary, as in {{'source': 'slack', 'ticket': 4711}}, and {given!r:.40} is none"

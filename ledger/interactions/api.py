@@ -45,7 +45,7 @@ class InteractionsRead(Area):
             RejectedError: A limit, cursor or time that cannot be.
         """
         filters: dict[str, object] = {"project": project, "session": session, "client": client, "since": since}
-        filters |= {"until": until, "metadata": (pairs := pairs_of.checked(metadata or {}))}
+        filters |= {"until": until, "metadata": (pairs := pairs_of.checked(metadata))}
         texts(client=client)
         bounds = self._bounds(since, until)
 
@@ -102,7 +102,7 @@ class Interactions(InteractionsRead):
             response_summary=summary,
             memories_used=plural("memories_used", memories_used),
             chunks_used=plural("chunks_used", chunks_used),
-            metadata=metadata or NO_PAIRS,
+            metadata=NO_PAIRS if metadata is None else metadata,
         )
 
     def reinforce(self, id: str, **options: Unpack[WriteOptions]) -> answers.Reinforcement:

@@ -83,7 +83,7 @@ def capture(
         chunks_used=text_list("chunks_used", chunks_used) if chunks_used else (),
         context=pack,
         reinforce=reinforce,
-        metadata=pairs_of.event_form(pairs_of.checked(metadata)) if metadata else NOTHING,
+        metadata=pairs_of.event_form(pairs_of.checked(metadata)),
     )
     skipped = engine.keeps_out(session_id or "") if append else ""
     turn = Turn(engine.counter, engine.keeps_out, prompt, response) if append and not skipped else None

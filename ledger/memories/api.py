@@ -45,7 +45,7 @@ class MemoriesRead(Area):
         """
         wanted = plural("statuses", statuses, get_args(MemoryStatus))
         kinds, tags = plural("kinds", kinds), plural("tags", tags)
-        pairs = pairs_of.checked(metadata or {})
+        pairs = pairs_of.checked(metadata)
         least = rules.millionths("min_confidence", min_confidence)
         filters: dict[str, object] = {"kinds": kinds, "statuses": wanted, "project": project, "tags": tags}
         filters |= {"metadata": pairs, "least": min_confidence}
@@ -119,7 +119,8 @@ class Memories(MemoriesRead):
             metadata: Keys with their new values, as in {"ticket": 4711}.
             unset: Keys that it shall not have.
         """
-        return commands.set_metadata(self._engine.writer, self._scope.asker(options), id, metadata or {}, unset)
+        pairs = {} if metadata is None else metadata
+        return commands.set_metadata(self._engine.writer, self._scope.asker(options), id, pairs, unset)
 
     def set_validity(
         self,

@@ -61,7 +61,7 @@ def capture(
         sources=source_list(cited) if cited else (),
         valid_from=start,
         valid_to=end,
-        metadata=pairs_of.event_form(pairs_of.checked(metadata)) if metadata else NOTHING,
+        metadata=NOTHING if metadata is pairs_of.NO_PAIRS else pairs_of.event_form(pairs_of.checked(metadata)),
     )
     edges = graph_rules.edge_list(relations) if relations != () else ()
 
@@ -244,7 +244,7 @@ def supersede(
     about = None if entities is None else text_list("entities", entities)
     labels, sources = None if tags is None else tag_list(tags), source_list(source)
     relations = graph_rules.edge_list(edges)
-    pairs = pairs_of.checked(metadata) if metadata else {}
+    pairs = pairs_of.checked(metadata)
     given = (id, content, reason, kind, confidence, about, labels, sources, start, end)
     given += (relations,) if relations else ()  # type: ignore[assignment]  # without any, the arguments of old keys
     given += (pairs,) if pairs else ()  # type: ignore[assignment]

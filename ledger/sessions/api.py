@@ -102,7 +102,7 @@ class SessionRead(Area):
         def fetch(count: int, start: int | None) -> Sequence[answers.Message]:
             return reading.list_messages(self._inner, count, before=start, hidden=include_hidden, pairs=pairs)[::-1]
 
-        pairs = checked(metadata or {})
+        pairs = checked(metadata)
         return page(
             "messages",
             self._filters(hidden=include_hidden, metadata=pairs),
@@ -303,7 +303,7 @@ class Session(SessionRead):
             model=model,
             speaker=speaker,
             extra=extra,
-            metadata=metadata or NO_PAIRS,
+            metadata=NO_PAIRS if metadata is None else metadata,
         )
 
     @property

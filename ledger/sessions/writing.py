@@ -63,7 +63,7 @@ def append(
     """
     draft = messages.draft(role, content, parts, speaker=speaker, extra=extra)
     check_text("model", model, blank_allowed=True)
-    pairs = checked(metadata) if metadata else {}
+    pairs = checked(metadata)
     if why := conversation.kept_out or ("transient" if draft.is_transient else ""):
         texts: dict[str, object] = {"content": draft.content, "reasoning": draft.reasoning, "parts": draft.whole_parts}
         texts |= {"metadata": pairs}

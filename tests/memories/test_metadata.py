@@ -133,6 +133,9 @@ def test_a_key_stands_for_the_metadata_too(ledger: Ledger) -> None:
 REFUSED: dict[str, Any] = {
     "a list": ["a"],
     "a text": "a=1",
+    "an empty list": [],
+    "an empty text": "",
+    "zero": 0,
     "nested": {"a": {"b": 1}},
     "a list as a value": {"a": [1]},
     "not a number": {"a": math.nan},
@@ -159,6 +162,10 @@ def test_what_is_no_flat_json_or_too_much_is_refused_wherever_it_is_given(ledger
         lambda: ledger.supersede(fact.id, "The user likes coffee.", metadata=given),
         lambda: ledger.memories.set_metadata(fact.id, given),
         lambda: ledger.memories.list(metadata=given),
+        lambda: ledger.interactions.list(metadata=given),
+        lambda: ledger.documents.list(metadata=given),
+        lambda: ledger.session("s").messages(metadata=given),
+        lambda: ledger.recall("tea", metadata=given),
     ):
         with pytest.raises(RejectedError) as refused:
             call()

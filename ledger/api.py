@@ -388,6 +388,8 @@ class Ledger(LedgerRead):
 
         if not readonly:
             check_finished(path)
+        if not isinstance(sessions, SessionPatterns):
+            raise RejectedError("sessions takes SessionPatterns(ignore=(…), read_only=(…)) of ledger.types")
         given: dict[str, Any] = {"user": user, "actor": actor, "client": client, "channel": channel, "agent": agent}
         given |= {"ignored_sessions": sessions.ignore, "stateless_sessions": sessions.read_only}
         given |= {"readonly": readonly, "create": create, "scanners": scanners, "settings": settings}

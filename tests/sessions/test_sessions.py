@@ -321,3 +321,8 @@ def test_a_session_of_the_past_is_read_only(ledger: Ledger) -> None:
         past.window(100, receipt=True)
     with pytest.raises(TypeError):
         pickle.dumps(session)
+
+
+def test_patterns_of_another_type_are_refused_when_a_ledger_is_opened(tmp_path: Path) -> None:
+    with pytest.raises(RejectedError, match="SessionPatterns"):
+        Ledger.open(tmp_path / "other.db", sessions={"ignore": ["a"]})  # type: ignore[arg-type]

@@ -95,7 +95,9 @@ def _check_fit(connection: Connection, event: AnyEvent) -> AnyEvent:
     """The event, which may be an unknown one; ``DamagedError`` where its data fit neither its type nor a newer version's."""
     if not isinstance(event.data, Unknown) or event.type not in TYPES or event.type == LedgerUpgraded.__name__:
         return event
-    if event.envelope.schema <= TYPES[event.type].schema and not is_for_newer_writers(connection):
+    if event.envelope.schema > TYPES[event.type].schema:
+        return event
+    if event.type == LedgerCreated.__name__ or not is_for_newer_writers(connection):  # which asks the first event, too
         raise DamagedError("events", event.position, f"holds what no {event.type} can be")
     return event
 

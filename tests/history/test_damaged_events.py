@@ -133,3 +133,12 @@ def test_an_event_that_no_version_wrote_is_listed_as_unknown_and_not_read_as_ano
         with pytest.raises(DamagedError, match=f"position {position} holds a Nothing that no version") as told:
             ledger.public.interactions.get(turn)
         assert told.value.row == position
+
+
+@pytest.mark.parametrize("way", [*WAYS.values(), "state = json_remove(state, '$.data.ledger_id')"])
+def test_a_first_event_that_cannot_be_is_told_by_whoever_opens_or_looks(path, way):
+    tamper(path, f"UPDATE events SET {way} WHERE position = 1")
+    for readonly in (False, True):
+        with pytest.raises(LedgerError):
+            Ledger.open(path, readonly=readonly)
+    assert not Ledger.doctor(path).ok

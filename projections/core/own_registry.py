@@ -54,8 +54,8 @@ def count(connection: Connection, table: str) -> int:
 
 
 def _is_there(connection: Connection, table: str) -> bool:
-    sql = "SELECT 1 FROM main.sqlite_master WHERE name = ?1 UNION SELECT 1 FROM temp.sqlite_master WHERE name = ?1"
-    return connection.execute(sql, (table,)).fetchone() is not None
+    sql = "SELECT 1 FROM main.sqlite_master WHERE name = ? UNION SELECT 1 FROM temp.sqlite_master WHERE name = ?"
+    return connection.execute(sql, (table, table)).fetchone() is not None
 
 
 def make(connection: Connection) -> None:

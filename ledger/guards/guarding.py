@@ -24,6 +24,7 @@ from ledger.domain.ids import LENGTH, is_prefix
 from ledger.domain.memory import KINDS
 from ledger.domain.secrecy import MARK_BEGINS
 from ledger.guards import secrets, threats
+from ledger.guards.letters import words
 
 if TYPE_CHECKING:
     from ledger.engine.who import Who
@@ -118,19 +119,19 @@ class Guard:
         return verdict.found is None and not verdict.taken and MARK_BEGINS not in text
 
     def verdict(self, text: str) -> Verdict:
-        known = self._verdicts.get(text)
-        if known is not None:
-            return known
-        found = secrets.scan(text)
+        if (kept := self._verdicts.get(text)) is not None:
+            return kept
+        known = words(text.encode()) if text.isascii() else None
+        found = secrets.scan(text, known)
         clean = secrets.redacted(text, found) if found else text
-        verdict = Verdict(clean, _taken(found), self._threat(clean))
+        verdict = Verdict(clean, _taken(found), self._threat(clean, known if clean is text else None))
         if self._chars + len(text) > KEPT_CHARS or len(self._verdicts) >= KEPT:
             self._verdicts, self._chars = {}, 0
         self._verdicts[text], self._chars = verdict, self._chars + len(text)
         return verdict
 
-    def _threat(self, text: str) -> Found | None:
-        for each in threats.scan(text):
+    def _threat(self, text: str, known: set[bytes] | None) -> Found | None:
+        for each in threats.scan(text, known):
             return Found(each.label, threats.NAME)
         for scanner in self.scanners:
             try:

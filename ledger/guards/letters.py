@@ -7,9 +7,13 @@ text is, which is what a processor is best at.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping, Sequence
 from string import ascii_letters, ascii_lowercase, digits, hexdigits
+from typing import Generic, TypeVar
 
+T = TypeVar("T")
 HEAD = 5  # letters of a word that are looked up
+KEPT, KEPT_LETTERS = 20_000, 32  # words that a sieve keeps, and the letters of one
 _MEAN_WORD = 3  # a text whose words are shorter on average is spaced out
 
 
@@ -43,9 +47,36 @@ def classed(text: str) -> bytes | None:
     return as_bytes(text) if text.isascii() or _WORD_BEYOND.search(text) is None else None
 
 
-def heads(text: str) -> set[bytes]:
-    """The first letters of each word in Latin letters, in lower case."""
-    return {word[:HEAD] for word in as_bytes(text).translate(_LATIN).split()}
+def words(raw: bytes) -> set[bytes]:
+    """The words of a text in Latin letters, in lower case."""
+    return set(raw.translate(_LATIN).split())
+
+
+class Sieve(Generic[T]):
+    """Keeps back the words that are dull: that no pattern asks for. Most texts are made of a few thousand of them, and each is
+    judged once in a process. ``judge`` gives what those of some words call for that are not dull."""
+
+    def __init__(self, judge: Callable[[Sequence[bytes]], Mapping[bytes, T]]) -> None:
+        self._judge = judge
+        self._dull = set[bytes]()
+        self._called = dict[bytes, T]()
+
+    def __call__(self, words: set[bytes]) -> list[T]:
+        """What the words of a text call for."""
+        called, rest = self._called, words - self._dull
+        found = [called[each] for each in rest if each in called]
+        if len(found) < len(rest):
+            new = [each for each in rest if each not in called]
+            judged = self._judge(new)
+            self._keep(new, judged)
+            found += judged.values()
+        return found
+
+    def _keep(self, words: Sequence[bytes], judged: Mapping[bytes, T]) -> None:
+        if len(self._dull) + len(self._called) > KEPT:
+            self._dull, self._called = set(), {}
+        self._dull.update(each for each in words if each not in judged and len(each) <= KEPT_LETTERS)
+        self._called |= {each: what for each, what in judged.items() if len(each) <= KEPT_LETTERS}
 
 
 def is_odd(text: str, raw: bytes, lowered: str) -> bool:

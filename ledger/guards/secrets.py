@@ -8,13 +8,14 @@ digest and id of a working note.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import chain
 
 from msgspec import Struct
 
 from ledger.domain.secrecy import MARK_BEGINS
-from ledger.guards.letters import as_bytes, has_digits
+from ledger.guards.letters import Sieve, as_bytes, has_digits, words
 from ledger.guards.patterns import Pattern, read
 
 NAME = "secrets/1"
@@ -37,14 +38,15 @@ MARK = re.compile(r"\[redacted:([a-z0-9_]+)\]")
 
 _KINDS = tuple(map(re.compile, ("[a-z]", "[A-Z]", r"\d", r"[^\w\s]")))
 _INNER = re.compile(r"[a-z][A-Z]|[A-Za-z]\d|\d[A-Za-z]|[A-Za-z\d][!@#$%^&*?+=~]")
+_WORD, _SIGN = re.compile("[a-z]+"), "://"  # the one ASCII text without a word that a pattern asks for
 _LOWER = str.maketrans(
     "\u0130\u0131\u017f\u212a", "iisk"
 )  # letters that expressions take for these where case is no matter
 
 
-def scan(text: str) -> list[Secret]:
-    """The secrets of a text, in their order; none lies within another."""
-    found = sorted(_found(text), key=lambda each: (each.start, -each.end))
+def scan(text: str, known: set[bytes] | None = None) -> list[Secret]:
+    """The secrets of a text, in their order; none lies within another. ``known`` are the words of an ASCII text."""
+    found = sorted(_found(text, known), key=lambda each: (each.start, -each.end))
     kept: list[Secret] = []
     for each in found:
         if not kept or each.start >= kept[-1].end:
@@ -70,25 +72,53 @@ def lowered(text: str) -> str:
     return text.lower() if text.isascii() else text.translate(_LOWER).lower()
 
 
+class _Asked(Struct, frozen=True):
+    """What the patterns ask for: the texts without a word in Latin letters, and all others by the longest one in each, with
+    blanks where it begins or ends."""
+
+    wordless: tuple[tuple[str, Pattern], ...]
+    by_word: tuple[tuple[bytes, tuple[tuple[str, Pattern], ...]], ...]
+
+
 @cache
-def _asked() -> dict[str, list[tuple[str, Pattern]]]:
-    """The texts that the patterns ask for, by a sign in them that most texts do not have."""
-    found: dict[str, list[tuple[str, Pattern]]] = {}
+def _asked() -> _Asked:
+    wordless, by_word = list[tuple[str, Pattern]](), dict[bytes, list[tuple[str, Pattern]]]()
     for pattern in patterns():
         for each in (each for texts in pattern.has for each in texts):
-            found.setdefault(next((sign for sign in "_-:=" if sign in each), ""), []).append((each, pattern))
-    return found
+            word = max(_WORD.finditer(each), key=lambda found: len(found.group()), default=None)
+            if word is None:
+                wordless.append((each, pattern))
+            else:
+                begins, ends = " " * (word.start() > 0), " " * (word.end() < len(each))
+                by_word.setdefault(f"{begins}{word.group()}{ends}".encode(), []).append((each, pattern))
+    return _Asked(tuple(wordless), tuple((word, tuple(texts)) for word, texts in by_word.items()))
 
 
-def _tried(text: str) -> list[Pattern]:
-    """The patterns that may match a text. Each has one list of texts, so they are looked for in one go."""
+def _judge(given: Sequence[bytes]) -> dict[bytes, tuple[tuple[str, Pattern], ...]]:
+    """The texts that patterns ask for and that some words may be part of."""
+    joined = b" %b " % b" ".join(given)
+    asked = [(word, texts) for word, texts in _asked().by_word if word in joined]
+    if not asked:
+        return {}
+    found = ((each, tuple(chain(*(texts for word, texts in asked if word in b" %b " % each)))) for each in given)
+    return {each: texts for each, texts in found if texts}
+
+
+_sieve = Sieve(_judge)
+
+
+def _tried(text: str, known: set[bytes] | None = None) -> list[Pattern]:
+    """The patterns that may match a text; ``known`` are its words."""
+    called = _sieve(known if known is not None else words(as_bytes(lowered(text))))
+    if not called and _SIGN not in text and text.isascii():
+        return []
     seen = lowered(text)
-    found = {pattern for sign, asked in _asked().items() if sign in seen for each, pattern in asked if each in seen}
+    found = {pattern for each, pattern in chain(_asked().wordless, *called) if each in seen}
     return sorted(found, key=patterns().index)
 
 
-def _found(text: str) -> Iterator[Secret]:
-    for pattern in _tried(text):
+def _found(text: str, known: set[bytes] | None) -> Iterator[Secret]:
+    for pattern in _tried(text, known):
         if pattern.label == "password":
             yield from _named(text, pattern.compiled)
             continue

@@ -7,13 +7,13 @@ is matched is what it was folded to (``ledger/guards/folding.py``), in English a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 
 from msgspec import Struct
 
 from ledger.guards.folding import INVISIBLE, fold, is_typographic, of_base64, views
-from ledger.guards.letters import as_bytes, has_long_run, heads, is_odd
+from ledger.guards.letters import HEAD, Sieve, as_bytes, has_long_run, is_odd, words
 from ledger.guards.patterns import Pattern, read
 
 NAME = "threats/1"
@@ -28,7 +28,7 @@ class Finding(Struct, frozen=True):
     end: int = 0
 
 
-_SIGN = re.compile('[<#["!]|://')  # in each sign that is ASCII
+_SIGNS = ("<", "#", "[", "](", "://")  # one in each sign that is ASCII
 _BLOB = re.compile(r"[A-Za-z0-9+/]{200,}={0,2}|(?:[A-Za-z0-9+/]{60,76}\r?\n){3,}")
 _VARIED = 16  # different characters: base64 of nearly anything has more
 _IMAGE = re.compile(r"data:(?:image|font|audio|video)/[\w.+-]{1,40};base64,\s*$")
@@ -43,11 +43,11 @@ _AT_AN_END = re.compile("\\A\\s*[\u200b\u2060-\u2064\ufeff\u180e]|[\u200b\u2060-
 _SELECTORS = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]{3,}")
 
 
-def scan(text: str) -> list[Finding]:
-    """What is found in a text: each label once, in the order of the patterns."""
+def scan(text: str, known: set[bytes] | None = None) -> list[Finding]:
+    """What is found in a text: each label once, in the order of the patterns. ``known`` are the words of an ASCII text."""
     raw = as_bytes(text)
     if text.isascii() and not is_odd(text, raw, lowered := text.lower()):
-        return _matches(lowered)
+        return _matches(lowered, known)
     found: dict[str, Finding] = {}
     for each in (*_invisible(text), *(_blobs(text) if has_long_run(raw, 60) else ())):
         found.setdefault(each.label, each)
@@ -73,12 +73,19 @@ def _asked() -> tuple[dict[bytes, set[int]], dict[str, set[int]]]:
     return of_head, of_sign
 
 
-def _matches(view: str) -> list[Finding]:
+def _judge(given: Sequence[bytes]) -> dict[bytes, set[int]]:
+    of_head = _asked()[0]
+    return {each: of_head[each[:HEAD]] for each in given if each[:HEAD] in of_head}
+
+
+_sieve = Sieve(_judge)
+
+
+def _matches(view: str, known: set[bytes] | None = None) -> list[Finding]:
     """What the patterns find in a folded text."""
-    of_head, of_sign = _asked()
-    numbers = set[int]().union(*(of_head[each] for each in heads(view) if each in of_head))
-    if not view.isascii() or _SIGN.search(view) is not None:
-        numbers.update(*(concerned for sign, concerned in of_sign.items() if sign in view))
+    numbers = set[int]().union(*_sieve(known if known is not None else words(as_bytes(view))))
+    if not view.isascii() or any(each in view for each in _SIGNS):
+        numbers.update(*(concerned for sign, concerned in _asked()[1].items() if sign in view))
     found: dict[str, Finding] = {}
     for number in sorted(numbers):
         pattern = patterns()[number]

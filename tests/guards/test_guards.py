@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from counting import steps
@@ -16,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from places import ROOT, TESTS
 
-from ledger.guards import claims, secrets, threats
+from ledger.guards import claims, letters, secrets, threats
 from ledger.guards.folding import PIECE_CHARS, fold, views
 from ledger.guards.letters import HEAD, is_odd
 from ledger.guards.patterns import Pattern
@@ -255,6 +256,20 @@ def test_whatever_an_expression_matches_has_a_text_that_its_pattern_declares(pat
 
 def test_each_pattern_of_secrets_declares_one_list_of_texts() -> None:
     assert [len(each.has) for each in secrets.patterns()] == [1] * len(secrets.patterns())
+
+
+def test_one_text_alone_is_asked_for_by_a_sign_without_a_word() -> None:
+    assert [each for each, _ in secrets._asked().wordless if each.isascii()] == [secrets._SIGN]
+
+
+@given(
+    st.lists(st.sets(st.sampled_from([b"key", b"keys", b"tea", b"k" * 40, b"t" * 40, *(b"%d" % n for n in range(9))])))
+)
+def test_what_words_call_for_does_not_depend_on_those_before(texts: list[set[bytes]]) -> None:
+    with patch.object(letters, "KEPT", 4):
+        kept = letters.Sieve(lambda words: {each: each[1:] for each in words if each.startswith(b"k")})
+        for text in texts:
+            assert sorted(kept(text)) == sorted(each[1:] for each in text if each.startswith(b"k"))
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,8 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
+from ledger.domain.late import late
+
 TARGET_CHARS = 1_200
 """A chunk has at most this many characters, in a text that fits into ``MAX_CHUNKS`` of them. Ours: some 250 words, of which
 a dozen fit next to a question; ATOCore's number is not known."""
@@ -71,14 +73,14 @@ def _with_plain_lines(text: str) -> str:
 
 # --- headings --------------------------------------------------------------------------------------------------------
 
-_LINE = re.compile(
+_LINE = late(
     r"^(?=[ \t>#=\-`~*+0-9])(?:(?P<atx> {0,3}#{1,6})(?=[ \t\n]|\Z)"
     r"|(?P<setext> {0,3}(?:=++|-++))[ \t]*+(?=\n|\Z)"
     r"|(?P<before>[ \t>]*+(?:(?:[-*+]|\d{1,9}[.)])[ \t]++){0,4})(?P<fence>`{3,}+|~{3,}+))",
     re.MULTILINE,
 )
-_FRONT_MATTER = re.compile(r"---[ \t]*+\n(?:(?!(?:---|\.\.\.)[ \t]*+(?:\n|\Z)).*+\n)*+(?:---|\.\.\.)[ \t]*+(?:\n|\Z)")
-_NO_PARAGRAPH = re.compile(r" {0,3}(?:[-*+>|]|\d{1,9}[.)][ \t]|#{1,6}[ \t]|`{3}|~{3}|=+[ \t]*$)| {4}|\t")
+_FRONT_MATTER = late(r"---[ \t]*+\n(?:(?!(?:---|\.\.\.)[ \t]*+(?:\n|\Z)).*+\n)*+(?:---|\.\.\.)[ \t]*+(?:\n|\Z)")
+_NO_PARAGRAPH = late(r" {0,3}(?:[-*+>|]|\d{1,9}[.)][ \t]|#{1,6}[ \t]|`{3}|~{3}|=+[ \t]*$)| {4}|\t")
 _TAB = 4
 
 
@@ -174,7 +176,7 @@ def _title(line: str, *, closed: bool = True) -> str:
 _Span = tuple[int, int, tuple[str, ...]]
 
 _BREAKS = tuple(  # where a long section is cut, the best first; behind what is found
-    re.compile(pattern)
+    late(pattern)
     for pattern in (
         r"\n(?:[ \t]*+\n)++",  # after a paragraph
         r"[.!?…][\"'”’)\]]*+\s++|[。！？]+",  # after a sentence
@@ -244,7 +246,7 @@ def _common(one: tuple[str, ...], two: tuple[str, ...]) -> tuple[str, ...]:
 
 # --- what a document is called ---------------------------------------------------------------------------------------
 
-_TITLED = re.compile(r"^title[ \t]*:[ \t]*(?P<title>[^\n]{1,400})", re.MULTILINE | re.IGNORECASE)
+_TITLED = late(r"^title[ \t]*:[ \t]*(?P<title>[^\n]{1,400})", re.MULTILINE | re.IGNORECASE)
 
 
 def title(text: str, kind: str = "markdown") -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from ledger.domain.late import late
 from ledger.domain.text import STOP_WORDS, normalise
 
 MAX_FOUND = 12
@@ -32,12 +33,12 @@ def _split(words: str) -> list[str]:
 _KEPT_AT_EDGES = frozenset("#@&%")  # C#, @ana, R&D
 _DROPPED_AT_EDGES = frozenset("`█ ")
 # A word with a capital, a hyphen or an underscore; of those in other letters than ASCII each, for their case is no class.
-_ANNOUNCING = re.compile(r"\b(?:[^\W\d_a-z]|[a-z0-9_]+(?:[^\W\da-z]|-(?=\w)))\w*(?:[-'’]\w+)*")
-_AFTER = re.compile(r"\w+")
-_INNER = re.compile(r"[A-Z_-]|[^\x00-\x7f]")
-_BEGINNING = re.compile(r"[.!?:;\n\r\"“”„«»•…。！？|][^\w]*$|(?:^|\s)[-*>#]+\s+$")
-_ABBREVIATION = re.compile(r"\b(\w{1,4})\. $")
-_CONTRACTION = re.compile(r"['’](?:s|m|re|ve|ll|d)$", re.IGNORECASE)
+_ANNOUNCING = late(r"\b(?:[^\W\d_a-z]|[a-z0-9_]+(?:[^\W\da-z]|-(?=\w)))\w*(?:[-'’]\w+)*")
+_AFTER = late(r"\w+")
+_INNER = late(r"[A-Z_-]|[^\x00-\x7f]")
+_BEGINNING = late(r"[.!?:;\n\r\"“”„«»•…。！？|][^\w]*$|(?:^|\s)[-*>#]+\s+$")
+_ABBREVIATION = late(r"\b(\w{1,4})\. $")
+_CONTRACTION = late(r"['’](?:s|m|re|ve|ll|d)$", re.IGNORECASE)
 _TITLES = frozenset(_split("dr mr mrs ms prof st sr jr vs no"))
 _PARTICLES = frozenset(_split("de da do dos das del della di du la le van von der den ter ten al el bin ibn of y"))
 _SHOUTED = frozenset(_split("OK TODO FYI ASAP AM PM NB PS VS ETC IMO LOL AKA TBD WIP BTW ID NOT NO YES NEVER ALWAYS"))

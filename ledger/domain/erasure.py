@@ -9,6 +9,7 @@ Of an event that this version cannot read nobody can say what in it is text, so 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cache
 from hashlib import sha256
 
 import msgspec
@@ -16,7 +17,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from ledger.domain import ids, provider_forms
-from ledger.domain.events import IDS, TEXT_FIELDS, TYPES, Envelope, string_fields
+from ledger.domain.events import TEXT_FIELDS, TYPES, Envelope, id_fields, string_fields
 from ledger.domain.quotes import BOUNDED_CHARS, merged
 
 BLACK = "\u2588"
@@ -24,14 +25,6 @@ NULL = Raw(b"null")
 WHOLE = "data"  # the field that stands for all of an event which cannot be read
 PEOPLE = tuple(name for name, what in string_fields(Envelope).items() if what == "text")
 _ENVELOPE = {each.encode_name for each in msgspec.structs.fields(Envelope)} | {WHOLE}
-_DIGESTS = {
-    name: tuple(field for field, what in string_fields(kind).items() if what == "keyed digest")
-    for name, kind in TYPES.items()
-}
-GIVEN_IDS = {  # kept as they were given, so they may be anything: the guards look through them, too
-    kind.__name__: tuple(each.path[0] for each in fields if each.ref is not None and each.ref.among == "anything")
-    for kind, fields in IDS.items()
-}
 _LABELS = (
     "memories_used",
     "chunks_used",
@@ -59,6 +52,19 @@ _STATES = ("ProjectStateSet", "ProjectStateInvalidated")
 
 _members = msgspec.json.Decoder(dict[str, Raw])
 _any = msgspec.json.Decoder()
+
+
+@cache
+def given_ids(type_: str) -> tuple[str, ...]:
+    """The ids of an event that are kept as they were given, so they may be anything: the guards look through them, too."""
+    fields = id_fields(TYPES[type_]) if type_ in TYPES else ()
+    return tuple(each.path[0] for each in fields if each.ref is not None and each.ref.among == "anything")
+
+
+@cache
+def _digests(type_: str) -> tuple[str, ...]:
+    fields = string_fields(TYPES[type_]) if type_ in TYPES else {}
+    return tuple(name for name, what in fields.items() if what == "keyed digest")
 
 
 class Part(Struct, frozen=True):
@@ -110,7 +116,7 @@ def unknown_fields(type_: str, state: str) -> tuple[str, ...]:
 
 
 def _foreign(type_: str, fields: dict[str, Raw]) -> Iterable[Part]:
-    for name in GIVEN_IDS.get(type_, ()):
+    for name in given_ids(type_):
         texts = tuple(each for each in _any.decode(fields.get(name, NULL)) or () if not ids.is_id(each))
         if texts:
             yield Part(f"data.{name}", texts)
@@ -188,8 +194,8 @@ def has_digests(type_: str, state: str) -> bool:
     """Whether there is a keyed digest of what somebody gave: the arguments of a keyed command, the text of a refusal."""
     fields = _members.decode(state)
     data = fields.get("data", NULL)
-    inside = _members.decode(data) if _DIGESTS.get(type_) and _is_readable(type_, data) else {}
-    held = (fields.get("arguments", NULL), *(inside.get(name, NULL) for name in _DIGESTS.get(type_, ())))
+    inside = _members.decode(data) if _digests(type_) and _is_readable(type_, data) else {}
+    held = (fields.get("arguments", NULL), *(inside.get(name, NULL) for name in _digests(type_)))
     return any(bytes(each) != b"null" for each in held)
 
 
@@ -216,9 +222,9 @@ def redacted(type_: str, state: str, fields: Sequence[str], spans: Sequence[tupl
             envelope[name] = NULL
     if fields != (WHOLE,) and _is_readable(type_, envelope.get("data", NULL)):
         data = _members.decode(envelope["data"])
-        for name in (*(each.removeprefix("data.") for each in fields if "." in each), *_DIGESTS[type_]):
+        for name in (*(each.removeprefix("data.") for each in fields if "." in each), *_digests(type_)):
             if name in data:
-                data[name] = _own_ids(data[name]) if name in GIVEN_IDS.get(type_, ()) else NULL
+                data[name] = _own_ids(data[name]) if name in given_ids(type_) else NULL
         for field in dict.fromkeys(field for field, _, _ in spans):
             name = field.removeprefix("data.")
             data[name] = _blackened(data[name], [(first, last) for each, first, last in spans if each == field])

@@ -9,6 +9,7 @@ from functools import cached_property, lru_cache
 from types import MappingProxyType
 
 from ledger.domain.errors import RejectedError
+from ledger.domain.late import late
 from ledger.domain.meaning import AGAINST, FAMILY, OPPOSITES, SENTENCE, significant
 from ledger.domain.near import NEGATIONS
 from ledger.domain.question import unspaced
@@ -215,7 +216,7 @@ DENIED_PERCENT = 80
 UNSPACED_CHARS = 3
 """stems/4: a character of a script without spaces counts as so many of the least length (ours)."""
 
-_TOKEN = re.compile(r"[^\W_]+(?:['’][^\W_]+)*|[,;:()\[\]–—|]")
+_TOKEN = late(r"[^\W_]+(?:['’][^\W_]+)*|[,;:()\[\]–—|]")
 _JOINS = frozenset(("and", "or", ","))
 _BREAKING = "but although though whereas while however yet except instead ; : ( ) [ ] – — |"
 _BREAKS = frozenset(_BREAKING.split())
@@ -234,24 +235,24 @@ _SUBJECT = "i you he she it we they im ive id ill youre youve youd youll hes she
 _SUBJECTS = frozenset(_SUBJECT.split())
 _DENYING = NEGATIONS - {"without"} | {"hardly", "scarcely", "seldom", "rarely"}
 _NOT = r"\b(?:not|never|\w+n['’]?t)"
-_HARMLESS = re.compile(
+_HARMLESS = late(
     rf"{_NOT} (?:only|just|merely|simply|stopped|quit|given up)\b"
     r"|\b(?:not (?:to mention|alone)|no (?:doubt|wonder|problem|worries|matter|(?:more|less|fewer) than)|why not|or not"
     r"|(?:can['’]?t|cannot|could(?: not|n['’]?t)) (?:wait|help|believe|agree more|be (?:more|happier|prouder))"
     r"|nothing (?:like|better|but)|(?:never|not|won['’]?t|do not|don['’]?t) (?:forget|worry|hesitate))\b|\bno *[,.!]",
     re.IGNORECASE,
 )
-_OVER = re.compile(
+_OVER = late(
     r"\b(?:(?<!\bis )(?<!\bare )(?<!\bbe )(?<!\bwas )(?<!\bwere )(?<!\bbeen )(?<!\bget )used to"
     r"|(?:no|not any) longer|formerly|previously|former|stopped|quit|g[ai]ven? up|switched (?:from|away from))\b",
     re.IGNORECASE,
 )
 _MARK = "ended"  # takes the place of what _OVER finds
 _PHRASES = (  # what says in several words what one would
-    (re.compile(r"\b(?:can['’]?t|cannot|can not|could(?:n['’]?t| not)) (?:stand|bear)\b", re.IGNORECASE), "dislike"),
-    (re.compile(rf"{_NOT} (?:true|so|correct|the case) that\b|\bfalse that\b", re.IGNORECASE), "not"),
-    (re.compile(r"\b(?:fail|refuse)(?:s|d|ed|ing)? to\b", re.IGNORECASE), "not"),
-    (re.compile(rf"(?:{_NOT} (?:sure|certain)|(?<!no )\bdoubt) that\b", re.IGNORECASE), "whether"),
+    (late(r"\b(?:can['’]?t|cannot|can not|could(?:n['’]?t| not)) (?:stand|bear)\b", re.IGNORECASE), "dislike"),
+    (late(rf"{_NOT} (?:true|so|correct|the case) that\b|\bfalse that\b", re.IGNORECASE), "not"),
+    (late(r"\b(?:fail|refuse)(?:s|d|ed|ing)? to\b", re.IGNORECASE), "not"),
+    (late(rf"(?:{_NOT} (?:sure|certain)|(?<!no )\bdoubt) that\b", re.IGNORECASE), "whether"),
 )
 _RAISING = frozenset(("think", "believe"))  # who does not think that it is so says that it is not
 _REACH = 6  # a word that denies is about the first telling word among so many

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from ledger.domain.late import late
 from ledger.domain.question import FORMS
 from ledger.domain.text import STOP_WORDS, stem
 
@@ -22,7 +23,7 @@ _OPPOSED = """
     always sometime | always rarely | often rarely | best worst | able unable | happy unhappy | vegan meat | sync async
 """
 OPPOSITES = frozenset(_OPPOSED.replace("|", " ").split())
-SENTENCE = re.compile(r"(?<=[.!?…])[\"'”’)\]*_]*\s+|(?<=[。！？])|[\r\n]+")
+SENTENCE = late(r"(?<=[.!?…])[\"'”’)\]*_]*\s+|(?<=[。！？])|[\r\n]+")
 
 
 _LITTLE = frozenset(_FILLERS.split())

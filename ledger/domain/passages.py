@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from datetime import date
 from functools import lru_cache
+
+from ledger.domain.late import late
 
 PASSAGE_CHARS = 800
 """A passage has at most this many characters, and at least half of them unless the text ends."""
 
-_BREAKS = tuple(map(re.compile, (r"\n\s*\n", r"[.!?…。！？]['\")\]]*\s|\n", r"\s", r"[\W_]")))  # better places first
+_BREAKS = tuple(map(late, (r"\n\s*\n", r"[.!?…。！？]['\")\]]*\s|\n", r"\s", r"[\W_]")))  # better places first
 
 
 MONTHS = (
@@ -57,7 +58,7 @@ def _called(iso: str) -> str:
     return f"{day.year} {MONTHS[day.month - 1]} {day.day} {WEEKDAYS[day.weekday()]}"
 
 
-_SPEAKER = re.compile(r"\s*([^\W\d_][\w.'’-]*(?: [^\W\d_][\w.'’-]*){0,2}):\s+")
+_SPEAKER = late(r"\s*([^\W\d_][\w.'’-]*(?: [^\W\d_][\w.'’-]*){0,2}):\s+")
 PEOPLE, ASSISTANTS = ("user", "human"), ("assistant", "ai", "bot", "system")
 
 

@@ -13,6 +13,8 @@ from itertools import islice, pairwise
 
 from msgspec import Struct
 
+from ledger.domain.late import late
+
 READ_CHARS = 4_000
 """A question is read up to here; what follows is no question any more."""
 
@@ -51,17 +53,17 @@ FORMS: dict[str, tuple[str, ...]] = {
 }
 """The other forms of an irregular word, and a few everyday words for the same thing; the stemmer does the regular ones."""
 
-_WORD = re.compile(r"[^\W_]+")
-_BETWEEN = re.compile(r"[\W_]+")
+_WORD = late(r"[^\W_]+")
+_BETWEEN = late(r"[\W_]+")
 _FIRST_PERSON = frozenset(["i", "me", "my", "mine", "myself", "we", "us", "our", "ours"])
-_WHEN = re.compile(r"(when|how long|what (date|day|month|year|time))\b|.*\b(when did|which (month|year|day))\b", re.I)
+_WHEN = late(r"(when|how long|what (date|day|month|year|time))\b|.*\b(when did|which (month|year|day))\b", re.I)
 _UNSPACED = (  # scripts written without spaces, a character of which is a word for the index
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u3100-\u318f\u31a0-\u31ff"
     "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
 )
-_UNSPACED_CHARACTER = re.compile(f"([{_UNSPACED}])")
+_UNSPACED_CHARACTER = late(f"([{_UNSPACED}])")
 _VOICED = "\u3099\u309a"  # a kana with one of these is another
-_UNSPACED_RUN = re.compile(f"[{_UNSPACED}]+|[^{_UNSPACED}]+")
+_UNSPACED_RUN = late(f"[{_UNSPACED}]+|[^{_UNSPACED}]+")
 
 Days = tuple[int | None, int, int | None]  # year, month, day
 
@@ -156,13 +158,13 @@ _MONTH = (
     r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
     r"|nov(?:ember)?|dec(?:ember)?)"
 )
-_NAMED = re.compile(
+_NAMED = late(
     rf"\b(?:(\d{{1,2}})(?:st|nd|rd|th)?(?:\s+of)?[\s-]+)?({_MONTH})\b\.?"
     r"(?:[\s-]+(\d{1,2})(?:st|nd|rd|th)?\b(?!\d))?(?:,?[\s-]+(?:of\s+)?(\d{4}))?",
     re.IGNORECASE,
 )
-_ISO = re.compile(r"\b(\d{4})-(\d{2})-(\d{2})\b", re.ASCII)
-_MAY = re.compile(r"\b(?:in|of|during|since|by|until|last|this|early|late|mid) May\b")
+_ISO = late(r"\b(\d{4})-(\d{2})-(\d{2})\b", re.ASCII)
+_MAY = late(r"\b(?:in|of|during|since|by|until|last|this|early|late|mid) May\b")
 
 
 def days(text: str) -> list[Days]:

@@ -15,6 +15,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from ledger.domain.entities import name_form
+from ledger.domain.late import late
 from ledger.domain.memory import Edge
 from ledger.domain.text import normalise, words
 
@@ -60,18 +61,18 @@ _PRONOUN_WORDS = """
     one none each all some
 """
 PRONOUNS = frozenset(_PRONOUN_WORDS.split())
-_UNSURE = re.compile(
+_UNSURE = late(
     r"\b(?:if|when|unless|would|might|could|should|maybe|perhaps|possibly|probably|used to|formerly|previously|until"
     r"|may (?:be|have|live|work|also|soon|get|become|use|prefer)|or|either|not|no|never|nor|neither|nobody|without|cannot"
     r"|wants?|hopes?|plans?|wishes|thinks?|believes?|says?|said|claims?|asked|pretends?|dreams?)\b|n't\b|\?",
     re.IGNORECASE,
 )
 _NEVER_SINGLE = frozenset(("note", "notes", "todo", "fact", "idea", "question", "example", "reminder", "warning"))
-_CLASS = re.compile(r"an? ", re.IGNORECASE)  # "works at a bank", "is married to a doctor": of a sort, and not which
+_CLASS = late(r"an? ", re.IGNORECASE)  # "works at a bank", "is married to a doctor": of a sort, and not which
 _NOBODY = frozenset(("home", "night", "nights", "weekend", "weekends", "noon", "midnight", "sea", "scale", "speed"))
-_NO_PROSE = re.compile(r"[\\$`{}<>|^]")  # formulas and code
+_NO_PROSE = late(r"[\\$`{}<>|^]")  # formulas and code
 
-_SENTENCE = re.compile(r"(?<=[.!?;])\s+|\s*\n+\s*")
+_SENTENCE = late(r"(?<=[.!?;])\s+|\s*\n+\s*")
 _SUBJECT = r"(?P<subject>[^\W\d_][\w'’.&-]*(?: [\w'’.&-]+){0,3}?)"
 _NOW = r"(?: (?:now|currently|still|already|presently))?"
 _VALUE = r"(?P<value>\S.*)"
@@ -86,25 +87,24 @@ _VERBS = {
     "name": r"(?:is called|is named)",
 }
 _STATED = tuple(
-    (relation, re.compile(rf"{_SUBJECT}{_NOW} {verb}{_NOW} {_VALUE}", re.IGNORECASE))
-    for relation, verb in _VERBS.items()
+    (relation, late(rf"{_SUBJECT}{_NOW} {verb}{_NOW} {_VALUE}", re.IGNORECASE)) for relation, verb in _VERBS.items()
 )
-_OWNED = re.compile(
+_OWNED = late(
     rf"(?P<subject>(?:[^\W\d_][\w.&-]*(?: [\w.&-]+){{0,3}}?)['’]s|my|our) (?P<attribute>[\w-]+(?: [\w-]+){{0,3}}?)"
     rf" is{_NOW} {_VALUE}",
     re.IGNORECASE,
 )
-_OF = re.compile(
+_OF = late(
     rf"the (?P<attribute>[\w-]+(?: [\w-]+){{0,2}}?)(?: of (?P<subject>[\w'’.&-]+(?: [\w'’.&-]+){{0,3}}?))?"
     rf" is{_NOW} {_VALUE}",
     re.IGNORECASE,
 )
-_USES = re.compile(
+_USES = late(
     rf"{_SUBJECT}{_NOW} uses? (?P<value>\S.*?) as (?:its|their|his|her|the|a|an|my|our) (?P<attribute>\S.*)",
     re.IGNORECASE,
 )
-_PREFERS = re.compile(rf"{_SUBJECT}{_NOW} prefers? (?P<value>\S.*?) (?:over|to) (?P<other>\S.*)", re.IGNORECASE)
-_PAIR = re.compile(
+_PREFERS = late(rf"{_SUBJECT}{_NOW} prefers? (?P<value>\S.*?) (?:over|to) (?P<other>\S.*)", re.IGNORECASE)
+_PAIR = late(
     r"(?P<key>[A-Za-z][\w .-]{1,60}?)\s*(?P<sign>[:=])\s+(?P<value>\S.*)|(?P<token>[A-Za-z][\w.-]+)=(?P<set>\S+)"
 )
 
@@ -118,12 +118,12 @@ _MONTHS = {
 }  # fmt: skip
 _NUMBER_WORDS = "zero one two three four five six seven eight nine ten eleven twelve"
 _NUMBERS = {name: str(number) for number, name in enumerate(_NUMBER_WORDS.split(" "))}
-_DAY_FIRST = re.compile(r"(?P<day>\d{1,2})(?:st|nd|rd|th)?(?: of)? (?P<month>[a-z]+)\.?(?:,? (?P<year>\d{4}))?")
-_MONTH_FIRST = re.compile(r"(?P<month>[a-z]+)\.? (?P<day>\d{1,2})(?:st|nd|rd|th)?(?:,? (?P<year>\d{4}))?")
-_ISO = re.compile(r"(?P<year>\d{4})-(?P<month>\d{2})-(?P<day>\d{2})(?:t.*)?")
-_GROUPED = re.compile(r"(?<=\d),(?=\d{3}\b)")
-_ARTICLE = re.compile(r"^(?:the|an?|his|her|its|their|my|our) ")
-_MEASURE = re.compile(r"[\d.]+ ?(?P<unit>[^\W\d_]+)")
+_DAY_FIRST = late(r"(?P<day>\d{1,2})(?:st|nd|rd|th)?(?: of)? (?P<month>[a-z]+)\.?(?:,? (?P<year>\d{4}))?")
+_MONTH_FIRST = late(r"(?P<month>[a-z]+)\.? (?P<day>\d{1,2})(?:st|nd|rd|th)?(?:,? (?P<year>\d{4}))?")
+_ISO = late(r"(?P<year>\d{4})-(?P<month>\d{2})-(?P<day>\d{2})(?:t.*)?")
+_GROUPED = late(r"(?<=\d),(?=\d{3}\b)")
+_ARTICLE = late(r"^(?:the|an?|his|her|its|their|my|our) ")
+_MEASURE = late(r"[\d.]+ ?(?P<unit>[^\W\d_]+)")
 _UNIT_WORDS = """
     ms s sec secs second seconds min mins minute minutes h hour hours day days week weeks month months year years
     mm cm m km kilometer kilometers kilometre kilometres

@@ -10,9 +10,9 @@ past ("ran 5 km"), one of several ("a meeting on 3 May"), the dates of what is d
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
+from ledger.domain.late import late
 from ledger.domain.slots import HEADS, PRONOUNS, Filled, Statement, of_sentence, slots, statements
 from ledger.domain.slots import incompatible as incompatible_in_slot
 
@@ -22,8 +22,8 @@ RULE = "sentence/1"
 GAP = "…"
 MOST = 3  # numbers and dates of a sentence; of more it is a list
 
-_TOKEN = re.compile(r"[$€£]|\d+(?:[.,:/-]\d+)*|[^\W\d_]+(?:['’-][^\W\d_]+)*|%")
-_NO_PROSE = re.compile(r"[\\`{}<>|^*#=]|\$(?!\d)|\d\$")  # formulas, code and lists
+_TOKEN = late(r"[$€£]|\d+(?:[.,:/-]\d+)*|[^\W\d_]+(?:['’-][^\W\d_]+)*|%")
+_NO_PROSE = late(r"[\\`{}<>|^*#=]|\$(?!\d)|\d\$")  # formulas, code and lists
 
 
 def _set(words: str) -> frozenset[str]:
@@ -73,11 +73,11 @@ _HALVES = {"am": 0, "pm": 12}
 _ORDINALS = frozenset(("st", "nd", "rd", "th"))
 _BEFORE_YEAR = frozenset(("in", "since", "until", "till", "by", "of"))
 _JOINS = frozenset(("at", "on", "of", "the"))
-_YEAR = re.compile(r"(?:19|20)\d\d")
-_CLOCK = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
-_ISO = re.compile(r"(\d{4})-(0[1-9]|1[0-2])-(\d\d)")
-_PLAIN = re.compile(r"\d+(?:\.\d+)?")
-_GROUPED = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+_YEAR = late(r"(?:19|20)\d\d")
+_CLOCK = late(r"([01]?\d|2[0-3]):([0-5]\d)")
+_ISO = late(r"(\d{4})-(0[1-9]|1[0-2])-(\d\d)")
+_PLAIN = late(r"\d+(?:\.\d+)?")
+_GROUPED = late(r"(?<=\d),(?=\d{3}(?!\d))")
 _Part = tuple[str, str]  # a kind ("" for a word, "number", "date") and what stands there
 
 

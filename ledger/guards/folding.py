@@ -14,6 +14,7 @@ import unicodedata
 from collections.abc import Iterator
 from urllib.parse import unquote_to_bytes
 
+from ledger.domain.late import late
 from ledger.guards.letters import as_bytes, classed, has_hexes, has_long_run, leeted, may_be_spaced
 
 DEPTH = 2  # an encoded text within an encoded text
@@ -37,20 +38,20 @@ _SHAPELESS = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff"
     "\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff"
 )
-INVISIBLE = re.compile(f"[{_SHAPELESS}]")
-_TAGS = re.compile("[\U000e0020-\U000e007e]{3,}")
-_SELECTORS = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]{3,}")
-_LONG = re.compile(r"[A-Za-z0-9+/_-]{20,}={0,2}")
-_HEX = re.compile(r"(?:0x)?((?:[0-9a-fA-F]{2}[ :]?){16,})")
-_PERCENT_BYTE = re.compile("%[0-9a-fA-F]{2}")
-_PERCENT = re.compile(r"(?:%[0-9a-fA-F]{2}|[\w.+-]){12,}")
-_ESCAPES = re.compile(r"(?:\\u[0-9a-fA-F]{4}|\\x[0-9a-fA-F]{2}){4,}")
-_ENTITIES = re.compile(r"(?:&#x?[0-9a-fA-F]+;){4,}")
-_ESCAPE = re.compile(r"\\[ux]([0-9a-fA-F]{2,4})")
-_LEETED = re.compile(r"[^\W\d_][01345789@$]+[^\W\d_]")
+INVISIBLE = late(f"[{_SHAPELESS}]")
+_TAGS = late("[\U000e0020-\U000e007e]{3,}")
+_SELECTORS = late("[\ufe00-\ufe0f\U000e0100-\U000e01ef]{3,}")
+_LONG = late(r"[A-Za-z0-9+/_-]{20,}={0,2}")
+_HEX = late(r"(?:0x)?((?:[0-9a-fA-F]{2}[ :]?){16,})")
+_PERCENT_BYTE = late("%[0-9a-fA-F]{2}")
+_PERCENT = late(r"(?:%[0-9a-fA-F]{2}|[\w.+-]){12,}")
+_ESCAPES = late(r"(?:\\u[0-9a-fA-F]{4}|\\x[0-9a-fA-F]{2}){4,}")
+_ENTITIES = late(r"(?:&#x?[0-9a-fA-F]+;){4,}")
+_ESCAPE = late(r"\\[ux]([0-9a-fA-F]{2,4})")
+_LEETED = late(r"[^\W\d_][01345789@$]+[^\W\d_]")
 _LEETED_WORDS = 2  # a single one is a name, like "b2b"
-_SPACED = re.compile(r"(?<!\w)(?:\w([ ._\-*|/])(?=\w(?!\w))){2,}\w(?!\w)")
-_BACKWARDS = re.compile(r"\bbackwards?\b|\breversed?:|\bread\w* (?:it )?(?:backward|in reverse)")
+_SPACED = late(r"(?<!\w)(?:\w([ ._\-*|/])(?=\w(?!\w))){2,}\w(?!\w)")
+_BACKWARDS = late(r"\bbackwards?\b|\breversed?:|\bread\w* (?:it )?(?:backward|in reverse)")
 
 
 def fold(text: str) -> str:
@@ -62,7 +63,7 @@ def fold(text: str) -> str:
     return plain.translate(_LETTERS)
 
 
-_KEPT = re.compile(
+_KEPT = late(
     "[^\x00-\x7f\u2010\u2012-\u2015\u2018\u2019\u201c\u201d\u2022\u20ac\u2192\U0001f300-\U0001f3f3\U0001f400-\U0001f64f]"
 )
 

@@ -17,7 +17,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from ledger.domain import events as e
-from ledger.domain.erasure import GIVEN_IDS
+from ledger.domain.erasure import given_ids
 from ledger.domain.errors import RejectedError
 from ledger.domain.events.base import NOTHING
 from ledger.domain.ids import LENGTH, is_prefix
@@ -288,7 +288,7 @@ class _Look:
         kind = type(data)
         self._watched = BELIEFS.get(kind) or MATERIAL.get(kind) or ()
         names, repeated = NAMES.get(kind, ()), REPEATED.get(kind, ())
-        for field in (*PLANS[kind], *GIVEN_IDS.get(kind.__name__, ())):
+        for field in (*PLANS[kind], *given_ids(kind.__name__)):
             value = getattr(data, field)
             if not value or value is NOTHING or field in repeated or (type(value) is str and guard.is_plain(value)):
                 continue

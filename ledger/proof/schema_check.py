@@ -10,9 +10,9 @@ from contextlib import closing
 from functools import cache, lru_cache
 
 from ledger.store import copies
-from ledger.store.sqlite_files import FOREIGN, SCHEMA
+from ledger.store.sqlite_files import FOREIGN, SCHEMA, blank, no_tables
 from projections.core import own_registry as registry
-from projections.core.projector import create_all
+from projections.core.projector import create_tables
 from projections.core.rebuild import FRESH, OLD
 from projections.core.sql_views import is_own, reaches_out
 from projections.search import vectors
@@ -82,10 +82,7 @@ def _body(sql: str) -> str:
 
 @cache
 def _made(with_projections: bool) -> tuple[_Object, ...]:
-    with closing(sqlite3.connect(":memory:", isolation_level=None)) as fresh:
-        fresh.executescript(SCHEMA)
-        if with_projections:
-            create_all(fresh, b"", "")
+    with closing(blank(create_tables if with_projections else no_tables)) as fresh:
         return tuple(_objects(fresh, "main"))
 
 

@@ -7,7 +7,6 @@ because a row says so.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import msgspec
@@ -37,15 +36,20 @@ def to_stored(stream: str, version: int, envelope: Envelope[object]) -> StoredEv
     return StoredEvent(stream, version, type(envelope.data).__name__, state)
 
 
-@cache
 def _decoder(kind: type[object]) -> msgspec.json.Decoder[Envelope[object]]:
     return msgspec.json.Decoder(Envelope[kind])  # type: ignore[valid-type]
 
 
+class _Decoders(dict[str, tuple[Callable[[str], Envelope[object]], int]]):
+    """One for each type, made at its first event: all of them take as long as everything else that an open does."""
+
+    def __missing__(self, type_: str) -> tuple[Callable[[str], Envelope[object]], int]:
+        kind = TYPES[type_]
+        return self.setdefault(type_, (_decoder(kind).decode, kind.schema))
+
+
 _raw_decoder = msgspec.json.Decoder(Envelope[msgspec.Raw])
-_DECODERS: dict[str, tuple[Callable[[str], Envelope[object]], int]] = {
-    name: (_decoder(kind).decode, kind.schema) for name, kind in TYPES.items()
-}
+_DECODERS = _Decoders()
 
 
 def decode(

@@ -109,6 +109,14 @@ def empty(tables: Tables) -> bytes:
     return bytes(image)
 
 
+def blank(tables: Tables) -> sqlite3.Connection:
+    """Such a file in memory, to be looked at."""
+    connection, image = sqlite3.connect(":memory:", isolation_level=None), bytearray(empty(tables))
+    image[18:20] = b"\1\1"
+    connection.deserialize(bytes(image))
+    return connection
+
+
 # Set on every connection and read back.
 SETTINGS = {
     "synchronous": 2,  # FULL: a commit that returned survives a power cut

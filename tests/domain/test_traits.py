@@ -11,7 +11,6 @@ from examples import EVENTS
 
 from ledger.domain import erasure
 from ledger.domain.events import (
-    IDS,
     PUT_BACK,
     TYPES,
     VOIDING,
@@ -101,7 +100,7 @@ def test_an_id_without_a_role_is_noticed_wherever_it_lies() -> None:
 
 def test_traits_and_roles_are_words_of_the_catalogue() -> None:
     assert [name for name, kind in TYPES.items() if wrong(kind.traits)] == []
-    roles = {each.ref.role for fields in IDS.values() for each in fields if each.ref is not None}
+    roles = {each.ref.role for kind in TYPES.values() for each in id_fields(kind) if each.ref is not None}
     assert roles == set(get_args(Role)), "and there is no role that nothing has"
 
 
@@ -214,13 +213,13 @@ def test_a_name_is_given_to_a_project_or_a_session() -> None:
 
 
 def test_what_cites_anything_may_have_a_text_where_an_id_should_be() -> None:
-    given = {name: fields for name, fields in erasure.GIVEN_IDS.items() if fields}
+    given = {name: fields for name in TYPES if (fields := erasure.given_ids(name))}
     used = ("memories_used", "chunks_used")
     assert given == {"InteractionCaptured": used, "ResponseAttached": used}
 
 
 def test_the_sources_of_which_any_is_enough() -> None:
-    any_of = [kind for kind, fields in IDS.items() if any(each.ref and each.ref.needs == "any" for each in fields)]
+    any_of = [kind for kind in TYPES.values() if any(each.ref and each.ref.needs == "any" for each in id_fields(kind))]
     expected = {"MemoryCaptured", "DuplicateAbsorbed", "ObservationFormed", "EvidenceAdded"}
     assert set(type_names(any_of)) == expected
     assert list(ids_in(EvidenceAdded((Evidence("m_1", ""),), "rule"), "cites", needs="any")) == ["m_1"]

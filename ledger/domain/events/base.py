@@ -1,7 +1,5 @@
 """What a field of an event can hold, what an event and an id in it are to others, and the base of every event."""
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta, Raw, Struct

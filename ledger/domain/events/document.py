@@ -1,7 +1,5 @@
 """The events of a document."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import msgspec

@@ -1,7 +1,5 @@
 """What is stored around the data of an event, and an event as it is read."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Generic, TypeVar
 
 from msgspec import Meta, Raw, Struct, field

@@ -1,7 +1,5 @@
 """The events of an interaction: a prompt, its response, and what was made of them."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from msgspec import Struct

@@ -1,7 +1,5 @@
 """The events of the ledger itself: its format, what was undone, distrusted, erased and sealed, calls of models, recalls."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from msgspec import Struct, field

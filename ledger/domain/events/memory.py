@@ -1,7 +1,5 @@
 """The events of a memory, and of the relations it says."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from msgspec import Struct

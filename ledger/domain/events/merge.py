@@ -1,7 +1,5 @@
 """The events of a merge of near duplicates, and of a conflict between memories."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from ledger.domain.events.base import Code, Event, Id, Ref, Text, Traits

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import cache
 from typing import Any, get_args, get_type_hints
 
 from msgspec import Meta, Struct
@@ -21,6 +22,7 @@ TYPES: dict[str, type[Event]] = {
 
 
 _KNOWN: dict[type[object], dict[str, object]] = {}  # reading the hints of a class takes long
+_IDS: dict[type[object], tuple[IdField, ...]] = {}
 
 
 def _hints(kind: type[object]) -> dict[str, object]:
@@ -50,11 +52,17 @@ def _string_kind(hint: object) -> str | None:
 
 def used_as(use: str) -> dict[type[Event], tuple[str, ...]]:
     """The events with a text of this use, each with its fields of that use."""
-    found: dict[type[Event], tuple[str, ...]] = {}
+    return dict(_uses().get(use, {}))
+
+
+@cache
+def _uses() -> dict[str, dict[type[Event], tuple[str, ...]]]:
+    found: dict[str, dict[type[Event], tuple[str, ...]]] = {}
     for kind in TYPES.values():
         for name, hint in _hints(kind).items():
-            if any(isinstance(each, Use) and each.use == use for each in getattr(hint, "__metadata__", ())):
-                found[kind] = (*found.get(kind, ()), name)
+            for use in (each.use for each in getattr(hint, "__metadata__", ()) if isinstance(each, Use)):
+                of_use = found.setdefault(use, {})
+                of_use[kind] = (*of_use.get(kind, ()), name)
     return found
 
 
@@ -97,7 +105,10 @@ class IdField(Struct, frozen=True):
 
 def id_fields(kind: type[object]) -> tuple[IdField, ...]:
     """Every field of a struct, and of the structs in it, that holds ids."""
-    return tuple(dict.fromkeys(each for name, hint in _hints(kind).items() for each in _ids_under(hint, (name,), None)))
+    if kind not in _IDS:
+        found = (each for name, hint in _hints(kind).items() for each in _ids_under(hint, (name,), None))
+        _IDS[kind] = tuple(dict.fromkeys(found))
+    return _IDS[kind]
 
 
 def _ids_under(hint: object, path: tuple[str, ...], ref: Ref | None) -> Iterator[IdField]:
@@ -111,17 +122,14 @@ def _ids_under(hint: object, path: tuple[str, ...], ref: Ref | None) -> Iterator
         yield from _ids_under(part, path, ref)
 
 
-IDS: dict[type[Event], tuple[IdField, ...]] = {kind: id_fields(kind) for kind in TYPES.values()}
-
-
 def with_role(role: Role, **wanted: object) -> tuple[type[object], ...]:
     """The events with these traits that have an id of this role."""
-    return tuple(kind for kind in of(**wanted) if any(each.ref and each.ref.role == role for each in IDS[kind]))
+    return tuple(kind for kind in of(**wanted) if any(each.ref and each.ref.role == role for each in id_fields(kind)))
 
 
 def ids_in(data: Event, role: Role, needs: str | None = None) -> Iterator[str]:
     """The ids of an event that have this role; with ``needs`` only those of which it needs "any", or "all"."""
-    for each in IDS.get(type(data), ()):
+    for each in id_fields(type(data)) if isinstance(data, Event) else ():
         if each.ref is not None and each.ref.role == role and needs in (None, each.ref.needs):
             yield from _values(data, each.path)
 

@@ -1,7 +1,5 @@
 """The events of a session: its messages, its summaries, and what was given of it."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import msgspec

@@ -1,7 +1,5 @@
 """The events of a keyed value: registered, so that a log with them can be read; no command appends them yet."""
 
-from __future__ import annotations
-
 from ledger.domain.events.base import Body, Code, Event, Text, Time, Traits
 
 

@@ -30,7 +30,7 @@ def given(writer: Writer, command: str, who: Who, key: str, arguments: object) -
     check_text("key", key)
     text = encoded([command, arguments])
     if writer.policy(who.user).secrets != "off":
-        text = writer.guard.harmless(text)
+        text = writer.guard.harmless(text, arguments)
     return Key(writer.mac("key", who.user, key), writer.mac("arguments", who.user, text).hex())
 
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 Progress = Callable[[int, int], None]
 CHUNK = 500  # lines captured in one commit
 CHUNK_CHARS = 4 * 1024 * 1024  # and characters of them
+KEPT = 10_000  # lines of a file that is read once; with as many characters as a chunk
 LINE_BYTES = 64 * 1024 * 1024  # of JSONL; two texts of 10 MB, however they are escaped
 LIST_BYTES = 256 * 1024 * 1024  # of a JSON list, which is read at once
 
@@ -53,7 +54,7 @@ def import_file(
     A bad line is reported with its number and skipped; with ``strict`` every line is checked before the first write.
     The same file twice adds nothing: each line has a key of its place and content. The asker's client and ``occurred_at`` are
     for lines that say none. Reinforcement and extraction are left to ``jobs.run``. A ``dry_run`` checks and counts the
-    lines, and writes nothing. The file is read twice, a chunk at a time: to be checked, and to be captured.
+    lines, and writes nothing. A long file is read twice, a chunk at a time: to be checked, and to be captured.
     ``progress`` is called with (lines done, lines).
     """
     started, name = time.monotonic(), path_name(path)
@@ -114,10 +115,21 @@ class _File:
         self._name, self._project = name, project
         text = given_files.whole(name, LIST_BYTES)
         self._list = None if text is None else _conversations(name, text)
+        self._kept: list[tuple[str, int, Line | str]] | None = None  # all lines of a short file, once they were read
         self.client = "" if self._list is None else CLIENT
 
     def lines(self) -> Iterator[tuple[str, int, Line | str]]:
         """(key, number, the line or why it is none); the key is of what it says, and how often the file said it before."""
+        kept: list[tuple[str, int, Line | str]] = []
+        chars = 0
+        for each in self._kept if self._kept is not None else self._read():
+            if len(kept) <= KEPT and chars <= CHUNK_CHARS:
+                kept.append(each)
+                chars += _chars(each[2])
+            yield each
+        self._kept = kept if len(kept) <= KEPT and chars <= CHUNK_CHARS else None
+
+    def _read(self) -> Iterator[tuple[str, int, Line | str]]:
         from ledger.interactions.lines import check_line
 
         count: Counter[bytes] = Counter()
@@ -139,12 +151,16 @@ class _File:
             if isinstance(line, str):
                 continue
             chunk.append((key, number, line))
-            chars += len(line.prompt) + len(line.response)
+            chars += _chars(line)
             if len(chunk) == CHUNK or chars > CHUNK_CHARS:
                 yield chunk
                 chunk, chars = [], 0
         if chunk:
             yield chunk
+
+
+def _chars(line: Line | str) -> int:
+    return 0 if isinstance(line, str) else len(line.prompt) + len(line.response)
 
 
 def _conversations(name: str, text: str) -> list[dict[str, object]]:

@@ -42,6 +42,7 @@ KEYS = Table(
     ("key", "position"),  # undone and used again, and then redone: each use is a row of its own
     (("position", ""),),
     rowid=False,
+    grouped=1,
     then=CURRENT,
 )
 

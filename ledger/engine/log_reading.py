@@ -30,7 +30,7 @@ from ledger.domain.events import (
     Unknown,
 )
 from ledger.store import mapper, sqlite_files
-from projections.core.projector import FAMILIES, projections
+from projections.core.projector import FAMILIES, versions
 from projections.core.rows import Connection
 from projections.views import sessions
 
@@ -160,8 +160,7 @@ def _ambiguous(connection: Connection, given: str, kind: str, rows: list[int]) -
 def check_tables(connection: Connection, secret: bytes) -> tuple[int, set[str]]:
     """The generation of the tables and what is suspended; ``ConflictError`` when their version is not this product's."""
     found = connection.execute("SELECT name, version, suspended_at FROM projections").fetchall()
-    wanted = {each.name: each.version for each in projections(secret)}
-    if {name: version for name, version, _ in found} != wanted:
+    if {name: version for name, version, _ in found} != versions():
         raise ConflictError("the projections of this ledger were changed by another version of the product: reopen it")
     folded = connection.execute("SELECT generation FROM checkpoint").fetchone()
     if folded is None:

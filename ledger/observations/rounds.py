@@ -348,7 +348,7 @@ def _rows_with_words(
     engine: Engine, connection: Connection, asked: question.Question, wanted: search.Wanted
 ) -> set[int]:
     schema = engine.schema
-    for expression in engine.rarity.expressions(connection, search.SEARCH, schema, asked):
+    for expression in engine.rarity.seen(connection, search.SEARCH, schema).expressions(asked):
         found = search.matching(connection, expression, wanted, limit=NEAREST, schema=schema, enough=NEAREST // 2)
         if found:
             return {state.row for state, _ in found}
@@ -362,7 +362,7 @@ def observations_with_words(
     schema, source = engine.schema, observations.SOURCE
     condition = "m.user = ? AND m.project IS ? AND m.status = 'active' AND coalesce(m.tags, '[]') = ?"
     values = (scope.user, scope.project, consolidations.encoded_tags(scope.tags))
-    for expression in engine.rarity.expressions(connection, source.index, schema, asked):
+    for expression in engine.rarity.seen(connection, source.index, schema).expressions(asked):
         query = (expression, (condition, values), lambda row: row[0])
         found = matching(connection, source, *query, limit=limit, schema=schema, enough=limit // 2)
         if found:

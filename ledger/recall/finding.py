@@ -21,7 +21,7 @@ from projections.search import passages, ranking
 from projections.search.passages import NUMBER_BITS, Passage
 from projections.search.ranking import Candidate
 from projections.search.stems import stem
-from projections.search.text_hits import of_rows
+from projections.search.text_hits import Words, of_rows
 from projections.views import graph, memories, sessions
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ class Finder:
         self.memories = search.Wanted(asked.user, at, scope, asked.kinds, statuses, asked.metadata)
         self.passages = passages.Wanted(asked.user, asked.corpora, scope, asked.metadata)
         self.warnings: tuple[str, ...] = ()
+        self._seen: dict[TextIndex, Words] = {}
 
     def ranked(self) -> list[Found]:
         """The candidates, best first; what was in the way of finding them is in ``warnings``."""
@@ -87,7 +88,7 @@ class Finder:
             return found
         if "memories" in self._asked.among:
             hits = list[tuple[Memory, float]]()
-            for expression in self._expressions(search.SEARCH):
+            for expression in self._words(search.SEARCH).expressions(self._question):
                 hits = self._snapshot.memory_hits(expression, self.memories, pool)
                 if len(hits) >= ENOUGH:
                     break
@@ -95,7 +96,7 @@ class Finder:
             self._score(found, search.SEARCH)
         if self._asked.corpora:
             pieces = list[tuple[Passage, float]]()
-            for expression in self._expressions(passages.PASSAGE_SEARCH):
+            for expression in self._words(passages.PASSAGE_SEARCH).expressions(self._question):
                 pieces = self._snapshot.passage_hits(expression, self.passages, pool)
                 if len(pieces) >= ENOUGH:
                     break
@@ -104,20 +105,22 @@ class Finder:
             found += _best_of_each_text(rows)
         return found
 
-    def _expressions(self, index: TextIndex) -> list[str]:
-        return self._rarity.expressions(self._connection, index, self._snapshot.schema, self._question)
+    def _words(self, index: TextIndex) -> Words:
+        if index not in self._seen:
+            seen = self._snapshot
+            self._seen[index] = self._rarity.seen(self._connection, index, seen.schema, unseen=seen.forgets)
+        return self._seen[index]
 
     def _score(self, found: Iterable[Found], index: TextIndex) -> None:
         """Of each candidate what its words say of the question."""
-        seen = self._snapshot
-        idf, mean = self._rarity.of(self._connection, index, seen.schema, unseen=seen.forgets)
-        terms = ranking.terms(self._question, stem, idf, mean)
+        words = self._words(index)
+        terms = ranking.terms(self._question, stem, words.idf, words.mean)
         for each in found:
-            words, share = ranking.word_score(each.candidate.text, terms, stem)
-            if not words and each.candidate.corpus == "turn" and each.passage is not None:
-                words, share = ranking.word_score(day_words(each.passage.time), terms, stem)
-                words *= ranking.DAY
-            each.candidate.words, each.candidate.share = words, share
+            score, share = ranking.word_score(each.candidate.text, terms, stem)
+            if not score and each.candidate.corpus == "turn" and each.passage is not None:
+                score, share = ranking.word_score(day_words(each.passage.time), terms, stem)
+                score *= ranking.DAY
+            each.candidate.words, each.candidate.share = score, share
 
     def set_shares(self, found: Sequence[Found]) -> None:
         """How much of the question each memory has that nobody asked for."""

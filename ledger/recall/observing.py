@@ -107,12 +107,12 @@ class Observing:
         """What has words of the question, with how much they say, best first; and whether there are no others."""
         connection, schema = self._connection, self._snapshot.schema
         hits: Hits = []
-        for expression in self._rarity.expressions(connection, observations.SEARCH, schema, self._question):
+        words = self._rarity.seen(connection, observations.SEARCH, schema, unseen=unseen)
+        for expression in words.expressions(self._question):
             hits = self._snapshot.observation_hits(expression, self._wanted, limit)
             if len(hits) >= POOL // 2:
                 break
-        idf, mean = self._rarity.of(connection, observations.SEARCH, schema, unseen=unseen)
-        terms = ranking.terms(self._question, stem, idf, mean)
+        terms = ranking.terms(self._question, stem, words.idf, words.mean)
         near = [state for state, _ in hits if _is_near(state.text or "", terms)]
         scored = [(*ranking.word_score(state.text or "", terms, stem), state) for state in near]
         scored = [each for each in scored if each[0] > 0]

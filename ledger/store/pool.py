@@ -25,6 +25,7 @@ class Connection(sqlite.SQLiteConnection):
 
     def __init__(self, file: LedgerFile, *, named_columns: bool) -> None:
         self.raw, self.file = file.connect(), file
+        self.temporary = 0  # how often its TEMP schema was changed by the end of its last snapshot
         if named_columns:
             self.raw.row_factory = sqlite3.Row
         super().__init__(sqlite_conn=self.raw, max_age=None)

@@ -49,7 +49,7 @@ class Reading:
             connection, local.connection = local.connection, None
             with suppress(sqlite3.Error):
                 if connection.raw.in_transaction:
-                    connection.raw.execute("ROLLBACK")
+                    _end(connection)
             with suppress(persistence.ConnectionPoolClosedError):
                 self._pool.put_connection(connection)
 
@@ -116,6 +116,14 @@ class Reading:
         finally:
             if quiet:
                 self._private_lock.release()
+
+
+def _end(connection: Connection) -> None:
+    """Ends a snapshot: what it made in TEMP stays, for to take it back would throw away all that SQLite knows of the tables."""
+    raw = connection.raw
+    (made,) = raw.execute("PRAGMA temp.schema_version").fetchone()
+    raw.execute("ROLLBACK" if made == connection.temporary else "COMMIT")
+    connection.temporary = made
 
 
 def read_tip(cursor: Any) -> tuple[int, bytes]:

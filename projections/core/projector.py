@@ -87,14 +87,20 @@ def projections(secret: bytes, log: Log | None = None) -> tuple[Projection, ...]
     )
 
 
+_ALL = projections(b"")  # once, to be asked what they are
 _READERS = {  # what reads the states of each kind of subject
-    kind: tuple(each.name for each in projections(b"") if kind in each.follows) for kind in FAMILIES
+    kind: tuple(each.name for each in _ALL if kind in each.follows) for kind in FAMILIES
 }
 
 
 def names() -> tuple[str, ...]:
     """The name of every projection."""
-    return tuple(each.name for each in projections(b""))
+    return tuple(each.name for each in _ALL)
+
+
+def versions() -> dict[str, int]:
+    """The name of every projection, with its version."""
+    return {each.name: each.version for each in _ALL}
 
 
 def read_by(name: str) -> frozenset[str]:
@@ -114,7 +120,7 @@ def read_by(name: str) -> frozenset[str]:
 def tables_of(names: Collection[str]) -> dict[str, str]:
     """Each table of these projections, with its projection."""
     found: dict[str, str] = {}
-    for each in projections(b""):
+    for each in _ALL:
         if each.name in names:
             found |= {table.name: each.name for table in each.tables}
             found |= {f"{table.name}_data": each.name for table in each.tables if isinstance(table, TextIndex)}
@@ -123,7 +129,7 @@ def tables_of(names: Collection[str]) -> dict[str, str]:
 
 def text_indexes() -> list[tuple[str, TextIndex]]:
     """Every text index, with the name of its projection."""
-    return [(each.name, table) for each in projections(b"") for table in each.tables if isinstance(table, TextIndex)]
+    return [(each.name, table) for each in _ALL for table in each.tables if isinstance(table, TextIndex)]
 
 
 class Projector:

@@ -224,54 +224,59 @@ MATCHED = 20_000  # texts that one search of an index scores at the most, but fo
 
 
 class Rarity:
-    """How many texts of an index have a stem, as idf: those that wait for the index too, so that a text scores before it is
-    taken in as it does after.
-
-    What was counted holds until the index is written again; of a stem that many texts have, until it has grown by a tenth.
-    """
+    """How many texts of the indexes of one ledger have a stem, as it was counted: that holds until the index is written again;
+    of a stem that many texts have, until it has grown by a tenth."""
 
     KEPT = 20_000
 
     def __init__(self) -> None:
-        self._known: dict[
-            tuple[str, str, str], tuple[int, int, tuple[object, ...]]
-        ] = {}  # → texts that have it, of how many, when
+        self.known: dict[tuple[str, str, str], tuple[int, int, tuple[object, ...]]] = {}  # → of texts, how many, when
 
-    def of(
-        self, connection: sqlite3.Connection, index: TextIndex, schema: str, *, unseen: bool
-    ) -> tuple[Callable[[Iterable[str]], float], float]:
-        """The idf of the commonest of some stems, and the words of a text on average.
+    def seen(
+        self, connection: sqlite3.Connection, index: TextIndex, schema: str = "main", *, unseen: bool = False
+    ) -> Words:
+        """On one snapshot; ``unseen`` where there are texts that the index does not know."""
+        return Words(self.known, connection, index, schema, unseen=unseen)
 
-        A stem that no text has says nothing; where there are texts ``unseen`` by the index, it is the rarest there can be.
-        """
-        total, words = size(connection, index, schema)
-        texts, more, late = _vocabulary(connection, index, schema)
-        every = total + texts
 
-        def count(stem: str) -> int:
-            return self._count(connection, index.name, stem, total, schema) + late.get(stem, 0)
+class Words:
+    """The words of an index on one snapshot: those of the texts that wait for it too, so that a text scores before it is
+    taken in as it does after."""
 
-        def idf(stems: Iterable[str]) -> float:
-            number = max(map(count, stems), default=0)
-            return math.log1p((max(every - number, 0) + 0.5) / (number + 0.5)) if number or unseen else 0.0
+    def __init__(
+        self,
+        known: dict[tuple[str, str, str], tuple[int, int, tuple[object, ...]]],
+        connection: sqlite3.Connection,
+        index: TextIndex,
+        schema: str,
+        *,
+        unseen: bool,
+    ) -> None:
+        self._known, self._connection, self._name, self._schema = known, connection, index.name, schema
+        self._unseen = unseen
+        self.indexed, words = size(connection, index, schema)
+        texts, more, self._late = _vocabulary(connection, index, schema)
+        self.texts = self.indexed + texts
+        self.mean = (words + more) / self.texts if self.texts else 1.0  # words of a text
+        self._written = _written(connection, index.name, schema)
 
-        return idf, (words + more) / every if every else 1.0
+    def idf(self, stems: Iterable[str]) -> float:
+        """Of the commonest of some stems. One that no text has says nothing; where there are texts that the index does not
+        know, it is the rarest there can be."""
+        number = max((self._count(stem) + self._late.get(stem, 0) for stem in stems), default=0)
+        if not number and not self._unseen:
+            return 0.0
+        return math.log1p((max(self.texts - number, 0) + 0.5) / (number + 0.5))
 
-    def expressions(
-        self, connection: sqlite3.Connection, index: TextIndex, schema: str, question: Question
-    ) -> list[str]:
+    def expressions(self, question: Question) -> list[str]:
         """What to ask an index for, in this order until enough is found: the words of a question, the rarest first, as long
         as no more than ``MATCHED`` texts have them; where the rarest is commoner by itself, that and the next, and it alone.
 
         A ranking still counts every word of the question in what is found.
         """
-        total, _ = size(connection, index, schema)
-        if total <= MATCHED:
+        if self.indexed <= MATCHED:
             return [question.expression]
-        counts = [
-            (sum(self._rarest(connection, index.name, form, total, schema) for form in forms), at)
-            for at, forms in enumerate(question.concepts)
-        ]
+        counts = [(sum(map(self._rarest, forms)), at) for at, forms in enumerate(question.concepts)]
         chosen, matched = list[int](), 0
         for count, at in sorted(counts):
             if (matched := matched + count) <= MATCHED:
@@ -286,24 +291,33 @@ class Rarity:
         both = f"(({any_of([rarest])}) AND ({any_of(others[:1])}))"
         return [" OR ".join([both, *([any_of(late)] if late else [])]), alone]
 
-    def _rarest(self, connection: sqlite3.Connection, index: str, form: str, total: int, schema: str) -> int:
+    def _rarest(self, form: str) -> int:
         """How many texts have a word at the most: of a script without spaces, its rarest character."""
-        return min(self._count(connection, index, stem(each), total, schema) for each in spaced(form).split())
+        return min(self._count(stem(each)) for each in spaced(form).split())
 
-    def _count(self, connection: sqlite3.Connection, index: str, stem: str, total: int, schema: str) -> int:
-        known, written = self._known.get((schema, index, stem)), _written(connection, index, schema)
-        if known is not None:
+    def _count(self, stem: str) -> int:
+        key = (self._schema, self._name, stem)
+        if (known := self._known.get(key)) is not None:
             count, of, when = known
-            if when == written or (count >= COMMON and of <= total <= of * 1.1):
+            if when == self._written or (count >= COMMON and of <= self.indexed <= of * 1.1):
                 return count
-        terms = f"temp.{index}_terms_of_{schema}"
-        connection.execute(f"CREATE VIRTUAL TABLE IF NOT EXISTS {terms} USING fts5vocab({schema}, {index}, row)")
-        row = connection.execute(f"SELECT doc FROM {terms} WHERE term = ?", (stem,)).fetchone()
-        if len(self._known) >= self.KEPT:
+        count = self._counted(stem)
+        if len(self._known) >= Rarity.KEPT:
             self._known.clear()
-        found = row[0] if row is not None else 0
-        self._known[schema, index, stem] = found, total, written
-        return int(found)
+        self._known[key] = count, self.indexed, self._written
+        return count
+
+    def _counted(self, stem: str) -> int:
+        """The table to ask stays with the connection."""
+        terms = f"temp.{self._name}_terms_of_{self._schema}"
+        sql = f"SELECT doc FROM {terms} WHERE term = ?"
+        try:
+            row = self._connection.execute(sql, (stem,)).fetchone()
+        except sqlite3.OperationalError:
+            of = f"fts5vocab({self._schema}, {self._name}, row)"
+            self._connection.execute(f"CREATE VIRTUAL TABLE IF NOT EXISTS {terms} USING {of}")
+            row = self._connection.execute(sql, (stem,)).fetchone()
+        return int(row[0]) if row is not None else 0
 
 
 def _written(connection: sqlite3.Connection, index: str, schema: str) -> tuple[object, ...]:

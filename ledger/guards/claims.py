@@ -7,19 +7,12 @@ extracted, never to what a person writes.
 
 from __future__ import annotations
 
-from functools import cache
-
-from ledger.guards.patterns import Pattern, read
+from ledger.guards.patterns import read
 
 NAME = "claims/1"
 
 
 def is_tool_limitation(text: str) -> bool:
     """Whether a text claims that a tool, or the agent itself, cannot do something."""
-    return _claim().compiled.search(text) is not None
-
-
-@cache
-def _claim() -> Pattern:
-    ((claim,), _) = read("claims.txt")
-    return claim
+    (claim,) = read()["claims"].patterns
+    return claim.compiled.search(text) is not None

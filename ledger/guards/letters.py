@@ -6,10 +6,11 @@ text is, which is what a processor is best at.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from string import ascii_letters, ascii_lowercase, digits, hexdigits
 from typing import Generic, TypeVar
+
+from ledger.domain.late import late
 
 T = TypeVar("T")
 HEAD = 5  # letters of a word that are looked up
@@ -33,8 +34,8 @@ _RUNS = classes(x=ascii_letters + digits + "+/_-")
 _HEXES = classes(x=hexdigits)
 _LEET = classes(x=ascii_letters, n="01345789@$")
 _WORDS = classes(x=ascii_letters + digits + "_")
-_WORD_BEYOND = re.compile("[^\\W\x00-\x7f]")
-_DECLARED = re.compile("[Rr][Oo][Tt]-?13|[Cc]aesar|[Bb]ackwards?|[Rr]eversed?:")  # what says itself that it is turned
+_WORD_BEYOND = late("[^\\W\x00-\x7f]")
+_DECLARED = late("[Rr][Oo][Tt]-?13|[Cc]aesar|[Bb]ackwards?|[Rr]eversed?:")  # what says itself that it is turned
 
 
 def as_bytes(text: str) -> bytes:

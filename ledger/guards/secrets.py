@@ -14,6 +14,7 @@ from itertools import chain
 
 from msgspec import Struct
 
+from ledger.domain.late import late
 from ledger.domain.secrecy import MARK_BEGINS
 from ledger.guards.letters import Sieve, as_bytes, has_digits, words
 from ledger.guards.patterns import Pattern, read
@@ -34,11 +35,11 @@ def mark(kind: str) -> str:
     return f"{MARK_BEGINS}{kind}]"
 
 
-MARK = re.compile(r"\[redacted:([a-z0-9_]+)\]")
+MARK = late(r"\[redacted:([a-z0-9_]+)\]")
 
-_KINDS = tuple(map(re.compile, ("[a-z]", "[A-Z]", r"\d", r"[^\w\s]")))
-_INNER = re.compile(r"[a-z][A-Z]|[A-Za-z]\d|\d[A-Za-z]|[A-Za-z\d][!@#$%^&*?+=~]")
-_WORD, _SIGN = re.compile("[a-z]+"), "://"  # the one ASCII text without a word that a pattern asks for
+_KINDS = tuple(map(late, ("[a-z]", "[A-Z]", r"\d", r"[^\w\s]")))
+_INNER = late(r"[a-z][A-Z]|[A-Za-z]\d|\d[A-Za-z]|[A-Za-z\d][!@#$%^&*?+=~]")
+_WORD, _SIGN = late("[a-z]+"), "://"  # the one ASCII text without a word that a pattern asks for
 _LOWER = str.maketrans(
     "\u0130\u0131\u017f\u212a", "iisk"
 )  # letters that expressions take for these where case is no matter
@@ -59,13 +60,13 @@ def may_have(text: str) -> bool:
     return bool(_tried(text)) or _may_have_cards(text)
 
 
-def patterns() -> list[Pattern]:
-    return read("secrets.txt")[0]
+def patterns() -> tuple[Pattern, ...]:
+    return read()["secrets"].patterns
 
 
 @cache
 def _part(name: str) -> re.Pattern[str]:
-    return re.compile(read("secrets.txt")[1][name])
+    return re.compile(read()["secrets"].parts[name])
 
 
 def lowered(text: str) -> str:

@@ -6,13 +6,13 @@ is matched is what it was folded to (``ledger/guards/folding.py``), in English a
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from functools import cache
 
 from msgspec import Struct
 
-from ledger.guards.folding import INVISIBLE, fold, is_typographic, of_base64, views
+from ledger.domain.late import late
+from ledger.guards.folding import INVISIBLE, is_typographic, of_base64, views
 from ledger.guards.letters import HEAD, Sieve, as_bytes, has_long_run, is_odd, words
 from ledger.guards.patterns import Pattern, read
 
@@ -29,18 +29,18 @@ class Finding(Struct, frozen=True):
 
 
 _SIGNS = ("<", "#", "[", "](", "://")  # one in each sign that is ASCII
-_BLOB = re.compile(r"[A-Za-z0-9+/]{200,}={0,2}|(?:[A-Za-z0-9+/]{60,76}\r?\n){3,}")
+_BLOB = late(r"[A-Za-z0-9+/]{200,}={0,2}|(?:[A-Za-z0-9+/]{60,76}\r?\n){3,}")
 _VARIED = 16  # different characters: base64 of nearly anything has more
-_IMAGE = re.compile(r"data:(?:image|font|audio|video)/[\w.+-]{1,40};base64,\s*$")
-_FLAG = re.compile("\U0001f3f4[\U000e0020-\U000e007e]{1,8}\U000e007f")
-_TAG = re.compile("[\U000e0000-\U000e007f]")
-_OVERRIDE = re.compile("[\u202d\u202e]")
-_EMBEDDING = re.compile("[\u202a\u202b\u202c\u2066-\u2069]")
-_RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
+_IMAGE = late(r"data:(?:image|font|audio|video)/[\w.+-]{1,40};base64,\s*$")
+_FLAG = late("\U0001f3f4[\U000e0020-\U000e007e]{1,8}\U000e007f")
+_TAG = late("[\U000e0000-\U000e007f]")
+_OVERRIDE = late("[\u202d\u202e]")
+_EMBEDDING = late("[\u202a\u202b\u202c\u2066-\u2069]")
+_RIGHT_TO_LEFT = late("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
 _LATIN = r"[A-Za-z\u00c0-\u024f\u0370-\u04ff]"
-_WITHIN = re.compile(f"(?<={_LATIN})[\u200b-\u200d\u2060-\u2064\ufeff\u115f\u1160\u3164\uffa0\u034f\u180e](?={_LATIN})")
-_AT_AN_END = re.compile("\\A\\s*[\u200b\u2060-\u2064\ufeff\u180e]|[\u200b\u2060-\u2064\ufeff\u180e]\\s*\\Z")
-_SELECTORS = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]{3,}")
+_WITHIN = late(f"(?<={_LATIN})[\u200b-\u200d\u2060-\u2064\ufeff\u115f\u1160\u3164\uffa0\u034f\u180e](?={_LATIN})")
+_AT_AN_END = late("\\A\\s*[\u200b\u2060-\u2064\ufeff\u180e]|[\u200b\u2060-\u2064\ufeff\u180e]\\s*\\Z")
+_SELECTORS = late("[\ufe00-\ufe0f\U000e0100-\U000e01ef]{3,}")
 
 
 def scan(text: str, known: set[bytes] | None = None) -> list[Finding]:
@@ -57,8 +57,8 @@ def scan(text: str, known: set[bytes] | None = None) -> list[Finding]:
     return list(found.values())
 
 
-def patterns() -> list[Pattern]:
-    return read("threats.txt", re.DOTALL, fold)[0]
+def patterns() -> tuple[Pattern, ...]:
+    return read()["threats"].patterns
 
 
 @cache
@@ -67,7 +67,7 @@ def _asked() -> tuple[dict[bytes, set[int]], dict[str, set[int]]]:
     of_head, of_sign = dict[bytes, set[int]](), dict[str, set[int]]()
     for number, pattern in enumerate(patterns()):
         for head in pattern.heads:
-            of_head.setdefault(head, set()).add(number)
+            of_head.setdefault(head.encode(), set()).add(number)
         for sign in pattern.signs:
             of_sign.setdefault(sign, set()).add(number)
     return of_head, of_sign

@@ -170,9 +170,9 @@ def everywhere(text: str) -> list[tuple[str, int, int]]:
     views_of = [text.lower()] if text.isascii() and not is_odd(text, text.encode(), text.lower()) else list(views(text))
     found = [] if len(views_of) == 1 and text.isascii() and views_of[0] == text.lower() else threats_besides(text)
     for view in views_of:
-        heads = {word[:HEAD].encode() for word in re.findall("[a-z]+", view)}
+        heads = {word[:HEAD] for word in re.findall("[a-z]+", view)}
         for pattern in threats.patterns():
-            if pattern.heads & heads or any(sign in view for sign in pattern.signs):
+            if heads.intersection(pattern.heads) or any(sign in view for sign in pattern.signs):
                 hit = re.search(pattern.expression, view, re.DOTALL)
                 if hit is not None:
                     found.append((pattern.label, hit.start(), min(hit.end(), hit.start() + threats.SPAN)))

@@ -162,7 +162,7 @@ def check_tables(connection: Connection, secret: bytes) -> tuple[int, set[str]]:
     found = connection.execute("SELECT name, version, suspended_at FROM projections").fetchall()
     if {name: version for name, version, _ in found} != versions():
         raise ConflictError("the projections of this ledger were changed by another version of the product: reopen it")
-    folded = connection.execute("SELECT generation FROM checkpoint").fetchone()
+    folded = connection.execute("SELECT generation FROM checkpoint WHERE id = 1").fetchone()
     if folded is None:
         raise ConflictError("the checkpoint of this ledger's projections is gone: reopen it")
     return folded[0], {name for name, _, suspended_at in found if suspended_at is not None}
@@ -285,7 +285,7 @@ def owner(connection: Connection, created: LedgerCreated) -> LedgerCreated:
     The projections know it; where they stand for the first event's, or are not there, the log is asked.
     """
     with suppress(sqlite3.Error):
-        if connection.execute("SELECT ledger FROM main.checkpoint").fetchall() == [(created.ledger_id,)]:
+        if connection.execute("SELECT ledger FROM main.checkpoint WHERE id = 1").fetchall() == [(created.ledger_id,)]:
             return created
     found = branchings(connection)
     return replace(created, ledger_id=found[-1].data.ledger_id) if found else created

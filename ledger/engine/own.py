@@ -148,8 +148,8 @@ class Folding:
 class _Live:
     """One that stands at the end of the log, in the transaction under way."""
 
-    def __init__(self, wanted: Definition, connection: Connection) -> None:
-        self.wanted = wanted
+    def __init__(self, wanted: Definition, place: int, connection: Connection) -> None:
+        self.wanted, self.place = wanted, place
         self.kept = SQLiteRows(connection, apart=True)
         self.rows = Rows(wanted, self.kept)
         self.unwritten = 0  # the first event folded since the last flush
@@ -195,7 +195,7 @@ class Own:
             elif (
                 entry.fits(wanted) and entry.suspended_at is None and self._stands(connection, wanted, entry, position)
             ):
-                self._live.append(_Live(wanted, connection))
+                self._live.append(_Live(wanted, entry.place, connection))
 
     def _stands(self, connection: Connection, wanted: Definition, entry: Entry, position: int) -> bool:
         """Whether it stands there, after it was caught up if little is missing."""
@@ -237,9 +237,9 @@ class Own:
         for live in list(self._live):
             try:
                 if live.unwritten:
-                    registry.write(transaction.connection, live.kept, live.wanted.name, transaction.position)
+                    registry.write(transaction.connection, live.kept, live.place, transaction.position)
                 else:
-                    registry.move(transaction.connection, live.wanted.name, transaction.position)
+                    registry.move(transaction.connection, live.place, transaction.position)
             except Exception as error:
                 if not registry.blames(error):
                     raise
@@ -328,7 +328,7 @@ class Own:
             if isinstance(error, _Touched):
                 registry.empty(transaction.connection, entry, transaction.position)
                 return True
-            return _written(transaction.connection, rows, wanted.name, entry.position + 1, last, error)
+            return _written(transaction.connection, rows, entry, entry.position + 1, last, error)
 
     def rebuild(self, name: str, stop: Callable[[], bool] = lambda: False) -> None:
         """Empties one and folds it again from zero; what was suspended begins again."""
@@ -368,19 +368,21 @@ def advance(connection: Connection, wanted: Definition, entry: Entry, position: 
         return True
     except _Stuck as found:
         error = found
-    return _written(connection, rows, wanted.name, entry.position + 1, position, error)
+    return _written(connection, rows, entry, entry.position + 1, position, error)
 
 
-def _written(connection: Connection, rows: SQLiteRows, name: str, first: int, last: int, stuck: _Stuck | None) -> bool:
+def _written(
+    connection: Connection, rows: SQLiteRows, entry: Entry, first: int, last: int, stuck: _Stuck | None
+) -> bool:
     if stuck is None:
         try:
-            registry.write(connection, rows, name, last)
+            registry.write(connection, rows, entry.place, last)
             return True
         except Exception as error:
             if not registry.blames(error):
                 raise
             stuck = _Stuck(first, error)
-    suspend(connection, name, stuck.position, stuck.error)
+    suspend(connection, entry.name, stuck.position, stuck.error)
     return False
 
 

@@ -94,7 +94,7 @@ class Tables:
 
     def _catch_up(self, transaction: Transaction) -> None:
         """Folds what somebody wrote to the log alone: nothing is decided without it."""
-        folded = transaction.connection.execute("SELECT position FROM checkpoint").fetchone()
+        folded = transaction.connection.execute("SELECT position FROM checkpoint WHERE id = 1").fetchone()
         if not transaction.deferred and folded is not None and 0 < folded[0] < transaction.position:
             self.forget()
             for event in decode_known(transaction.connection, folded[0] + 1, transaction.position):

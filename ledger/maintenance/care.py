@@ -46,7 +46,7 @@ def stats(engine: Engine, user: str) -> answers.Stats:
         columns = answers.ProjectionStatus.__struct_fields__
         sql = (
             "SELECT p.name, p.version, coalesce(p.suspended_at - 1, c.position), p.suspended_at, p.error"
-            " FROM projections p, checkpoint c ORDER BY p.name"
+            " FROM projections p, checkpoint c WHERE c.id = 1 ORDER BY p.name"
         )
         statuses = [answers.ProjectionStatus(**dict(zip(columns, row, strict=True))) for row in connection.execute(sql)]
         counts, turns = memories.counts(connection, user), interactions.count(connection, user)

@@ -19,7 +19,7 @@ def tables_fit(connection: sqlite3.Connection, secret: bytes, ledger_id: str) ->
             return None
         _, suspended = check_tables(connection, secret)
         last = connection.execute("SELECT position, head FROM events ORDER BY position DESC LIMIT 1").fetchone()
-        folded = connection.execute("SELECT ledger, position, head FROM checkpoint").fetchall()
+        folded = connection.execute("SELECT ledger, position, head FROM checkpoint WHERE id = 1").fetchall()
     except ConflictError:
         return None
     except sqlite3.DatabaseError as error:

@@ -386,7 +386,9 @@ class _Look:
         """The live tables against a fold of the log next to them, row by row; the text index word by word."""
         if self._created is None:
             return
-        checkpoint = self._connection.execute("SELECT ledger, position, head FROM main.checkpoint").fetchall()
+        checkpoint = self._connection.execute(
+            "SELECT ledger, position, head FROM main.checkpoint WHERE id = 1"
+        ).fetchall()
         if [tuple(row) for row in checkpoint] != [(self._created.ledger_id, self._last, self._head)]:
             self.problem("the projections: they do not stand at the last event of this log")
         if self._folded:

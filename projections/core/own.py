@@ -231,8 +231,12 @@ class Shape:
     def encode(self, row: object) -> Values:
         values = self._values(row)
         types = tuple(map(type, values))
-        if types in self._fits and all(-_LARGE <= (values[place] or 0) < _LARGE for place in self._ints):
-            return values
+        if types in self._fits:
+            for place in self._ints:
+                if not -_LARGE <= (values[place] or 0) < _LARGE:
+                    break
+            else:
+                return values
         stored = tuple(map(self._stored, self.order, values))
         if all(one is other for one, other in zip(stored, values, strict=True)):
             self._fits.add(types)
@@ -356,7 +360,8 @@ class Definition:
 
     def __init__(self, given: Projection) -> None:
         kind = type(given)
-        self.name, self.version, self.fold = given.name, given.version, given.fold
+        self.name, self.version = given.name, given.version
+        self.fold: Callable[..., object] = given.fold
         if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
             raise RejectedError(
                 f'the name of {kind.__name__} is {self.name!r:.60}: name = "counts", small letters, digits and _, a letter '
@@ -398,7 +403,7 @@ class Definition:
         return type_ in self.events or (stream[1:2] == "_" and stream[0] in self.kinds)
 
     def call(self, event: AnyEvent, change: Change | None, rows: Rows) -> None:
-        if (answer := cast("Callable[..., object]", self.fold)(event, change, rows)) is not None:
+        if (answer := self.fold(event, change, rows)) is not None:
             if isinstance(answer, Coroutine):
                 answer.close()  # one that nobody awaits would be complained about
             raise Misuse(

@@ -14,13 +14,19 @@ from projections.core.rows import Connection
 from projections.core.sqlite import SQLiteRows
 
 NAME = "own_projections"
+# Its position is in the row ``place`` of "checkpoint", a page that each commit writes anyway; without one it begins again.
 # ``begun`` is where the log ended when the tables were last emptied: the acts up to there are taken into account from the start.
 # ``generation`` counts how often that was, so that rows folded from before it are never written after it.
 _TABLE = (
     f"CREATE TABLE IF NOT EXISTS {NAME} (name TEXT PRIMARY KEY, version INTEGER NOT NULL, definition TEXT NOT NULL,"
-    " generation INTEGER NOT NULL, position INTEGER NOT NULL, begun INTEGER NOT NULL, suspended_at INTEGER, error TEXT)"
+    " generation INTEGER NOT NULL, place INTEGER NOT NULL, begun INTEGER NOT NULL, suspended_at INTEGER, error TEXT)"
     " WITHOUT ROWID"
 )
+_ENTRIES = (
+    "SELECT o.name, iif(c.id IS NULL, 0, o.version), o.definition, o.generation, o.place, coalesce(c.position, 0), o.begun,"
+    f" o.suspended_at, o.error FROM main.{NAME} o LEFT JOIN main.checkpoint c ON c.id = o.place ORDER BY o.name"
+)
+_PLACE = f"SELECT max(coalesce(max(place), 1), (SELECT coalesce(max(id), 1) FROM checkpoint)) + 1 FROM {NAME}"
 
 
 class Entry(Struct, frozen=True):
@@ -30,6 +36,7 @@ class Entry(Struct, frozen=True):
     version: int
     definition: str
     generation: int
+    place: int
     position: int
     begun: int
     suspended_at: int | None
@@ -66,7 +73,7 @@ def entries(connection: Connection) -> dict[str, Entry]:
     """All that this file has, whoever made them."""
     if not sqlite.exists(connection, NAME):
         return {}
-    return {row[0]: Entry(*row) for row in connection.execute(f"SELECT * FROM main.{NAME} ORDER BY name")}
+    return {row[0]: Entry(*row) for row in connection.execute(_ENTRIES)}
 
 
 def enter(connection: Connection, wanted: Definition, position: int) -> None:
@@ -88,8 +95,10 @@ def enter(connection: Connection, wanted: Definition, position: int) -> None:
             )
         sqlite.create(connection, table)
     generation = before.generation + 1 if before is not None else 1
-    row = (wanted.name, wanted.version, wanted.text, generation, 0, position, None, None)
+    place = before.place if before is not None else connection.execute(_PLACE).fetchone()[0]
+    row = (wanted.name, wanted.version, wanted.text, generation, place, position, None, None)
     connection.execute(f"INSERT OR REPLACE INTO {NAME} VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+    connection.execute("INSERT OR REPLACE INTO checkpoint VALUES (?, '', 0, 0, x'')", (place,))
 
 
 def is_whole(connection: Connection, wanted: Definition) -> bool:
@@ -108,32 +117,32 @@ def empty(connection: Connection, entry: Entry, position: int, *, resume: bool =
             connection.execute(f'DELETE FROM main."{name}"')
     resumed = ", suspended_at = NULL, error = NULL" if resume else ""
     connection.execute(
-        f"UPDATE {NAME} SET generation = generation + 1, position = 0, begun = ?{resumed} WHERE name = ?",
-        (position, entry.name),
+        f"UPDATE {NAME} SET generation = generation + 1, begun = ?{resumed} WHERE name = ?", (position, entry.name)
     )
+    move(connection, entry.place, 0)
 
 
-def move(connection: Connection, name: str, position: int) -> None:
-    connection.execute(f"UPDATE {NAME} SET position = ? WHERE name = ?", (position, name))
+def move(connection: Connection, place: int, position: int) -> None:
+    connection.execute("UPDATE checkpoint SET position = ? WHERE id = ?", (position, place))
 
 
 def suspend(connection: Connection, name: str, at: int, error: str) -> None:
     connection.execute(f"UPDATE {NAME} SET suspended_at = ?, error = ? WHERE name = ?", (at, error, name))
 
 
-def write(connection: Connection, rows: SQLiteRows, name: str, position: int) -> None:
+def write(connection: Connection, rows: SQLiteRows, place: int, position: int) -> None:
     """Writes what was folded, all of it or nothing."""
     if rows.kept <= 1:  # one row is written or not
         try:
             rows.flush()
         finally:
             rows.discard()
-        move(connection, name, position)
+        move(connection, place, position)
         return
     connection.execute("SAVEPOINT own")
     try:
         rows.flush()
-        move(connection, name, position)
+        move(connection, place, position)
     except BaseException:
         rows.discard()
         if connection.in_transaction:

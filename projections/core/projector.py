@@ -271,7 +271,8 @@ class Projector:
 
 # --- the checkpoint tables -------------------------------------------------------------------------------------------
 
-# Every projection that is not suspended stands at the one position in "checkpoint"; a suspended one stands before "suspended_at".
+# Every projection that is not suspended stands at the one position in "checkpoint" with the id 1; a suspended one stands before
+# "suspended_at". The other rows are where projections of a user's own stand: each commit writes that page anyway.
 CHECKPOINTS = (
     "CREATE TABLE IF NOT EXISTS projections (name TEXT PRIMARY KEY, version INTEGER NOT NULL, suspended_at INTEGER,"
     " error TEXT) WITHOUT ROWID",
@@ -283,6 +284,7 @@ CHECKPOINTS = (
 _ENDS = (
     "SELECT c.position, c.head, coalesce(e.position, 0), e.head FROM main.checkpoint c"
     " LEFT JOIN (SELECT position, head FROM main.events ORDER BY position DESC LIMIT 1) e"
+    " WHERE c.id = 1"
 )
 _LISTED = (  # by a look at the last row of each
     "SELECT max(position), count(*), last FROM main.audit,"
@@ -344,7 +346,7 @@ def write_checkpoints_of(
     some = (each for each in projections(secret) if each.name in names)
     rows = [(each.name, each.version, *suspended.get(each.name, (None, None))) for each in some]
     connection.executemany("INSERT OR REPLACE INTO projections VALUES (?, ?, ?, ?)", rows)
-    connection.execute("UPDATE checkpoint SET generation = generation + 1")
+    connection.execute("UPDATE checkpoint SET generation = generation + 1 WHERE id = 1")
 
 
 def suspend(connection: sqlite3.Connection, name: str, at: int, error: str) -> ProjectionSuspended:
@@ -378,4 +380,4 @@ def create_all(connection: sqlite3.Connection, secret: bytes, ledger_id: str, *,
 
 def belongs_to(connection: sqlite3.Connection, ledger_id: str) -> None:
     """Says whose log was folded, where that has another id from here."""
-    connection.execute("UPDATE checkpoint SET ledger = ?", (ledger_id,))
+    connection.execute("UPDATE checkpoint SET ledger = ? WHERE id = 1", (ledger_id,))

@@ -240,7 +240,7 @@ class Rebuild:
                 self._projector.fold(event, rows)
             self._projector.flush(rows)
             at = (transaction.position, transaction.head)
-            folded = "SELECT position, head FROM checkpoint"
+            folded = "SELECT position, head FROM checkpoint WHERE id = 1"
             if not self._is_whole and connection.execute(folded).fetchall() != [at]:
                 self.names = frozenset(projector.names())  # the others have not folded all of the log: they go with it
             for table in self._switching() if self._apart else ():

@@ -540,7 +540,7 @@ def measure_read(paths: dict[int, Path]) -> list[Figure]:
 
 
 def listing(ledger: Ledger, after: int, count: int) -> Iterator[Any]:
-    yield from islice(ledger.history.log(after=after, limit=min(1_000, count)).all(), count)
+    yield from islice(ledger.history.log(after=after).all(), count)
 
 
 def bare_decode(connection: sqlite3.Connection, decoders: dict[str, Any], first: int, last: int) -> Iterator[Any]:

@@ -18,7 +18,7 @@ from msgspec import Struct, defstruct, structs
 
 from ledger.answers import LogEntry
 from ledger.domain.errors import NotFoundError, RejectedError
-from ledger.engine.log_reading import check_upgrade, decode_where, last_upgrade
+from ledger.engine.log_reading import check_upgrade, last_upgrade
 from ledger.history import log
 from ledger.maintenance.opening import created_by
 from ledger.store.recorders import Datastore, ReadingFactory
@@ -75,10 +75,10 @@ class _Mapper(Mapper[str]):
     def to_domain_event(self, stored_event: StoredEvent) -> DomainEventProtocol[str]:
         place = (stored_event.originator_id, stored_event.originator_version)
         with self._datastore.reading() as connection:
-            found = list(decode_where(connection, "e.stream = ? AND e.version = ?", place))
-            if not found:
-                raise NotFoundError(f"no event of {place[0]} is its version {place[1]}")
-            (entry,) = log.with_texts(connection, found)
+            found = log.entries_where(connection, "e.stream = ? AND e.version = ?", place)
+        if not found:
+            raise NotFoundError(f"no event of {place[0]} is its version {place[1]}")
+        (entry,) = found
         own = {"originator_id": entry.subject, "originator_version": entry.version, "entry": entry}
         followed = _followed(type(entry.data))(**structs.asdict(entry.data), **own)
         return cast("DomainEventProtocol[str]", followed)

@@ -253,7 +253,7 @@ class History(HistoryRead):
         asked = log.wanted(self._engine, types, subject, self._moment("until", until))
         found = log.entries(self._engine, asked, start, count + 1) if count else []
         cursor = str(found[count - 1].position) if len(found) > count else None
-        more = {"until": until, "types": asked.types, "subject": subject, "limit": limit}
+        more = {"until": until, "types": asked.types, "subject": subject, "limit": log.PART}
         return Page(found[:count], cursor, lambda place: self.log(after=place, **more))  # type: ignore[arg-type]
 
     def follow(

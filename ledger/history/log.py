@@ -11,17 +11,18 @@ from msgspec.structs import force_setattr
 
 from ledger import answers
 from ledger.domain.errors import NotFoundError, RejectedError
-from ledger.domain.events import NOTHING, TYPES, AnyEvent, Blob, LedgerCreated
+from ledger.domain.events import NOTHING, TYPES, Blob, LedgerCreated
 from ledger.domain.text import plural, texts
 from ledger.engine.engine import Engine
-from ledger.engine.log_reading import decode_where, read_blob
+from ledger.engine.log_reading import read_blob
 from ledger.engine.stopping import Stopping
+from ledger.store import mapper
 from ledger.store.reading import read_tip
 from projections.core.rows import Connection
 from projections.views import control
 
 LOOK_SECONDS = 0.1  # how often who waits looks for more
-PART = 500  # events that are read at a time
+PART = 250  # events that are read at a time by who goes on: of more, each costs more to hold than to decode
 END = 2**62
 _ALSO = frozenset((Blob, Raw))
 
@@ -39,6 +40,8 @@ def wanted(engine: Engine, types: Iterable[str], subject: str | None, until: int
     an unknown subject ``NotFoundError``."""
     named = plural("types", types, sorted(TYPES))
     texts(subject=subject)
+    if subject is None and not isinstance(until, str):
+        return Wanted(named, None, END if until is None else until - 1)
     with engine.reading() as connection:
         stream = _stream(connection, subject) if subject is not None else None
         if isinstance(until, str):
@@ -65,18 +68,23 @@ def entries(engine: Engine, asked: Wanted, after: int, limit: int) -> list[answe
     if asked.types:
         where, values = f"{where} AND e.type IN ({', '.join('?' * len(asked.types))})", [*values, *asked.types]
     with engine.reading() as connection:
-        return with_texts(connection, list(decode_where(connection, where, values, limit)))
+        return entries_where(connection, where, values, limit)
 
 
-def with_texts(connection: Connection, events: Sequence[AnyEvent]) -> list[answers.LogEntry]:
-    """Events in the order of the log as they are given to who reads it: with their texts, which are put into the events' own
-    data, and whether they are in effect."""
-    out = control.voided(connection, events[0].position, events[-1].position) if events else {}
-    return [_entry(connection, each, in_effect=each.position not in out) for each in events]
+def entries_where(
+    connection: Connection, where: str, values: Sequence[object], limit: int = -1
+) -> list[answers.LogEntry]:
+    """So many of the events ``e`` for which a condition holds, oldest first: with their texts, and whether they are in effect."""
+    sql = f"SELECT e.position, e.stream, e.version, e.type, e.state FROM events e WHERE {where} ORDER BY e.position LIMIT ?"
+    rows = connection.execute(sql, (*values, limit)).fetchall()
+    out = control.voided(connection, rows[0][0], rows[-1][0]) if rows else {}
+    return [_entry(connection, row[0] not in out, *row) for row in rows]
 
 
-def _entry(connection: Connection, event: AnyEvent, *, in_effect: bool) -> answers.LogEntry:
-    envelope = event.envelope
+def _entry(
+    connection: Connection, in_effect: bool, position: int, stream: str, version: int, type_: str, state: str
+) -> answers.LogEntry:
+    envelope = mapper.decode(position, position, stream, version, type_, state).envelope
     data = envelope.data
     kind: type[Struct] = type(data)
     for name in _apart(kind):
@@ -86,15 +94,15 @@ def _entry(connection: Connection, event: AnyEvent, *, in_effect: bool) -> answe
     if kind is LedgerCreated:
         force_setattr(data, "secret", "")
     return answers.LogEntry(  # by place, for a scan makes many
-        event.position,
-        event.stream,
-        event.version,
-        event.type,
+        position,
+        stream,
+        version,
+        type_,
         envelope.event_id,
         envelope.recorded_at,
         envelope.occurred_at,
         envelope.command,
-        envelope.command_id,
+        envelope.begun or envelope.event_id,
         envelope.causation_id,
         envelope.correlation_id,
         envelope.user,

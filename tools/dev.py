@@ -85,9 +85,11 @@ def check(rest: list[str]) -> int:
 
 
 def bench(rest: list[str]) -> int:
-    """The figures of ledger/docs/measured.md; with ``--against COMMIT`` the speed of daily operations then and now."""
-    against = any(word.startswith("--against") for word in rest)
-    return run(set_up(""), "tools/benchmark_against.py" if against else "tools/benchmark.py", *rest)
+    """The figures of ledger/docs/measured.md; with ``--against COMMIT`` the speed of daily operations then and now, and with
+    ``--peers`` one-line facts beside other products, which are installed into an environment that is thrown away."""
+    given = {word.partition("=")[0] for word in rest}
+    program = next((f"benchmark_{each}.py" for each in ("against", "peers") if f"--{each}" in given), "benchmark.py")
+    return run(set_up(""), f"tools/{program}", *rest)
 
 
 def set_up(extra: str, version: str | None = None) -> Path:

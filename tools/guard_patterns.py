@@ -42,11 +42,9 @@ _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
 
 def derived() -> bytes:
     """What the file should hold."""
-    of = {"threats": (int(re.DOTALL), fold), "secrets": (0, str), "claims": (0, str)}
-    return (
-        msgspec.json.format(msgspec.json.encode({name: _read(name, *how) for name, how in of.items()}), indent=1)
-        + b"\n"
-    )
+    threats = _read("threats", int(re.DOTALL), fold)
+    of = {"threats": threats} | {name: _read(name, 0, str) for name in ("secrets", "claims")}
+    return msgspec.json.format(msgspec.json.encode(of), indent=1) + b"\n"
 
 
 def _read(name: str, flags: int, fold: Callable[[str], str]) -> Patterns:

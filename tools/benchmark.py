@@ -54,7 +54,7 @@ ROOT = Path(__file__).resolve().parent.parent
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-from tools import benchmark_own, benchmark_questions, benchmark_sessions, inside  # noqa: E402
+from tools import benchmark_own, benchmark_questions, benchmark_sessions, benchmark_start, inside  # noqa: E402
 from tools.measuring import (  # noqa: E402
     CHUNK,
     RAW_INSERT,
@@ -92,6 +92,7 @@ ROWS = (
     "sessions",
     "own",
     "questions",
+    "start",
 )
 SIZES, QUICK_SIZES = (1_000, 100_000, 1_000_000), (1_000, 20_000)
 CRAWLER, CRAWLED = "crawler", 0.01  # one source, and its share of the memories
@@ -695,7 +696,9 @@ def run(options: Options) -> list[Figure]:
         figures += benchmark_own.measure(options)
     if "questions" in options.rows:
         figures += benchmark_questions.measure(options)
-    if set(options.rows) - {"import", "at", "vectors", "sessions", "own", "questions"}:
+    if "start" in options.rows:
+        figures += benchmark_start.measure(options)
+    if set(options.rows) - {"import", "at", "vectors", "sessions", "own", "questions", "start"}:
         paths = filled(options)
         if {"remember", "growth"} & set(options.rows):
             figures += measure_remember(paths, options)

@@ -31,7 +31,7 @@ from ledger.domain.events import (
 )
 from ledger.store import mapper, sqlite_files
 from projections.core.projector import FAMILIES, versions
-from projections.core.rows import Connection
+from projections.core.rows import Connection, parted
 from projections.views import sessions
 
 READER = WRITER = 1  # the format that this product reads and writes
@@ -58,6 +58,20 @@ def read_stream(
     return [
         _check_fit(connection, mapper.decode(row[0], first, stream, row[1], row[2], row[3], row[4])) for row in rows
     ]
+
+
+def read_streams(connection: Connection, streams: Sequence[str], up_to: int) -> dict[str, list[AnyEvent]]:
+    """The events of some subjects up to a position, each in order."""
+    found: dict[str, list[AnyEvent]] = {each: [] for each in streams}
+    sql = (
+        "SELECT position, stream, version, type, state, key FROM events"
+        f" WHERE stream IN ({', '.join('?' * len(streams))}) AND position <= ? ORDER BY position"
+    )
+    for position, stream, *rest in connection.execute(sql, (*streams, up_to)):
+        events = found[stream]
+        first = events[0].position if events else position
+        events.append(_check_fit(connection, mapper.decode(position, first, stream, *rest)))
+    return found
 
 
 def read_event(connection: Connection, position: int) -> AnyEvent | None:
@@ -229,17 +243,23 @@ class Reading:
     def __init__(self, connect: Callable[[], Connection]) -> None:
         self._connect = connect
 
-    def stream(self, stream: str, up_to: int) -> list[AnyEvent]:
-        return read_stream(self._connect(), stream, up_to)
+    def streams(self, streams: Sequence[str], up_to: int) -> dict[str, list[AnyEvent]]:
+        return read_streams(self._connect(), streams, up_to)
 
     def streams_within(self, ranges: Sequence[tuple[int, int]]) -> list[tuple[str, int]]:
         """(stream, first position) of every stream with an event in these ranges, by first position."""
         connection = self._connect()
         sql = (
-            "SELECT DISTINCT e.stream, f.position FROM events e"
-            " CROSS JOIN events f ON f.stream = e.stream AND f.version = 1 WHERE e.position BETWEEN ? AND ?"
+            "SELECT DISTINCT stream, CASE version WHEN 1 THEN position ELSE"
+            " (SELECT f.position FROM events f WHERE f.stream = e.stream AND f.version = 1) END"
+            " FROM events e WHERE position "
         )
-        found = {stream: first for each in ranges for stream, first in connection.execute(sql, each)}
+        single = [first for first, last in ranges if first == last]
+        asked: list[tuple[str, tuple[int, ...]]] = [
+            (f"{sql}BETWEEN ? AND ?", each) for each in ranges if each[0] < each[1]
+        ]
+        asked += [(f"{sql}IN ({', '.join('?' * len(some))})", some) for some in parted(single)]
+        found = {stream: first for each in asked for stream, first in connection.execute(*each)}
         return sorted(found.items(), key=lambda each: each[1])
 
     def blob(self, blob: str) -> str | None:

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from ledger.domain.errors import DamagedError
 from ledger.domain.events import WAYS_BACK, AnyEvent, ProjectionResumed, ProjectionSuspended, Unknown
 from projections.core import sql_views, sqlite
-from projections.core.rows import Log, Rows, Table, TextIndex
+from projections.core.rows import Log, Rows, Table, TextIndex, parted
 from projections.core.subjects import EVERYTHING, Change, Family, Projection
 from projections.search import memory_hits as search
 from projections.search import passages
@@ -51,6 +51,7 @@ FAMILIES: dict[str, Family[Any]] = {
 }
 OWNERS = {"m": "memories", "i": "interactions", "p": "projects", "s": "sessions", "d": "documents"}
 OWNERS |= {"g": "merges", "k": "conflicts", "o": "observations"}
+_SHORT = frozenset("migko")  # of such streams many are read at once
 _BESIDES = {"documents": ("passages",)}  # rows that a projection reads of another, and are no state of a subject
 ESSENTIAL = ("in_effect", "keys", "memories")  # without one of these nothing can be decided
 
@@ -143,6 +144,9 @@ class Projector:
         self._log = log
         self._owners = {table: each.name for each in self.all for table in each.tables}
         self._unwritten = 0  # the first event folded since the last flush
+        self._ahead: dict[
+            str, list[tuple[AnyEvent, bool]]
+        ] = {}  # streams that the refold under way is about to ask for
         self.states: dict[str, Any] = {}  # the subjects of the transaction under way, as they stand in it
         self._last_version = 0
 
@@ -232,18 +236,31 @@ class Projector:
     # --- void and back -------------------------------------------------------------------------------------------
 
     def _refold(self, event: AnyEvent, rows: Rows) -> None:
-        for stream, first in self._log.streams_within(event.data.ranges):
-            family = FAMILIES.get(stream[0]) if stream[1:2] == "_" else None
-            if family is None:
-                continue
-            try:
-                change = self._refolding(family, stream, first, event, rows)
-            except Exception as error:
-                self._poison_readers_of(replace(event, stream=stream), error)
-                continue
-            for projection in self.all:
-                if family.kind in projection.follows:
+        found = self._log.streams_within(event.data.ranges)
+        subjects = [(stream, first) for stream, first in found if stream[1:2] == "_" and stream[0] in FAMILIES]
+        following = {kind: [each for each in self.all if kind in each.follows] for kind in FAMILIES}
+        for some in parted(subjects):
+            with suppress(Exception):  # it comes again where one subject is read alone, whose readers then stop there
+                self._read_ahead([each for each in some if each[0][0] in _SHORT], rows, event.position)
+            for stream, first in some:
+                try:
+                    change = self._refolding(FAMILIES[stream[0]], stream, first, event, rows)
+                except Exception as error:
+                    self._poison_readers_of(replace(event, stream=stream), error)
+                    continue
+                for projection in following[stream[0]]:
                     self._fold_into(projection, event, [change], rows)
+
+    def _read_ahead(self, subjects: Sequence[tuple[str, int]], rows: Rows, position: int) -> None:
+        """What a refold of some subjects asks first, in few questions."""
+        self._ahead = {}
+        self._ahead = self._streams([stream for stream, _ in subjects], rows, position)
+        for kind in {stream[0] for stream, _ in subjects if OWNERS[stream[0]] not in self.suspended}:
+            asked = {first: stream for stream, first in subjects if stream[0] == kind and stream not in self.states}
+            live = dict.fromkeys(asked.values())
+            for row in rows.within(FAMILIES[kind].live, "row", [(first, first) for first in asked]):
+                live[asked[row[0]]] = FAMILIES[kind].from_row(row)
+            self.states |= live
 
     def _refolding(self, family: Family[Any], stream: str, first: int, event: AnyEvent, rows: Rows) -> Change:
         old = self.state(stream, first, rows, event.position)
@@ -255,18 +272,21 @@ class Projector:
 
     def _refolded(self, stream: str, first: int, rows: Rows, up_to: int) -> tuple[Any, Sequence[tuple[AnyEvent, bool]]]:
         """A subject folded again from its stream, without the events that are void."""
-        family, state, events = FAMILIES[stream[0]], None, self.stream(stream, rows, up_to)
+        family, state, everything = FAMILIES[stream[0]], None, self._ahead.pop(stream, None)
+        if everything is None:
+            everything = self._streams([stream], rows, up_to)[stream]
+        self._last_version = len(everything)
+        events = [each for each in everything if not isinstance(each[0].data, Unknown)]  # this version knows no others
         for event, counts in events:
             state = family.evolve(state, event) if counts else family.without(state, event)
         return state, events
 
-    def stream(self, stream: str, rows: Rows, up_to: int = 2**62) -> list[tuple[AnyEvent, bool]]:
-        """The events of a stream that this version knows, each with whether it is in effect."""
-        everything = self._log.stream(stream, up_to)
-        events = [event for event in everything if not isinstance(event.data, Unknown)]
-        self._last_version = len(everything)
-        out = {row[0] for row in rows.within(control.VOIDED, "position", [(e.position, e.position) for e in events])}
-        return [(event, event.position not in out) for event in events]
+    def _streams(self, streams: Sequence[str], rows: Rows, up_to: int) -> dict[str, list[tuple[AnyEvent, bool]]]:
+        """The events of some streams, each with whether it is in effect."""
+        found = self._log.streams(streams, up_to)
+        positions = [event.position for events in found.values() for event in events]
+        out = {row[0] for row in rows.within(control.VOIDED, "position", [(each, each) for each in positions])}
+        return {each: [(event, event.position not in out) for event in events] for each, events in found.items()}
 
 
 # --- the checkpoint tables -------------------------------------------------------------------------------------------

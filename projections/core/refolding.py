@@ -47,8 +47,8 @@ class _Excerpt:
     def blob(self, blob: str) -> str | None:
         return self._blob(blob)
 
-    def stream(self, stream: str, up_to: int) -> list[AnyEvent]:
-        return [event for event in self._streams.get(stream, ()) if event.position <= up_to]
+    def streams(self, streams: Sequence[str], up_to: int) -> dict[str, list[AnyEvent]]:
+        return {each: [event for event in self._streams.get(each, ()) if event.position <= up_to] for each in streams}
 
     def streams_within(self, ranges: Sequence[tuple[int, int]]) -> list[tuple[str, int]]:
         found = [

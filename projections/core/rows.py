@@ -7,13 +7,15 @@ from functools import cache, lru_cache
 from sqlite3 import Connection as Connection
 from sqlite3 import DatabaseError as DatabaseError
 from types import NoneType
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from msgspec import Struct
 
 from ledger.domain.errors import DamagedError
 from ledger.domain.events import AnyEvent
 
+T = TypeVar("T")
+TOGETHER = 256  # values that one question names
 Key = tuple[Any, ...]
 Values = tuple[Any, ...]
 
@@ -132,6 +134,11 @@ def _among(table: Table) -> tuple[tuple[int, tuple[str, ...]], ...]:
     return tuple((table.names.index(column), values) for column, values in table.among)
 
 
+def parted(items: Sequence[T]) -> Iterator[tuple[T, ...]]:
+    """As many at a time as one question names: each further number of them is a statement to prepare."""
+    return (tuple(items[start : start + TOGETHER]) for start in range(0, len(items), TOGETHER))
+
+
 class Rows(Protocol):
     """What a fold may do. Everything is kept until ``flush``, which the owner of the transaction calls."""
 
@@ -159,8 +166,8 @@ class Rows(Protocol):
 class Log(Protocol):
     """What a fold reads of the log, when it has to fold a subject again."""
 
-    def stream(self, stream: str, up_to: int) -> list[AnyEvent]:
-        """The events of one subject up to a position, in order."""
+    def streams(self, streams: Sequence[str], up_to: int) -> dict[str, list[AnyEvent]]:
+        """The events of some subjects up to a position, each in order."""
         ...
 
     def streams_within(self, ranges: Sequence[tuple[int, int]]) -> list[tuple[str, int]]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from itertools import count
 
-from projections.core.rows import Key, Table, TextIndex, Values
+from projections.core.rows import Key, Table, TextIndex, Values, parted
 
 TOKENIZER = "porter unicode61 remove_diacritics 2"
 
@@ -91,12 +91,19 @@ class SQLiteRows:
         return [current[each] for each in sorted(current)]
 
     def within(self, table: Table, column: str, ranges: Sequence[tuple[int, int]]) -> list[Values]:
-        sql, place = (
-            f"SELECT * FROM {self.prefix}{table.name} WHERE {column} BETWEEN ? AND ?",
-            table.names.index(column),
+        sql, place = f"SELECT * FROM {self.prefix}{table.name} WHERE {column}", table.names.index(column)
+        single = [first for first, last in ranges if first == last]
+        found = self._select(table, f"{sql} BETWEEN ? AND ?", [each for each in ranges if each[0] < each[1]])
+        for some in parted(single):
+            found += self._select(table, f"{sql} IN ({', '.join('?' * len(some))})", [some])
+        if not self._put.get(table):
+            return found
+        alone, spans = set(single), [each for each in ranges if each[0] < each[1]]
+        return self._with_kept(
+            table,
+            found,
+            lambda row: row[place] in alone or any(first <= row[place] <= last for first, last in spans),
         )
-        found = self._select(table, sql, ranges)
-        return self._with_kept(table, found, lambda row: any(first <= row[place] <= last for first, last in ranges))
 
     def _select(self, table: Table, sql: str, values: Sequence[Key]) -> list[Values]:
         if not self.apart:

@@ -146,7 +146,7 @@ class Passages:
                 _end(row, rows, event.position)
         missing = wanted - {_position(row[0]) for row in current}
         if missing and active is not None and self._log is not None:
-            for each in self._log.stream(active.id, event.position):
+            for each in self._log.streams([active.id], event.position)[active.id]:
                 if each.position in missing:
                     for row in _of_chunk(active, each, event.position):
                         _stand(row, rows)

@@ -39,6 +39,7 @@ STEPS = Table(
     ("memory", "position"),
     (("interaction", _GIVEN),),
     rowid=False,
+    grouped=1,
     then=AsOf("position", undone="undone_at"),
 )
 _UNDONE = len(STEPS.columns) - 1

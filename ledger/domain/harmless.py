@@ -22,6 +22,8 @@ def escape(found: re.Match[str]) -> str:
 
 def one_line(text: str) -> str:
     """The text as one harmless line."""
+    if text.isascii() and text.isprintable() and "  " not in text:
+        return text.strip()
     return UNSAFE.sub(escape, _BLANK.sub(" ", text.replace("\r\n", "\n")).strip())
 
 
@@ -33,7 +35,7 @@ def fenced(lines: list[str], label: str) -> str:
 
 def fence_width(lines: list[str]) -> int:
     """How many backticks a fence needs that none of the lines can end."""
-    longest = max((len(run) for line in lines for run in _TICKS.findall(line)), default=0)
+    longest = max((len(run) for line in lines if "`" in line for run in _TICKS.findall(line)), default=0)
     return max(FENCE, longest + 1)
 
 

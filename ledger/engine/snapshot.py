@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ledger.domain import ids
@@ -57,13 +57,13 @@ class Snapshot:
         """Of each memory that an active one says already: that one's id."""
         raise NotImplementedError
 
-    def memory_hits(self, expression: str, wanted: memory_hits.Wanted, limit: int) -> list[tuple[Memory, float]]:
+    def memory_hits(self, expression: str, wanted: memory_hits.Wanted, limit: int) -> Iterator[tuple[Memory, float]]:
         least = min(limit, ENOUGH)
         return memory_hits.matching(self.connection, expression, wanted, limit=limit, schema=self.schema, enough=least)
 
     def passage_hits(
         self, expression: str, wanted: passages.Wanted, limit: int
-    ) -> list[tuple[passages.Passage, float]]:
+    ) -> Iterator[tuple[passages.Passage, float]]:
         least = min(limit, ENOUGH)
         return passages.matching(self.connection, expression, wanted, limit=limit, schema=self.schema, enough=least)
 
@@ -133,12 +133,12 @@ class AsOfSnapshot(FoldedSnapshot):
     def warnings(self) -> tuple[str, ...]:
         return (THEN.format(self.position),)
 
-    def memory_hits(self, expression: str, wanted: memory_hits.Wanted, limit: int) -> list[tuple[Memory, float]]:
+    def memory_hits(self, expression: str, wanted: memory_hits.Wanted, limit: int) -> Iterator[tuple[Memory, float]]:
         return memory_hits.matching_then(self.connection, expression, wanted, self.position, limit=limit)
 
     def passage_hits(
         self, expression: str, wanted: passages.Wanted, limit: int
-    ) -> list[tuple[passages.Passage, float]]:
+    ) -> Iterator[tuple[passages.Passage, float]]:
         return passages.matching_then(self.connection, expression, wanted, self.position, limit=limit)
 
     def observation_hits(self, expression: str, wanted: observation_hits.Wanted, limit: int) -> observation_hits.Hits:

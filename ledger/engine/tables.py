@@ -157,13 +157,15 @@ class Tables:
         checkpoint(transaction.connection, transaction.position, transaction.head)
 
     def index_waiting(self, transaction: Transaction) -> None:
-        """The texts that wait go into the text indexes."""
+        """The texts that wait go into the text indexes, which keep nothing back from whoever reads in the same transaction."""
         self.begin(transaction)
         self.rows.flush()
         for owner, index in text_indexes():
             if owner not in self.projector.suspended:
                 fill_index(transaction.connection, index)
         self.rows.discard()
+        for verb in ("SAVEPOINT", "RELEASE"):  # only then does FTS5 write how many texts and words it has
+            transaction.connection.execute(f"{verb} indexed")
 
     # --- subjects ------------------------------------------------------------------------------------------------
 

@@ -350,8 +350,8 @@ def _rows_with_words(
     schema = engine.schema
     for expression in engine.rarity.seen(connection, search.SEARCH, schema).expressions(asked):
         found = search.matching(connection, expression, wanted, limit=NEAREST, schema=schema, enough=NEAREST // 2)
-        if found:
-            return {state.row for state, _ in found}
+        if rows := {state.row for state, _ in found}:
+            return rows
     return set()
 
 
@@ -365,8 +365,8 @@ def observations_with_words(
     for expression in engine.rarity.seen(connection, source.index, schema).expressions(asked):
         query = (expression, (condition, values), lambda row: row[0])
         found = matching(connection, source, *query, limit=limit, schema=schema, enough=limit // 2)
-        if found:
-            return [row for row, _ in found]
+        if rows := [row for row, _ in found]:
+            return rows
     return []
 
 

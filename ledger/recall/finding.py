@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from itertools import pairwise
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import partial
+from heapq import nlargest
+from itertools import islice, pairwise
+from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import Struct
 
@@ -21,14 +23,16 @@ from projections.search import passages, ranking
 from projections.search.passages import NUMBER_BITS, Passage
 from projections.search.ranking import Candidate
 from projections.search.stems import stem
-from projections.search.text_hits import Words, of_rows
+from projections.search.text_hits import BLOCK, MATCHED, Words, of_rows
 from projections.views import graph, memories, sessions
 
 if TYPE_CHECKING:
     from ledger.engine.engine import Engine
 
-POOL = 200  # candidates of each corpus that are ranked
-
+POOL = 200  # the best of each corpus by the index that are looked at
+SCORED, TIMES = 80, 4  # of them so many memories are scored at the most, or so many times as are wanted
+FAR = 0.9  # a block whose best has less than so much of what the last of the wanted has is the last that is looked at
+T = TypeVar("T")
 Scope = Sequence[str | None] | None  # the ids of the projects that are searched, None for none of them
 
 
@@ -83,26 +87,46 @@ class Finder:
     # --- by words ------------------------------------------------------------------------------------------------
 
     def _by_words(self) -> list[Found]:
-        pool, found = max(POOL, self._asked.k), list[Found]()
+        found, pieces = list[Found](), list[Found]()
         if not self._question.concepts:
             return found
         if "memories" in self._asked.among:
-            hits = list[tuple[Memory, float]]()
-            for expression in self._words(search.SEARCH).expressions(self._question):
-                hits = self._snapshot.memory_hits(expression, self.memories, pool)
-                if len(hits) >= ENOUGH:
-                    break
-            found += [of_memory(state, self._asked.now, score) for state, score in hits]
-            self._score(found, search.SEARCH)
+            make = partial(of_memory, now=self._asked.now)
+            found = self._best(search.SEARCH, partial(self._snapshot.memory_hits, wanted=self.memories), make)
         if self._asked.corpora:
-            pieces = list[tuple[Passage, float]]()
-            for expression in self._words(passages.PASSAGE_SEARCH).expressions(self._question):
-                pieces = self._snapshot.passage_hits(expression, self.passages, pool)
-                if len(pieces) >= ENOUGH:
-                    break
-            rows = [of_passage(row, score) for row, score in pieces]
-            self._score(rows, passages.PASSAGE_SEARCH)
-            found += _best_of_each_text(rows)
+            hits = partial(self._snapshot.passage_hits, wanted=self.passages)
+            pieces = self._best(passages.PASSAGE_SEARCH, hits, of_passage)
+        return found + _best_of_each_text(pieces)
+
+    def _best(
+        self, index: TextIndex, hits: Callable[..., Iterator[tuple[T, float]]], make: Callable[..., Found]
+    ) -> list[Found]:
+        """The best hits of an index, with what their words say: as many as can be among what is wanted."""
+        asked, words, found = self._asked, self._words(index), list[Found]()
+        pool = most = max(POOL, asked.k)
+        alone = asked.ranking == "score/1" and (index is search.SEARCH or "turns" not in asked.among)
+        if alone:  # turns lend each other their scores, and the other rankings fuse ranks
+            most = min(pool, max(SCORED, TIMES * asked.k))
+        enough = asked.k if words.indexed <= MATCHED else min(most, ENOUGH)
+        for expression in words.narrowed(self._question):
+            hits_of = islice(hits(expression, limit=pool), most)
+            found = self._scored(hits_of, index, make, ends=alone and not self._question.days)
+            if len(found) >= enough:
+                break
+        return found
+
+    def _scored(
+        self, hits: Iterator[tuple[T, float]], index: TextIndex, make: Callable[..., Found], *, ends: bool
+    ) -> list[Found]:
+        """The hits; where it ``ends``, up to a block of which none can be among what is wanted."""
+        k, found, least = self._asked.k, list[Found](), 0.0
+        while some := [make(row, bm25=score) for row, score in islice(hits, BLOCK)]:
+            self._score(some, index)
+            found += some
+            if ends and max(each.candidate.words for each in some) < least:
+                break
+            if ends and len(found) >= k:
+                least = FAR * nlargest(k, (each.candidate.words for each in found))[-1]
         return found
 
     def _words(self, index: TextIndex) -> Words:

@@ -35,7 +35,8 @@ def packed(asked: Asked, items: Sequence[Item], searched: int, warnings: tuple[s
     """The pack of ranked items: up to k within the budget; with ``explain`` all others are listed as cut."""
     within, beyond = items[: asked.k], items[asked.k :] if asked.explain else ()
     fit = fitting.prefix if asked.packing == "prefix" else fitting.greedy
-    reasons = [*fit(sizes(within, asked.unit), inside(asked.budget, asked.unit)), *["rank"] * len(beyond)]
+    lengths = sizes(within, asked.unit) if asked.budget is not None else [0] * len(within)
+    reasons = [*fit(lengths, inside(asked.budget, asked.unit)), *["rank"] * len(beyond)]
     return finished([*within, *beyond], reasons, searched, asked.budget, asked.unit, warnings)
 
 

@@ -160,7 +160,7 @@ def index_texts(engine: Engine) -> None:
         return
     with engine.reading(stale=True) as connection:
         late = sum(sqlite.waiting(connection, index) for _, index in text_indexes())
-    if late and not engine.store.readonly:
+    if (late or engine.store.is_own) and not engine.store.readonly:
         with suppress(LedgerError):
             engine.writer.index_waiting()
 

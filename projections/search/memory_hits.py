@@ -103,7 +103,7 @@ def _of_words(expression: str) -> str:
 
 def matching(
     connection: sqlite3.Connection, expression: str, wanted: Wanted, *, limit: int, schema: str, enough: int
-) -> list[tuple[Memory, float]]:
+) -> Iterator[tuple[Memory, float]]:
     """The memories wanted that have words of an expression, best first, with BM25 (more is better)."""
     query = (_of_words(expression), wanted.condition(), from_row)
     return text_hits.matching(connection, SOURCE, *query, limit=limit, schema=schema, enough=enough)
@@ -111,7 +111,7 @@ def matching(
 
 def matching_then(
     connection: sqlite3.Connection, expression: str, wanted: Wanted, position: int, *, limit: int
-) -> list[tuple[Memory, float]]:
+) -> Iterator[tuple[Memory, float]]:
     """``matching`` among the memories as they stood at a position, on a connection where views stand before the tables."""
     same = "n.content IS m.content AND n.entities IS m.entities AND n.tags IS m.tags"
     query = (_of_words(expression), wanted.condition(), from_row, position, "memory_versions", same, _texts)

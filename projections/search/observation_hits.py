@@ -49,7 +49,7 @@ def none(connection: sqlite3.Connection, schema: str) -> bool:
 def matching(connection: sqlite3.Connection, expression: str, wanted: Wanted, *, limit: int, schema: str) -> Hits:
     """The observations wanted that have words of an expression, best first, with BM25 (more is better)."""
     query = (expression, wanted.condition(), from_row)
-    return text_hits.matching(connection, SOURCE, *query, limit=limit, schema=schema, enough=limit)
+    return list(text_hits.matching(connection, SOURCE, *query, limit=limit, schema=schema, enough=limit))
 
 
 def matching_then(
@@ -57,7 +57,7 @@ def matching_then(
 ) -> Hits:
     """``matching`` as of a position, on a connection where views stand before the tables."""
     query = (expression, wanted.condition(), from_row, position, "observation_versions", "n.text IS m.text", _texts)
-    return text_hits.matching_then(connection, SOURCE, *query, limit=limit)
+    return list(text_hits.matching_then(connection, SOURCE, *query, limit=limit))
 
 
 def _texts(state: Observation) -> tuple[str]:

@@ -36,7 +36,7 @@ from projections.core.codec import columns, reader
 from projections.core.rows import CURRENT, AsOf, Log, Rows, Table, TextIndex, Values
 from projections.core.subjects import Change, end, ended, has_pairs
 from projections.search import text_hits
-from projections.search.text_hits import Source, aside, of_rows
+from projections.search.text_hits import Source, aside, best_first, of_rows
 from projections.views import quarantine
 from projections.views.documents import CHUNKS
 
@@ -320,7 +320,7 @@ class Wanted(Struct, frozen=True):
 
 def matching(
     connection: sqlite3.Connection, expression: str, wanted: Wanted, *, limit: int, schema: str, enough: int
-) -> list[tuple[Passage, float]]:
+) -> Iterator[tuple[Passage, float]]:
     """The passages wanted that have words of an expression, best first, with BM25 (more is better)."""
     query = (expression, wanted.condition(), passage)
     return text_hits.matching(connection, SOURCE, *query, limit=limit, schema=schema, enough=enough)
@@ -328,14 +328,15 @@ def matching(
 
 def matching_then(
     connection: sqlite3.Connection, expression: str, wanted: Wanted, position: int, *, limit: int
-) -> list[tuple[Passage, float]]:
+) -> Iterator[tuple[Passage, float]]:
     """``matching`` as of a position, on a connection where views stand before the tables: what no longer stands is not in
     the index, so it is scored aside."""
-    found = matching(connection, expression, wanted, limit=limit, schema="main", enough=limit)
-    then = {row[0]: row for row in gone(connection, position, *wanted.condition())}
-    texts = [(row[0], *_indexed(row)) for row in then.values()]
-    found += [(passage(then[row]), score) for row, score in aside(SOURCE, texts, expression).items()]
-    return sorted(found, key=lambda each: (-each[1], -each[0].row))[:limit]
+    condition = wanted.condition()
+    found = text_hits.hits(connection, SOURCE, expression, *condition, limit, schema="main", enough=limit)
+    then = {row[0]: row for row in gone(connection, position, *condition)}
+    late = aside(SOURCE, [(row[0], *_indexed(row)) for row in then.values()], expression)
+    best = best_first([*found, *((then[row], score) for row, score in late.items())])
+    return ((passage(row), score) for row, score in best[:limit])
 
 
 def gone(connection: sqlite3.Connection, position: int, condition: str, values: Sequence[object]) -> list[Values]:

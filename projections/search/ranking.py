@@ -21,12 +21,13 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date
+from itertools import pairwise
 
 from msgspec import Struct
 
 from ledger.domain.confidence import ONE
 from ledger.domain.passages import ASSISTANTS, PEOPLE, speaker
-from ledger.domain.question import Question, folded, nearness, spaced, split, unspaced
+from ledger.domain.question import Question, folded, indexed_words, nearness, split, unspaced
 
 K1, B = 1.2, 0.75
 DAY = 0.1  # of what its date says, for a turn that itself says nothing of the question
@@ -94,36 +95,45 @@ class Candidate(Struct):
 
 
 class Terms(Struct, frozen=True):
-    """A question as its stems: each concept's, their weights (idf), and the pairs that stand together in it."""
+    """A question as its stems: each concept's, their weights (idf), and the pairs of them that stand together in it."""
 
     concepts: tuple[frozenset[str], ...]
     weights: tuple[float, ...]
-    pairs: tuple[tuple[frozenset[str], frozenset[str], float], ...]
+    pairs: tuple[tuple[int, int, float], ...]
     heads: frozenset[str]  # how every stem begins, which no stemmer changes: two characters, or one of the shortest
     mean: float  # words of a text of the index
-    runs: tuple[tuple[str, float], ...] = ()  # words of scripts without spaces, found as they are
-    wanted: frozenset[str] = frozenset()  # every stem
+    runs: tuple[tuple[str, float], ...]  # words of scripts without spaces, found as they are
+    total: float  # of all weights
+    missing: float  # what nothing stored says weighs as the rarest
+    of_stem: dict[str, tuple[int, ...]]  # the concepts that a stem is of
+    of_word: dict[str, tuple[int, ...]] = {}  # the same of the words that were met in texts and have any
+    met: set[str] = set()  # all words that were met in texts
 
 
 def terms(question: Question, stem: Callable[[str], str], idf: Callable[[Iterable[str]], float], mean: float) -> Terms:
-    found, weights, runs = [], [], []
-    by_word: dict[str, tuple[frozenset[str], float]] = {}
+    found, weights, runs = list[frozenset[str]](), list[float](), list[tuple[str, float]]()
+    by_word: dict[str, int] = {}
     for forms in question.concepts:
         if len(forms[0]) > 1 and unspaced(forms[0]):
             runs.append((forms[0], 1.0))
             continue
-        stems = frozenset(map(stem, forms))
-        found.append(stems)
-        weights.append(idf(stems))
-        by_word[forms[0]] = (stems, weights[-1])
+        by_word[forms[0]] = len(found)
+        found.append(frozenset(map(stem, forms)))
+        weights.append(idf(found[-1]))
     pairs = [
-        (*(by_word[each][0] for each in pair), min(by_word[each][1] for each in pair))
-        for pair in dict.fromkeys(zip(question.words, question.words[1:], strict=False))
-        if pair[0] != pair[1] and by_word.keys() >= set(pair)
+        (by_word[left], by_word[right], min(weights[by_word[left]], weights[by_word[right]]))
+        for left, right in dict.fromkeys(pairwise(question.words))
+        if left != right and left in by_word and right in by_word
     ]
-    wanted = frozenset[str]().union(*found)
-    heads = frozenset(each[:2] if len(each) > 2 else each[:1] for each in wanted)
-    return Terms(tuple(found), tuple(weights), tuple(pairs), heads, max(mean, 1.0), tuple(runs), wanted)  # type: ignore[arg-type]
+    of_stem: dict[str, tuple[int, ...]] = {}
+    for at, stems in enumerate(found):
+        for each in stems:
+            of_stem[each] = (*of_stem.get(each, ()), at)
+    heads = frozenset(each[:2] if len(each) > 2 else each[:1] for each in of_stem)
+    total = sum(weights) + sum(weight for _, weight in runs)
+    missing = weights.count(0.0) * max(weights, default=0.0)
+    shared = (tuple(found), tuple(weights), tuple(pairs), heads, max(mean, 1.0), tuple(runs))
+    return Terms(*shared, total, missing, of_stem)
 
 
 def word_score(text: str, terms: Terms, stem: Callable[[str], str]) -> tuple[float, float]:
@@ -134,51 +144,49 @@ def word_score(text: str, terms: Terms, stem: Callable[[str], str]) -> tuple[flo
     A text's own words and the rarity of the question's are all that it takes, so that a text is scored alike wherever it
     is kept: in the index, before it, or as it was once.
     """
-    plain = folded(text)
-    places, length = _places(plain, terms, stem)
+    places, length, together = _places(text, terms, stem)
     norm = K1 * (1 - B + B * length / terms.mean)
     score = matched = 0.0
-    for stems, weight in zip(terms.concepts, terms.weights, strict=True):
-        if times := sum(len(places.get(each, ())) for each in stems):
-            score += weight * times * (K1 + 1) / (times + norm)
-            matched += weight
-    # as a phrase of the index, which knows no other signs
-    together = "".join(_WORD.findall(plain)) if terms.runs else ""
+    for concept in sorted(places):
+        times, weight = len(places[concept]), terms.weights[concept]
+        score += weight * times * (K1 + 1) / (times + norm)
+        matched += weight
     for run, weight in terms.runs:
         if times := together.count(run):
             score += weight * times * (K1 + 1) / (times + norm)
             matched += weight
     for left, right, weight in terms.pairs:
-        after = {at + 1 for each in left for at in places.get(each, ())}
-        if after and any(at in after for each in right for at in places.get(each, ())):
-            score += PHRASE * weight
-    total = sum(terms.weights) + sum(weight for _, weight in terms.runs)
-    covered = matched / total if total else 0.0
-    missing = terms.weights.count(0.0) * max(
-        terms.weights, default=0.0
-    )  # what nothing stored says weighs as the rarest
-    return score * (1 - COVERAGE + COVERAGE * covered), matched / (total + missing) if matched else 0.0
+        if left in places and right in places:
+            after = {at + 1 for at in places[left]}
+            if not after.isdisjoint(places[right]):
+                score += PHRASE * weight
+    covered = matched / terms.total if terms.total else 0.0
+    return score * (1 - COVERAGE + COVERAGE * covered), matched / (terms.total + terms.missing) if matched else 0.0
 
 
 def matched(text: str, terms: Terms, stem: Callable[[str], str]) -> int:
     """How many of the question's telling words a text has, in whatever form."""
-    plain = folded(text)
-    places, _ = _places(plain, terms, stem)
-    together = "".join(_WORD.findall(plain)) if terms.runs else ""
-    return sum(not places.keys().isdisjoint(stems) for stems in terms.concepts) + sum(
-        run in together for run, _ in terms.runs
-    )
+    places, _, together = _places(text, terms, stem)
+    return len(places) + sum(run in together for run, _ in terms.runs)
 
 
-def _places(plain: str, terms: Terms, stem: Callable[[str], str]) -> tuple[dict[str, list[int]], int]:
-    """Where in a folded text the stems of the question stand, counted in words, and how many words there are."""
-    words = _WORD.findall(spaced(plain))
-    found: dict[str, list[int]] = {}
-    for at, word in enumerate(words):
-        head = word[:2] in terms.heads or word[:1] in terms.heads
-        if head and (stemmed := stem(word)) in terms.wanted:
-            found.setdefault(stemmed, []).append(at)
-    return found, len(words)
+def _places(text: str, terms: Terms, stem: Callable[[str], str]) -> tuple[dict[int, list[int]], int, str]:
+    """Where in a text the concepts of the question stand, counted in words, and how many words there are; and where the
+    question has runs, the text as a phrase of the index, which knows no other signs."""
+    words = indexed_words(text)
+    if not terms.met.issuperset(words):
+        for word in set(words) - terms.met:
+            if (word[:2] in terms.heads or word[:1] in terms.heads) and (of := terms.of_stem.get(stem(word))):
+                terms.of_word[word] = of
+        terms.met.update(words)
+    found: dict[int, list[int]] = {}
+    for word in terms.of_word.keys() & words:
+        places = [words.index(word)]
+        for _ in range(words.count(word) - 1):
+            places.append(words.index(word, places[-1] + 1))
+        for concept in terms.of_word[word]:
+            found[concept] = [*found[concept], *places] if concept in found else places
+    return found, len(words), "".join(_WORD.findall(folded(text))) if terms.runs else ""
 
 
 # --- the company a text keeps ----------------------------------------------------------------------------------------

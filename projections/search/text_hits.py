@@ -10,6 +10,7 @@ import math
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from itertools import islice
 from typing import TypeVar
 
 from msgspec import Struct
@@ -21,7 +22,6 @@ from projections.core.sqlite import create
 from projections.search.stems import stem
 
 T = TypeVar("T")
-Scored = list[tuple[T, float]]
 
 
 class Source(Struct, frozen=True, eq=False):
@@ -31,6 +31,9 @@ class Source(Struct, frozen=True, eq=False):
     rank: str
     table: str
     names: tuple[str, ...]
+
+
+BLOCK = 12  # hits whose rows are looked up together
 
 
 def hits(
@@ -43,23 +46,35 @@ def hits(
     *,
     schema: str,
     enough: int,
-) -> Scored[Values]:
-    """The wanted rows of ``source.table`` with their BM25 (more is better), best and newest first; ``condition`` is on ``m``.
+) -> Iterator[tuple[Values, float]]:
+    """The wanted rows of ``source.table`` with their BM25 (more is better), best and newest first, those that wait for the
+    index among them; ``condition`` is on ``m``.
 
-    Where of the ``limit`` best rows of all at least ``enough`` are wanted ones, no others are looked for.
+    They are looked up as they are asked for. Where of the ``limit`` best rows of all at least ``enough`` are wanted ones, no
+    others are looked for.
     """
     name = f"{schema}.{source.index.name}"
     sql = f"SELECT rowid, {source.rank} AS score FROM {name} WHERE {source.index.name} MATCH ? ORDER BY score, rowid DESC LIMIT ?"
-    best = connection.execute(sql, (expression, limit)).fetchall()
-    found = _wanted(connection, source, dict(best), condition, values)
-    if len(found) >= enough or len(best) < limit:
-        return found
+    best = [(row, more(score)) for row, score in connection.execute(sql, (expression, limit)).fetchall()]
+    few = len(best) < limit
+    if late := waiting(connection, source, expression, schema):
+        best = sorted([*best, *late.items()], key=lambda each: (-each[1], -each[0]))
+    known = set[int]()
+    for start in range(0, len(best), BLOCK):
+        scores = dict(best[start : start + BLOCK])
+        found = {row[0]: row for row in of_rows(connection, source, scores, condition, values)}
+        known.update(found)
+        yield from ((found[row], score) for row, score in scores.items() if row in found)
+    if few or len(known) >= enough:
+        return
     columns = ", ".join(f"m.{each}" for each in source.names)
     sql = (  # CROSS JOIN: the index first, whatever the planner thinks of it
         f"SELECT {columns}, {source.rank} AS score FROM {name} CROSS JOIN {source.table} m ON m.row = {source.index.name}.rowid"
         f" WHERE {source.index.name} MATCH ? AND {condition} ORDER BY score, m.row DESC LIMIT ?"
     )
-    return [(tuple(row[:-1]), more(row[-1])) for row in connection.execute(sql, (expression, *values, limit))]
+    for row in connection.execute(sql, (expression, *values, limit)).fetchall():
+        if row[0] not in known:
+            yield tuple(row[:-1]), more(row[-1])
 
 
 def matching(
@@ -72,12 +87,10 @@ def matching(
     limit: int,
     schema: str,
     enough: int,
-) -> Scored[T]:
-    """``hits`` with the texts that wait for the index, each made of its row; equals newest first."""
+) -> Iterator[tuple[T, float]]:
+    """``hits``, each made of its row, as many as the ``limit``."""
     found = hits(connection, source, expression, *wanted, limit, schema=schema, enough=enough)
-    late = waiting(connection, source, expression, schema)
-    found += [(row, late[row[0]]) for row in of_rows(connection, source, late, *wanted)]
-    return _best(found, make, limit)
+    return ((make(row), score) for row, score in islice(found, limit))
 
 
 def matching_then(
@@ -92,7 +105,7 @@ def matching_then(
     waits: Callable[[T], Values | None],
     *,
     limit: int,
-) -> Scored[T]:
+) -> Iterator[tuple[T, float]]:
     """``matching`` as of a position, on a connection where views stand before the tables.
 
     The index knows the texts of today. What says today what it said then (``same``) has today's score; what said something
@@ -124,23 +137,12 @@ def matching_then(
     texts = [(row, *text) for row, each in others.items() if (text := waits(make(each))) is not None]
     scored = [(others[row], score) for row, score in aside(source, texts, expression).items()]
     scored += [(tuple(row[:-1]), more(row[-1])) for row in found if row[0] not in others]
-    return _best(scored, make, limit)
+    return ((make(row), score) for row, score in best_first(scored)[:limit])
 
 
-def _best(found: Scored[Values], make: Callable[[Values], T], limit: int) -> Scored[T]:
-    best = sorted(found, key=lambda each: (-each[1], -each[0][0]))[:limit]
-    return [(make(row), score) for row, score in best]
-
-
-def _wanted(
-    connection: sqlite3.Connection,
-    source: Source,
-    scores: dict[int, float | None],
-    condition: str,
-    values: Sequence[object],
-) -> Scored[Values]:
-    found = {row[0]: row for row in of_rows(connection, source, scores, condition, values)}
-    return [(found[row], more(score)) for row, score in scores.items() if row in found]
+def best_first(found: Iterable[tuple[Values, float]]) -> list[tuple[Values, float]]:
+    """Equals newest first."""
+    return sorted(found, key=lambda each: (-each[1], -each[0][0]))
 
 
 def more(score: float | None) -> float:
@@ -219,6 +221,7 @@ def _varints(block: bytes, count: int) -> list[int]:
     return found
 
 
+WORTH = 1_000  # texts; of fewer all that have a word are scored soon enough
 COMMON = 100  # texts; counting goes through all that have the stem
 MATCHED = 20_000  # texts that one search of an index scores at the most, but for those that have its rarest word
 
@@ -290,6 +293,14 @@ class Words:
             return [alone]
         both = f"(({any_of([rarest])}) AND ({any_of(others[:1])}))"
         return [" OR ".join([both, *([any_of(late)] if late else [])]), alone]
+
+    def narrowed(self, question: Question) -> list[str]:
+        """``expressions``, and before them only the words that no more than half of the texts have, where that is fewer."""
+        if not WORTH <= self.indexed <= MATCHED:
+            return self.expressions(question)
+        rarer = [forms for forms in question.concepts if 2 * sum(map(self._rarest, forms)) <= self.indexed]
+        without = [any_of(rarer)] if 0 < len(rarer) < len(question.concepts) else []
+        return [*without, question.expression]
 
     def _rarest(self, form: str) -> int:
         """How many texts have a word at the most: of a script without spaces, its rarest character."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ from ledger.domain.question import (
     days,
     folded,
     indexed,
+    indexed_words,
     nearness,
     quoted,
     read,
@@ -174,6 +176,12 @@ def test_every_text_is_found_by_every_word_of_it(index: sqlite3.Connection, text
 @example("℡ ㎭ ŉ ᾳ İ")
 def test_folding_twice_changes_nothing(text: str) -> None:
     assert folded(folded(text)) == folded(text)
+
+
+@given(st.text(alphabet=st.characters(max_codepoint=127)))
+def test_the_words_of_a_text_of_ascii_are_those_of_any_text(text: str) -> None:
+    """The fast way and the general one."""
+    assert split(text) == indexed_words(text) == split(text + "\u2014") == re.findall(r"[^\W_]+", text.lower())
 
 
 @given(ANY_TEXT)

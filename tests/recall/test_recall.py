@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import sqlite3
 from contextlib import closing, suppress
 from datetime import UTC, datetime, timedelta
@@ -22,6 +23,7 @@ from places import QUICK
 from ledger import LedgerError, NotFoundError, RejectedError
 from ledger.domain import tokens
 from ledger.domain.harmless import UNSAFE
+from ledger.recall import finding
 from ledger.recall.asked import AMONG, PACKINGS, UNITS, checked
 from ledger.recall.packing import packed, shared, with_observations
 from ledger.recall.packs import Item, Pack
@@ -767,6 +769,40 @@ def test_of_many_texts_the_rarest_words_decide_and_the_best_is_found(
     whole = [item.id for item in ledger.recall(question, k=3).items]
     monkeypatch.setattr(text_hits, "MATCHED", 10)
     assert [item.id for item in ledger.recall(question, k=3).items][:1] == whole[:1]
+
+
+def test_words_of_most_texts_are_asked_for_only_where_the_rarer_find_too_little(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And they count in what is found by the others."""
+    with ledger.batch():
+        for number in range(60):
+            ledger.remember(f"common words of text {number}")
+        for number in range(5):
+            ledger.remember(f"tea number {number} of the common words" if number % 2 else f"tea of day {number}")
+    whole = [(item.id, item.score) for item in ledger.recall("common tea", k=10).items]
+    asked, hits = list[str](), text_hits.hits
+    monkeypatch.setattr(text_hits, "hits", lambda *given, **more: asked.append(given[2]) or hits(*given, **more))
+    monkeypatch.setattr(text_hits, "WORTH", 10)
+    assert [(item.id, item.score) for item in ledger.recall("common tea", k=5, among="memories").items] == whole[:5]
+    assert [(item.id, item.score) for item in ledger.recall("common tea", k=10, among="memories").items] == whole
+    assert ["common" in each for each in asked] == [False, False, True]
+
+
+@pytest.mark.parametrize("k", [1, 5, 20])
+def test_of_many_hits_the_best_are_those_of_all(ledger: Ledger, monkeypatch: pytest.MonkeyPatch, k: int) -> None:
+    """Though no more of them are scored than may be among these: an item that is scored has the score that it always had."""
+    words = ("tea", "coffee", "kettle", "morning", "garden", "train")
+    draw = random.Random(7)
+    with ledger.batch():
+        for _ in range(300):
+            ledger.remember(" ".join(draw.choices(words, k=draw.randint(1, 9)) + draw.choices("abcdefghijkl", k=5)))
+    few = [(item.id, item.score) for item in ledger.recall("tea garden kettle", k=k).items]
+    monkeypatch.setattr(finding, "SCORED", 300)
+    monkeypatch.setattr(finding, "POOL", 300)
+    monkeypatch.setattr(finding, "FAR", 0.0)
+    whole = [(item.id, item.score) for item in ledger.recall("tea garden kettle", k=k).items]
+    assert few[:1] == whole[:1] and len({*few} & {*whole}) >= 0.8 * k
 
 
 def test_a_word_that_only_a_waiting_text_has_is_found_among_many(

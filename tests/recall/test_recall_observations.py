@@ -614,3 +614,14 @@ def test_where_there_are_none_nothing_is_said_to_be_left_out(ledger: Ledger) -> 
 def test_one_word_of_many_is_not_enough(drinker: tuple[Ledger, list[str], str], query: str, found: bool) -> None:
     ledger, _, id = drinker
     assert shown(ledger, query) == shown(ledger.at(ledger.position), query) == ([id] if found else [])
+
+
+def test_what_a_batch_has_taken_in_already_is_found_in_it(ledger: Ledger) -> None:
+    """However many texts it wrote, and in every recall of the batch."""
+    with ledger.batch():
+        (source,) = said(ledger, "Something.")
+        id = formed(ledger, COFFEE, [source])
+        assert [ids(ledger.recall("coffee")) for _ in range(2)] == [[id], [id]]
+        more = [formed(ledger, f"Coffee comes from country {number}.", [source]) for number in range(70)]
+        assert set(ids(ledger.recall("coffee", observations=50))) <= {id, *more}
+        assert len(ids(ledger.recall("coffee", observations=50))) == 50

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from functools import cache, lru_cache
 
 from ledger.store import copies
-from ledger.store.sqlite_files import FOREIGN, SCHEMA, blank, no_tables
+from ledger.store.sqlite_files import FOREIGN, LISTED, SCHEMA, blank, no_tables
 from projections.core import own_registry as registry
 from projections.core.projector import create_tables
 from projections.core.rebuild import FRESH, OLD
@@ -29,7 +29,7 @@ def differences(connection: sqlite3.Connection, *, with_projections: bool) -> It
     What is somebody's own by its name is neither, unless it reaches into the ledger's tables.
     """
     yield from _reaching(connection)
-    found, wanted = Counter(_objects(connection, "main", own=False)), Counter(_made(with_projections))
+    found, wanted = Counter(_objects(_listed(connection), own=False)), Counter(_made(with_projections))
     for kind, name, _ in wanted - found:
         if name in FOREIGN:
             continue  # the next open for writing makes them
@@ -45,12 +45,12 @@ def differences(connection: sqlite3.Connection, *, with_projections: bool) -> It
 def misshapen(connection: sqlite3.Connection) -> bool:
     """Whether a table or an index of the projections is missing, or not as this product makes it. Views come by themselves."""
     wanted, own = _made_of_projections()
-    return wanted != Counter(each for each in _objects(connection, "main") if each[:2] in own)
+    return wanted != Counter(each for each in _objects(_listed(connection)) if each[:2] in own)
 
 
 def has_changed(connection: sqlite3.Connection) -> bool:
     """Whether anything that this product makes is missing or was changed, the log's own tables and triggers too."""
-    gone = Counter(_made(True)) - Counter(_objects(connection, "main"))
+    gone = Counter(_made(True)) - Counter(_objects(_listed(connection)))
     return any(kind != "view" and name not in FOREIGN for kind, name, _ in gone)
 
 
@@ -62,8 +62,11 @@ def _reaching(connection: sqlite3.Connection) -> Iterator[str]:
             yield f"the schema: {kind} {name[:60]} reaches into the ledger's {reached[:60]}, which may stop its writes: drop it"
 
 
-def _objects(connection: sqlite3.Connection, schema: str, *, own: bool = True) -> Iterator[_Object]:
-    listed = connection.execute(f"SELECT type, name, tbl_name, sql FROM {schema}.sqlite_master")
+def _listed(connection: sqlite3.Connection) -> Iterable[tuple[object, ...]]:
+    return connection.execute(f"{LISTED} main.sqlite_master")
+
+
+def _objects(listed: Iterable[tuple[object, ...]], *, own: bool = True) -> Iterator[_Object]:
     for kind, name, table, sql in ((str(part or "") for part in row) for row in listed):  # damage makes bytes of a text
         if not own and is_own(table) and is_own(name if kind != "index" else table):
             continue
@@ -82,8 +85,7 @@ def _body(sql: str) -> str:
 
 @cache
 def _made(with_projections: bool) -> tuple[_Object, ...]:
-    with closing(blank(create_tables if with_projections else no_tables)) as fresh:
-        return tuple(_objects(fresh, "main"))
+    return tuple(_objects(blank(create_tables if with_projections else no_tables).objects))
 
 
 @cache
@@ -99,7 +101,7 @@ def _optional() -> Counter[_Object]:
         vectors.make(fresh, bytes(4))
         fresh.executescript(SCHEMA + copies.SCHEMA)
         registry.make(fresh)
-        return Counter(_objects(fresh, "main"))
+        return Counter(_objects(_listed(fresh)))
 
 
 def _is_of_a_rebuild(each: _Object, own: set[str]) -> bool:

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import quote
 
 from ledger.domain.errors import BusyError, ConflictError, LedgerError, NotFoundError, RejectedError, StorageError
@@ -96,25 +97,28 @@ def no_tables(_: sqlite3.Connection) -> None:
     """The log alone."""
 
 
+class Blank(NamedTuple):
+    """A ledger without events: its file, and what its schema lists."""
+
+    image: bytes
+    objects: tuple[tuple[str, str, str, str | None], ...]  # kind, name, of which table, how it is made
+
+
+LISTED = "SELECT type, name, tbl_name, sql FROM"
+
+
 @cache
-def empty(tables: Tables) -> bytes:
-    """The file of a ledger without events; made in memory, so that making a ledger is writing one file."""
+def blank(tables: Tables) -> Blank:
+    """Made in memory, so that making a ledger is writing one file."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as made:
         made.executescript(SCHEMA)
         made.execute("BEGIN")
         tables(made)
         made.execute("COMMIT")
         image = bytearray(made.serialize())
+        objects = tuple(made.execute(f"{LISTED} sqlite_master"))
     image[18:20] = b"\2\2"  # what says WAL in a file's header, and nothing in memory can be in that mode
-    return bytes(image)
-
-
-def blank(tables: Tables) -> sqlite3.Connection:
-    """Such a file in memory, to be looked at."""
-    connection, image = sqlite3.connect(":memory:", isolation_level=None), bytearray(empty(tables))
-    image[18:20] = b"\1\1"
-    connection.deserialize(bytes(image))
-    return connection
+    return Blank(bytes(image), objects)
 
 
 # Set on every connection and read back.
@@ -246,7 +250,7 @@ class LedgerFile:
         descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         with open(descriptor, "wb") as file:
             os.fchmod(descriptor, 0o600)
-            file.write(empty(tables))
+            file.write(blank(tables).image)
             file.flush()
             os.fsync(descriptor)
         os.rename(new, self.path)

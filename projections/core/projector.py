@@ -387,7 +387,7 @@ def create_tables(connection: sqlite3.Connection, *, temporary: bool = False) ->
     create_checkpoints(connection, temporary=temporary)
     for projection in projections(b""):
         for table in projection.tables:
-            sqlite.create(connection, table, "temp." if temporary else "")
+            sqlite.create(connection, table, "temp." if temporary else "", fresh=True)
     if not temporary:
         sql_views.create_views(connection)
 

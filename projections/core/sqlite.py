@@ -254,8 +254,16 @@ def _take(connection: sqlite3.Connection, index: TextIndex, prefix: str, rows: S
 # --- tables: made, switched, emptied ---------------------------------------------------------------------------------
 
 
-def create(connection: sqlite3.Connection, table: Table | TextIndex, prefix: str = "", *, indexes: bool = True) -> None:
-    """Makes one empty table. Index names carry a number so that the tables of a rebuild can stand next to the live ones."""
+def create(
+    connection: sqlite3.Connection,
+    table: Table | TextIndex,
+    prefix: str = "",
+    *,
+    indexes: bool = True,
+    fresh: bool = False,
+) -> None:
+    """Makes one empty table. Index names carry a number so that the tables of a rebuild can stand next to the live ones, but
+    where the file is ``fresh`` there are none."""
     if isinstance(table, TextIndex):
         columns = ", ".join(table.columns)
         connection.execute(
@@ -268,13 +276,13 @@ def create(connection: sqlite3.Connection, table: Table | TextIndex, prefix: str
     ending = "" if table.rowid else " WITHOUT ROWID"
     connection.execute(f"CREATE TABLE {prefix}{table.name} ({', '.join(parts)}){ending}")
     if indexes:
-        create_indexes(connection, table, prefix)
+        create_indexes(connection, table, prefix, fresh=fresh)
 
 
-def create_indexes(connection: sqlite3.Connection, table: Table, prefix: str = "") -> None:
+def create_indexes(connection: sqlite3.Connection, table: Table, prefix: str = "", *, fresh: bool = False) -> None:
     schema, _, mark = prefix.rpartition(".")
     sql = f"SELECT name FROM {schema or 'main'}.sqlite_master WHERE type = 'index'"
-    taken = {name for (name,) in connection.execute(sql)} if table.indexes else ()
+    taken = {name for (name,) in connection.execute(sql)} if table.indexes and not fresh else ()
     for number, (columns, condition) in enumerate(table.indexes, 1):
         where = f" WHERE {condition}" if condition else ""
         name = next(name for name in _index_names(table, number) if name not in taken)

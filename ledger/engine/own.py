@@ -292,13 +292,14 @@ class Own:
     def after_command(self) -> None:
         """The same after a command, which is committed whatever comes of it; the next one tries again."""
         try:
-            self._restore()
+            self.restore()
             self.catch_up()
         except LedgerError as error:
             self.waiting = True
             _log.warning("projections of one's own are behind still (%s)", type(error).__name__)
 
-    def _restore(self) -> None:
+    def restore(self) -> None:
+        """Makes the tables that somebody dropped or altered, empty: they are caught up after that."""
         with self._store.snapshot() as connection:
             found = registry.entries(connection)
             gone = any(

@@ -36,7 +36,7 @@ from ledger.engine.tables import Tables
 from ledger.engine.who import Who
 from ledger.engine.work import Body, Clock, Outcome, Pooled, Random, Work, now
 from ledger.guards.guarding import Guard
-from ledger.store import mapper
+from ledger.store import folding, mapper
 from ledger.store.event_store import EventStore, Transaction
 from projections.core.projector import Projector, suspend
 from projections.core.sqlite import SQLiteRows
@@ -220,6 +220,7 @@ class Writer:
 
     def _turn(self) -> AbstractContextManager[Transaction]:
         """The transaction of one command: that of the batch it is part of, or one of its own."""
+        folding.check_none()
         batch = self._batch
         return batch if batch is not None and batch.is_here else self._own_turn
 

@@ -6,12 +6,12 @@ import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 
-from ledger.domain.errors import ConflictError, RejectedError
+from ledger.domain.errors import ConflictError, DamagedError, RejectedError, StorageError
 from ledger.engine import own
 from ledger.engine.engine import Engine
 from ledger.engine.log_reading import check_tables
 from ledger.engine.past import PastEngine, stand_at
-from ledger.store.questions import Bounds, Value, ask
+from ledger.store.questions import Bounds, Value, ask, undecoded
 from projections.core import own_registry as registry
 from projections.core import questions
 from projections.core.own import PREFIX
@@ -39,8 +39,9 @@ def query(
         raise ConflictError("query cannot run inside a batch, whose rows are not committed; leave the batch first")
     engine.writer.write_waiting()
     if engine.own is not None and not engine.is_past and not engine.store.readonly and PREFIX in sql.lower():
+        engine.own.restore()
         engine.own.catch_up()
-    with _ready(engine, sql) as connection:
+    with _decoded(), _ready(engine, sql) as connection:
         _, suspended = check_tables(connection, engine.writer.secret)
         bounds = Bounds(
             tables=_tables(connection),
@@ -53,6 +54,16 @@ def query(
             rows=rows,
         )
         return tuple(ask(connection, sql, given, bounds, lambda: _names(connection)))
+
+
+@contextmanager
+def _decoded() -> Iterator[None]:
+    try:
+        yield
+    except StorageError as error:
+        if not isinstance(error, DamagedError) and (refusal := undecoded(error.__cause__)) is not None:
+            raise refusal from None
+        raise
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from ledger.engine.engine import Engine
 from ledger.engine.log_reading import owner, read_event
 from ledger.erasure import completing, erasing
 from ledger.maintenance import care, rebuilding
-from ledger.maintenance.copying import check_log, copy_log
+from ledger.maintenance.copying import ATTEMPTS, ErasedMeanwhile, check_log, copy_log, erased_since
 from ledger.maintenance.fitting import tables_fit
 from ledger.maintenance.opening import check_owner, open_engine
 from ledger.maintenance.rebuilding import OF_PROJECTIONS, damages
@@ -49,7 +49,7 @@ def backup(engine: Engine, path: StrPath, *, progress: Progress | None = None) -
     started = time.monotonic()
     place = free_place(path, "a backup")
     try:
-        position, head = _back_up(engine, place, progress)
+        position, head = _unless_erased(engine, place, progress)
     except StorageError as error:
         if not damages(error):
             raise
@@ -67,6 +67,14 @@ def backup(engine: Engine, path: StrPath, *, progress: Progress | None = None) -
     )
 
 
+def _unless_erased(engine: Engine, place: str, progress: Progress | None) -> tuple[int, bytes]:
+    """What is erased while a copy is made would be in it: then it is made once more."""
+    for _ in range(ATTEMPTS):
+        with suppress(ErasedMeanwhile):
+            return _back_up(engine, place, progress)
+    raise ConflictError("texts of this log were erased all the while, so that nothing was kept; call backup() again")
+
+
 def _back_up(engine: Engine, place: str, progress: Progress | None) -> tuple[int, bytes]:
     with in_the_making(place, "a backup", of=engine.store) as part:
         with engine.store.lent() as live:
@@ -75,6 +83,9 @@ def _back_up(engine: Engine, place: str, progress: Progress | None) -> tuple[int
         row = engine.store.row(position)
         if row is None or row.head != head:
             raise StorageError(f"the backup has another head at position {position} than the ledger; nothing was kept")
+        with engine.store.snapshot() as source:
+            if any(erased_since(source, position)):
+                raise ErasedMeanwhile
     return position, head
 
 

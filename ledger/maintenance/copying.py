@@ -8,10 +8,19 @@ from contextlib import suppress
 from hashlib import sha256
 
 from ledger.domain.errors import DamagedError, LedgerError, StorageError
-from ledger.domain.events import TYPES, LedgerCreated, LedgerUpgraded, Unknown
+from ledger.domain.events import (
+    LEDGER_STREAM,
+    TYPES,
+    AnyEvent,
+    ContentErased,
+    LedgerCreated,
+    LedgerUpgraded,
+    Unknown,
+)
 from ledger.engine.log_reading import WRITER, blobs_named, is_for_newer_writers, least
 from ledger.proof.sealed import erasures
 from ledger.store import mapper
+from ledger.store.copies import Later
 from ledger.store.event_store import EventStore, LogRow
 from ledger.store.integrity import GENESIS, check_chain
 from ledger.store.sqlite_files import typed
@@ -20,9 +29,34 @@ from projections.core.projector import check_end
 from projections.core.rows import Values
 
 CHUNK = 500  # rows proven together
+ATTEMPTS = 4  # to make a copy of a log of which texts are erased meanwhile
 COMMIT_ROWS = 20_000  # copied in one transaction
 
 Progress = Callable[[int, int], None]
+
+
+# --- erased while it is copied ---------------------------------------------------------------------------------------
+
+
+class ErasedMeanwhile(Exception):
+    """A text of it was erased since it was copied."""
+
+
+def erased_since(source: sqlite3.Connection, position: int) -> Iterator[tuple[Later, AnyEvent]]:
+    """The erasures in the log behind a position that took texts of what is before it, as they are stored and as they are."""
+    sql = (
+        "SELECT position, version, state FROM main.events"
+        " WHERE stream = ? AND type = 'ContentErased' AND position > ? ORDER BY version"
+    )
+    return taking(source.execute(sql, (LEDGER_STREAM, position)), position)
+
+
+def taking(rows: Iterable[Later], position: int) -> Iterator[tuple[Later, AnyEvent]]:
+    """Those erasures of which a text before a position is a target."""
+    for row in rows:
+        event = mapper.decode(row[0], 1, LEDGER_STREAM, row[1], ContentErased.__name__, row[2])
+        if any(each.position <= position for each in getattr(event.data, "targets", ())):
+            yield row, event
 
 
 # --- proving ---------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from contextlib import closing, suppress
 from msgspec.structs import replace
 
 from ledger import answers
-from ledger.domain.errors import ConflictError, RejectedError, StorageError
+from ledger.domain.errors import ConflictError, NotFoundError, RejectedError, StorageError
 from ledger.domain.events import LEDGER_STREAM, AnyEvent, ContentErased, LedgerBranched, LedgerCreated
 from ledger.domain.text import check_reason
 from ledger.engine.engine import Engine
@@ -21,11 +21,11 @@ from ledger.engine.who import Who
 from ledger.engine.work import Body, Work
 from ledger.history import distrusting, undoing
 from ledger.history.supposing import Without, origin_of
-from ledger.maintenance.copying import copy_log, known_end
+from ledger.maintenance.copying import ATTEMPTS, ErasedMeanwhile, copy_log, erased_since, known_end, taking
 from ledger.maintenance.opening import open_engine
 from ledger.proof.sealed import head_at
 from ledger.proof.verifying import verify
-from ledger.store import copies, mapper
+from ledger.store import copies
 from ledger.store.event_store import EventStore
 from ledger.store.making import free_place, in_the_making
 from ledger.store.paths import StrPath
@@ -35,15 +35,10 @@ from projections.views import audit
 
 Progress = Callable[[int, int], None]
 Voided = answers.UndoReport | answers.DistrustReport
-ATTEMPTS = 4
 
 
 class _Stopped(Exception):
     """It had to end; nothing is left of it."""
-
-
-class _ErasedMeanwhile(Exception):
-    """A text of it was erased since it was copied."""
 
 
 def replay(
@@ -81,7 +76,7 @@ def replay(
 
     for _ in range(ATTEMPTS):
         made = _Made(engine, position, step)
-        with suppress(_ErasedMeanwhile):
+        with suppress(ErasedMeanwhile):
             with suppress(_Stopped), in_the_making(place, "a replay", of=engine.store) as part:
                 made.copy(part, for_reading=not branch)
                 if branch:
@@ -156,7 +151,7 @@ class _Made:
         """What was erased since the log was copied is in what was copied of it: then it is made once more."""
         with self.engine.store.snapshot() as source:
             if list(_erased_later(source, self.position)) != self.later:
-                raise _ErasedMeanwhile
+                raise ErasedMeanwhile
 
     # --- a branch ------------------------------------------------------------------------------------------------
 
@@ -229,18 +224,17 @@ class _Made:
 def _made_void(engine: Engine, asker: Who, without: str | int | Mapping[str, str], reason: str) -> Voided:
     if (origin := origin_of(without)) is not None:
         kind, name = origin
-        return distrusting.distrust(engine, asker, name, kind=kind, reason=reason, exclusive=True)
+        report = distrusting.distrust(engine, asker, name, kind=kind, reason=reason, exclusive=True)
+        if not report.events:
+            raise NotFoundError(
+                f"nothing that is in effect by then is of the {kind or 'origin'} {name!r:.60}: history.audit tells who wrote"
+            )
+        return report
     assert not isinstance(without, Mapping)
     return undoing.undo(engine, asker, without, reason, cascade=True, exclusive=True)
 
 
 def _erased_later(source: sqlite3.Connection, position: int) -> Iterator[tuple[copies.Later, AnyEvent]]:
     """The erasures behind a position that took texts of what is before it, as they are stored and as they are."""
-    sql = (
-        "SELECT position, version, state FROM main.events"
-        " WHERE stream = ? AND type = 'ContentErased' AND position > ? ORDER BY version"
-    )
-    for row in (*source.execute(sql, (LEDGER_STREAM, position)), *copies.erased_later(source)):
-        event = mapper.decode(row[0], 1, LEDGER_STREAM, row[1], ContentErased.__name__, row[2])
-        if any(each.position <= position for each in getattr(event.data, "targets", ())):
-            yield row, event
+    yield from erased_since(source, position)
+    yield from taking(copies.erased_later(source), position)

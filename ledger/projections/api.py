@@ -8,7 +8,7 @@ from typing import cast
 
 from ledger.domain.errors import NotFoundError
 from ledger.engine.area import Area
-from ledger.engine.paging import LIMIT, page
+from ledger.engine.paging import LIMIT, of_all, page
 from ledger.projections.answers import OwnProjection
 from ledger.projections.reading import definition_of, reading
 from ledger.store.reading import read_tip
@@ -20,18 +20,25 @@ from projections.core.own import R
 class ProjectionsRead(Area):
     """Projections of your own, now or at a moment."""
 
-    def list(self) -> tuple[OwnProjection, ...]:
+    def list(self, *, limit: int = LIMIT, after: str | None = None) -> Page[OwnProjection]:
         """List every projection of somebody's own in this file, also those whose class is not at hand; of the past those at hand.
 
         Nothing is caught up by that.
         """
+        found = self._all()
+        return page("projections.list", {}, limit, after, of_all(found, lambda each: each.name), lambda each: each.name)
+
+    def _all(self) -> Sequence[OwnProjection]:
         given = self._engine.own.definitions if self._engine.own is not None else {}
-        names = given if self._engine.is_past else ()
-        with reading(self._engine, names) as connection:
+        apart = set(given)
+        if not self._engine.is_past:  # the file has it, but for what cannot be written to it
+            with self._engine.reading() as connection:
+                apart = apart - {*registry.entries(connection)} if self._engine.store.readonly else set()
+        with reading(self._engine, apart) as connection:
             position, _ = read_tip(connection.cursor())
             found = {} if self._engine.is_past else registry.entries(connection)
             made = []
-            for name in sorted({*found, *given} if self._engine.is_past else found):
+            for name in sorted({*found, *apart}):
                 entry, wanted = found.get(name), given.get(name)
                 tables = entry.tables if entry is not None else [table.name for table in given[name].tables]
                 made.append(
@@ -46,7 +53,7 @@ class ProjectionsRead(Area):
                         tables={table: registry.count(connection, table) for table in tables},
                     )
                 )
-        return tuple(made)
+        return made
 
     def get(self, name: str) -> OwnProjection:
         """Return where one of them stands.
@@ -57,7 +64,7 @@ class ProjectionsRead(Area):
         Raises:
             NotFoundError: This file has none of the name.
         """
-        listed = self.list()
+        listed = self._all()
         found = next((each for each in listed if each.name == name), None)
         if found is None:
             known = ", ".join(each.name for each in listed) or "there is none"

@@ -46,6 +46,7 @@ def _live(engine: Engine, known: Own, names: list[str]) -> Iterator[Connection]:
             if _stand_there(connection, known, names):
                 yield connection
                 return
+        known.restore()
         known.catch_up()
     with engine.store.transact():
         known.catch_up()
@@ -75,7 +76,10 @@ def _apart(engine: Engine, known: Own, names: list[str]) -> Iterator[Connection]
 
 def _stand_there(connection: Connection, known: Own, names: list[str]) -> bool:
     position, _ = read_tip(connection.cursor())
-    return all(known.check(connection, name).position == position for name in names)
+    return all(
+        known.check(connection, name).position == position and registry.is_whole(connection, known.definitions[name])
+        for name in names
+    )
 
 
 def definition_of(engine: Engine, row: object) -> Definition:

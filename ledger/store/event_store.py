@@ -17,6 +17,7 @@ from typing import Never
 from eventsourcing import persistence
 
 from ledger.domain.errors import DamagedError, LedgerError, RejectedError, StorageError
+from ledger.store import folding
 from ledger.store.failures import find_in_log, may_be_damage, raise_typed, typed
 from ledger.store.past_views import PastViews, Prepare
 from ledger.store.paths import StrPath
@@ -76,6 +77,7 @@ class EventStore:
         What is not ``durable`` may be gone after a power cut, and never without all that came after it: for what can be done
         again. The next durable commit, by whomever, makes it durable too.
         """
+        folding.check_none()
         return self._writing.durable if durable else self._writing.repeatable
 
     @property
@@ -94,6 +96,7 @@ class EventStore:
 
     def snapshot(self) -> AbstractContextManager[sqlite3.Connection]:
         """One moment of the log, however long it is read; inside one's own transaction, what that one sees."""
+        folding.check_none()
         return _Snapshot(self._writing, self._reading, self.explained)
 
     def fold_privately(self, fold: Callable[[sqlite3.Connection], None]) -> None:
@@ -112,6 +115,7 @@ class EventStore:
 
         There are few of each preparation, and each is kept until the store closes.
         """
+        folding.check_none()
         self._writing.check_open()
         try:
             with self._past_views[prepare].lend(prepare) as connection:

@@ -29,6 +29,7 @@ _TABLES = frozenset(
 )
 _QUESTION = re.compile(r"(?:\s+|--[^\n]*(?:\n|\Z)|/\*.*?\*/)*(?:select|with|values)\b", re.IGNORECASE | re.DOTALL)
 _LITERAL, _OF_NOW = re.compile(r"'(?:[^']|'')*'"), re.compile(r"""\bmain["`\]]?\s*\.""", re.IGNORECASE)
+_UNDECODED = re.compile(r"Could not decode to UTF-8 (?P<name>column '[^']*')")
 _UNKNOWN = re.compile(r"no such (?P<what>table|column|function): (?P<name>.+)")
 _WRONG = (
     frozenset(  # what SQLite answers to a question that is wrong; everything else is the file's or the disk's doing
@@ -96,6 +97,16 @@ def ask(
             limit=bounds.rows,
         )
     return [dict(zip(columns, row, strict=True)) for row in rows]
+
+
+def undecoded(error: BaseException | None) -> RejectedError | None:
+    """What is answered to a text of a question's own that is none, where the file is not to blame."""
+    if (found := _UNDECODED.match(str(error))) is None:
+        return None
+    return RejectedError(
+        f"{found['name']:.60} of the answer is a text that is not UTF-8: ask for hex(…) of it, or CAST(… AS BLOB)",
+        rule="sql",
+    )
 
 
 def _names_now(sql: str) -> bool:
@@ -196,7 +207,7 @@ def _refusal(error: Exception, seconds: float, names: Callable[[], Collection[st
         return RejectedError(
             f"the question took longer than {seconds:g} seconds; ask for less, or give a longer timeout", rule="timeout"
         )
-    if (code is None and text.startswith("Could not decode")) or (code is not None and code & 0xFF not in _WRONG):
+    if _UNDECODED.match(text) is not None or (code is not None and code & 0xFF not in _WRONG):
         return None
     if text.startswith("unsafe use of"):  # by a view of the file's own schema, which is not trusted
         text = "main. before a view is for other programs: leave it out, also in a view of your own"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from functools import cache
 from inspect import signature
 from operator import attrgetter
@@ -22,6 +23,8 @@ from msgspec.structs import replace as changed
 
 from ledger.domain.errors import RejectedError
 from ledger.domain.events import TYPES, AnyEvent, Event
+from ledger.store import folding
+from ledger.store.folding import Misuse
 from projections.core.rows import Key, Table, Values
 from projections.core.sqlite import SQLiteRows
 
@@ -34,10 +37,6 @@ _LARGE = 2**63
 _IN_KEYS = (str, int, bool, bytes)
 _json = msgspec.json.encode
 State = Any  # of whatever kind the subject is
-
-
-class Misuse(RejectedError):
-    """What a fold asked of its rows is nothing that they do; the message names no value."""
 
 
 # --- what a user writes ----------------------------------------------------------------------------------------------
@@ -368,6 +367,7 @@ class Definition:
                 "first, at most 40"
             )
         of = f"the projection {self.name!r}"
+        _check_spelling(kind)
         if type(self.version) is not int or not 0 < self.version < 2**31:
             raise RejectedError(f"the version of {of} is a whole number from 1, and {self.version!r:.40} is not")
         if kind.fold is Projection.fold:
@@ -378,6 +378,10 @@ class Definition:
             raise RejectedError(f"the fold of {of} takes three: fold(self, event, change, rows); {error}") from None
         self.kinds, self.events = _followed(of, given.follows)
         rows = given.tables
+        if isinstance(rows, type):
+            raise RejectedError(
+                f"the tables of {of} are a tuple, also of one: tables = ({rows.__name__},), with the comma"
+            )
         if not isinstance(rows, tuple | list) or not rows:
             raise RejectedError(f"{of} has no tables: tables = (Day,) names the classes of its rows")
         if wrong := next((each for each in rows if not (isinstance(each, type) and issubclass(each, Row))), None):
@@ -403,12 +407,27 @@ class Definition:
         return type_ in self.events or (stream[1:2] == "_" and stream[0] in self.kinds)
 
     def call(self, event: AnyEvent, change: Change | None, rows: Rows) -> None:
-        if (answer := self.fold(event, change, rows)) is not None:
+        folding.now.is_on = True
+        try:
+            answer = self.fold(event, change, rows)
+        finally:
+            folding.now.is_on = False
+        if answer is not None:
             if isinstance(answer, Coroutine):
                 answer.close()  # one that nobody awaits would be complained about
             raise Misuse(
                 f"fold gave back a {type(answer).__name__}: it puts rows, and is no async function or generator"
             )
+
+
+def _check_spelling(kind: type[Projection]) -> None:
+    """A name that is nearly one of what a projection has, in the place of it, would be passed over."""
+    ours = [name for name in vars(Projection) if not name.startswith("_")]
+    classes = kind.__mro__[: kind.__mro__.index(Projection)]
+    written = {name for each in classes for name in vars(each) if not name.startswith("_")}
+    for name in sorted(written.difference(ours)):
+        if (near := get_close_matches(name, ours, 1, 0.75)) and near[0] not in written:
+            raise RejectedError(f"{kind.__name__} has {name!r:.60}, and no {near[0]!r}, which it seems to be meant for")
 
 
 def _followed(of: str, follows: object) -> tuple[frozenset[str], frozenset[str]]:
@@ -423,8 +442,10 @@ def _followed(of: str, follows: object) -> tuple[frozenset[str], frozenset[str]]
         elif isinstance(name, str) and name in TYPES:
             events.add(name)
         else:
+            close = get_close_matches(str(name), (*KINDS, *TYPES), 1, 0.7)
+            near = f" (there is {close[0]})" if close else ""
             raise RejectedError(
-                f"{of} follows {each!r:.60}, which is no kind of subject and no event; kinds: {', '.join(KINDS)}; "
+                f"{of} follows {each!r:.60}, which is no kind of subject and no event{near}; kinds: {', '.join(KINDS)}; "
                 f"events: {', '.join(sorted(TYPES))}"
             )
     if not kinds and not events:

@@ -496,6 +496,12 @@ def test_damage_is_told_as_damage(ledger):
     assert one(ledger, "SELECT content FROM beliefs") == "The mast is up."
 
 
+def test_a_text_of_a_question_that_is_none_is_named_as_that(ledger):
+    ledger.remember("The mast is up.")
+    with pytest.raises(RejectedError, match="column 'name' of the answer is a text that is not UTF-8: ask for hex"):
+        ledger.query("SELECT CAST(x'ff41' AS TEXT) AS name FROM beliefs")
+
+
 def test_other_programs_read_the_same_beside_a_ledger_that_is_open(ledger):
     ledger.capture("Hi " + "y" * 300_000, "Yes.", session="s", project="boat")
     ledger.remember("The mast is up.", project="boat")

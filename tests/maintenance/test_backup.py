@@ -24,6 +24,7 @@ from soundness import assert_sound, contents, problems
 from tampering import raw
 
 from ledger import ConflictError, LedgerError, NotFoundError, RejectedError, StorageError
+from ledger.maintenance import backing_up
 from ledger.store.file_lock import lock_of
 
 PAGE = 4096
@@ -150,6 +151,28 @@ def test_a_backup_beside_writers_is_one_moment_and_loses_nothing(path, tmp_path)
             assert rows(report.path) == rows(path)[: report.events]
             with Ledger.open(report.path, readonly=True) as other:
                 assert problems(other) == [] and other.digest() == folded_from_zero(other)
+
+
+def test_what_is_erased_while_a_backup_is_made_is_not_in_it(path, copy, monkeypatch):
+    with Ledger.open(path) as ledger:
+        secrets = [ledger.remember(f"The user's safe number {number} has the code 4711.") for number in range(6)]
+        tidy, often = backing_up._tidy, [2]
+
+        def erase_meanwhile(part):
+            found = tidy(part)
+            if secrets and often[0]:
+                often[0] -= 1
+                ledger.erase(secrets.pop().id, sources="keep", derived="keep", quotes="keep")
+            return found
+
+        monkeypatch.setattr(backing_up, "_tidy", erase_meanwhile)
+        assert ledger.backup(copy).events == ledger.position
+        with Ledger.open(copy, readonly=True) as made:
+            assert len(made.memories()) == len(secrets) == 4 and problems(made) == []
+        often[0] = 9
+        with pytest.raises(ConflictError, match="erased all the while"):
+            ledger.backup(copy.with_name("other.db"))
+        assert not copy.with_name("other.db").exists()
 
 
 def test_progress_is_told_and_one_that_raises_leaves_nothing(path, copy, tmp_path, monkeypatch):

@@ -466,7 +466,7 @@ def test_what_it_is_to_go_without_has_to_be_there_by_then(path, copy):
         first = ledger.remember("The user lives in Rome.")
         then = ledger.position
         second = ledger.remember("The user likes tea.")
-        for wrong in (second.position, 999, "nothing", {"actor": "a", "client": "b"}):
+        for wrong in (second.position, 999, "nothing", {"actor": "a", "client": "b"}, {"actor": "crawller"}):
             with pytest.raises((NotFoundError, RejectedError)):
                 ledger.replay(copy, until=then, without=wrong)
         assert names(copy.parent) == {"memory.db"} | {each for each in names(copy.parent) if "-" in each}

@@ -398,7 +398,7 @@ def test_only_a_file_that_can_be_written_is_caught_up(path):
         ledger.remember("The user likes tea.")
     with Ledger.open(path, projections=BOTH, readonly=True) as ledger:
         assert ledger.projections.rows(Day)[0].captured == 1
-        assert ledger.projections.list() == ()
+        assert [each.behind for each in ledger.projections.list()] == [0, 0]
     assert rows_of(path) == {}
 
 
@@ -445,9 +445,16 @@ MISTAKES = {
     "follows a word": (made(follows="memory"), "is a tuple"),
     "follows what is none": (
         made(follows=("memories",)),
-        "no kind of subject and no event; kinds: memory, interaction",
+        "no kind of subject and no event .there is memory.; kinds: memory, interaction",
     ),
+    "an event misspelt": (made(follows=("MemoryCapture",)), r"\(there is MemoryCaptured\)"),
     "no tables": (made(rows=()), "has no tables"),
+    "no tuple of tables": (made(rows=Turn), r"a tuple, also of one: tables = \(Turn,\), with the comma"),
+    "an attribute misspelt": (
+        type("Mine", (Projection,), {"name": "m", "folows": ("memory",), "tables": (Turn,), "fold": Counts.fold}),
+        "has 'folows', and no 'follows'",
+    ),
+    "a version misspelt": (type("Mine", (Counts,), {"versoin": 2}), "has 'versoin', and no 'version'"),
     "no row": (made(rows=(dict,)), "a table is a class of rows"),
     "no key": (made(rows=(NoKey,)), "has no key"),
     "wrong key": (made(rows=(WrongKey,)), "has no column 'b'; it has a"),
@@ -491,6 +498,7 @@ async def waits(self, event, change, rows):
     rows.put(Turn(event.position, event.type))
 
 
+OPEN = list[Ledger]()
 FOLDS = {
     "another's row": (lambda self, e, c, rows: rows.put(Day("a", "b")), "Day is no row of the projection 'mine'"),
     "no row": (lambda self, e, c, rows: rows.put({"a": 1}), "dict is no row"),
@@ -500,6 +508,8 @@ FOLDS = {
     "column": (lambda self, e, c, rows: rows.put(Turn(1, "a"), typ="b"), "Turn has no column typ"),
     "condition": (lambda self, e, c, rows: rows.find(Turn, typ="b"), "Turn has no column typ"),
     "all": (lambda self, e, c, rows: rows.find(Turn), "at least one column"),
+    "a ledger": (lambda self, e, c, rows: OPEN[0].recall("tea"), "fold called a ledger"),
+    "a write": (lambda self, e, c, rows: OPEN[0].remember("The user likes coffee."), "fold called a ledger"),
     "async": (waits, "gave back a coroutine"),
     "answer": (lambda self, e, c, rows: [1], "gave back a list"),
 }
@@ -508,10 +518,13 @@ FOLDS = {
 @pytest.mark.parametrize("mistake", FOLDS)
 def test_what_a_fold_asks_wrongly_suspends_it_and_says_why(path, mistake):
     fold, why = FOLDS[mistake]
-    with Ledger.open(path, projections=[made(fold=fold)]) as ledger:
+    with Ledger.open(path, projections=[made(fold=fold), Counts]) as ledger:
+        OPEN[:] = [ledger]
         ledger.remember("The user likes tea.")
         with pytest.raises(SuspendedError, match=why):
             ledger.projections.rows(Turn)
+        assert len(ledger.memories.list()) == len(ledger.projections.rows(Seen)) == 1
+        assert not ledger.guards.refusals() and ledger.proof.verify().ok
 
 
 def test_a_table_that_somebody_altered_is_read_and_made_again(path):

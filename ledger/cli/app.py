@@ -71,7 +71,7 @@ def _run(words: Sequence[str]) -> int:
     with progress_bar(call.method.name, quiet=around["quiet"]) as progress:
         found = _answer(call, progress)
     if around.get("csv") or around.get("jsonl"):
-        rows.show(found, csv=around["csv"], quiet=around["quiet"])
+        rows.show(found, csv=around["csv"], quiet=around["quiet"], columns=call.method.columns)
     else:
         show(found, json=around["json"], quiet=around["quiet"], brief=call.method.writes)
     return FAILED if getattr(found, "ok", True) is False or getattr(found, "stopped", "") in ENDED else OK

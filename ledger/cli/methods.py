@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args, get_origin
 
 from ledger.cli.docstrings import Doc, doc_of
+from ledger.types import Page
 
 AREAS = {  # the namespaces of a ledger, and the class of each
     "memories": "ledger.memories.api:Memories",
@@ -115,6 +116,13 @@ class Method(NamedTuple):
     def lists(self) -> bool:
         """Whether its answer is rows, which may be printed as CSV or JSON Lines."""
         return (self.pages and self.key != ("history", "follow")) or self.key == ("", "query")
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """The fields of its rows; none where they are what the question makes them."""
+        annotation = eval(self.function.__annotations__["return"], self.function.__globals__)
+        row = get_args(annotation)[:1] if get_origin(annotation) is Page else ()
+        return getattr(row[0], "__struct_encode_fields__", ("value",)) if row else ()
 
     @property
     def progresses(self) -> bool:

@@ -17,17 +17,17 @@ from ledger.cli.terminal_text import as_json, visible
 from ledger.types import Page
 
 
-def show(found: object, *, csv: bool, quiet: bool) -> None:
-    """Texts are as they are stored: only on a terminal, what would move or colour it is shown as its escape."""
+def show(found: object, *, csv: bool, quiet: bool, columns: Sequence[str] = ()) -> None:
+    """The first row of CSV names the columns, also where nothing follows. Texts are as they are stored: only on a terminal, what would move or colour it is shown as its escape."""
     rows = found if isinstance(found, Iterable) else ()
     if csv:
-        _show_csv(rows, quiet=quiet)
+        _show_csv(rows, columns, quiet=quiet)
         return
     for each in rows:
         print(as_json(to_builtins(each), indent=None))
 
 
-def _show_csv(rows: Iterable[object], *, quiet: bool) -> None:
+def _show_csv(rows: Iterable[object], columns: Sequence[str], *, quiet: bool) -> None:
     out, safe = None, sys.stdout.isatty()
     for each in rows:
         plain: object = to_builtins(each)
@@ -38,6 +38,8 @@ def _show_csv(rows: Iterable[object], *, quiet: bool) -> None:
         cells = map(_cell, row.values())
         out.writerow(visible(cell) if safe else cell for cell in cells)
     if out is None:
+        if columns:
+            print(",".join(columns))
         say("nothing found", quiet=quiet)
 
 

@@ -18,7 +18,10 @@ from ledger.types import Page
 
 
 def show(found: object, *, csv: bool, quiet: bool, columns: Sequence[str] = ()) -> None:
-    """The first row of CSV names the columns, also where nothing follows. Texts are as they are stored: only on a terminal, what would move or colour it is shown as its escape."""
+    """The first row of CSV names the columns, also where nothing follows.
+
+    Texts are as they are stored: only on a terminal, what would move or colour it is shown as its escape.
+    """
     rows = found if isinstance(found, Iterable) else ()
     if csv:
         _show_csv(rows, columns, quiet=quiet)

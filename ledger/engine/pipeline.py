@@ -220,7 +220,8 @@ class Writer:
 
     def _turn(self) -> AbstractContextManager[Transaction]:
         """The transaction of one command: that of the batch it is part of, or one of its own."""
-        folding.check_none()
+        if folding.now.is_on:
+            folding.refuse()
         batch = self._batch
         return batch if batch is not None and batch.is_here else self._own_turn
 

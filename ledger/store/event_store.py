@@ -77,7 +77,8 @@ class EventStore:
         What is not ``durable`` may be gone after a power cut, and never without all that came after it: for what can be done
         again. The next durable commit, by whomever, makes it durable too.
         """
-        folding.check_none()
+        if folding.now.is_on:
+            folding.refuse()
         return self._writing.durable if durable else self._writing.repeatable
 
     @property
@@ -96,7 +97,8 @@ class EventStore:
 
     def snapshot(self) -> AbstractContextManager[sqlite3.Connection]:
         """One moment of the log, however long it is read; inside one's own transaction, what that one sees."""
-        folding.check_none()
+        if folding.now.is_on:
+            folding.refuse()
         return _Snapshot(self._writing, self._reading, self.explained)
 
     def fold_privately(self, fold: Callable[[sqlite3.Connection], None]) -> None:
@@ -115,7 +117,8 @@ class EventStore:
 
         There are few of each preparation, and each is kept until the store closes.
         """
-        folding.check_none()
+        if folding.now.is_on:
+            folding.refuse()
         self._writing.check_open()
         try:
             with self._past_views[prepare].lend(prepare) as connection:

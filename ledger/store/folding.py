@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from typing import Never
 
 from ledger.domain.errors import RejectedError
 
@@ -18,6 +19,5 @@ class _Now(threading.local):
 now = _Now()
 
 
-def check_none() -> None:
-    if now.is_on:
-        raise Misuse("fold called a ledger: it may look at the event, the change and the rows that it is given alone")
+def refuse() -> Never:
+    raise Misuse("fold called a ledger: it may look at the event, the change and the rows that it is given alone")

@@ -100,6 +100,7 @@ class LedgerRead(Area):
         packing: Packing = "greedy",
         ranking: Literal["score/1", "rrf/1", "rubino/1"] = "score/1",
         metadata: Metadata | None = None,
+        min_match: float | None = None,
         observations: int = 3,
         explain: bool = False,
         receipt: bool = False,
@@ -118,6 +119,7 @@ class LedgerRead(Area):
             packing: "greedy" passes over an item that does not fit; "prefix" stops at it; "shares" divides it between kinds.
             ranking: "score/1" adds words and vectors to one score; "rrf/1" adds reciprocal ranks; "rubino/1" is rubino's.
             metadata: Only what has each of these keys with this very value, a chunk those of its document; None is a value too.
+            min_match: The least ``match`` of an item, 0 to 1; None for half of the best one's where there are vectors.
             observations: The most observations next to the items, up to 50; 0 for none.
             explain: Also list the candidates that were ranked, with their signals.
             receipt: Record what was delivered, so that ``reopen`` shows it again. Nothing else is written.
@@ -141,6 +143,7 @@ class LedgerRead(Area):
             ranking=ranking,
             observations=observations,
             metadata=NO_PAIRS if metadata is None else metadata,
+            min_match=min_match,
             explain=explain,
             receipt=self._scope if receipt else None,
         )

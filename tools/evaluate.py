@@ -1,12 +1,16 @@
 """How well recall finds the turns that hold the answers, on transcripts with questions: through the public library only.
 
     python tools/evaluate.py DATA… [--vectors wordllama] [--ranking score/1] [--merged] [--json]
+    python tools/evaluate.py DATA… --memories [--by-score] [--min-match 0]
     python tools/evaluate.py DATA… --observations [--budget 1000 4000 …] [--merged] [--json]
 
 DATA is a JSON list of conversations (plain or .gz), each with ``turns`` (dia_id, speaker, session, date_time, text) and
 ``qa`` (question, category, evidence: a list of dia_ids). Each conversation is imported into a ledger of its own, as
 ``memory-ledger import`` does it (two turns an interaction), and every question is a ``recall`` among turns. ``factory`` is
 the same as a store for other scorers: ``ingest(turns)``, ``search(question, k)``, ``close()``.
+
+With ``--memories`` each turn is a memory instead, which is harder than the statements that memories are; ``--by-score``
+undoes what moved the newer of two before the older.
 
 With ``--observations`` each conversation is consolidated by rules first, and every question asked with observations and
 without, within the same budgets of characters: which share of its evidence turns is among the items of the pack, and which
@@ -25,11 +29,12 @@ import tempfile
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ledger import Ledger
+from ledger import Ledger, RejectedError
 
 DEPTHS = (1, 5, 10, 20)
 BUDGETS = (1_000, 2_000, 4_000)  # characters of a pack with and without observations
@@ -41,15 +46,35 @@ ADVERSARIAL = "adversarial"
 class Store:
     """One ledger that holds one transcript, or several."""
 
-    def __init__(self, vectors: str | None = None, ranking: str = "score/1") -> None:
+    def __init__(
+        self,
+        vectors: str | None = None,
+        ranking: str = "score/1",
+        memories: bool = False,
+        by_score: bool = False,
+        min_match: float | None = None,
+    ) -> None:
         self._home = tempfile.TemporaryDirectory(prefix="evaluate-")
         self._ranking: Any = ranking
         more: dict[str, Any] = {} if vectors is None else {"embedder": vectors}
         self._ledger = Ledger.open(Path(self._home.name) / "memory.db", **more)
-        self._vectors = vectors is not None
+        self._vectors, self._memories, self._by_score = vectors is not None, memories, by_score
+        self._floor = min_match
+        self._remembered: dict[str, str] = {}
         self._turns: dict[tuple[str, str], str] = {}
 
     def ingest(self, turns: Sequence[dict[str, str]]) -> None:
+        if self._memories:
+            for turn in turns:
+                with suppress(RejectedError):  # a guard's: some turns quote what speaks as somebody else
+                    memory = self._ledger.remember(f"{turn['speaker']}: {turn['text']}")
+                    self._remembered.setdefault(memory.id, turn["dia_id"])
+        else:
+            self._import(turns)
+        if self._vectors:
+            self._ledger.vectors.update()
+
+    def _import(self, turns: Sequence[dict[str, str]]) -> None:
         path = Path(self._home.name) / "transcript.json"
         path.write_text(json.dumps([{"sample_id": "transcript", "turns": turns}]), encoding="utf-8")
         self._ledger.interactions.import_file(path)
@@ -60,11 +85,15 @@ class Store:
                 self._turns |= {(each.id, field): id for field, id in told if id is not None}
         if len(self._turns) != len(turns):
             raise RuntimeError(f"{len(self._turns)} of {len(turns)} turns came in")
-        if self._vectors:
-            self._ledger.vectors.update()
 
     def search(self, question: str, k: int) -> list[str]:
-        pack = self._ledger.recall(question, among=("turns",), limit=k, ranking=self._ranking)
+        among: Any = ("memories",) if self._memories else ("turns",)
+        pack = self._ledger.recall(question, among=among, limit=k, ranking=self._ranking, min_match=self._floor)
+        if self._memories:
+            items = list(pack.items)
+            if self._by_score:
+                items.sort(key=lambda item: -item.score / item.signals.get("newer", 1.0))
+            return [self._remembered[item.id] for item in items]
         return [self._turns[item.passage.id, item.passage.field] for item in pack.items if item.passage is not None]
 
     def consolidate(self) -> Counter[int]:
@@ -204,6 +233,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--vectors", metavar="MODEL", help="an embedder, as the command embed takes it: wordllama, onnx:DIR"
     )
     parser.add_argument("--ranking", default="score/1")
+    parser.add_argument("--memories", action="store_true", help="every turn as a memory")
+    parser.add_argument("--by-score", action="store_true", help="memories without the newer first")
+    parser.add_argument("--min-match", type=float, help="the floor, as recall takes it")
     parser.add_argument("--merged", action="store_true", help="every conversation of a file in one ledger")
     parser.add_argument("--observations", action="store_true", help="recall with observations beside recall without")
     parser.add_argument(
@@ -217,7 +249,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for path in asked.data:
         conversations = merged(load(path)) if asked.merged else load(path)
         note = (lambda name: print(f"  {name}", file=sys.stderr)) if sys.stderr.isatty() else None
-        rows, took = evaluate(conversations, partial(Store, asked.vectors, asked.ranking), note)
+        rows, took = evaluate(
+            conversations,
+            partial(Store, asked.vectors, asked.ranking, asked.memories, asked.by_score, asked.min_match),
+            note,
+        )
         everything = [row for each in rows.values() for row in each]
         groups = {"all": everything, **dict(sorted(rows.items()))} if everything else {}
         told = {name: {"n": len(each), **means(each)} for name, each in groups.items()}

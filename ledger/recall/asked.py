@@ -43,6 +43,7 @@ class Asked(Struct, frozen=True, kw_only=True):
     now: str  # confidences and validity are of this time
     observations: int = 0
     metadata: Pairs = NO_PAIRS
+    min_match: float | None = None
 
     @property
     def corpora(self) -> tuple[str, ...]:
@@ -72,6 +73,7 @@ def checked(
     ranking: str = "score/1",
     explain: bool = False,
     metadata: Pairs = NO_PAIRS,
+    min_match: float | None = None,
 ) -> Asked:
     text = check_text("query", query, max_bytes=QUERY_BYTES, blank_allowed=True)
     places, bound = text_list("among", among), size("budget", budget)
@@ -90,6 +92,10 @@ def checked(
     for what, number in (("k", k), ("observations", observations)):
         if isinstance(number, bool) or not isinstance(number, int):
             raise RejectedError(f"{what} is a whole number, and {number!r:.40} is not")
+    if min_match is not None and (
+        isinstance(min_match, bool) or not isinstance(min_match, int | float) or not 0 <= min_match <= 1
+    ):
+        raise RejectedError(f"min_match is from 0 to 1, and {min_match!r:.40} is not")
     statuses, pairs = _statuses(status), checked_pairs(metadata)
     bare = bool(only or pairs or "active" not in statuses)  # an observation is active, and of no kind and no metadata
     return Asked(
@@ -108,6 +114,7 @@ def checked(
         now=now,
         observations=0 if bare else max(0, min(observations, MOST_OBSERVATIONS)),
         metadata=pairs,
+        min_match=min_match,
     )
 
 

@@ -135,6 +135,10 @@ class Finder:
             self._seen[index] = self._rarity.seen(self._connection, index, seen.schema, unseen=seen.forgets)
         return self._seen[index]
 
+    def idf(self, stems: Iterable[str]) -> float:
+        """How rare the commonest of some stems is among memories."""
+        return self._words(search.SEARCH).idf(stems)
+
     def _score(self, found: Iterable[Found], index: TextIndex) -> None:
         """Of each candidate what its words say of the question."""
         words = self._words(index)

@@ -57,6 +57,19 @@ def shared(
     return finished(shown, reasons, searched, asked.budget, asked.unit, warnings)
 
 
+def with_weak(pack: Pack, weak: Sequence[Item]) -> Pack:
+    """The pack with what matches too little listed behind what is cut."""
+    known = {item.id for item in (*pack.items, *pack.cut)}
+    fresh = [replace(item, cut="match") for item in weak if item.memory is None or item.id not in known]
+    return replace(
+        pack,
+        cut=(
+            *pack.cut,
+            *(replace(item, rank=rank) for rank, item in enumerate(fresh, 1 + len(pack.items) + len(pack.cut))),
+        ),
+    )
+
+
 def contents_of(pack: Pack) -> set[str]:
     """What the items of a pack say, in the form in which the same words are the same."""
     return {normalise(item.whole) for item in pack.items if item.whole is not None}

@@ -20,7 +20,7 @@ from ledger.engine.snapshot import LIST_CAP, NOWHERE, Snapshot, believed, named
 from ledger.engine.who import Who
 from ledger.memories.queries import memories_shown
 from ledger.projects.queries import find as find_project
-from ledger.recall import fitting, packing, reopening
+from ledger.recall import fitting, ordering, packing, reopening
 from ledger.recall.asked import UNITS, Asked, checked, size
 from ledger.recall.finding import Finder, Found, Scope, of_memory
 from ledger.recall.observing import Observing, observed
@@ -62,6 +62,7 @@ def recall(
     receipt: Who | None = None,
     observations: int = OBSERVATIONS,
     metadata: Pairs = NO_PAIRS,
+    min_match: float | None = None,
 ) -> Pack:
     """What answers a question, best first: at most ``k`` entries (up to 500) within ``budget``, counted in ``unit``
     (chars or tokens).
@@ -96,6 +97,7 @@ def recall(
         now=engine.writer.now(),
         observations=observations,
         metadata=metadata,
+        min_match=min_match,
     )
     pack, about = packed(engine, asked)
     return replace(pack, receipt=reopening.recorded(engine, asked, about, pack, receipt)) if receipt else pack
@@ -112,7 +114,7 @@ def packed(engine: Engine, asked: Asked) -> tuple[Pack, str | None]:
         about = named(connection, asked.user, "p", asked.project)
         scope = None if asked.project is None else [None, *projects.together(connection, about)]
         finder = Finder(engine, snapshot, asked, scope, asking, sought)
-        ranked = finder.ranked()
+        ranked, weak = ordering.ordered(finder, asked, asking)
         items = _items(connection, ranked[:RANKED] if asked.explain else ranked[: asked.k])
         searched = _searched(engine, connection, finder, asked, seen)
         warnings = (*snapshot.warnings, *_nowhere(about, asked.project), *finder.warnings)
@@ -128,6 +130,8 @@ def packed(engine: Engine, asked: Asked) -> tuple[Pack, str | None]:
             pack = packing.shared(asked, trusted, items, unasked, searched, warnings)
         else:
             pack = packing.packed(asked, items, searched, warnings)
+        if asked.explain:
+            pack = packing.with_weak(pack, _items(connection, weak[: RANKED - len(items)]))
         pack = _with_observations(asked, Observing(engine, snapshot, asked, scope, asking), pack)
     return replace(pack, seen=seen), about if about != NOWHERE else None
 

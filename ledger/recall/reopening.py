@@ -69,6 +69,8 @@ def recorded(
         settings["as_of"] = asked.now  # which their trends are of
     if asked.metadata:
         settings["metadata"] = len(asked.metadata)  # how many keys; what they are is anybody's words
+    if asked.min_match is not None:
+        settings["min_match"] = round(asked.min_match * rules.ONE)
     if asked.packing == "shares":
         settings["entry_chars"] = fitting.ENTRY_CHARS
     ranked = [item for item in (*pack.items, *pack.cut) if item.observation is None]

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from unittest import mock
 
 import pytest
 from hypothesis import given
@@ -188,3 +189,75 @@ def test_the_tool_tells_both_beside_each_other(
     assert found["observations"] == {"2": 1} and list(found["budgets"]) == ["400", "none"]
     assert evaluate.main([str(path), "--observations", "--budget", "400"]) == 0
     assert "1 observations (by sources: 1 with 2)" in capsys.readouterr().out
+
+
+# --- the newer first, and nothing besides ----------------------------------------------------------------------------
+
+
+def tool(name: str) -> ModuleType:
+    with mock.patch.object(sys, "path", [str(ROOT / "tools"), *sys.path]):
+        return importlib.import_module(name)
+
+
+def test_pairs_are_read_and_their_order_is_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [
+        {"kind": "update", "old": "Rent is 40 euros.", "new": "Rent is 45 euros.", "question": "Is the rent 40 euros?"},
+        {"kind": "both", "old": "Ana speaks French.", "new": "Ana speaks Italian.", "question": "Is it French?"},
+    ]
+    path = tmp_path / "pairs.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    assert tool("evaluate_updates").main([str(path), "--json"]) == 0
+    counted = json.loads(capsys.readouterr().out)["pairs.jsonl"]
+    assert counted == {"pairs": 1, "found": 1, "before": 0, "after": 1, "both true": 1, "moved": 0}
+
+
+def test_the_pair_of_an_update_is_the_turn_with_the_answers_figure_and_the_first() -> None:
+    turns = [{"dia_id": str(at), "text": text} for at, text in enumerate(("45 books now", "how nice", "52 books"))]
+    one = {"category": "knowledge_update", "answer": "52 books", "evidence": ["0", "1", "2"], "question": "how many?"}
+    found = list(
+        tool("evaluate_updates").pairs_of_conversation({"turns": turns, "qa": [one, one | {"answer": "many"}]})
+    )
+    assert [(pair.old, pair.new) for pair in found] == [("45 books now", "52 books")]
+
+
+def test_a_case_of_the_benchmark_asks_for_what_answers_and_nothing_besides() -> None:
+    case = {"caseId": "c", "category": "", "expect": {"relevantBeliefs": {"shouldOnlyInclude": ["a", "b"]}}}
+    judged = tool("evaluate_precision").judged
+    assert judged(case, [], ["a", "x"], set())[3:] == (["unexpected x", "missing b"], 0.5, 0.5)
+    assert judged(case, [], ["b", "a"], set())[3:] == ([], 1.0, 1.0)
+    assert judged(case, [], [], set())[3:] == (["missing a", "missing b"], 0.0, 0.0)
+    nothing = case | {"expect": {"relevantBeliefs": {"shouldOnlyInclude": []}, "pinnedFacts": {"mustInclude": ["p"]}}}
+    assert judged(nothing, ["p"], [], {"p"})[3:] == ([], None, None)
+    assert judged(nothing, [], ["a"], {"p"})[3:] == (["unexpected a", "not pinned p"], 0.0, None)
+
+
+def test_the_benchmark_runs_on_its_own_form(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def belief(id: str, content: str, **more: Any) -> dict[str, Any]:
+        return {
+            "_id": id,
+            "user_id": "test-user",
+            "type": "entity",
+            "canonical_name": id,
+            "aliases": [],
+            "pinned": False,
+            "content": content,
+            "scope": ["domain:code"],
+            "confidence": 0.9,
+            "superseded_by": None,
+            "resolved_at": None,
+            "created_at": "2026-01-01T00:00:00Z",
+            **more,
+        }
+
+    beliefs = [
+        belief("old", "Postgres was our database.", superseded_by="db", created_at="2025-01-01T00:00:00Z"),
+        belief("db", "Our database is MongoDB."),
+        belief("settled", "Is the database hosted?", resolved_at="2026-02-01T00:00:00Z"),
+    ]
+    case = {"caseId": "c", "category": "", "scope": ["domain:code"], "query": "Which database is ours, Postgres?"}
+    (tmp_path / "fixtures").mkdir()
+    (tmp_path / "fixtures" / "beliefs.seed.json").write_text(json.dumps(beliefs))
+    expected = {"relevantBeliefs": {"shouldOnlyInclude": ["db"]}}
+    (tmp_path / "fixtures" / "retrieval.cases.json").write_text(json.dumps([case | {"expect": expected}]))
+    assert tool("evaluate_precision").main([str(tmp_path), "--failures"]) == 0
+    assert capsys.readouterr().out == "precision 1.000  recall 1.000  1 of 1 cases passed\n"

@@ -1,0 +1,188 @@
+"""Whether a newer statement takes the place of an older one in an answer: both are about one attribute, which has changed.
+
+It decides an order and nothing else, so it reads more than a conflict does ("slots/1", "sentence/1"): the same sentence but
+for a number, a date or a name ("the gym costs 45 euros"), and what says itself that something has changed ("moved to Porto",
+"extended to May 20"). What can be true several times stays: what is past, one of several, a name for another ("speaks French").
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cached_property
+
+from ledger.domain.slots import HEADS, Filled, Statement
+from ledger.domain.templates import exclusive, filled
+from ledger.domain.text import STOP_WORDS, stem, words
+
+SHARED, SHARED_FIGURE, SHARED_CLAUSE = 0.15, 0.2, 0.4
+"""The stems in common, of those of the shorter one: at the least, in clauses with a figure that changed, in other clauses."""
+
+READ_CHARS, SHORT_CHARS = 800, 120
+"""A longer statement is a text. A change without a figure is read in short statements only: in talk much is "new" (measured)."""
+
+_GAP_WORDS = 4
+
+
+def _set(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+_CHANGED = _set(
+    """now anymore new recently meanwhile instead since longer switched switch changed change replaced replace moved move moving
+    upgraded downgraded postponed rescheduled reschedule delayed extended increased reduced raised lowered cut down grew shrank
+    rose fell dropped adjusted updated revised reached joined left quit cancelled canceled closed opened got stopped started
+    already added"""
+)
+_MEANT = {
+    stem(word): frozenset(map(stem, _set(others)))
+    for word, others in (
+        ("moved", "lives live resides home"),
+        *((each, "works work job employed employer") for each in ("left", "joined", "quit", "hired", "retired")),
+        *((each, "single dating married engaged") for each in ("engaged", "married", "divorced", "separated")),
+    )
+}  # what has changed where a verb says so by itself
+_PAST = _set(
+    """was were had did went ran bought got made saw met took gave flew paid ate spoke drove drank sold sent spent wrote won
+    lost came taught swam rode"""
+)
+_ONE = _set(
+    "is are lives live works work drives drive rents banks studies attends reports belongs rehearses runs uses sits"
+)  # whoever does this does it with one at a time
+_SEVERAL = _set("bus train tram ferry shuttle another other also too")
+_BETWEEN = _set("the a an called named about at on in with by of for as to")
+_MONTHS = _set("january february march april may june july august september october november december")
+_DATES = _MONTHS | _set(
+    """monday tuesday wednesday thursday friday saturday sunday mondays tuesdays wednesdays thursdays fridays saturdays sundays
+    am pm noon midnight one two three four five six seven eight nine ten eleven twelve once twice first second third fourth
+    fifth sixth"""
+)
+_ATTRIBUTES = frozenset(
+    map(stem, HEADS | _set("lives works resides born married reports located based called prefers uses"))
+)
+_TOKEN = re.compile(r"[$€£]?\d+(?:[.,:/-]\d+)*(?:%|st|nd|rd|th|[ap]m)?|[^\W\d_]+(?:['’-][^\W_]+)*|%")
+_SIGN = re.compile(r"[$€£%]")
+_CLAUSE = re.compile(r"[.!?;]\s+|,\s+|\s[-–—]\s|\n+")
+
+
+class Clause:
+    """A clause of a statement as it is compared, each part read once."""
+
+    def __init__(self, text: str) -> None:
+        self.words = words(text)
+        self.stems = frozenset(map(stem, set(self.words) - STOP_WORDS))
+        self._tokens = [each.lower() for each in _TOKEN.findall(text)]
+
+    @cached_property
+    def subject(self) -> str:
+        """The first stem, which mostly is who it is about."""
+        return next((each for each in map(stem, self.words) if each in self.stems), "")
+
+    @cached_property
+    def figures(self) -> dict[str, set[str]]:
+        """Its figures by what they count: their sign, a date, or the next word."""
+        found: dict[str, set[str]] = {}
+        for at, each in enumerate(self._tokens):
+            if any(map(str.isdigit, each)):
+                sign, near = _SIGN.search(each), self._tokens[max(0, at - 1) : at + 2]
+                kind = sign[0] if sign else "date" if _MONTHS.intersection(near) else stem(near[-1])
+                if kind != each and kind not in STOP_WORDS:
+                    found.setdefault(kind, set()).add(each)
+        return found
+
+
+class Reading:
+    """A statement as it is compared, each part read once."""
+
+    def __init__(self, statement: Statement) -> None:
+        self.statement, self.text = statement, statement.content or ""
+        self.words = words(self.text) if len(self.text) <= READ_CHARS else []
+        self.stems = frozenset(map(stem, set(self.words) - STOP_WORDS))
+
+    @cached_property
+    def changed(self) -> list[Clause]:
+        """The clauses that say themselves that something has changed."""
+        if _CHANGED.isdisjoint(self.words) and _MEANT.keys().isdisjoint(self.stems):
+            return []
+        return [each for each in self.clauses if _CHANGED & {*each.words} or _MEANT.keys() & each.stems]
+
+    @cached_property
+    def clauses(self) -> list[Clause]:
+        return list(map(Clause, _CLAUSE.split(self.text)))
+
+    @cached_property
+    def written(self) -> list[str]:
+        """Its words and figures as they are written."""
+        return _TOKEN.findall(self.text)
+
+    @cached_property
+    def lowered(self) -> list[str]:
+        return [each.lower() for each in self.written]
+
+    @cached_property
+    def filled(self) -> dict[str, Filled]:
+        return {each.slot: each for each in filled(self.statement)}
+
+
+def takes_place(new: Reading, old: Reading) -> bool:
+    """Whether the newer statement takes the place of the older one."""
+    common = new.stems & old.stems
+    if not common or len(common) < SHARED * min(len(new.stems), len(old.stems)) or new.words == old.words:
+        return False
+    short = max(len(new.text), len(old.text)) <= SHORT_CHARS
+    if any(_is_changed(one, other, short) for one in new.changed for other in old.clauses):
+        return True
+    return _is_same_but_one(new, old) or _clash(new, old, common)
+
+
+def _clash(new: Reading, old: Reading, common: frozenset[str]) -> bool:
+    """Whether they fill one slot with values that cannot both be so."""
+    few = len(common) < min(2, len(new.stems) - 1, len(old.stems) - 1)
+    if not (new.statement.edges and old.statement.edges) and (few or _ATTRIBUTES.isdisjoint(common)):
+        return False
+    pairs = [(new.filled[slot], old.filled[slot]) for slot in new.filled.keys() & old.filled.keys()]
+    return any(one.rule == other.rule and exclusive(one.rule, one.value, other.value) for one, other in pairs)
+
+
+def _is_same_but_one(new: Reading, old: Reading) -> bool:
+    """Whether it is one sentence but for a number, a date or a name."""
+    ours, theirs, start, end = new.lowered, old.lowered, 0, 0
+    least = min(len(ours), len(theirs))
+    while start < least and ours[start] == theirs[start]:
+        start += 1
+    while end < least - start and ours[-1 - end] == theirs[-1 - end]:
+        end += 1
+    gaps = [each.written[start : len(each.written) - end] for each in (new, old)]
+    if not start or not all(0 < len(gap) <= _GAP_WORDS for gap in gaps):
+        return False
+    around = {*ours[:start], *ours[len(ours) - end :]}
+    if around & (_PAST | _SEVERAL) or any(each.endswith("ed") for each in ours[1:start]):
+        return False
+    if all(map(_is_figure, gaps)):
+        return True
+    before = [word for word, written in zip(ours[:start], new.written, strict=False) if word == written]
+    verb = [word for word in before if word not in _BETWEEN][-1:]
+    return all(map(_is_name, gaps)) and not _ONE.isdisjoint(verb)
+
+
+def _is_figure(gap: Sequence[str]) -> bool:
+    return all(any(map(str.isdigit, each)) or _SIGN.search(each) or each.lower() in _DATES for each in gap)
+
+
+def _is_name(gap: Sequence[str]) -> bool:
+    return all(each[0].isupper() or each[0].isdigit() or each in _BETWEEN for each in gap)
+
+
+def _is_changed(new: Clause, old: Clause, short: bool) -> bool:
+    """Whether a clause that says that something changed is about what another one is about: a figure of the same thing, or,
+    in short statements, more than who it is about."""
+    common, least = new.stems & old.stems, min(len(new.stems), len(old.stems))
+    if not common:
+        return False
+    if short and any(not _MEANT[each].isdisjoint(old.stems) for each in _MEANT.keys() & (new.stems - old.stems)):
+        return True
+    about, kinds = len(common - {old.subject}), new.figures.keys() & old.figures.keys()
+    differ = {kind for kind in kinds if new.figures[kind].isdisjoint(old.figures[kind])}
+    if differ and about >= 2 + (differ == {"date"}) and len(common) >= SHARED_FIGURE * least:
+        return True
+    return short and about >= 1 and len(common) >= SHARED_CLAUSE * least

@@ -1,0 +1,281 @@
+"""The order of what recall gives: of two statements of one attribute the newer first, and nothing that matches too little."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from command_line import run
+from conftest import Clock
+from embedder import Words
+from hypothesis import given
+from hypothesis import strategies as st
+from places import ROOT
+
+from ledger import Ledger, RejectedError
+from ledger.domain.updates import Reading, takes_place
+from ledger.recall.finding import Found
+from ledger.recall.ordering import newer_first
+from ledger.recall.packs import Pack
+from projections.search.ranking import Candidate
+
+PAIRS = [json.loads(line) for line in (ROOT / "tests/corpus/updates.jsonl").read_text(encoding="utf-8").splitlines()]
+GYM = "Is it 40 euros a month that the gym costs?"
+FORTY, FORTY_FIVE = "The gym costs 40 euros a month.", "The gym costs 45 euros a month."
+
+
+def texts(pack: Pack) -> list[str | None]:
+    return [item.content for item in pack.items]
+
+
+@pytest.fixture
+def book(tmp_path: Path, clock: Clock) -> Iterator[Ledger]:
+    with Ledger.open(tmp_path / "memory.db", user="ana", clock=clock) as ledger:
+        yield ledger
+
+
+# --- the newer first -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "question"),
+    [
+        (
+            "Ana lives in Lisbon.",
+            "Ana moved to Porto in May.",
+            "To which city did Ana move, is it Lisbon that she lives in?",
+        ),
+        ("Ana works at Siemens as an engineer.", "Ana works at Bosch now.", "Where does Ana work as an engineer?"),
+        (FORTY, FORTY_FIVE, GYM),
+        ("The deadline is May 10.", "The deadline was extended to May 20.", "When is the deadline?"),
+        ("Ana's dentist is Dr. Lee.", "Ana's dentist is Dr. Okafor.", "Is Dr. Lee the dentist of Ana?"),
+    ],
+    ids=[
+        "she moved",
+        "she changed her job",
+        "the price went up",
+        "the deadline was extended",
+        "she has another dentist",
+    ],
+)
+def test_of_two_statements_of_one_attribute_the_newer_comes_first(
+    book: Ledger, clock: Clock, old: str, new: str, question: str
+) -> None:
+    book.remember(old)
+    assert texts(book.recall(question)) == [old]
+    clock.advance(days=30)
+    book.remember(new)
+    book.remember("The flat of Ana has a balcony.")
+    pack = book.recall(question)
+    assert texts(pack)[:2] == [new, old]
+    newer, older = pack.items[:2]
+    assert newer.score == older.score
+    assert newer.signals["newer"] > 1
+    assert "newer" not in older.signals
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "question"),
+    [
+        ("Ana's sister is called Ines.", "Ana's sister Rita is a pilot.", "Is Ines the sister of Ana?"),
+        ("Ana speaks French.", "Ana speaks Italian.", "Does Ana speak French?"),
+        ("Ana ran 10 km on Saturday.", "Ana ran 12 km on Sunday.", "Did Ana run 10 km on Saturday?"),
+        ("The red bike costs 400 euros.", "The blue bike costs 650 euros.", "Does the red bike cost 400 euros?"),
+    ],
+    ids=["two sisters", "two languages", "two runs", "two bikes"],
+)
+def test_what_can_both_be_true_stays_in_the_order_of_scores(
+    book: Ledger, clock: Clock, one: str, other: str, question: str
+) -> None:
+    book.remember(one)
+    clock.advance(days=30)
+    book.remember(other)
+    assert texts(book.recall(question)) == [one, other]
+
+
+def test_newer_is_what_holds_since_later_whenever_it_was_recorded(book: Ledger) -> None:
+    book.remember(FORTY_FIVE, valid_from="2026-01-01")
+    book.remember(FORTY, valid_from="2025-01-01")
+    assert texts(book.recall(GYM)) == [FORTY_FIVE, FORTY]
+
+
+def test_a_project_and_what_is_of_none_are_told_apart(book: Ledger, clock: Clock) -> None:
+    book.remember(FORTY)
+    clock.advance(days=1)
+    book.remember(FORTY_FIVE, project="other")
+    assert texts(book.recall(GYM)) == [FORTY, FORTY_FIVE]
+
+
+def test_a_turn_stays_where_its_score_puts_it(book: Ledger, clock: Clock) -> None:
+    for text in (FORTY, FORTY_FIVE):
+        book.capture(text, session=text)
+        clock.advance(days=1)
+    assert texts(book.recall(GYM, among=["turns"])) == [FORTY, FORTY_FIVE]
+
+
+def test_the_rankings_of_others_keep_their_order(book: Ledger, clock: Clock) -> None:
+    for text in (FORTY, FORTY_FIVE):
+        book.remember(text)
+        clock.advance(days=1)
+    assert (
+        texts(book.recall(GYM, ranking="rrf/1")) == texts(book.recall(GYM, ranking="rubino/1")) == [FORTY, FORTY_FIVE]
+    )
+
+
+def test_the_order_of_a_moment_is_of_what_was_known_then(book: Ledger, clock: Clock) -> None:
+    book.remember(FORTY)
+    before = book.position
+    clock.advance(days=1)
+    new = book.remember(FORTY_FIVE)
+    after = book.recall(GYM)
+    clock.advance(days=1)
+    book.retract(new.id, reason="a mistake")
+    assert texts(book.recall(GYM)) == texts(book.at(before).recall(GYM)) == [FORTY]
+    assert [(each.content, each.score) for each in book.at(new.position).recall(GYM).items] == [
+        (each.content, each.score) for each in after.items
+    ]
+
+
+def test_a_receipt_reopens_in_the_order_that_was_delivered(book: Ledger, clock: Clock) -> None:
+    for text in (FORTY, FORTY_FIVE):
+        book.remember(text)
+        clock.advance(days=1)
+    pack = book.recall(GYM, receipt=True, explain=True)
+    assert pack.receipt is not None
+    assert book.reopen(pack.receipt).items == pack.items
+    assert texts(book.recall(GYM, budget=40, unit="chars", packing="greedy")) == []
+    assert texts(book.recall(GYM, limit=1)) == [FORTY_FIVE]
+
+
+def test_a_budget_goes_to_the_newer_one(book: Ledger, clock: Clock) -> None:
+    for text in (FORTY, FORTY_FIVE):
+        book.remember(text)
+        clock.advance(days=1)
+    pack = book.recall(GYM, budget=60, unit="chars", explain=True)
+    assert texts(pack) == [FORTY_FIVE]
+    assert [(item.content, item.cut) for item in pack.cut] == [(FORTY, "budget")]
+
+
+def test_most_pairs_of_the_corpus_are_read_rightly() -> None:
+    def statement(text: str) -> Reading:
+        return Reading(SimpleNamespace(content=text, edges=(), valid_from="", valid_to=None))
+
+    wrong = {
+        row["id"]: row["kind"]
+        for row in PAIRS
+        if takes_place(statement(row["new"]), statement(row["old"])) != (row["kind"] == "update")
+    }
+    assert list(wrong.values()).count("update") <= 6
+    assert "both" not in wrong.values()
+
+
+# --- laws ------------------------------------------------------------------------------------------------------------
+
+CONTENTS = st.sampled_from(
+    [row[side] for row in PAIRS[:8] for side in ("old", "new")]
+    + ["Ada now lives in Rome.", "Ada lives in Lisbon now.", "Ben", "", "Ada"]
+)
+MEMORIES = st.lists(
+    st.tuples(CONTENTS, st.floats(0.01, 1), st.sampled_from("abc"), st.sampled_from([None, "p"])), max_size=14
+)
+
+
+def ranked(rows: list[tuple[str, float, str, str | None]]) -> list[Found]:
+    order = sorted(enumerate(rows), key=lambda row: -row[1][1])
+    return [
+        Found(
+            Candidate(key=at, corpus="memory", text=text, position=at, row=at, score=score, signals={"text": score}),
+            memory=SimpleNamespace(
+                row=at, content=text, edges=(), valid_from=since, valid_to=None, status="active", project=project
+            ),  # type: ignore[arg-type]
+        )
+        for at, (text, score, since, project) in order
+    ]
+
+
+@given(rows=MEMORIES)
+def test_each_is_moved_once_at_the_most_and_the_others_keep_their_order(rows: Any) -> None:
+    before = ranked(rows)
+    scores = [each.candidate.score for each in before]
+    after = newer_first(ranked(rows), 20)
+    moved = [each for each in after if "newer" in each.candidate.signals]
+    assert sorted(each.candidate.key for each in after) == sorted(each.candidate.key for each in before)
+    assert [each.candidate.key for each in after if each not in moved] == [
+        each.candidate.key for each in before if each.candidate.key not in {one.candidate.key for one in moved}
+    ]
+    by_key = {each.candidate.key: score for each, score in zip(before, scores, strict=True)}
+    assert [each.candidate.score for each in after] == sorted((each.candidate.score for each in after), reverse=True)
+    for each in after:
+        assert each.candidate.score / each.candidate.signals.get("newer", 1) == pytest.approx(
+            by_key[each.candidate.key]
+        )
+
+
+@given(rows=MEMORIES)
+def test_the_same_candidates_give_the_same_order_and_a_second_pass_moves_nothing(rows: Any) -> None:
+    once = newer_first(ranked(rows), 20)
+    assert [each.candidate.key for each in once] == [each.candidate.key for each in newer_first(ranked(rows), 20)]
+    if not any("newer" in each.candidate.signals for each in once):
+        assert [each.candidate.key for each in once] == [each.candidate.key for each in ranked(rows)]
+
+
+# --- the floor -------------------------------------------------------------------------------------------------------
+
+
+def test_nothing_is_shown_that_matches_less_than_asked_for(book: Ledger) -> None:
+    book.remember("Ana drinks green tea in the morning.")
+    book.remember("The kettle is for tea.")
+    question = "Which green tea does Ana drink in the morning?"
+    matches = {item.content: item.match for item in book.recall(question).items}
+    assert sorted(matches.values())[0] < 0.5 < sorted(matches.values())[1] == 1
+    pack = book.recall(question, min_match=0.5, explain=True)
+    assert texts(pack) == ["Ana drinks green tea in the morning."]
+    assert [(item.content, item.cut, item.rank) for item in pack.cut] == [("The kettle is for tea.", "match", 2)]
+    assert texts(book.recall("zebra", min_match=0.5)) == []
+    assert book.recall(question, min_match=0.5).cut == ()
+
+
+def test_a_name_that_the_question_has_counts_as_it_is_rare(book: Ledger) -> None:
+    for text in ("Deploys with Helm.", "Ana likes tea.", "Ana likes rye bread."):
+        book.remember(text, entities=["Kubernetes"] if "Helm" in text else ["Ana"])
+    question = "Which of the charts of Kubernetes should somebody look at before the release?"
+    assert [item.match for item in book.recall(question).items] == [1.0]
+    matches = {item.content: item.match for item in book.recall("Does Ana like rye bread?").items}
+    assert matches["Ana likes tea."] < matches["Ana likes rye bread."] == 1
+
+
+def test_with_vectors_what_matches_less_than_half_as_well_as_the_best_is_left_out(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "memory.db", embedder=Words()) as ledger:
+        for text in ("green tea every morning", "a train to Porto", "the office has a kettle"):
+            ledger.remember(text)
+        ledger.vectors.update()
+        assert texts(ledger.recall("green tea morning")) == ["green tea every morning"]
+        pack = ledger.recall("green tea morning", explain=True)
+        assert [item.cut for item in pack.cut] == ["match"] * len(pack.cut)
+        assert len(ledger.recall("green tea morning", min_match=0).items) == 1 + len(pack.cut) > 1
+
+
+def test_by_default_a_turn_has_no_floor_for_its_neighbors_find_it(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "memory.db", embedder=Words()) as ledger:
+        ledger.capture("Which green tea does Ana drink?", "Sencha, as far as I know.", session="s")
+        ledger.vectors.update()
+        found = ledger.recall("Which green tea does Ana drink?", among=["turns"])
+        assert "Sencha, as far as I know." in texts(found)
+        assert len(ledger.recall("Which green tea does Ana drink?", among=["turns"], min_match=0.9).items) == 1
+
+
+@pytest.mark.parametrize("least", [-0.1, 1.1, "much", True, float("nan")])
+def test_a_floor_is_from_nothing_to_everything(book: Ledger, least: Any) -> None:
+    with pytest.raises(RejectedError, match="min_match is from 0 to 1"):
+        book.recall("tea", min_match=least)
+
+
+def test_the_command_line_takes_a_floor(book: Ledger) -> None:
+    book.remember("Ana drinks green tea.")
+    book.remember("The kettle is for tea.")
+    options = ["--min-match", "0.9", "--db", book.path, "--user", "ana"]
+    assert "kettle" not in run("recall", "green tea that Ana drinks", *options).stdout

@@ -14,6 +14,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -83,10 +84,20 @@ def sections() -> Iterator[tuple[str, list[str]]]:
         )
 
 
+@cache
+def written(module: str, kind: str) -> tuple[tuple[str, str], ...]:
+    """The fields of a class with their types as its source has them."""
+    if not module.startswith("ledger."):
+        return ()
+    tree = ast.parse(inspect.getsource(sys.modules[module]))
+    (made,) = (each for each in tree.body if isinstance(each, ast.ClassDef) and each.name == kind)
+    fields = (each for each in made.body if isinstance(each, ast.AnnAssign))
+    return tuple((ast.unparse(each.target), ast.unparse(each.annotation)) for each in fields)
+
+
 def spoken(annotation: str) -> str:
     """A type as a reader says it: "list of ids", "text or null"."""
-    node = ast.parse(annotation, mode="eval").body
-    return _spoken(node)
+    return _spoken(ast.parse(annotation, mode="eval").body)
 
 
 def _spoken(node: ast.expr) -> str:
@@ -110,14 +121,12 @@ def _spoken(node: ast.expr) -> str:
 
 def fields(kind: type[Any]) -> list[str]:
     erasable = {name for name, what in events.string_fields(kind).items() if what == "text"}
-    annotations: dict[str, str] = {}
-    for base in reversed(kind.__mro__):
-        annotations |= {name: str(each) for name, each in vars(base).get("__annotations__", {}).items()}
+    types = dict(each for base in reversed(kind.__mro__) for each in written(base.__module__, base.__name__))
     rows = []
     for field in msgspec.structs.fields(kind):
         if field.name == "data":
             continue
-        said = "random hex" if field.name == "salt" else spoken(annotations[field.name])
+        said = "random hex" if field.name == "salt" else spoken(types[field.name])
         type_ = said + (", erasable" if field.name in erasable else "")
         rows.append(f"| `{field.encode_name}` | {type_} | {_default(field)} |")
     return ["| field | holds | default |", "|---|---|---|", *rows] if rows else []

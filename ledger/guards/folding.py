@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import html
 import re
 import unicodedata
 from collections.abc import Iterator
@@ -125,6 +124,8 @@ def _encoded(text: str) -> Iterator[str | None]:
         for run in _ESCAPES.findall(text):
             yield _ESCAPE.sub(lambda found: chr(int(found[1], 16)), run[: 6 * PIECE_CHARS])
     if "&#" in text:
+        import html  # a table of all names of characters, for texts that few have
+
         for run in _ENTITIES.findall(text):
             yield html.unescape(run[: 8 * PIECE_CHARS])
     raw = as_bytes(text)

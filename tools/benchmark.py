@@ -25,7 +25,6 @@ import tempfile
 import time
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from functools import partial
 from hashlib import sha256
 from itertools import islice
@@ -54,7 +53,14 @@ ROOT = Path(__file__).resolve().parent.parent
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-from tools import benchmark_own, benchmark_questions, benchmark_sessions, benchmark_start, inside  # noqa: E402
+from tools import (  # noqa: E402
+    benchmark_own,
+    benchmark_questions,
+    benchmark_reinforce,
+    benchmark_sessions,
+    benchmark_start,
+    inside,
+)
 from tools.measuring import (  # noqa: E402
     CHUNK,
     RAW_INSERT,
@@ -242,45 +248,58 @@ class Held:
         self._depth, self._started = 0, 0.0
         self.seconds: list[float] = []
 
-    def timing(self, transact: Callable[[EventStore], Any]) -> Callable[[EventStore], Any]:
-        @contextmanager
-        def timed(store: EventStore) -> Iterator[Any]:
-            if not self._depth:
-                self._started = now()
-            self._depth += 1
-            try:
-                with transact(store) as transaction:
-                    yield transaction
-            finally:
-                self._depth -= 1
-                if not self._depth:
-                    self.seconds.append(now() - self._started)
+    def timing(self, transact: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda store, **how: _Timed(self, transact(store, **how))
 
-        return timed
+    def enter(self) -> None:
+        if not self._depth:
+            self._started = now()
+        self._depth += 1
+
+    def leave(self) -> None:
+        self._depth -= 1
+        if not self._depth:
+            self.seconds.append(now() - self._started)
+
+
+class _Timed:
+    """A transaction that is timed, as often as it is entered: the writer keeps one."""
+
+    def __init__(self, held: Held, transaction: Any) -> None:
+        self._held, self._transaction = held, transaction
+
+    def __enter__(self) -> Any:
+        self._held.enter()
+        return self._transaction.__enter__()
+
+    def __exit__(self, *what: Any) -> Any:
+        try:
+            return self._transaction.__exit__(*what)
+        finally:
+            self._held.leave()
 
 
 def measure_reinforce(path: Path, size: int, options: Options) -> list[Figure]:
     """Turns whose response restates three memories of the project, among other words."""
     say(f"reinforce: capture() with {size:,} memories")
     texts, held_by_turn, longest, whole = Texts(3), list[float](), list[float](), list[float]()
-    with Ledger.open(path) as ledger:
-        held = Held()
-        with patch.object(EventStore, "transact", held.timing(EventStore.transact)):
-            stop = now() + 60
-            for turn in range(-10, min(options.samples, 200)):
-                if turn > 10 and now() > stop:
-                    break
-                project = texts.project()
-                prompt, response = texts.turn()
-                said = [each.content or "" for each in ledger.memories.list(project=project, limit=40)]
-                response = ". ".join((response, *texts.random.sample(said, min(3, len(said)))))
-                held.seconds.clear()
-                started = now()
-                ledger.capture(prompt, response, project=project, session=f"session {turn // 10}")
-                if turn >= 0:
-                    whole.append(now() - started)
-                    held_by_turn.append(sum(held.seconds))
-                    longest.append(max(held.seconds))
+    held = Held()
+    with patch.object(EventStore, "transact", held.timing(EventStore.transact)), Ledger.open(path) as ledger:
+        stop = now() + 60
+        for turn in range(-10, min(options.samples, 200)):
+            if turn > 10 and now() > stop:
+                break
+            project = texts.project()
+            prompt, response = texts.turn()
+            said = [each.content or "" for each in ledger.memories.list(project=project, limit=40)]
+            response = ". ".join((response, *texts.random.sample(said, min(3, len(said)))))
+            held.seconds.clear()
+            started = now()
+            ledger.capture(prompt, response, project=project, session=f"session {turn // 10}")
+            if turn >= 0:
+                whole.append(now() - started)
+                held_by_turn.append(sum(held.seconds))
+                longest.append(max(held.seconds))
     middle = statistics.median(longest)
     about: dict[str, Any] = {"size": size}
     return [
@@ -704,7 +723,7 @@ def run(options: Options) -> list[Figure]:
             figures += measure_remember(paths, options)
         if "reinforce" in options.rows:
             size = max([size for size in paths if size <= 100_000] or [min(paths)])
-            figures += measure_reinforce(paths[size], size, options)
+            figures += [*measure_reinforce(paths[size], size, options), *benchmark_reinforce.measure(options)]
         if "recall" in options.rows:
             figures += measure_recall(paths, options)
         if "read" in options.rows:

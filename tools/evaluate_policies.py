@@ -34,7 +34,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from ledger import Ledger
 from ledger.domain.events import CandidatesExtracted
 from ledger.domain.grouping import sentences
-from ledger.domain.matching import Response, judge, prefix_stems
+from ledger.domain.matching import Response, found_by, judge, sought
 from tools.evaluate import load
 from tools.measuring import reading
 
@@ -113,11 +113,12 @@ def compare_matchers(conversation: dict[str, Any]) -> Iterator[tuple[str, str, s
     memories = [(turn["dia_id"], each) for turn in said for each in sentences(turn["text"])]
     index: dict[str, set[int]] = defaultdict(set)
     for number, (_, memory) in enumerate(memories):
-        for stem in prefix_stems(memory):
+        for stem in found_by(memory)[1]:
             index[stem].add(number)
     for turn in turns:
         response = Response(turn["text"])
-        for number in sorted(set[int]().union(*(index.get(each, ()) for each in response.reaching))):
+        stems = sought("stems/4", response) | response.stems
+        for number in sorted(set[int]().union(*(index.get(each, ()) for each in stems))):
             where, memory = memories[number]
             if where == turn["dia_id"]:
                 continue

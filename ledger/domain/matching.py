@@ -37,6 +37,15 @@ LONG_MIN_OVERLAP = 12
 
 LONG_SHARE_PERCENT = 35
 
+LEAST_FOUND = 3
+"""So many of a memory's stems lead to it at least, where it has them (ours, measured): fewer lead to too many memories."""
+
+_COMMON = """
+    user 1 2 3 time help make like work use need new good day want take feel look plan read keep know think people go year way
+"""
+COMMON = tuple(_COMMON.split())
+"""Stems that memories are not found by where others do, the commonest first (ours): the list decides on speed alone."""
+
 
 @dataclass(frozen=True, slots=True)
 class Match:
@@ -82,6 +91,15 @@ class Response:
     def clauses(self) -> tuple[Clause, ...]:
         """What stems/4 searches."""
         return clauses(self.text)
+
+    @cached_property
+    def places(self) -> Mapping[str, Sequence[int]]:
+        """Where its clauses have a stem, or a word that counts as this one: what a clause may share with them it shares there."""
+        found: dict[str, list[int]] = {}
+        for at, each in enumerate(self.clauses):
+            for token in {*each.stems, *each.meanings.values(), *each.denied, *each.over}:
+                found.setdefault(token, []).append(at)
+        return found
 
     @cached_property
     def reaching(self) -> frozenset[str]:
@@ -137,7 +155,7 @@ def _stems_4(response: Response, content: str) -> Verdict:
         return NEITHER
     agreeing, found, denial = set[str](), set[str](), ""
     for part in _clauses_of_memory(content):
-        most, against, why = _best(part, response.clauses)
+        most, against, why = _best(part, response)
         agreeing |= most
         found |= most if len(most) > len(against) else against
         if len(against) >= max(len(most), LEAST_DENIED, _at_least(DENIED_PERCENT, len(part.stems))):
@@ -165,24 +183,27 @@ def needed_stems_3(total: int) -> int:
     return max(LONG_MIN_OVERLAP, _at_least(LONG_SHARE_PERCENT, total))
 
 
-def prefix_stems(content: str) -> tuple[str, ...]:
-    """The few stems of a memory of which every text that matches it by stems holds at least one.
+def found_by(content: str) -> tuple[int, frozenset[str]]:
+    """(least, stems): every text that restates or denies a memory by its stems has at least so many of these among those that
+    it is ``sought`` by; substring/1 is not covered.
 
-    An index from these stems to memories therefore misses none (the prefix filter of set-similarity joins): of n stems,
-    t needed, a text that holds none of n - t + 1 of them holds at most t - 1. The longest stems are taken, being the
-    rarest. substring/1 is not covered.
+    An index from these stems to memories therefore misses none (the prefix filter of set-similarity joins): of a text that
+    holds t of n stems at most d are among any d that the index leaves out. The commonest are left out, of which nearly every
+    memory of a ledger may have one, as long as ``LEAST_FOUND`` others are needed.
     """
-    # t is that of stems/3, which never needs more than stems/2: for n > 15, ceil(0.7 n) >= 12 and >= ceil(0.35 n).
-    # stems/4 counts no negations, and may have the user in every text: its own few are among the other stems.
-    own = sorted(stems(content))
-    own.sort(key=len, reverse=True)  # stable: equal lengths stay in alphabetical order
-    plain = [each for each in own if each not in NEGATIONS]
-    others = [each for each in plain if each != SOMEBODY]
-    return tuple(dict.fromkeys((*_prefix(own, own), *_prefix(plain, others))))
+    # stems/2 never needs fewer than stems/3: for n > 15, ceil(0.7 n) >= 12 and >= ceil(0.35 n). stems/4 counts no negations.
+    own = stems(content)
+    plain = own - NEGATIONS
+    least = min(needed_stems_3(len(plain)), needed_stems_3(len(own)) - len(own) + len(plain))
+    if least < 1:
+        return min(len(own), 1), own
+    common = [each for each in COMMON if each in plain][: max(least - LEAST_FOUND, 0)]
+    return least - len(common), plain.difference(common)
 
 
-def _prefix(own: Sequence[str], among: Sequence[str]) -> Sequence[str]:
-    return among[: len(own) - needed_stems_3(len(own)) + 1] if own else ()
+def sought(version: str, response: Response) -> frozenset[str]:
+    """The stems that lead from a response to the memories that it may restate or deny."""
+    return response.reaching - NEGATIONS if version == "stems/4" else response.stems
 
 
 def _overlap(response: Response, own: frozenset[str], needed: Callable[[int], int]) -> Verdict:
@@ -254,6 +275,8 @@ _PHRASES = (  # what says in several words what one would
     (late(r"\b(?:fail|refuse)(?:s|d|ed|ing)? to\b", re.IGNORECASE), "not"),
     (late(rf"(?:{_NOT} (?:sure|certain)|(?<!no )\bdoubt) that\b", re.IGNORECASE), "whether"),
 )
+_TURNING = "no never n't nt false fail refuse doubt used former previously stopped quit gave give gaven switched"
+_TURNINGS = tuple(_TURNING.split())  # one of which is in every text that one of these patterns finds something in
 _RAISING = frozenset(("think", "believe"))  # who does not think that it is so says that it is not
 _REACH = 6  # a word that denies is about the first telling word among so many
 _WAS, _IS = (
@@ -266,8 +289,8 @@ _WAS, _IS = (
 class Clause:
     """A part of a sentence: its stems without negations, and what its words count as; which words it denies, and of which it
     says that they are over, each as its stem and as what it counts as; whether it speaks of what was (True), of what is
-    (False), or leaves that open (None); of whom it is: the name, or the user, that it begins with, or else its sentence; and
-    whether it only supposes what it says ("if", "I doubt that")."""
+    (False), or leaves that open (None); of whom it is: the name, or the user, that it begins with, or else its sentence;
+    whether it only supposes what it says ("if", "I doubt that"); what the words that it has opposites of count as."""
 
     stems: frozenset[str]
     meanings: Mapping[str, str]  # of each stem
@@ -276,6 +299,7 @@ class Clause:
     was: bool | None
     who: str
     supposed: bool
+    opposable: frozenset[str]
 
     def among(self, marked: Collection[str]) -> frozenset[str]:
         """Its stems that are marked, or that are of words that count as one that is marked."""
@@ -320,9 +344,13 @@ def _of_sentence(sentence: str) -> Iterator[Clause]:
 
 def _names(tokens: Sequence[str]) -> frozenset[str]:
     """The stems of the words in capitals, but for verbs and dates, and the user, if that is one of them."""
-    found = {each for token in tokens if token[:1].isupper() for each in stems(token) if not _is_verb(each)}
-    user = {SOMEBODY} if any(not _USER.isdisjoint(words(token)) for token in tokens) else _NONE
-    return frozenset(found - _DATED | user)
+    return frozenset().union(*map(_named, tokens))
+
+
+@lru_cache(maxsize=16_384)
+def _named(token: str) -> frozenset[str]:
+    found = {each for each in stems(token) if not _is_verb(each)} if token[:1].isupper() else _NONE
+    return frozenset(found - _DATED | (_NONE if _USER.isdisjoint(words(token)) else {SOMEBODY}))
 
 
 def _first(text: str, named: frozenset[str]) -> str:
@@ -342,7 +370,7 @@ def _tells(word: str) -> bool:
 
 def _begins(following: Sequence[str]) -> bool:
     """Whether a clause of its own follows "and" or a comma: one with a subject, or that soon says yes or no to something."""
-    spoken = [each for token in following for each in words(token)]
+    spoken = words(" ".join(following))
     if spoken and spoken[0] in _LEADING:
         spoken = spoken[1:]
     return bool(spoken) and (spoken[0] in _SUBJECTS or any(each in _DENYING or _is_verb(each) for each in spoken[:2]))
@@ -353,7 +381,8 @@ def _is_verb(word: str) -> bool:
 
 
 def _clause(text: str, named: frozenset[str], who: str, prose: bool) -> Clause:
-    spoken = words(_OVER.sub(f" {_MARK} ", _plain(text)))
+    own, plain = words(text), _OVER.sub(f" {_MARK} ", _plain(text)) if _may_turn(text) else text
+    spoken = words(plain) if plain != text else own
     marks: dict[bool, set[str]] = {True: set(), False: set()}  # what is over, and what is denied
     ending, left = False, 0
     for word in spoken:
@@ -365,15 +394,23 @@ def _clause(text: str, named: frozenset[str], who: str, prose: bool) -> Clause:
         else:
             left = max(left - 1, 0)
     was, now = not _WAS.isdisjoint(spoken), not _IS.isdisjoint(spoken)
+    meanings = {stem(word): significant(word) for word in (*own, *spoken) if _counts(word)} if prose else {}
     return Clause(
-        stems=(stems(text) | named) - NEGATIONS,
-        meanings={stem(word): significant(word) for word in (*words(text), *spoken) if _counts(word)} if prose else {},
+        stems=named.union(map(stem, set(own) - STOP_WORDS)) - NEGATIONS,
+        meanings=meanings,
         denied=frozenset(marks[False]),
         over=frozenset(marks[True]),
         was=was if was != now else None,
         who=who,
         supposed=not _SUPPOSING.isdisjoint(spoken),
+        opposable=frozenset(AGAINST.keys() & meanings.values()),
     )
+
+
+def _may_turn(text: str) -> bool:
+    """Whether a text can have a phrase that denies, ends or supposes something, or looks like it; mostly it has none."""
+    lower = text.lower()
+    return not lower.isascii() or any(each in lower for each in _TURNINGS)
 
 
 def _plain(text: str) -> str:
@@ -384,26 +421,33 @@ def _plain(text: str) -> str:
     return text
 
 
-def _best(part: Clause, among: Sequence[Clause]) -> tuple[frozenset[str], frozenset[str], str]:
+def _best(part: Clause, response: Response) -> tuple[frozenset[str], frozenset[str], str]:
     """The most stems of a clause that one clause says in the same sense, and in the opposite one, with how that differs."""
     most, against, why = _NONE, _NONE, ""
-    for each in among:
+    for at in sorted(_near(part, response)):
+        each = response.clauses[at]
         if each.supposed and not part.supposed:
             continue
-        differs, shared = _differs(part, each)
+        differs, shared = _differs(part, each) if part.denied or each.denied or each.over else ("", _NONE)
         shared |= part.stems & each.stems
-        if not differs and (turned := _opposites(part, each)):
+        if not differs and part.opposable and (turned := _opposites(part, each)):
             shared, differs = shared | turned, "opposite"
         if not differs:
-            ended = (part.over & shared) <= (each.over | each.denied)
             same_time = part.was is None or each.was is None or part.was == each.was
-            if ended and same_time and len(shared) > len(most):
+            if len(shared) > len(most) and same_time and (part.over & shared) <= (each.over | each.denied):
                 most = shared
         elif part.supposed:
             continue
         elif len(shared) > len(against) and (part.denied.isdisjoint(shared) or part.who in shared):
             against, why = shared, differs
     return most, against, why
+
+
+def _near(part: Clause, response: Response) -> set[int]:
+    """Where the clauses are that can share a stem with this one, or say the opposite of a word of it."""
+    places, turned = response.places, (AGAINST[each] for each in part.opposable)
+    tokens = part.stems.union(part.meanings.values(), part.denied, *turned)
+    return set[int]().union(*[places[each] for each in tokens if each in places])
 
 
 def _differs(part: Clause, other: Clause) -> tuple[str, frozenset[str]]:
@@ -420,8 +464,6 @@ def _differs(part: Clause, other: Clause) -> tuple[str, frozenset[str]]:
 
 def _opposites(part: Clause, other: Clause) -> frozenset[str]:
     """The stems of a clause of which the other one says the opposite, and not the same; what it denies it does not say."""
-    if AGAINST.keys().isdisjoint(part.meanings.values()):
-        return _NONE
     meant = set(other.meanings.values())
     stated = {meaning for own, meaning in other.meanings.items() if own not in other.denied | other.over}
     return frozenset(
@@ -450,4 +492,8 @@ def _family(root: str) -> frozenset[str]:
 
 
 def _is_short(content: str) -> bool:
-    return sum(UNSPACED_CHARS if unspaced(each) else 1 for each in " ".join(content.split())) < MIN_CONTENT_CHARS
+    line = " ".join(content.split())
+    return (
+        len(line) < MIN_CONTENT_CHARS
+        and sum(UNSPACED_CHARS if unspaced(each) else 1 for each in line) < MIN_CONTENT_CHARS
+    )

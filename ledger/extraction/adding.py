@@ -53,7 +53,7 @@ from ledger.sessions.conversation import Conversation, session_name
 from ledger.sessions.transcripts import Outside
 from ledger.types import Cancel
 from projections.core.rows import Connection
-from projections.views import audit, control, interactions
+from projections.views import audit, control, interactions, memories
 
 EXTRACTING = ("auto", "model", "rules", "off")
 
@@ -309,9 +309,12 @@ class _Call:
             place = state.project if state is not None else named(connection, user, "p", self.session.project)
             project = place if place is not NOWHERE else None
             for text in answers:
-                found = reinforcement.evaluate(connection, user, project, text, self.policy.matcher)
-                for memory, _ in found.matches[: self.policy.max_matches]:
-                    restated[memory.id] = noted(memory, "an answer restates it")
-                for memory in found.denied:
-                    denied[memory.id] = noted(memory, "an answer denies it")
+                about = (user, project, text, self.policy.matcher)
+                found = reinforcement.evaluate(connection, self.engine.writer.secret, *about)
+                for row, _ in found.matches[: self.policy.max_matches]:
+                    if (memory := memories.get(connection, row)) is not None:
+                        restated[memory.id] = noted(memory, "an answer restates it")
+                for row in found.denied:
+                    if (memory := memories.get(connection, row)) is not None:
+                        denied[memory.id] = noted(memory, "an answer denies it")
         return tuple(restated.values()), tuple(denied.values())

@@ -232,7 +232,8 @@ def _reinforce_by(engine: Engine, subject: Interaction, asker: Who) -> answers.R
         policy = control.policy(connection, asker.user)
         texts = answer_texts(connection, subject) if not _is_quarantined(connection, subject) else {}
         text = "\n".join(part for part in texts.values() if part)
-        found = reinforcement.evaluate(connection, asker.user, subject.project, text, policy.matcher)
+        about = (asker.user, subject.project, text, policy.matcher)
+        found = reinforcement.evaluate(connection, engine.writer.secret, *about)
     evaluated: list[ReinforcementEvaluated] = []
 
     def body(work: Work) -> str:

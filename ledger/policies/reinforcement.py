@@ -4,7 +4,7 @@ denies are named, and offered for review."""
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 
 from msgspec import Struct
 
@@ -13,12 +13,12 @@ from ledger.domain import interaction as interactions_domain
 from ledger.domain import memory as memory_domain
 from ledger.domain.events import Denied, Matched, ReinforcementEvaluated
 from ledger.domain.interaction import Interaction
-from ledger.domain.matching import SOMEBODY, Match, Response, judge
+from ledger.domain.matching import Match, Response, judge, sought
 from ledger.domain.memory import Memory
 from ledger.domain.policy import Policy
 from ledger.engine.log_reading import find_row
 from ledger.engine.work import Work
-from projections.search import memory_hits as search
+from projections.search import restatable
 from projections.views import confidence, interactions, memories, projects
 
 ACTOR = "policy:reinforcement"
@@ -26,44 +26,42 @@ MOST_DENIED = 20  # memories of one response that are named (ours)
 
 
 class Found(Struct, frozen=True):
-    """What a search outside the lock came to: the pool, the memories that the response restates, best first, and those that
-    it denies."""
+    """What a search outside the lock came to: the pool, the rows of the memories that the response restates, best first, and
+    those that it denies."""
 
     matcher: str
     pool_size: int
     response: Response
-    matches: tuple[tuple[Memory, Match], ...]
-    denied: tuple[Memory, ...]
+    matches: tuple[tuple[int, Match], ...]
+    denied: tuple[int, ...]
 
 
-def evaluate(connection: sqlite3.Connection, user: str, project: str | None, text: str, matcher: str) -> Found:
+def evaluate(
+    connection: sqlite3.Connection, secret: bytes, user: str, project: str | None, text: str, matcher: str
+) -> Found:
     """Reads only; ``text`` is response and summary."""
     response, scope = Response(text), projects.together(connection, project)
-    candidates = _candidates(connection, response, user, scope, matcher)
-    judged = [(each, judge(matcher, response, each.content)) for each in candidates if each.content is not None]
-    found = [(memory, verdict.match) for memory, verdict in judged if verdict.match is not None]
-    found.sort(key=lambda each: (-each[1].fraction, -each[1].overlap, each[0].row))
-    denied = sorted((memory for memory, verdict in judged if verdict.denial), key=lambda each: each.row)
-    return Found(matcher, memories.pool_size(connection, user, scope), response, tuple(found), tuple(denied))
-
-
-def _candidates(
-    connection: sqlite3.Connection, response: Response, user: str, scope: Sequence[str | None], matcher: str
-) -> Iterable[Memory]:
+    size, texts = restatable.candidates(connection, secret, user, scope, sought(matcher, response))
     if matcher == "substring/1":  # a substring may begin inside a word, so no index of words can find it
-        return memories.pool(connection, user, scope)
-    return search.restatable(connection, response.reaching - {SOMEBODY} | response.stems, user, scope)
+        texts = [
+            (each.row, each.content) for each in memories.pool(connection, user, scope) if each.content is not None
+        ]
+    judged = [(row, judge(matcher, response, content)) for row, content in texts]
+    found = [(row, verdict.match) for row, verdict in judged if verdict.match is not None]
+    found.sort(key=lambda each: (-each[1].fraction, -each[1].overlap, each[0]))
+    denied = sorted(row for row, verdict in judged if verdict.denial)
+    return Found(matcher, size, response, tuple(found), tuple(denied))
 
 
 def record(work: Work, subject: Interaction, found: Found, policy: Policy) -> ReinforcementEvaluated:
     """Under the lock: looks at the best of the found ids again, and emits what is still so; the rest is only counted."""
     taken: list[tuple[Memory, Match]] = []
     looked_at, echoes = 0, set(subject.memories_used)
-    for seen, _ in found.matches:
+    for row, _ in found.matches:
         if len(taken) == policy.max_matches:
             break
         looked_at += 1
-        memory = _active(work, seen)
+        memory = _active(work, row)
         if memory is None or confidence.counted(work.rows, memory.row, subject.id):
             continue
         if (hit := judge(found.matcher, found.response, memory.content or "").match) is not None:
@@ -82,15 +80,15 @@ def record(work: Work, subject: Interaction, found: Found, policy: Policy) -> Re
 def _denied(work: Work, found: Found, subject: Interaction) -> Iterator[Denied]:
     """What the response still denies and was not found to deny before."""
     known = {each.memory for each in subject.denials}
-    for seen in found.denied:
-        if seen.id not in known and (memory := _active(work, seen)) is not None:
+    for row in found.denied:
+        if (memory := _active(work, row)) is not None and memory.id not in known:
             how = judge(found.matcher, found.response, memory.content or "").denial
             if how:
                 yield Denied(memory.id, how)
 
 
-def _active(work: Work, seen: Memory) -> Memory | None:
-    memory: Memory | None = work.at_row(seen.row, "m")
+def _active(work: Work, row: int) -> Memory | None:
+    memory: Memory | None = work.at_row(row, "m")
     return memory if memory is not None and memory.status == "active" and not memory.quarantined else None
 
 

@@ -30,10 +30,10 @@ from ledger.proof.sealed import Progress, Seal, Tip, counted, erasures, head_at,
 from ledger.store import mapper
 from ledger.store.integrity import GENESIS, Erasures, check_chain
 from ledger.store.sqlite_files import APPLICATION_ID, FORMAT, typed
-from projections.core import shadow
+from projections.core import packed, shadow
 from projections.core.own import Definition
 from projections.core.projector import cut_off, missing, projections
-from projections.core.rows import Table, TextIndex
+from projections.core.rows import Packed, Table, TextIndex
 from projections.core.subjects import Projection
 
 MOST = 100  # problems told; of the others the number
@@ -468,6 +468,8 @@ class _Look:
                 differing = None
                 if isinstance(table, TextIndex):
                     differing = index_check.difference(self._connection, copy, table)
+                elif isinstance(table, Packed):
+                    differing = packed.difference(self._connection, copy, table)
                 elif not table.derived:
                     differing = self._compare_tables(table, copy)
                 if differing:

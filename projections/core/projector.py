@@ -20,7 +20,7 @@ from projections.core import sql_views, sqlite
 from projections.core.rows import Log, Rows, Table, TextIndex, parted
 from projections.core.subjects import EVERYTHING, Change, Family, Projection
 from projections.search import memory_hits as search
-from projections.search import passages
+from projections.search import passages, restatable
 from projections.views import (
     audit,
     calls,
@@ -81,6 +81,7 @@ def projections(secret: bytes, log: Log | None = None) -> tuple[Projection, ...]
         erasures.Erasures(),
         audit.Audit(),
         search.Search(),
+        restatable.Restatable(secret),
         passages.Passages(log),
         delivered.Delivered(),
         calls.Calls(),

@@ -15,10 +15,10 @@ from contextlib import closing
 
 from ledger.domain.events import LEDGER_STREAM, AnyEvent
 from projections.core.projector import Projector, create_all, projections
-from projections.core.rows import Rows, Table, TextIndex, Values
+from projections.core.rows import Index, Rows, Table, TextIndex, Values
 from projections.core.sqlite import SQLiteRows, create, drop
 
-Texts = dict[tuple[TextIndex, int], Values]
+Texts = dict[tuple[Index, int], Values]
 
 
 class _Apart(SQLiteRows):
@@ -28,7 +28,7 @@ class _Apart(SQLiteRows):
         super().__init__(connection)
         self.texts: Texts = {}
 
-    def index(self, index: TextIndex, row: int, old: Values | None, new: Values | None) -> None:
+    def index(self, index: Index, row: int, old: Values | None, new: Values | None) -> None:
         self.texts.pop((index, row), None)
         if new is not None:
             self.texts[index, row] = new

@@ -82,6 +82,26 @@ class TextIndex(Struct, frozen=True, eq=False):
     together: int = 64
 
 
+class Packed(Table, frozen=True, eq=False, kw_only=True):
+    """A table of blobs that says which subjects have a number (``projections.core.packed``).
+
+    They wait in a plain table too, one row each, until there are ``together`` of them.
+    """
+
+    waiting: Table
+    together: int = 512
+
+
+def packed(name: str) -> Packed:
+    """An index of numbers, with the table in which its subjects wait."""
+    columns = ("number INTEGER NOT NULL", "part INTEGER NOT NULL", "entries BLOB NOT NULL")
+    late = ("row INTEGER PRIMARY KEY", "numbers BLOB NOT NULL")
+    waiting = Table(f"{name}_waiting", late, ("row",), derived=True, then=CURRENT)
+    return Packed(name, columns, ("number", "part"), rowid=False, derived=True, then=CURRENT, waiting=waiting)
+
+
+Index = TextIndex | Packed
+
 # --- rows that cannot be ---------------------------------------------------------------------------------------------
 
 _STORED: dict[str, type | tuple[type, ...]] = {"TEXT": str, "INTEGER": int, "BLOB": bytes, "REAL": (int, float)}
@@ -150,7 +170,7 @@ class Rows(Protocol):
 
     def append(self, table: Table, values: Values) -> None: ...
 
-    def index(self, index: TextIndex, row: int, old: Values | None, new: Values | None) -> None: ...
+    def index(self, index: Index, row: int, old: Values | None, new: Values | None) -> None: ...
 
     def find(self, table: Table, columns: tuple[str, ...], key: Key) -> list[Values]:
         """All rows whose leading key columns equal ``key``, what was put before included."""

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from itertools import count
 
-from projections.core.rows import Key, Table, TextIndex, Values, parted
+from projections.core import packed
+from projections.core.rows import Index, Key, Packed, Table, TextIndex, Values, parted
 
 TOKENIZER = "porter unicode61 remove_diacritics 2"
 
@@ -39,9 +40,9 @@ class SQLiteRows:
         self.refused: Callable[[Table | TextIndex, Exception], None] | None = None
         self._put: dict[Table, dict[Key, Values | None]] = {}
         self._appended: dict[Table, list[Values]] = {}
-        self._texts: dict[TextIndex, dict[int, tuple[Values | None, Values | None]]] = {}
+        self._texts: dict[Index, dict[int, tuple[Values | None, Values | None]]] = {}
         self._groups: dict[Table, dict[Key, list[Key]]] = {}  # keys kept of grouped tables, by their leading columns
-        self._late: int | None = None  # texts that wait for their index; never fewer than there are
+        self._late: dict[Index, int] = {}  # what waits for each index; never fewer than there are
 
     def get(self, table: Table, key: Key) -> Values | None:
         buffered = self._put.get(table)
@@ -64,7 +65,7 @@ class SQLiteRows:
     def append(self, table: Table, values: Values) -> None:
         self._appended.setdefault(table, []).append(values)
 
-    def index(self, index: TextIndex, row: int, old: Values | None, new: Values | None) -> None:
+    def index(self, index: Index, row: int, old: Values | None, new: Values | None) -> None:
         texts = self._texts.setdefault(index, {})
         texts[row] = (texts[row][0] if row in texts else old, new)
 
@@ -146,21 +147,23 @@ class SQLiteRows:
         if appended:
             appended.clear()
 
-    def _flush_texts(self, index: TextIndex, texts: dict[int, tuple[Values | None, Values | None]]) -> None:
+    def _flush_texts(self, index: Index, texts: dict[int, tuple[Values | None, Values | None]]) -> None:
         connection, prefix = self.connection, self.prefix
         try:
-            for row, (old, _) in texts.items():
-                if old is not None and not connection.execute(_delete(index.waiting, prefix), (row,)).rowcount:
-                    connection.execute(_unindex(index, prefix), ("delete", row, *index.expand(old)))
+            old = [(row, *text) for row, (text, _) in texts.items() if text is not None]
+            delete = _delete(index.waiting, prefix)
+            if taken := [each for each in old if not connection.execute(delete, each[:1]).rowcount]:
+                _untake(connection, index, prefix, taken)
             added = [(row, *new) for row, (_, new) in texts.items() if new is not None]
             if len(added) >= index.together:
                 _take(connection, index, prefix, added)
             elif added:
                 _write(connection, _insert(index.waiting, prefix), added)
-                late = waiting(connection, index, prefix) if self._late is None else self._late + len(added)
+                known = self._late.get(index)
+                late = waiting(connection, index, prefix) if known is None else known + len(added)
                 if late >= index.together:
                     fill_index(connection, index, prefix)
-                self._late = late if late < index.together else 0
+                self._late[index] = late if late < index.together else 0
         except Exception as error:
             self._refuse(index, error)
 
@@ -177,7 +180,7 @@ class SQLiteRows:
     def discard(self) -> None:
         """Drops what is kept, and what was known of the tables: somebody else may have written them."""
         self._clear()
-        self._late = None
+        self._late = {}
 
     def _clear(self) -> None:
         self._put, self._appended, self._texts, self._groups = {}, {}, {}, {}
@@ -234,21 +237,32 @@ def _unindex(index: TextIndex, prefix: str) -> str:
 # --- texts that wait for their index ---------------------------------------------------------------------------------
 
 
-def waiting(connection: sqlite3.Connection, index: TextIndex, prefix: str = "") -> int:
+def waiting(connection: sqlite3.Connection, index: Index, prefix: str = "") -> int:
     """How many texts are not in the index yet."""
     (count,) = connection.execute(f"SELECT count(*) FROM {prefix}{index.waiting.name}").fetchone()
     return int(count)
 
 
-def fill_index(connection: sqlite3.Connection, index: TextIndex, prefix: str = "") -> None:
+def fill_index(connection: sqlite3.Connection, index: Index, prefix: str = "") -> None:
     """Moves the waiting texts into the index, in one go."""
     table = prefix + index.waiting.name
     _take(connection, index, prefix, connection.execute(f"SELECT * FROM {table} ORDER BY row").fetchall())
     connection.execute(f"DELETE FROM {table}")
 
 
-def _take(connection: sqlite3.Connection, index: TextIndex, prefix: str, rows: Sequence[Values]) -> None:
-    _write(connection, _index(index, prefix), [(row, *index.expand(tuple(kept))) for row, *kept in rows])
+def _take(connection: sqlite3.Connection, index: Index, prefix: str, rows: Sequence[Values]) -> None:
+    if isinstance(index, Packed):
+        packed.take(connection, index, prefix, rows)
+    else:
+        _write(connection, _index(index, prefix), [(row, *index.expand(tuple(kept))) for row, *kept in rows])
+
+
+def _untake(connection: sqlite3.Connection, index: Index, prefix: str, rows: Sequence[Values]) -> None:
+    if isinstance(index, Packed):
+        packed.remove(connection, index, prefix, rows)
+    else:
+        gone = [("delete", row, *index.expand(tuple(kept))) for row, *kept in rows]
+        _write(connection, _unindex(index, prefix), gone)
 
 
 # --- tables: made, switched, emptied ---------------------------------------------------------------------------------

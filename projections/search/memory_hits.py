@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
 from ledger.domain.events import AnyEvent
-from ledger.domain.matching import prefix_stems
 from ledger.domain.memory import Memory
 from ledger.domain.metadata import NO_PAIRS, Pairs
 from ledger.domain.question import indexed
@@ -16,10 +15,8 @@ from projections.core.rows import CURRENT, Rows, Table, TextIndex, Values
 from projections.core.subjects import Change, has_pairs
 from projections.search import text_hits
 from projections.search.text_hits import Source
-from projections.views.memories import MEMORIES, from_row, pool_condition
+from projections.views.memories import MEMORIES, from_row
 
-# content and words are searched by people; stems holds the rarest stems of the content, one of which every text that
-# restates the memory must have (a prefix filter), so that matching needs no walk over the pool
 WAITING = Table(
     "search_waiting",
     ("row INTEGER PRIMARY KEY", "content TEXT NOT NULL", "words TEXT NOT NULL"),
@@ -29,16 +26,11 @@ WAITING = Table(
 )
 
 
-def _with_stems(kept: Values) -> Values:
-    content, words = kept
-    return (indexed(content), indexed(words), " ".join(prefix_stems(content)))
-
-
-SEARCH = TextIndex("search", ("content", "words", "stems"), WAITING, _with_stems)
+SEARCH = TextIndex("search", ("content", "words"), WAITING, lambda kept: (indexed(kept[0]), indexed(kept[1])))
 
 
 class Search:
-    name, version, follows = "search", 3, frozenset("m")
+    name, version, follows = "search", 4, frozenset("m")
     tables = (SEARCH, WAITING)
 
     def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
@@ -94,18 +86,14 @@ class Wanted(Struct, frozen=True):
         return " AND ".join(where), values
 
 
-SOURCE = Source(SEARCH, "bm25(search, 1.0, 0.5, 0.0)", "memories", MEMORIES.names)
-
-
-def _of_words(expression: str) -> str:
-    return f"{{content words}} : ({expression})"
+SOURCE = Source(SEARCH, "bm25(search, 1.0, 0.5)", "memories", MEMORIES.names)
 
 
 def matching(
     connection: sqlite3.Connection, expression: str, wanted: Wanted, *, limit: int, schema: str, enough: int
 ) -> Iterator[tuple[Memory, float]]:
     """The memories wanted that have words of an expression, best first, with BM25 (more is better)."""
-    query = (_of_words(expression), wanted.condition(), from_row)
+    query = (expression, wanted.condition(), from_row)
     return text_hits.matching(connection, SOURCE, *query, limit=limit, schema=schema, enough=enough)
 
 
@@ -114,7 +102,7 @@ def matching_then(
 ) -> Iterator[tuple[Memory, float]]:
     """``matching`` among the memories as they stood at a position, on a connection where views stand before the tables."""
     same = "n.content IS m.content AND n.entities IS m.entities AND n.tags IS m.tags"
-    query = (_of_words(expression), wanted.condition(), from_row, position, "memory_versions", same, _texts)
+    query = (expression, wanted.condition(), from_row, position, "memory_versions", same, _texts)
     return text_hits.matching_then(connection, SOURCE, *query, limit=limit)
 
 
@@ -122,26 +110,6 @@ def count(connection: sqlite3.Connection, wanted: Wanted) -> int:
     """How many memories there are to search."""
     condition, values = wanted.condition()
     return int(connection.execute(f"SELECT count(*) FROM memories m WHERE {condition}", values).fetchone()[0])
-
-
-def restatable(
-    connection: sqlite3.Connection, stems: Iterable[str], user: str, projects: Sequence[str | None]
-) -> Iterator[Memory]:
-    """The memories of the pool that a text with these stems can restate: a superset of those it does."""
-    where, values = pool_condition(projects)
-    sql = f"SELECT m.* FROM search CROSS JOIN memories m ON m.row = search.rowid WHERE search MATCH ? AND {where}"
-    seen: set[int] = set()
-    late = f"SELECT m.* FROM search_waiting w CROSS JOIN memories m ON m.row = w.row WHERE {where}"
-    for row in connection.execute(late, (user, *values)):
-        seen.add(row[0])
-        yield from_row(row)
-    wanted = sorted(stems)
-    for start in range(0, len(wanted), 200):  # FTS5 limits how deep an expression may nest
-        match = "stems : (" + " OR ".join(f'"{stem}"' for stem in wanted[start : start + 200]) + ")"
-        for row in connection.execute(sql, (match, user, *values)):
-            if row[0] not in seen:
-                seen.add(row[0])
-                yield from_row(row)
 
 
 def having(

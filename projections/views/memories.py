@@ -132,18 +132,15 @@ def _among(where: list[str], values: list[object], column: str, wanted: Sequence
         values.extend(wanted)
 
 
+EVERYWHERE = ("identity", "preference")  # kinds that count in every project where they are of none
+
+
 def pool_condition(projects: Sequence[str | None]) -> tuple[str, Values]:
     """Which active memories an interaction can reinforce: its project's, and global identity and preference."""
-    everywhere = "(m.project IS NULL AND m.kind IN ('identity', 'preference'))"
+    everywhere = f"(m.project IS NULL AND m.kind IN {EVERYWHERE})"
     where = "m.user = ? AND m.status = 'active' AND m.quarantined = 0 AND "
     named = [each for each in projects if each is not None]
     return f"{where}({'m.project = ? OR ' * len(named)}{everywhere})", tuple(named)
-
-
-def pool_size(connection: sqlite3.Connection, user: str, projects: Sequence[str | None]) -> int:
-    where, values = pool_condition(projects)
-    (count,) = connection.execute(f"SELECT count(*) FROM memories m WHERE {where}", (user, *values)).fetchone()
-    return int(count)
 
 
 def pool(connection: sqlite3.Connection, user: str, projects: Sequence[str | None]) -> Iterator[Memory]:

@@ -469,7 +469,7 @@ def test_a_moment_takes_no_command(told):
 
 def test_what_keeps_no_past_cannot_be_read_by_mistake(told):
     with probe.read(told.at(3)) as connection:
-        for name in ("keys", "duplicates", "absorbed_attempts", "search", "search_waiting"):
+        for name in ("keys", "duplicates", "absorbed_attempts", "search", "search_waiting", "restatable"):
             with pytest.raises(sqlite3.OperationalError, match="what_keeps_no_past"):
                 connection.execute(f"SELECT * FROM {name}")
 

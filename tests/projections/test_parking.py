@@ -383,9 +383,9 @@ def test_a_subject_that_cannot_be_folded_parks_all_that_read_it_and_the_command_
     with pytest.raises(SuspendedError, match=r"recorded at position .* suspended"):
         ledger.adjust(fact.id, 0.9)
     assert "ConfidenceAdjusted" in types(ledger)
-    assert {"memories", "confidence", "duplicates", "graph", "sources", "search", "quarantine"} == set(
-        suspended(ledger)
-    )
+    assert {
+        *("memories", "confidence", "duplicates", "graph", "sources", "search", "restatable", "quarantine"),
+    } == set(suspended(ledger))
     monkeypatch.setitem(FAMILIES, "m", memories.FAMILY)
     probe.rebuild(ledger)
     assert ledger.memory(fact.id).confidence == 0.9

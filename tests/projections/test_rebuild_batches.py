@@ -86,15 +86,15 @@ def test_a_text_that_cannot_be_expanded_parks_the_index_alone(ledger, monkeypatc
     with ledger.batch():
         for number in range(400):
             ledger.remember(f"Fact number{number} of running.")
-    prefix_stems = search.prefix_stems
+    indexed = search.indexed
 
     def failing(content):
         if "number350" in content:
             raise ValueError("no")
-        return prefix_stems(content)
+        return indexed(content)
 
     with monkeypatch.context() as patch:
-        patch.setattr(search, "prefix_stems", failing)
+        patch.setattr(search, "indexed", failing)
         assert probe.rebuild(ledger).suspended == ("search",)
     assert probe.rebuild(ledger).suspended == ()
     assert ledger.recall("number350").items

@@ -236,7 +236,12 @@ def file_text(path: Path, most: int = FILE_BYTES + 1) -> str:
 
 def transcript(path: Path) -> list[object]:
     """The messages of a file, or of standard input."""
-    what, text = "standard input" if str(path) == STDIN else str(path), file_text(path)
+    try:
+        what, text = "standard input" if str(path) == STDIN else str(path), file_text(path)
+    except NotFoundError as error:
+        raise NotFoundError(
+            f"{error}; a text goes in on standard input: echo 'I prefer tea.' | memory-ledger add -"
+        ) from None
     if len(text) > FILE_BYTES:
         raise RejectedError(f"{what} is too long; at most {FILE_BYTES:,} characters are allowed", rule="size")
     return messages_of(text, what)

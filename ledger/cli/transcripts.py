@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from ledger.domain.errors import RejectedError
+from ledger.domain.other_forms import ITEMS
 
 ROLES = {
     "user": "user", "human": "user", "assistant": "assistant", "ai": "assistant", "bot": "assistant", "system": "system",
@@ -29,7 +30,7 @@ def messages_of(text: str, what: str) -> list[object]:
         whole: object = json.loads(text)
     except (ValueError, RecursionError):
         return [_message(each, line) for each, line in _lines(text, what)]
-    found = whole.get("messages", [whole]) if isinstance(whole, dict) else whole
+    found = whole.get("messages", whole.get("contents", [whole])) if isinstance(whole, dict) else whole
     return _listed(found, what)
 
 
@@ -48,7 +49,7 @@ def _lines(text: str, what: str) -> Iterator[tuple[object, str]]:
 
 def _message(found: object, what: str) -> object:
     """Says where a message is none, by its line; what it holds is checked with all others."""
-    if isinstance(found, Mapping) and "role" in found:
+    if isinstance(found, Mapping) and ("role" in found or found.get("type") in ITEMS):
         return found
     if isinstance(found, Mapping) and ("prompt" in found or "turns" in found):
         raise RejectedError(

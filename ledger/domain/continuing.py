@@ -66,6 +66,18 @@ def known(
     return max(_begins_alike(ours, starts, given, same, is_exchange), Known(end), key=lambda each: each.count)
 
 
+def repeated(
+    session: Newest[A],
+    given: Sequence[B],
+    same: Callable[[A, B], bool],
+    is_exchange: Callable[[Sequence[B]], bool],
+) -> Known:
+    """The same, where only a list that begins with all of the session, or with much of its end, counts as known."""
+    end, run = _ends_alike(session, given, same)
+    enough = run >= ENOUGH or session.at(run) is None
+    return Known(end) if end and enough and is_exchange(given[:end]) else Known(0)
+
+
 def _ends_alike(session: Newest[A], given: Sequence[B], same: Callable[[A, B], bool]) -> tuple[int, int]:
     """After how many messages the list stands where the session ends, and how many of them are alike: the longest such run,
     which is all of the list up to there, or ``ENOUGH``."""

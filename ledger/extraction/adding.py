@@ -86,6 +86,8 @@ def add(
 ) -> Added:
     """Everything that follows from some messages; see ``Ledger.add``."""
     stopping, how = Stopping(timeout, cancel), _how(extract)
+    if not isinstance(dry_run, bool):
+        raise RejectedError(f"dry_run is True or False, and {dry_run!r:.40} is neither")
     if engine.writer.batching:
         raise RejectedError("add is several commands, and a batch is one; call it outside of the batch", rule="batch")
     model = meant_model(engine, "rules" if how == "rules" else "model" if how == "model" else None, None)

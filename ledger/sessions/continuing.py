@@ -29,7 +29,7 @@ from ledger.guards.guarding import Taken
 from ledger.sessions import reading, writing
 from ledger.sessions.conversation import Conversation
 from ledger.sessions.reconciling import clean, line_of
-from ledger.sessions.transcripts import Outside, outside, without_thinking
+from ledger.sessions.transcripts import Outside, cleared, outside, without_ids, without_thinking
 from projections.core.rows import Connection
 from projections.views import audit, sessions
 from projections.views.sessions import Message as MessageRow
@@ -74,8 +74,8 @@ def messages_of(messages: object) -> tuple[list[Outside], int]:
 def _listed(given: object) -> object:
     if isinstance(given, str):
         return [{"role": "user", "content": given}] if given.strip() else []
-    if isinstance(given, Mapping) and "messages" in given:
-        given = given["messages"]
+    if isinstance(given, Mapping) and (name := next((each for each in ("messages", "contents") if each in given), "")):
+        given = given[name]
         if isinstance(given, str | Mapping):
             raise RejectedError(f"messages are a list of messages, not {type(given).__name__}")
     elif isinstance(given, Mapping) or _dumps(given):
@@ -104,6 +104,8 @@ def look(conversation: Conversation, lines: list[Outside]) -> Plan:
         given = [each.line for each in lines]
         first = (given[0].role, writing.count_tokens(conversation, lines[0].draft, lines[0].token_count)[0])
         found = continuing.known(newest, given, _same, _is_exchange, lambda each: each.looks == first)
+        if not found.count:
+            found = continuing.repeated(newest, given, _same_but_for_ids, _is_exchange)
         return Plan(state.position, found, _open_turn(conversation, connection, state), taken)
 
 
@@ -130,10 +132,16 @@ def _same(ours: _Message, theirs: Line) -> bool:
     line = ours.line
     if line is None or transcript.same(line, theirs):
         return True
+    if cleared(line, theirs):
+        return True
     if line.content != theirs.content:
         return False
     plain, other = without_thinking(line), without_thinking(theirs)
     return (plain is line) != (other is theirs) and transcript.same(plain, other)
+
+
+def _same_but_for_ids(ours: _Message, theirs: Line) -> bool:
+    return ours.line is not None and transcript.same(without_ids(ours.line), without_ids(theirs))
 
 
 def _is_exchange(part: Sequence[Line]) -> bool:

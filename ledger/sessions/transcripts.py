@@ -3,6 +3,7 @@ messages (ledger.domain.provider_forms)."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
@@ -12,10 +13,11 @@ from msgspec.structs import replace
 
 from ledger.domain import message as messages
 from ledger.domain import provider_forms as forms
-from ledger.domain import times
+from ledger.domain import times, transcript
 from ledger.domain.errors import RejectedError
 from ledger.domain.message import Draft
 from ledger.domain.metadata import NO_PAIRS, Pairs, checked, row_form
+from ledger.domain.other_forms import as_chat as in_chat_form
 from ledger.domain.provider_forms import ANY_IMAGE, MESSAGE_FIELD, OPENAI, Fields
 from ledger.domain.text import check_json, check_text
 from ledger.domain.transcript import Line
@@ -25,6 +27,8 @@ from ledger.sessions.counting import check_tokens
 ERASED = "(erased)"  # stands for a text that is gone
 _OWN = ("role", "speaker", "content", "parts", "reasoning", "model", "created_at", "token_count", "media", "extra")
 _OTHERS = {"reasoning_content": "reasoning", "model_name": "model", "tokens": "token_count"}
+_IDS = ("id", "message_id", "uuid", "timestamp", "created", "date", "time")
+_CLEARED = re.compile(r"[^\n]{0,160}\b(?:cleared|omitted|removed|elided|truncated|expired)\b[^\n]{0,60}", re.I)
 _THINKING = ("thinking", "redacted_thinking")
 _CALLS = ("tool_calls", "tool_call_id", "name")
 _TEXTS = {"refusal": "", "audio": "transcript"}  # texts of a message outside its content: the field of each
@@ -78,6 +82,35 @@ def without_thinking(line: Line) -> Line:
     return replace(line, parts=comparable(left, content_of, speaker), extra=extra)
 
 
+def cleared(ours: Line, theirs: Line) -> bool:
+    """Whether two messages differ alone in results of tools in the place of which theirs has a note that they were cleared."""
+    own, given = (messages.stored_parts(cast(tuple[bytes, int, str], each.parts)[0]) for each in (ours, theirs))
+    if len(own) != len(given):
+        return False
+    kept, found = list[messages.Part](), False
+    for old, new in zip(own, given, strict=True):
+        is_one = old["type"] == new["type"] == forms.TOOL_RESULT and old["id"] == new["id"] and old.get("extra") is None
+        note = new.get("text") or theirs.content
+        if (is_one and old != new) or (is_one and ours.content != theirs.content):
+            if not _CLEARED.fullmatch(note):
+                return False
+            found, old = True, new
+        kept.append(old)
+    _, content_of, speaker = cast(tuple[bytes, int, str], ours.parts)
+    return found and transcript.same(
+        replace(ours, content=theirs.content, parts=comparable(kept, content_of, speaker)), theirs
+    )
+
+
+def without_ids(line: Line) -> Line:
+    """The message without what a program names it by, and when: fields of ours they are not, and new with each call."""
+    if not line.extra or "message" not in line.extra:
+        return line
+    own = line.extra["message"].items()
+    left = {by: {name: each for name, each in fields.items() if name not in _IDS} for by, fields in own}
+    return replace(line, extra=line.extra | {"message": left})
+
+
 def outside(given: object) -> tuple[list[Outside], int]:
     """The messages of a transcript, and how many say nothing and are left out; ``RejectedError`` names the one that is none."""
     if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
@@ -96,6 +129,7 @@ def outside(given: object) -> tuple[list[Outside], int]:
 def _message(given: object, what: str) -> Outside | None:
     if not isinstance(given, Mapping):
         raise RejectedError(f"{what} is an object with a role and a content, not {type(given).__name__}")
+    given = in_chat_form(given)
     fields: dict[Any, Any] = {  # a field that holds nothing says nothing, whatever it is called
         _OTHERS.get(name, name): value for name, value in given.items() if value is not None and value != []
     }

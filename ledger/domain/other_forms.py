@@ -1,0 +1,54 @@
+"""What is no chat message, as one: items of OpenAI's Responses, its old functions, contents of Gemini."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from json import dumps
+from typing import Any
+
+from ledger.domain.provider_forms import Fields
+
+CALL, RESULT, REASONING = "function_call", "function_call_output", "reasoning"
+ITEMS = (CALL, RESULT, REASONING)  # of the Responses API, which have a type and no role
+
+
+def as_chat(given: Mapping[Any, Any]) -> Fields:
+    """The same message in the form of a chat; itself where it has it."""
+    fields, role = dict(given), given.get("role")
+    if role is None and given.get("type") in ITEMS:
+        return _item(fields)
+    if role == "function":
+        fields |= {"role": "tool", "tool_call_id": fields.get("name")}
+    if role == "model":
+        fields["role"] = "assistant"
+    if isinstance(parts := fields.get("parts"), list | tuple):
+        fields["parts"] = [_part(each) if isinstance(each, Mapping) and "type" not in each else each for each in parts]
+    return fields
+
+
+def _item(fields: Fields) -> Fields:
+    match fields.pop("type"), fields.pop("call_id", None):
+        case "function_call", id:
+            function = {name: fields.get(name) for name in ("name", "arguments")}
+            return {"role": "assistant", "tool_calls": [{"id": id, "type": "function", "function": function}]}
+        case "function_call_output", id:
+            return {"role": "tool", "tool_call_id": id, "content": _text(fields.get("output"))}
+        case _:  # thinking, which is closed to others but for a summary
+            return {"role": "assistant", "content": ""}
+
+
+def _part(part: Mapping[Any, Any]) -> Fields:
+    """A part of Gemini, which is named by its field. Its calls have no id, and go by their function's name."""
+    match dict(part):
+        case {"text": str(text)}:
+            return {"type": "text", "text": text}
+        case {"functionCall": {"name": str(name), **more}}:
+            return {"type": "tool_use", "id": more.get("id") or name, "name": name, "arguments": more.get("args") or {}}
+        case {"functionResponse": {"name": str(name), **more}}:
+            return {"type": "tool_result", "id": more.get("id") or name, "text": _text(more.get("response"))}
+        case other:
+            return other
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else dumps(value, ensure_ascii=False)

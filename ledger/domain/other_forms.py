@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from json import dumps
-from typing import Any
 
 from ledger.domain.provider_forms import Fields
 
@@ -12,9 +11,10 @@ CALL, RESULT, REASONING = "function_call", "function_call_output", "reasoning"
 ITEMS = (CALL, RESULT, REASONING)  # of the Responses API, which have a type and no role
 
 
-def as_chat(given: Mapping[Any, Any]) -> Fields:
+def as_chat(given: Mapping[str, object]) -> Fields:
     """The same message in the form of a chat; itself where it has it."""
-    fields, role = dict(given), given.get("role")
+    fields: Fields = dict(given)
+    role = fields.get("role")
     if role is None and given.get("type") in ITEMS:
         return _item(fields)
     if role == "function":
@@ -37,9 +37,9 @@ def _item(fields: Fields) -> Fields:
             return {"role": "assistant", "content": ""}
 
 
-def _part(part: Mapping[Any, Any]) -> Fields:
+def _part(part: Mapping[str, object]) -> Fields:
     """A part of Gemini, which is named by its field. Its calls have no id, and go by their function's name."""
-    match dict(part):
+    match Fields(part):
         case {"text": str(text)}:
             return {"type": "text", "text": text}
         case {"functionCall": {"name": str(name), **more}}:

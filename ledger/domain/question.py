@@ -14,6 +14,7 @@ from itertools import islice, pairwise
 from msgspec import Struct
 
 from ledger.domain.late import late
+from ledger.domain.passages import MONTHS
 
 READ_CHARS = 4_000
 """A question is read up to here; what follows is no question any more."""
@@ -88,19 +89,20 @@ def any_of(concepts: Iterable[Iterable[str]]) -> str:
     return " OR ".join(map(quoted, dict.fromkeys(form for forms in concepts for form in forms)))
 
 
-def read(text: str) -> Question:
+def read(text: str, *, numeric: bool = False) -> Question:
+    """What a question asks for; ``numeric`` dates are dates too, and their numbers what a date is called by."""
     head = text[:READ_CHARS]
     words = tuple(split(head))
-    significant = tuple(
-        islice(dict.fromkeys(part for word in words if not _says_little(word) for part in _parts(word)), MAX_CONCEPTS)
-    )
-    concepts = significant or tuple(islice(dict.fromkeys(words), MAX_CONCEPTS))
+    named, called = numeric_days(head) if numeric else ([], {})
+    significant = (word for word in words if word in called or not _says_little(word))
+    chosen = tuple(islice(dict.fromkeys(part for word in significant for part in _parts(word)), MAX_CONCEPTS))
+    concepts = chosen or tuple(islice(dict.fromkeys(words), MAX_CONCEPTS))
     return Question(
         words,
-        tuple((word, *FORMS.get(word, ())) for word in concepts),
+        tuple((word, *FORMS.get(word, ()), *called.get(word, ())) for word in concepts),
         first_person=not _FIRST_PERSON.isdisjoint(words),
         when=_WHEN.match(head) is not None,
-        days=tuple(days(head)),
+        days=tuple(dict.fromkeys((*days(head), *named))),
     )
 
 
@@ -195,6 +197,33 @@ def days(text: str) -> list[Days]:
         found.append((int(year) if year else None, _MONTHS.index(month.lower()[:3]) + 1, day))
     found += [(int(year), int(month), int(day)) for year, month, day in _ISO.findall(text) if 1 <= int(month) <= 12]
     return found
+
+
+_NUMERIC = late(
+    r"(?<![\d./-])(?:(\d{1,2})([./])(\d{1,2})\2(\d{4})|(\d{4})[/-](\d{1,2})[/-](\d{1,2}))(?!\d|[./-]\d)", re.ASCII
+)
+
+
+def numeric_days(text: str) -> tuple[list[Days], dict[str, tuple[str, ...]]]:
+    """The days that a text names by numbers: 08.05.2023, 05/08/2023, 2023/05/08; and what else their numbers are called.
+
+    With points the day comes first, with slashes the month; where that cannot be, the other.
+    """
+    found: list[Days] = []
+    called: dict[str, tuple[str, ...]] = {}
+    for one, sign, other, late_year, early_year, month, day in _NUMERIC.findall(text):
+        if sign:
+            day, month = (one, other) if sign == "." else (other, one)
+            if int(month) > 12:
+                day, month = month, day
+        try:
+            named = date(int(late_year or early_year), int(month), int(day))
+        except ValueError:
+            continue
+        found.append((named.year, named.month, named.day))
+        for number, name in ((day, str(named.day)), (month, MONTHS[named.month - 1])):
+            called[number] = tuple(dict.fromkeys((*called.get(number, ()), *({name} - {number}))))
+    return found, called
 
 
 def nearness(named: Days, day: date, *, before: int, after: int) -> float:

@@ -46,6 +46,11 @@ class Asked(Struct, frozen=True, kw_only=True):
     min_match: float | None = None
 
     @property
+    def scored(self) -> bool:
+        """Whether candidates are ranked by what they say, not by their places in lists."""
+        return self.ranking.startswith("score/")
+
+    @property
     def corpora(self) -> tuple[str, ...]:
         """The corpora of passages that are searched."""
         return tuple(corpus for each in self.among for corpus in CORPORA.get(each, ()))
@@ -70,7 +75,7 @@ def checked(
     kinds: str | Iterable[str] = (),
     status: str | Iterable[str] = "active",
     packing: str = "greedy",
-    ranking: str = "score/1",
+    ranking: str = "score/2",
     explain: bool = False,
     metadata: Pairs = NO_PAIRS,
     min_match: float | None = None,

@@ -19,7 +19,7 @@ from ledger.recall.asked import Asked, day_of
 from ledger.vectors.embedding import Asked as Sought
 from projections.core.rows import TextIndex, Values
 from projections.search import memory_hits as search
-from projections.search import passages, ranking
+from projections.search import passages, ranking, score_2
 from projections.search.passages import NUMBER_BITS, Passage
 from projections.search.ranking import Candidate
 from projections.search.stems import stem
@@ -67,11 +67,12 @@ class Finder:
             return []
         found = self._by_words()
         self._add_nearest(found)
-        if asked.ranking == "score/1":
+        if asked.scored:
             around = self._around(found)
             self._set_roles(found)
             self._add_cosines(found)
-            order = ranking.by_score([each.candidate for each in found], self._question, around)
+            weigh = score_2.weigh if asked.ranking == "score/2" else None
+            order = ranking.by_score([each.candidate for each in found], self._question, around, weigh)
         else:
             rubino = asked.ranking == "rubino/1"
             weight = ranking.RUBINO_WEIGHT if rubino else 1.0
@@ -104,7 +105,7 @@ class Finder:
         """The best hits of an index, with what their words say: as many as can be among what is wanted."""
         asked, words, found = self._asked, self._words(index), list[Found]()
         pool = most = max(POOL, asked.k)
-        alone = asked.ranking == "score/1" and (index is search.SEARCH or "turns" not in asked.among)
+        alone = asked.scored and (index is search.SEARCH or "turns" not in asked.among)
         if alone:  # turns lend each other their scores, and the other rankings fuse ranks
             most = min(pool, max(SCORED, TIMES * asked.k))
         enough = asked.k if words.indexed <= MATCHED else min(most, ENOUGH)

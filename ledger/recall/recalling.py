@@ -57,7 +57,7 @@ def recall(
     budget: int | None = None,
     unit: str = "chars",
     packing: str = "greedy",
-    ranking: str = "score/1",
+    ranking: str = "score/2",
     explain: bool = False,
     receipt: Who | None = None,
     observations: int = OBSERVATIONS,
@@ -72,9 +72,9 @@ def recall(
     ``status`` finds hidden ones too, candidates never. With a project: what is of it or of none; without, or with "": all
     of the user's. ``packing`` is "greedy" (what does not fit is passed over), "prefix" (up to the
     first that does not fit) or "shares" (ATOCore's: trusted state, identity and preference, project, the rest).
-    ``ranking`` is "score/1" (words and, where there are any, vectors in one score), "rrf/1" (reciprocal ranks) or
-    "rubino/1". ``explain`` lists the candidates that were ranked (up to 1,000), with their signals. Nothing is written
-    but, where it is asked for, a ``receipt``: what was given, for ``reopen()``.
+    ``ranking`` is "score/2" (words and, where there are any, vectors in one score), "score/1" (the one before), "rrf/1"
+    (reciprocal ranks) or "rubino/1". ``explain`` lists the candidates that were ranked (up to 1,000), with their signals.
+    Nothing is written but, where it is asked for, a ``receipt``: what was given, for ``reopen()``.
 
     At most so many ``observations`` (up to 50, 0 for none) stand next to the items in a list of their own: fresh ones,
     worded from live sources only, of the same user and project, by words x confidence + 0.025 for each source beyond the
@@ -106,7 +106,7 @@ def recall(
 def packed(engine: Engine, asked: Asked) -> tuple[Pack, str | None]:
     """The pack, and the id of the project that it is about."""
     index_texts(engine)
-    asking = question.read(asked.query)
+    asking = question.read(asked.query, numeric=asked.ranking == "score/2")
     sought = _sought(engine, asked, asking)
     with engine.snapshot() as snapshot:
         connection = snapshot.connection

@@ -1,7 +1,7 @@
 """How candidates are ranked: what of the question their words match, what their neighbors and session add, how vectors and
 confidence weigh in. Pure: scores in, scores out, each with the signals that it was made of.
 
-The default, ``score/1``, for a text x of a session S, in the order of the steps:
+``score/1``, for a text x of a session S, in the order of the steps (``score/2``, the default, has two factors more):
 
     words(x)    (BM25, each word of the question and its other forms taken as one, + idf of each pair of words that stand
                 together there as in the question) x (1/2 + 1/2 the share of the question's idf that x matches); of a turn
@@ -52,7 +52,7 @@ RRF_K = 60
 RUBINO_WEIGHT = 3.0
 RUBINO_KINDS = {"user_profile": 1.3, "preference": 1.2, "env": 1.1}
 
-RANKINGS = ("score/1", "rrf/1", "rubino/1")
+RANKINGS = ("score/2", "score/1", "rrf/1", "rubino/1")
 
 _WORD = re.compile(r"[^\W_]+")
 _TIME_WORD = re.compile(
@@ -264,8 +264,7 @@ def boost(each: Candidate, question: Question) -> None:
 
 
 def _turn_factors(each: Candidate, question: Question) -> dict[str, float]:
-    name = each.speaker or folded(speaker(each.text)[0])
-    person = name in PEOPLE if name else each.role == "prompt"
+    name, person = who(each)
     factors: dict[str, float] = {}
     if name and name not in (*PEOPLE, *ASSISTANTS) and not set(split(name)).isdisjoint(question.words):
         factors["named"] = 1 + NAMED
@@ -278,8 +277,19 @@ def _turn_factors(each: Candidate, question: Question) -> dict[str, float]:
     return factors
 
 
-def by_score(candidates: list[Candidate], question: Question, around: Mapping[str, Sequence[int]]) -> list[Candidate]:
-    """``score/1``: best first; ``words`` of each candidate are set, and its score becomes the whole."""
+def who(each: Candidate) -> tuple[str, bool]:
+    """Who speaks in a turn, "" for nobody by name, and whether it is the user."""
+    name = each.speaker or folded(speaker(each.text)[0])
+    return name, name in PEOPLE if name else each.role == "prompt"
+
+
+Weigh = Callable[[Sequence[Candidate], Question], None]  # multiplies the scores of turns, and says so in their signals
+
+
+def by_score(
+    candidates: list[Candidate], question: Question, around: Mapping[str, Sequence[int]], weigh: Weigh | None = None
+) -> list[Candidate]:
+    """``score/1``, and ``weigh`` besides: best first; ``words`` of each candidate are set, and its score becomes the whole."""
     for each in candidates:
         each.score, each.signals = each.words, {"text": each.words} if each.words else {}
     turns = [each for each in candidates if each.corpus == "turn"]
@@ -292,6 +302,8 @@ def by_score(candidates: list[Candidate], question: Question, around: Mapping[st
     plain = max((each.score for each in turns), default=0.0)
     for each in candidates:
         boost(each, question)
+    if weigh is not None:
+        weigh(turns, question)
     if (factor := _levelled(turns, plain)) != 1:
         for each in turns:
             each.signals["level"] = factor

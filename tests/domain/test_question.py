@@ -247,6 +247,39 @@ def test_several_dates_are_several() -> None:
     assert days("between 1 April and 3 June 2024, or 2025-01-02") == [(None, 4, 1), (2024, 6, 3), (2025, 1, 2)]
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("08.05.2023", (2023, 5, 8)), ("8.5.2023", (2023, 5, 8)), ("05/08/2023", (2023, 5, 8)), ("5/8/2023", (2023, 5, 8)),
+        ("2023/05/08", (2023, 5, 8)), ("2023-05-08", (2023, 5, 8)), ("13/05/2023", (2023, 5, 13)), ("05.13.2023", (2023, 5, 13)),
+    ],
+)  # fmt: skip
+def test_a_date_in_numbers_is_one_and_is_searched_by_what_the_day_is_called(text: str, expected: object) -> None:
+    question = read(f"What happened on {text}?", numeric=True)
+    assert question.days == (expected,)
+    forms = {form for forms in question.concepts for form in forms}
+    assert {"happened", "2023", "may", str(expected[2]), *re.findall(r"\d+", text)} == forms  # type: ignore[index]
+
+
+@given(
+    st.dates(date(1000, 1, 1)),
+    st.sampled_from(("{0.day}.{0.month}.{0.year}", "{0.month}/{0.day}/{0.year}", "{0:%Y/%m/%d}", "{0:%d.%m.%Y}")),
+)
+def test_every_day_in_numbers_is_that_day(day: date, form: str) -> None:
+    assert read(form.format(day), numeric=True).days == ((day.year, day.month, day.day),)
+
+
+@pytest.mark.parametrize(
+    "text", ["31.02.2023", "13/13/2023", "1.2.3.2023", "1/2/20234", "10.0.0.2023", "05/08.2023", "1.2.2023.4", "5/8", "0.5.2023"]
+)  # fmt: skip
+def test_other_numbers_are_no_date(text: str) -> None:
+    assert read(text, numeric=True).days == ()
+
+
+def test_a_released_ranking_reads_numbers_as_numbers() -> None:
+    assert read("on 08.05.2023").days == () and read("on 5/8/2023").concepts == (("2023",),)
+
+
 @given(ANY_TEXT, st.dates())
 def test_no_text_breaks_the_dates_in_it(text: str, day: date) -> None:
     for named in days(text):

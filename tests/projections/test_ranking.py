@@ -12,6 +12,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from ledger import Ledger
 from ledger.domain.confidence import ONE
 from ledger.domain.question import indexed, read
 from projections.core.sqlite import TOKENIZER
@@ -40,6 +41,7 @@ from projections.search.ranking import (
     with_sessions,
     word_score,
 )
+from projections.search.score_2 import COMPANY, RULE, is_rule, weigh
 from projections.search.stems import stem
 
 FACTORS = ("named", "first person", "time", "question", "confidence", "kind", "date")
@@ -329,6 +331,116 @@ def test_one_vector_or_equal_ones_are_the_nearest() -> None:
     some = [memory(0, 0.0, cosine=-0.3)]
     fuse(some)
     assert some[0].score == pytest.approx(VECTOR)
+
+
+# --- what score/2 adds -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Always use bullet points for lists when I ask about formatting.",
+        "User: Please always confirm the dates.",
+        "And never guess.",
+        "From now on, answer in French.",
+        "Thanks! Going forward, no emojis.",
+        "You should always name the source whenever I ask about prices.",
+        "I'm new to this, and I prefer short steps.",
+        "I\u2019d really prefer tea",
+        "I'd rather walk.",
+        "My preferred airline is KLM.",
+        "In the future, always ask first.",
+    ],
+)
+def test_what_holds_from_then_on_is_rule(text: str) -> None:
+    assert is_rule(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "I always wanted to see Porto.",
+        "We never met when it rained.",
+        "She prefers tea.",
+        "Would you rather walk?",
+        "It is rather cold.",
+        "Is there a preferred way?",
+        "Alwaysville is a town.",
+    ],
+)
+def test_what_is_so_once_is_none(text: str) -> None:
+    assert not is_rule(text)
+
+
+def signals(each: Candidate, question: str) -> dict[str, float]:
+    each.score = 1.0
+    weigh([each], read(question))
+    assert each.score == pytest.approx(math.prod(each.signals.values()))
+    return each.signals
+
+
+def test_a_rule_of_the_user_counts_more_for_what_is_asked_now() -> None:
+    def rule(role: str) -> Candidate:
+        return turn(0, text="Always use bullet points when I ask about lists.", role=role)
+
+    assert signals(rule("prompt"), "How do I format a list?") == {"rule": 1 + RULE}
+    assert signals(rule("response"), "How do I format a list?") == {}, "an assistant's is none"
+    for past in ("Which list did I format?", "Have I formatted a list?", "What was on the list?", "Lists I've made?"):
+        assert signals(rule("prompt"), past) == {}, "a rule is no answer to what was"
+
+
+def test_who_sat_together_with_whom_is_named_counts_more() -> None:
+    turns = [
+        turn(0, 1.0, text="Ann: I run.", group="s"),
+        turn(1, 1.0, text="Bob: I run, too.", group="s"),
+        turn(2, 1.0, text="Cid: I run.", group="t"),
+        turn(3, 1.0, text="I run.", group=None),
+    ]
+    found = by_score(turns, read("Where does Ann run?"), {}, weigh)
+    company = {each.key: each.signals.get("company") for each in found}
+    assert company == {0: 1 + COMPANY, 1: 1 + COMPANY, 2: None, 3: None}
+    assert "company" not in {name for each in by_score(turns, read("Who runs?"), {}, weigh) for name in each.signals}
+
+
+@given(CANDIDATES, QUESTIONS | st.just("What should I run?"), st.lists(st.integers(0, 12), unique=True))
+def test_every_score_is_shown_in_its_signals_and_memories_and_chunks_score_as_before(
+    candidates: list[Candidate], question: str, keys: list[int]
+) -> None:
+    asked, around = read(question), {"s": sorted(keys), "t": keys}
+    before = {id(each): each.score for each in by_score(candidates, asked, around)}
+    found = by_score(candidates, asked, around, weigh)
+    factors = (*FACTORS, "rule", "company", "level")
+    for each in found:
+        parts = sum(value for name, value in each.signals.items() if name not in factors)
+        product = math.prod(value for name, value in each.signals.items() if name in factors)
+        assert each.score == pytest.approx(parts * product)
+        assert each.corpus == "turn" or each.score == before[id(each)]
+    assert {id(each) for each in found} == before.keys()
+
+
+def test_a_rule_is_found_for_the_question_that_it_is_about(ledger: Ledger) -> None:
+    for n in range(6):
+        ledger.capture(
+            f"Are sneaker materials number {n} any good?", f"Sneaker materials number {n} are fine.", session="s"
+        )
+    ledger.capture("Always mention sustainability when I ask about sneaker materials.", "I will.", session="s")
+    question = "What sneaker materials should I look for?"
+    ranks = {}
+    for name in ("score/1", "score/2"):
+        items = ledger.recall(question, among=["turns"], ranking=name).items
+        ranks[name] = next(item for item in items if item.content.startswith("Always"))
+    assert ranks["score/2"].rank < ranks["score/1"].rank and ranks["score/2"].signals["rule"] == 1.5
+    assert is_rule(ranks["score/2"].content)
+
+
+@pytest.mark.parametrize("day", ["08.05.2023", "05/08/2023", "2023/05/08"])
+def test_a_turn_is_found_by_its_date_in_numbers(ledger: Ledger, day: str) -> None:
+    for number in (8, 20):
+        ledger.capture("We went to the lake.", "Nice.", occurred_at=f"2023-05-{number:02}T10:00:00Z")
+    found = ledger.recall(f"What did we do on {day}?", among=["turns"], ranking="score/2").items
+    assert found[0].passage.occurred_at.startswith("2023-05-08") and found[0].signals["date"] == 2
+    assert "date" not in ledger.recall(f"What did we do on {day}?", among=["turns"], ranking="score/1").items[0].signals
 
 
 # --- ranks -----------------------------------------------------------------------------------------------------------

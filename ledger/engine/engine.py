@@ -19,6 +19,7 @@ from ledger.store.event_store import EventStore
 from projections.core.as_of import Times
 from projections.core.projector import tables_of
 from projections.core.rows import Connection
+from projections.search.counting import Counts
 from projections.search.text_hits import Rarity
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class Engine:
             raise StorageError("the first event of this ledger is damaged: its secret cannot be read") from None
         self.writer = Writer(store, secret, created.ledger_id, clock, random)
         self.times, self.rarity = Times(), Rarity()
-        self.counted: tuple[object, int] = (None, 0)  # what recall searched last, and among how many
+        self.counts = Counts()
         # (what for, user) -> the position up to which this process has looked
         self.looked: dict[tuple[str, str], int] = {}
         self.unsearched: dict[str, list[str]] = {}  # pending erasures of this process: what the files must not hold

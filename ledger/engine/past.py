@@ -20,6 +20,7 @@ from ledger.store.reading import read_tip
 from projections.core import as_of, shadow
 from projections.core.as_of import HEAD
 from projections.core.rows import Connection
+from projections.search.counting import Counts
 from projections.search.text_hits import Rarity
 from projections.views import audit
 
@@ -43,7 +44,7 @@ class PastEngine(Engine):
         self.writer = cast("Writer", _Present(engine.writer.secret, time))
         self.store = cast("EventStore", _Past(engine, moment))
         self.vectors, self.counter, self.patterns = engine.vectors, engine.counter, engine.patterns
-        self.rarity, self.counted, self.own = Rarity(), (None, 0), engine.own
+        self.rarity, self.counts, self.own = Rarity(), Counts(), engine.own
 
     @property
     def position(self) -> int:

@@ -30,7 +30,6 @@ from ledger.vectors.embedding import Asked as Sought
 from projections.core import sqlite
 from projections.core.projector import text_indexes
 from projections.core.rows import Connection
-from projections.search import memory_hits as search
 from projections.search import passages
 from projections.search.passages import Passage as PassageRow
 from projections.views import conflicts, documents, memories, projects, quarantine
@@ -110,13 +109,13 @@ def packed(engine: Engine, asked: Asked) -> tuple[Pack, str | None]:
     sought = _sought(engine, asked, asking)
     with engine.snapshot() as snapshot:
         connection = snapshot.connection
-        seen, _ = read_tip(connection.cursor())
+        tip = read_tip(connection.cursor())
         about = named(connection, asked.user, "p", asked.project)
         scope = None if asked.project is None else [None, *projects.together(connection, about)]
         finder = Finder(engine, snapshot, asked, scope, asking, sought)
         ranked, weak = ordering.ordered(finder, asked, asking)
         items = _items(connection, ranked[:RANKED] if asked.explain else ranked[: asked.k])
-        searched = _searched(engine, connection, finder, asked, seen)
+        searched = _searched(engine, connection, finder, asked, tip)
         warnings = (*snapshot.warnings, *_nowhere(about, asked.project), *finder.warnings)
         if asked.packing == "shares":
             trusted = _trusted_state(connection, asked.user, asked.project) if not asked.metadata else []
@@ -133,7 +132,7 @@ def packed(engine: Engine, asked: Asked) -> tuple[Pack, str | None]:
         if asked.explain:
             pack = packing.with_weak(pack, _items(connection, weak[: RANKED - len(items)]))
         pack = _with_observations(asked, Observing(engine, snapshot, asked, scope, asking), pack)
-    return replace(pack, seen=seen), about if about != NOWHERE else None
+    return replace(pack, seen=tip[0]), about if about != NOWHERE else None
 
 
 def _with_observations(asked: Asked, observing: Observing, pack: Pack) -> Pack:
@@ -237,15 +236,13 @@ def _unasked(finder: Finder, snapshot: Snapshot, asked: Asked, scope: Scope, ite
     return _items(connection, unasked)
 
 
-def _searched(engine: Engine, connection: Connection, finder: Finder, asked: Asked, seen: int) -> int:
-    """Among how many memories, turns and chunks; counted once while nothing is written."""
-    wanted = replace(finder.memories, at=engine.valid)
-    what = (seen, repr((asked.letters, wanted, finder.passages)))
-    key, number = engine.counted
-    if key != what:
-        number = search.count(connection, wanted) if "m" in asked.letters else 0
-        number += passages.count(connection, finder.passages) if "p" in asked.letters else 0
-        engine.counted = (what, number)
+def _searched(engine: Engine, connection: Connection, finder: Finder, asked: Asked, seen: tuple[int, bytes]) -> int:
+    """Among how many memories, turns and chunks."""
+    wanted, number = replace(finder.memories, at=engine.valid), 0
+    if "m" in asked.letters:
+        number += engine.counts.memories(connection, wanted, seen)
+    if "p" in asked.letters:
+        number += engine.counts.passages(connection, finder.passages, seen)
     return number
 
 

@@ -393,10 +393,13 @@ _BEFORE = "SELECT row FROM passages WHERE session = ? AND row < ? ORDER BY row D
 _AFTER = "SELECT row FROM passages WHERE session = ? AND row >= ? ORDER BY row LIMIT 1"
 
 
-def count(connection: sqlite3.Connection, wanted: Wanted) -> int:
-    """How many texts (not passages) there are to search."""
+def count(connection: sqlite3.Connection, wanted: Wanted, after: int | None = None) -> int:
+    """How many texts (not passages) there are to search; of those only that events ``after`` a position brought."""
     condition, values = wanted.condition()
-    sql = f"SELECT count(*) FROM passages m WHERE {condition} AND m.row & {(1 << NUMBER_BITS) - 1} = 0"
+    since, table = "", "passages m"
+    if after is not None:
+        since, table = f" AND m.row >= {after + 1 << FIELD_BITS + NUMBER_BITS}", "passages m NOT INDEXED"
+    sql = f"SELECT count(*) FROM {table} WHERE {condition} AND m.row & {(1 << NUMBER_BITS) - 1} = 0{since}"
     return int(connection.execute(sql, values).fetchone()[0])
 
 

@@ -1,0 +1,87 @@
+"""Among how many texts a recall searches: counted once in a process, and from then on by what was written since."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from ledger.domain.events import (
+    WAYS_BACK,
+    ContentErased,
+    DocumentRemoved,
+    DocumentReplaced,
+    DocumentRestored,
+    MessageRepaired,
+    MessagesHidden,
+    ProjectionResumed,
+    ProjectionsRebuilt,
+    ProjectionSuspended,
+    TextQuarantined,
+    TextReleased,
+)
+from projections.core.rows import Connection
+from projections.search import memory_hits, passages
+
+FOLLOWED = 1_000  # events; after more everything is counted again
+KEPT = 64  # numbers: of as many users, projects and kinds
+
+_ELSEWHERE = (*WAYS_BACK, ContentErased, ProjectionSuspended, ProjectionResumed, ProjectionsRebuilt)
+ELSEWHERE = tuple(each.__name__ for each in _ELSEWHERE)  # what changes rows of subjects whose streams it is not in
+_TAKING = (DocumentReplaced, DocumentRemoved, DocumentRestored, MessagesHidden, MessageRepaired)
+TAKING = tuple(each.__name__ for each in (*_TAKING, TextQuarantined, TextReleased))  # ... or passages of before
+
+W = TypeVar("W")
+Moment = tuple[int, bytes]  # a position, and the head of the log there
+
+
+class Counts:
+    """The numbers that one open ledger knows; batches that were undone and other processes are no exception."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[Moment, int]] = {}
+
+    def memories(self, connection: Connection, wanted: memory_hits.Wanted, now: Moment) -> int:
+        def since(position: int) -> int | None:
+            if _has(connection, ELSEWHERE, position):
+                return None
+            return memory_hits.count_since(connection, wanted, position)
+
+        return self._number(connection, wanted, now, since, memory_hits.count)
+
+    def passages(self, connection: Connection, wanted: passages.Wanted, now: Moment) -> int:
+        def since(position: int) -> int | None:
+            if wanted.metadata or _has(connection, (*ELSEWHERE, *TAKING), position):
+                return None
+            return passages.count(connection, wanted, after=position)
+
+        return self._number(connection, wanted, now, since, passages.count)
+
+    def _number(
+        self,
+        connection: Connection,
+        wanted: W,
+        now: Moment,
+        since: Callable[[int], int | None],
+        count: Callable[[Connection, W], int],
+    ) -> int:
+        then, number = self._known.get(repr(wanted), ((0, b""), 0))
+        if then == now:
+            return number
+        follows = 0 < then[0] < now[0] <= then[0] + FOLLOWED and _head(connection, then[0]) == then[1]
+        more = since(then[0]) if follows else None
+        number = count(connection, wanted) if more is None else number + more
+        if len(self._known) >= KEPT:
+            self._known.clear()
+        self._known[repr(wanted)] = (now, number)
+        return number
+
+
+def _head(connection: Connection, position: int) -> bytes | None:
+    """The positions of a batch that was undone are others' by now."""
+    found = connection.execute("SELECT head FROM main.events WHERE position = ?", (position,)).fetchone()
+    return found[0] if found is not None else None
+
+
+def _has(connection: Connection, types: Sequence[str], after: int) -> bool:
+    sql = f"SELECT 1 FROM main.events WHERE position > ? AND type IN ({', '.join('?' * len(types))}) LIMIT 1"
+    return connection.execute(sql, (after, *types)).fetchone() is not None

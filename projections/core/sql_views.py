@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import cache
 
 from msgspec import Struct
 
@@ -320,7 +321,8 @@ VIEWS = {
 # --- in the file -----------------------------------------------------------------------------------------------------
 
 
-def definitions() -> dict[str, str]:
+@cache
+def definitions() -> Mapping[str, str]:
     """Every view, and what makes it in a file; SQLite keeps exactly this text."""
     return {name: f"CREATE VIEW {name} AS {view.sql('events')}" for name, view in VIEWS.items()}
 

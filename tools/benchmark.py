@@ -35,7 +35,6 @@ from unittest.mock import patch
 import msgspec
 
 from ledger import Ledger, PastLedger
-from ledger.domain import question
 from ledger.domain.events import TYPES, Envelope
 from ledger.engine.log_reading import decode_range
 from ledger.proof.merkle import Tree, inclusion_ranges
@@ -56,6 +55,7 @@ if str(ROOT) not in sys.path:
 from tools import (  # noqa: E402
     benchmark_own,
     benchmark_questions,
+    benchmark_recall,
     benchmark_reinforce,
     benchmark_sessions,
     benchmark_start,
@@ -496,40 +496,6 @@ def indexed_texts(connection: sqlite3.Connection, index: TextIndex) -> Iterator[
             yield (row, *index.expand(told))
 
 
-# --- recall ----------------------------------------------------------------------------------------------------------
-
-
-def measure_recall(paths: dict[int, Path], options: Options) -> list[Figure]:
-    """One recall of six words and the same words asked of the text index by hand, in turns; the same 60 questions for each
-    size. By hand: the 20 best by FTS5's own rank, with their rows."""
-    figures, medians = [], dict[int, float]()
-    texts = Texts(99)
-    questions = [texts.words(6) for _ in range(60)]
-    by_hand = "SELECT m.* FROM search CROSS JOIN memories m ON m.row = search.rowid WHERE search MATCH ? ORDER BY rank LIMIT 20"
-    for size, path in paths.items():
-        ours, limit = list[float](), list[float]()
-        with Ledger.open(path) as ledger, reading(path) as connection:
-            for text in questions:
-                words = question.read(text).expression
-                ledger.recall(text)  # both find the pages that they need in the cache
-                ours.append(lasting(partial(ledger.recall, text)))
-                match = f"{{content words}} : ({words})"
-                limit.append(lasting(partial(fetched, connection, by_hand, match)))
-        medians[size] = statistics.median(ours)
-        ratio, more = medians[size] / statistics.median(limit), medians[size] - statistics.median(limit)
-        asked = {100_000: ("≤ 2 × or + 5 ms", ratio <= 2 or more <= 0.005), 1_000_000: ("≤ 3 ×", ratio <= 3)}
-        reach, met = asked.get(size, ("", None))
-        figures.append(
-            Figure(what="recall, six words", size=size, ours=medians[size], ours_p95=p95(ours),
-                   limit=statistics.median(limit), limit_p95=p95(limit), ratio=ratio, reach=reach, met=met)
-        )  # fmt: skip
-    return figures
-
-
-def fetched(connection: sqlite3.Connection, sql: str, value: str) -> list[Row]:
-    return connection.execute(sql, (value,)).fetchall()
-
-
 # --- reading the log -------------------------------------------------------------------------------------------------
 
 
@@ -725,7 +691,7 @@ def run(options: Options) -> list[Figure]:
             size = max([size for size in paths if size <= 100_000] or [min(paths)])
             figures += [*measure_reinforce(paths[size], size, options), *benchmark_reinforce.measure(options)]
         if "recall" in options.rows:
-            figures += measure_recall(paths, options)
+            figures += [*benchmark_recall.measure_words(paths), *benchmark_recall.measure(options)]
         if "read" in options.rows:
             figures += measure_read(paths)
         if "verify" in options.rows:
@@ -754,6 +720,12 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--sizes", help="memories, comma-separated (default 1000,100000,1000000)")
     parser.add_argument("--rows", default=",".join(ROWS), help=f"of {', '.join(ROWS)}")
     parser.add_argument("--quick", action="store_true", help="1,000 and 20,000 memories and fewer samples")
+    parser.add_argument(
+        "--data",
+        nargs="+",
+        default=(),
+        help="transcripts with questions for the row recall, as tools/evaluate.py takes them",
+    )
     parser.add_argument("--dir", help="where the files lie meanwhile (default: the system's temporary directory)")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--markdown", action="store_true")
@@ -776,7 +748,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     samples, turns, rounds = (300, 2_000, 3) if told.quick else (500, 5_000, 5)
     started = now()
     try:
-        figures = run(Options(sizes, tuple(told.rows.split(",")), directory, samples, turns, rounds))
+        figures = run(Options(sizes, tuple(told.rows.split(",")), directory, samples, turns, rounds, told.data))
     finally:
         shutil.rmtree(directory, ignore_errors=True)
     say(f"done in {now() - started:.0f} s")

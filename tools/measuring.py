@@ -49,6 +49,7 @@ class Options(Struct, frozen=True):
     samples: int  # single commands measured at each size
     turns: int  # interactions in one round of an import
     rounds: int
+    data: Sequence[str] = ()  # files of transcripts with questions
 
 
 def say(text: str) -> None:

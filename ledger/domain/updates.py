@@ -150,10 +150,12 @@ def _is_same_but_one(new: Reading, old: Reading) -> bool:
     least = min(len(ours), len(theirs))
     while start < least and ours[start] == theirs[start]:
         start += 1
+    if not start:
+        return False
     while end < least - start and ours[-1 - end] == theirs[-1 - end]:
         end += 1
     gaps = [each.written[start : len(each.written) - end] for each in (new, old)]
-    if not start or not all(0 < len(gap) <= _GAP_WORDS for gap in gaps):
+    if not all(0 < len(gap) <= _GAP_WORDS for gap in gaps):
         return False
     around = {*ours[:start], *ours[len(ours) - end :]}
     if around & (_PAST | _SEVERAL) or any(each.endswith("ed") for each in ours[1:start]):

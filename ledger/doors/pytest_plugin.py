@@ -38,7 +38,10 @@ class Clock:
 
     def advance(self, **by: float) -> None:
         """Move it on, ``clock.advance(days=40, hours=2)``; by less than nothing moves it back."""
-        self.time += timedelta(**by)
+        try:
+            self.time += timedelta(**by)
+        except (TypeError, OverflowError) as error:
+            fail(f"ledger_clock.advance takes days, hours, minutes, seconds or weeks as numbers: {error}")
 
     def set(self, time: Time) -> None:
         """Set it to a time: a date, a datetime with an offset, or either as text.
@@ -66,8 +69,11 @@ class GoldenBeliefs:
             ledger: A ledger, or what ``ledger.at(moment)`` gave.
             file: Its path, from the test's own file.
         """
+        from ledger.api import LedgerRead
         from ledger.doors import golden
 
+        if not isinstance(ledger, LedgerRead):
+            fail(f"golden_beliefs compares a ledger, or what ledger.at(moment) gave, and {ledger!r:.60} is neither")
         config = self._request.config
         found, path = golden.beliefs(ledger, as_of=self._clock.time), self._request.path.parent / file
         test = os.path.relpath(self._request.path, config.invocation_params.dir)
@@ -123,7 +129,7 @@ class GoldenLedger:
             Ledger.import_log(source, path)
             opened = opened_for(self._request, path, self._clock, seed=source.name)
         except LedgerError as error:
-            fail(f"{source} cannot be replayed: {error}")
+            fail(f"{source} cannot be replayed: {str(error).replace(str(source), 'it')}")
         self._opened.append(opened)
         with source.open(encoding="utf-8") as lines:
             events = json.loads(next(lines))["events"]

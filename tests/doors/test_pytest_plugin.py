@@ -215,7 +215,7 @@ def test_what_differs_is_told_by_belief(project: pytest.Pytester) -> None:
     ("spoil", "message"),
     [
         (lambda log: log.unlink(), "there is no log *day.jsonl; take one of a real ledger with"),
-        (lambda log: log.write_text("{}\n"), "*day.jsonl cannot be replayed: *is no export of a ledger*"),
+        (lambda log: log.write_text("{}\n"), "*day.jsonl cannot be replayed: it is no export of a ledger*"),
         (lambda log: log.write_bytes(b"\xff\x00"), "*day.jsonl cannot be replayed: *"),
         (lambda log: log.write_text(log.read_text().rpartition('{"pos')[0]), "*cannot be replayed: *was cut short*"),
         (lambda log: log.write_text(log.read_text().replace("Lisbon", "Lissbon")), "*cannot be replayed: *"),
@@ -236,6 +236,21 @@ def test_files_that_cannot_be_read_are_a_sentence_and_no_stack(project: pytest.P
     result.stdout.fnmatch_lines([message])
     for word in ("*Traceback*", "*another exception*", "*pytest_plugin.py*"):
         result.stdout.no_fnmatch_line(word)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ("ledger_clock.advance(fortnights=2)", "ledger_clock.advance takes days, hours, minutes, *fortnights*"),
+        ("ledger_clock.advance(days='2')", "ledger_clock.advance takes days, *"),
+        ("golden_beliefs(5, 'x')", "golden_beliefs compares a ledger, *and 5 is neither"),
+    ],
+)
+def test_a_fixture_that_is_asked_wrongly_says_what_it_takes(project: pytest.Pytester, wrong: str, message: str) -> None:
+    project.makepyfile(f"def test_it(ledger_clock, golden_beliefs): {wrong}")
+    result = run(project)
+    result.stdout.fnmatch_lines([message])
+    result.stdout.no_fnmatch_line("*pytest_plugin.py*")
 
 
 def test_files_are_found_from_the_tests_own_file(project: pytest.Pytester) -> None:

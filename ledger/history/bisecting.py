@@ -9,10 +9,24 @@ from ledger.domain.errors import RejectedError
 from ledger.engine.engine import Engine
 from ledger.engine.past import Instant, committed, position_of
 from ledger.history.explaining import explain
+from projections.core.rows import Connection
+from projections.views import audit
 
 _ENDS = (
     "SELECT max(position) FROM audit WHERE user = ? AND position > ? AND position <= ? GROUP BY command_id ORDER BY 1"
 )
+
+
+def check_between_commands(connection: Connection, position: int, wanted: str) -> None:
+    """``RejectedError`` for a position inside of what one command recorded; ``wanted`` says what there should be."""
+    entry = audit.at(connection, position)
+    ends = [each.position for each in audit.of_command(connection, entry.command_id)] if entry is not None else []
+    if ends and position < ends[-1]:
+        before = f"{ends[0] - 1} or " if ends[0] > 1 else ""
+        raise RejectedError(
+            f"position {position} lies inside of a command, which recorded {ends[0]} to {ends[-1]} in one: {wanted},"
+            f" at {before}{ends[-1]}"
+        )
 
 
 def bisect(
@@ -22,6 +36,9 @@ def bisect(
     with committed(engine) as connection:
         first = position_of(engine, connection, good) if good is not None else 1
         last = position_of(engine, connection, bad) if bad is not None else 2**62
+        for name, given, position in (("good", good, first), ("bad", bad, last)):
+            if given is not None:
+                check_between_commands(connection, position, f"{name} is behind a whole one")
         if last < first:
             raise RejectedError(f"good comes before bad, and position {first} is behind {last}")
         ends = [first] + [end for (end,) in connection.execute(_ENDS, (user, first, last))]

@@ -22,7 +22,8 @@ from projections.core.rows import Connection
 from projections.views import audit, confidence
 
 SUBJECTS = 200  # that a belief replaced, one after the other: the words of older ones count as those of the oldest
-COMPARED = 4_000_000  # pairs of words; of longer texts frequent words are not looked for
+WORDINGS = 500  # ... and the last wordings of all of them, in the same way
+COMPARED, TOGETHER = 4_000_000, 100_000_000  # pairs of words, of two texts and in one answer; of more no frequent words
 
 _SIGNS = r".,;:!?()\[\]{}\"'«»“”„‘’…/|"
 _APART = r"\u3040-\u30ff\u3400-\u9fff"  # written without blanks, so that each stands for itself
@@ -121,22 +122,24 @@ def _sources(reader: Reader, event: AnyEvent) -> list[str]:
 
 def _annotated(reader: Reader, stream: str, wordings: dict[str, list[_Wording]]) -> Annotated:
     """The last wording of a belief, from the first one on that it or what it replaced had."""
-    current: dict[str, Annotated] = {}
+    current, left = dict[str, Annotated](), TOGETHER
     order = sorted((each for found in wordings.values() for each in found), key=lambda each: each.event.position)
-    for event, text in order:
+    for event, text in order[-WORDINGS:]:
         before = [current[each] for each in (event.stream, *_sources(reader, event)) if each in current]
-        current[event.stream] = reworded(before, text or "", event.position)
+        current[event.stream] = reworded(before, text or "", event.position, min(left, COMPARED))
+        left -= len(current[event.stream]) * sum(map(len, before))
     return current[stream]
 
 
-def reworded(before: Sequence[Annotated], text: str, position: int) -> Annotated:
-    """The words of a text: where they stood in one of the texts before it they are still from there, and else from here."""
+def reworded(before: Sequence[Annotated], text: str, position: int, most: int = COMPARED) -> Annotated:
+    """The words of a text: where they stood in one of the texts before it they are still from there, and else from here.
+    Of more than so many pairs of words frequent ones are passed over."""
     words = split(text)
     keys, origins = [each.strip() for each in words], [position] * len(words)
     free = [True] * len(words)
     for old in before:
         known = [word.strip() for word, _ in old]
-        exact = len(known) * len(keys) <= COMPARED
+        exact = len(known) * len(keys) <= most
         for first, to, size in SequenceMatcher(None, known, keys, autojunk=not exact).get_matching_blocks():
             for step in range(size):
                 if free[to + step]:

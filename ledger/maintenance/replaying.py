@@ -10,7 +10,7 @@ from contextlib import closing, suppress
 from msgspec.structs import replace
 
 from ledger import answers
-from ledger.domain.errors import ConflictError, NotFoundError, RejectedError, StorageError
+from ledger.domain.errors import ConflictError, NotFoundError, StorageError
 from ledger.domain.events import LEDGER_STREAM, AnyEvent, ContentErased, LedgerBranched, LedgerCreated
 from ledger.domain.text import check_reason
 from ledger.engine.engine import Engine
@@ -20,6 +20,7 @@ from ledger.engine.stopping import Stopping
 from ledger.engine.who import Who
 from ledger.engine.work import Body, Work
 from ledger.history import distrusting, undoing
+from ledger.history.bisecting import check_between_commands
 from ledger.history.supposing import Without, origin_of
 from ledger.maintenance.copying import ATTEMPTS, ErasedMeanwhile, copy_log, erased_since, known_end, taking
 from ledger.maintenance.opening import open_engine
@@ -31,7 +32,6 @@ from ledger.store.making import free_place, in_the_making
 from ledger.store.paths import StrPath
 from projections.core import shadow
 from projections.core.projector import belongs_to, check_end
-from projections.views import audit
 
 Progress = Callable[[int, int], None]
 Voided = answers.UndoReport | answers.DistrustReport
@@ -66,16 +66,19 @@ def replay(
         (last,) = connection.execute("SELECT max(position) FROM main.events").fetchone()
         position = position_of(engine, connection, until) if until is not None else min(last, known_end(connection))
         if branch:
-            _check_between_commands(connection, position)
+            check_between_commands(connection, position, "a branch begins behind a whole one")
 
-    def step(done: int, of: int) -> None:
+    def go_on() -> None:
         if stopping.why:
             raise _Stopped
+
+    def step(done: int, of: int) -> None:
+        go_on()
         if progress is not None:
             progress(done, of)
 
     for _ in range(ATTEMPTS):
-        made = _Made(engine, position, step)
+        made = _Made(engine, position, step, go_on)
         with suppress(ErasedMeanwhile):
             with suppress(_Stopped), in_the_making(place, "a replay", of=engine.store) as part:
                 made.copy(part, for_reading=not branch)
@@ -89,22 +92,11 @@ def replay(
     raise ConflictError("texts of this log were erased all the while, so that nothing was kept; call replay() again")
 
 
-def _check_between_commands(connection: sqlite3.Connection, position: int) -> None:
-    entry = audit.at(connection, position)
-    ends = [each.position for each in audit.of_command(connection, entry.command_id)] if entry is not None else []
-    if ends and position < ends[-1]:
-        before = f"{ends[0] - 1} or " if ends[0] > 1 else ""
-        raise RejectedError(
-            f"position {position} lies inside of a command, which recorded {ends[0]} to {ends[-1]} in one: a branch begins"
-            f" behind a whole one, at {before}{ends[-1]}"
-        )
-
-
 class _Made:
     """A replay that is being made."""
 
-    def __init__(self, engine: Engine, position: int, step: Progress) -> None:
-        self.engine, self.position, self.step = engine, position, step
+    def __init__(self, engine: Engine, position: int, step: Progress, go_on: Callable[[], None]) -> None:
+        self.engine, self.position, self.step, self.go_on = engine, position, step, go_on
         self.is_whole, self.events, self.head = False, 0, b""
         self.created: LedgerCreated = engine.created
         self.parent: str | None = None
@@ -139,7 +131,7 @@ class _Made:
     def check(self, part: str) -> None:
         """Walks the whole of it; ``StorageError`` for the first that is wrong."""
         with closing(EventStore.open(part, readonly=True)) as store, store.snapshot() as connection:
-            report = verify(connection, part, full=True, folded=False)
+            report = verify(connection, part, full=True, folded=False, progress=lambda *_: self.go_on())
             problems = report.problems
             if head_at(connection, self.position) != self.head:
                 problems = (*problems, f"position {self.position}: it has another head than in the ledger")
@@ -164,10 +156,12 @@ class _Made:
             writer = Engine(store, self.created, asker, clock, random).writer
             writer.run("replay", asker, self._branched(own.ledger_id, reason))
             for _, event in self.later:
+                self.go_on()
                 who = replace(asker, user=event.envelope.user or "", client="replay")
                 writer.run("erase", who, self._erased_again(event))
         self.created = own
         with closing(open_engine(part, clock=clock, random=random)) as engine:  # and finishes these erasures
+            self.go_on()
             if without is not None:
                 self.voided = _made_void(engine, asker, without, reason)
 

@@ -150,3 +150,16 @@ def test_from_the_shell_the_condition_is_a_recall_that_finds_an_id(ledger: Ledge
     assert f"It holds since position {found.position}" in done.stdout and "remember" in done.stdout
     assert "no change to find" in run(*words, "--expect", "m_zzzzzz").stderr
     assert "at least 3" in run(*words, "--expect", "m").stderr
+
+
+def test_a_moment_inside_of_what_a_command_recorded_is_refused(ledger: Ledger) -> None:
+    ledger.remember("The user likes tea.")
+    rome = ledger.remember("The user lives in Rome.")
+    ledger.supersede(rome.id, "The user lives in Porto.")
+    inside, end = ledger.position - 1, ledger.position
+    for ends in ({"bad": inside}, {"good": inside, "bad": end}):
+        name = next(iter(ends))
+        with pytest.raises(
+            RejectedError, match=rf"position {inside} lies inside of a command.*{name} is behind.* or {end}"
+        ):
+            ledger.history.bisect(lambda past: len(past.memories.list()) > 1, **ends)

@@ -15,6 +15,7 @@ from old_names import Ledger as Old
 from places import QUICK
 
 from ledger import Ledger, LedgerError, NotFoundError, answers
+from ledger.history import blaming
 from ledger.history.blaming import reworded, split
 from ledger.types import Event
 
@@ -185,3 +186,16 @@ def test_of_every_belief_the_words_and_the_steps_add_up(acts: list[tuple[str, st
                 )
                 if memory.status != "erased":
                     assert blamed.confidence[-1].confidence == memory.confidence
+
+
+def test_of_very_many_wordings_the_last_are_compared_and_the_words_of_older_ones_are_of_the_oldest_of_them(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(blaming, "WORDINGS", 3)
+    first = ledger.remember("zero one two")
+    for number, text in enumerate(("zero one two three", "zero one two three four", "zero one two three four five")):
+        last = ledger.revise(first.id, text).position - 2 + number
+    assert last > first.position
+    words = ledger.history.blame(first.id).words
+    assert [each.text for each in words] == ["zero one two three ", "four ", "five"]
+    assert words[0].event.position == first.position + 1

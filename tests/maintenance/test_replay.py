@@ -27,6 +27,7 @@ from places import QUICK
 from tampering import raw
 
 from ledger import ConflictError, Ledger, LedgerError, NotFoundError, RejectedError, StorageError
+from ledger.maintenance import replaying
 from ledger.types import Event
 
 KEEP = {"derived": "keep", "sources": "keep", "quotes": "keep"}
@@ -580,3 +581,14 @@ def test_a_full_disk_is_a_typed_error_and_leaves_nothing(path, tmp_path):
                 assert not os.listdir(place)
     finally:
         subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+def test_a_replay_hears_that_it_is_called_off_while_it_verifies(path, copy, monkeypatch):
+    with Ledger.open(path) as ledger:
+        for number in range(20):
+            ledger.remember(f"Fact {number}.")
+        verifying = []
+        look = replaying.verify
+        monkeypatch.setattr(replaying, "verify", lambda *a, **k: verifying.append(1) or look(*a, **k))
+        report = ledger.replay(copy, cancel=lambda: bool(verifying))
+    assert report.stopped == "cancelled" and verifying and not copy.exists()

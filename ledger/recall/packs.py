@@ -94,7 +94,7 @@ class Pack(Answer, frozen=True, kw_only=True):
     @property
     def nothing(self) -> str:
         """What to say where there are no items: that nothing was found, or that nothing of it fits; for people."""
-        unfit = sum(item.cut != "rank" for item in self.cut)
+        unfit = sum(item.cut not in ("rank", "match") for item in self.cut)
         why = f"nothing fits, {unfit:,} found" if unfit else "nothing found"
         return f"{why}, {self.searched:,} searched"
 

@@ -237,6 +237,7 @@ def test_nothing_is_shown_that_matches_less_than_asked_for(book: Ledger) -> None
     assert [(item.content, item.cut, item.rank) for item in pack.cut] == [("The kettle is for tea.", "match", 2)]
     assert texts(book.recall("zebra", min_match=0.5)) == []
     assert book.recall(question, min_match=0.5).cut == ()
+    assert book.recall("kettle and zebra", min_match=0.9, explain=True).nothing == "nothing found, 2 searched"
 
 
 def test_a_name_that_the_question_has_counts_as_it_is_rare(book: Ledger) -> None:

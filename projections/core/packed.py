@@ -17,32 +17,26 @@ from struct import pack, unpack
 from ledger.domain.errors import DamagedError
 from projections.core.rows import Key, Packed, Values, parted
 
-PART_BITS, LEAST_BITS = 14, 18
+PART_BITS, MOST = 14, 2**18 - 1  # of rows in a part; numbers that an entry can ask for
 _PLACE, _FEW = (1 << PART_BITS) - 1, 3 << PART_BITS
 _WHOLE = -1  # the part that says how many subjects a group has
-
-
-def waiting(least: int, group: int, numbers: Iterable[int]) -> Values:
-    """A subject as it waits: how many of its numbers are enough, its group and its numbers, each of 64 bits."""
-    kept = sorted(numbers)
-    return (pack(f"<{len(kept) + 2}q", min(least, 2**LEAST_BITS - 1), group, *kept),)
 
 
 def take(connection: sqlite3.Connection, index: Packed, prefix: str, rows: Sequence[Values]) -> None:
     """Takes in what waited."""
     sql = f"INSERT INTO {prefix}{index.name} VALUES (?, ?, ?) ON CONFLICT (number, part) DO UPDATE SET"
-    added = ((*key, pack(f"<{len(some)}I", *some)) for key, some in sorted(_entries(rows).items()))
-    connection.executemany(f"{sql} entries = CAST(entries || excluded.entries AS BLOB)", added)
-    for group, count in _groups(rows).items():
+    added = [(*key, entries) for key, entries in _entries(index, rows).items()]
+    connection.executemany(f"{sql} entries = CAST(entries || excluded.entries AS BLOB)", sorted(added))
+    for group, count in _groups(index, rows).items():
         _put(connection, index, prefix, (group, _WHOLE), pack("<q", _size(connection, index, prefix, group) + count))
 
 
 def remove(connection: sqlite3.Connection, index: Packed, prefix: str, rows: Sequence[Values]) -> None:
     """Takes out what was taken in, given as it waited."""
-    for key, gone in _entries(rows).items():
+    for key, gone in _entries(index, rows).items():
         if (blob := _get(connection, index, prefix, key)) is not None:
             _put(connection, index, prefix, key, _without(blob, gone))
-    for group, count in _groups(rows).items():
+    for group, count in _groups(index, rows).items():
         left = _size(connection, index, prefix, group) - count
         _put(connection, index, prefix, (group, _WHOLE), pack("<q", left) if left else b"")
 
@@ -74,8 +68,8 @@ def _look(
             if (count > 2 or each < _FEW) and count >= each >> PART_BITS
         ]
     total = sum(_size(connection, index, "", group) for group in groups)
-    for row, blob in connection.execute(f"SELECT * FROM {index.waiting.name}"):
-        least, group, *own = _of_waiting(blob)
+    for row, *kept in connection.execute(f"SELECT * FROM {index.waiting.name}"):
+        least, group, *own = index.expand(tuple(kept))
         total += group in groups
         if len(numbers.intersection(own)) >= least > 0:
             found.append(row)
@@ -99,22 +93,19 @@ def difference(live: sqlite3.Connection, fresh: sqlite3.Connection, index: Packe
     return None if same else f"the index {index.name} and what waits for it do not say what the log says"
 
 
-def _entries(rows: Iterable[Values]) -> dict[tuple[int, int], list[int]]:
-    found: dict[tuple[int, int], list[int]] = {}
-    for row, blob in rows:
-        least, _, *numbers = _of_waiting(blob)
-        part, entry = row >> PART_BITS, row & _PLACE | least << PART_BITS
+def _entries(index: Packed, rows: Iterable[Values]) -> dict[tuple[int, int], bytes]:
+    found: dict[tuple[int, int], bytes] = {}
+    for row, *kept in rows:
+        least, _, *numbers = index.expand(tuple(kept))
+        part, entry = row >> PART_BITS, pack("<I", row & _PLACE | min(least, MOST) << PART_BITS)
         for number in numbers:
-            found.setdefault((number, part), []).append(entry)
+            key = (number, part)
+            found[key] = found[key] + entry if key in found else entry
     return found
 
 
-def _groups(rows: Iterable[Values]) -> Counter[int]:
-    return Counter(_of_waiting(blob)[1] for _, blob in rows)
-
-
-def _of_waiting(blob: bytes) -> tuple[int, ...]:
-    return unpack(f"<{len(blob) // 8}q", blob)
+def _groups(index: Packed, rows: Iterable[Values]) -> Counter[int]:
+    return Counter(index.expand(tuple(kept))[1] for _, *kept in rows)
 
 
 def _unpacked(blob: bytes) -> tuple[int, ...]:
@@ -139,15 +130,14 @@ def _put(connection: sqlite3.Connection, index: Packed, prefix: str, key: Key, e
         connection.execute(f"DELETE FROM {prefix}{index.name} WHERE number = ? AND part = ?", key)
 
 
-def _without(blob: bytes, gone: Sequence[int]) -> bytes:
-    if len(gone) > 8:
-        out = set(gone)
+def _without(blob: bytes, gone: bytes) -> bytes:
+    if len(gone) > 32:
+        out = set(_unpacked(gone))
         left = [each for each in _unpacked(blob) if each not in out]
         return pack(f"<{len(left)}I", *left)
-    for entry in gone:
-        piece = pack("<I", entry)
-        at = blob.find(piece)
+    for start in range(0, len(gone), 4):
+        at = blob.find(gone[start : start + 4])
         while at >= 0 and at % 4:
-            at = blob.find(piece, at + 1)
+            at = blob.find(gone[start : start + 4], at + 1)
         blob = blob[:at] + blob[at + 4 :] if at >= 0 else blob
     return blob

@@ -15,12 +15,21 @@ from ledger.domain.events import AnyEvent
 from ledger.domain.matching import found_by
 from ledger.domain.memory import Memory
 from ledger.domain.text import keyed_digest
-from projections.core.packed import look, waiting
+from projections.core.packed import look
 from projections.core.rows import Rows, Values, packed, parted
 from projections.core.subjects import Change
 from projections.views.memories import EVERYWHERE, pool_condition
 
-RESTATABLE = packed("restatable")
+
+@lru_cache(maxsize=1_024)
+def _expanded(kept: tuple[bytes, str]) -> tuple[int, ...]:
+    """So many of its stems are enough; its pool; its stems."""
+    key, content = kept
+    least, stems = found_by(content)
+    return (least, _number(key, ""), *(_number(key, each) for each in stems))
+
+
+RESTATABLE = packed("restatable", ("pool BLOB NOT NULL", "content TEXT NOT NULL"), _expanded)
 
 
 class Restatable:
@@ -34,14 +43,10 @@ class Restatable:
         for change in changes:
             old, new = _restated(change.old), _restated(change.new)
             if old != new:
-                rows.index(RESTATABLE, change.first, self._numbers(old), self._numbers(new))
+                rows.index(RESTATABLE, change.first, self._kept(old), self._kept(new))
 
-    def _numbers(self, restated: tuple[str, str, str] | None) -> Values | None:
-        if restated is None:
-            return None
-        user, pool, content = restated
-        key, (least, stems) = _key(self._secret, user, pool), found_by(content)
-        return waiting(least, _number(key, ""), (_number(key, each) for each in stems))
+    def _kept(self, restated: tuple[str, str, str] | None) -> Values | None:
+        return (_key(self._secret, *restated[:2]), restated[2]) if restated is not None else None
 
 
 def _restated(state: Memory | None) -> tuple[str, str, str] | None:
@@ -58,6 +63,7 @@ def _key(secret: bytes, user: str, pool: str) -> bytes:
     return keyed_digest(secret, f"restatable {len(user)}:{user}{pool}".encode())
 
 
+@lru_cache(maxsize=16_384)
 def _number(key: bytes, stem: str) -> int:
     """64 bits of a stem; "" stands for the pool itself."""
     return int.from_bytes(

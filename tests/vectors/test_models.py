@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from ledger import LedgerError, ModelError, NotFoundError, RejectedError
+from ledger import Ledger, LedgerError, ModelError, NotFoundError, RejectedError
 from ledger.vectors import embedders as models
 from ledger.vectors.embedders import as_embedder, checked_vectors, embedder_named
 
@@ -225,8 +225,9 @@ def test_wordllama_gives_what_its_own_package_gives() -> None:
 # --- ONNX ------------------------------------------------------------------------------------------------------------
 
 
-def tiny(directory: Path, *, pooled: bool = False, strange: bool = False) -> Path:
-    """A model with a table of three-dimensional vectors, one for each of five tokens."""
+def tiny(directory: Path, *, pooled: bool = False, strange: bool = False, exported: bool = False) -> Path:
+    """A model with a table of three-dimensional vectors, one for each of five tokens; laid out, padded and asked as a
+    directory that sentence-transformers exports."""
     onnx, numpy = pytest.importorskip("onnx"), pytest.importorskip("numpy")
     pytest.importorskip("onnxruntime")
     tokenizers = pytest.importorskip("tokenizers")
@@ -234,10 +235,13 @@ def tiny(directory: Path, *, pooled: bool = False, strange: bool = False) -> Pat
     words = {"[PAD]": 0, "[UNK]": 1, "green": 2, "tea": 3, "train": 4}
     tokenizer = tokenizers.Tokenizer(tokenizers.models.WordLevel(words, unk_token="[UNK]"))
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    if exported:
+        tokenizer.enable_padding(length=128)
+        tokenizer.enable_truncation(128)
     tokenizer.save(str(directory / "tokenizer.json"))
     table = numpy.array([[9, 9, 9], [0, 0, 1], [1, 0, 0], [0, 1, 0], [0, 0, -1]], dtype=numpy.float32)
     helper, kinds = onnx.helper, onnx.TensorProto
-    names = ["input_ids", "attention_mask", *(["pixels"] if strange else [])]
+    names = ["input_ids", "attention_mask", *(["pixels"] if strange else []), *(["token_type_ids"] if exported else [])]
     asked = [helper.make_tensor_value_info(name, kinds.INT64, ["texts", "tokens"]) for name in names]
     out = "vectors" if pooled else "last_hidden_state"
     shape = ["texts", 3] if pooled else ["texts", "tokens", 3]
@@ -247,7 +251,9 @@ def tiny(directory: Path, *, pooled: bool = False, strange: bool = False) -> Pat
     given = [onnx.numpy_helper.from_array(table, "table"), onnx.numpy_helper.from_array(numpy.array([1]), "axis")]
     graph = helper.make_graph(nodes, "tiny", asked, [helper.make_tensor_value_info(out, kinds.FLOAT, shape)], given)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
-    onnx.save(model, str(directory / "model.onnx"))
+    place = directory / "onnx" if exported else directory
+    place.mkdir(exist_ok=True)
+    onnx.save(model, str(place / "model.onnx"))
     return directory
 
 
@@ -258,6 +264,16 @@ def test_an_onnx_model_is_pooled_over_the_tokens_that_are_there(tmp_path: Path) 
     half = math.sqrt(0.5)
     expected = [(0, 1, 0), (half, half, 0), (0, math.sqrt(0.1), -math.sqrt(0.9)), (0, 0, 0)]
     assert [numbers(each) for each in found.data] == [pytest.approx(each, abs=1e-6) for each in expected]
+
+
+@pytest.mark.usefixtures("no_network")
+def test_a_directory_as_sentence_transformers_exports_it_is_searched_by_meaning(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "memory.db", embedder=f"onnx:{tiny(tmp_path / 'minilm', exported=True)}") as ledger:
+        ledger.remember("green, at last")
+        ledger.remember("Late train.")
+        report = ledger.vectors.update()
+        assert (report.embedded, report.dimension) == (2, 3) and report.model.startswith("onnx:minilm:")
+        assert ledger.recall("train").items[0].content == "Late train."
 
 
 def test_an_onnx_model_may_be_pooled_by_its_first_token_or_by_itself(tmp_path: Path) -> None:

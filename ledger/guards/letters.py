@@ -64,6 +64,8 @@ class Sieve(Generic[T]):
 
     def __call__(self, words: set[bytes]) -> list[T]:
         """What the words of a text call for."""
+        if words <= self._dull:
+            return []
         called, rest = self._called, words - self._dull
         found = [called[each] for each in rest if each in called]
         if len(found) < len(rest):

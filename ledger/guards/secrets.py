@@ -47,7 +47,9 @@ _LOWER = str.maketrans(
 
 def scan(text: str, known: set[bytes] | None = None) -> list[Secret]:
     """The secrets of a text, in their order; none lies within another. ``known`` are the words of an ASCII text."""
-    found = sorted(_found(text, known), key=lambda each: (each.start, -each.end))
+    if not (tried := _tried(text, known)) and not _may_have_cards(text):
+        return []
+    found = sorted(_found(text, tried), key=lambda each: (each.start, -each.end))
     kept: list[Secret] = []
     for each in found:
         if not kept or each.start >= kept[-1].end:
@@ -118,8 +120,8 @@ def _tried(text: str, known: set[bytes] | None = None) -> list[Pattern]:
     return sorted(found, key=patterns().index)
 
 
-def _found(text: str, known: set[bytes] | None) -> Iterator[Secret]:
-    for pattern in _tried(text, known):
+def _found(text: str, tried: list[Pattern]) -> Iterator[Secret]:
+    for pattern in tried:
         if pattern.label == "password":
             yield from _named(text, pattern.compiled)
             continue

@@ -28,7 +28,6 @@ class Finding(Struct, frozen=True):
     end: int = 0
 
 
-_SIGNS = ("<", "#", "[", "](", "://")  # one in each sign that is ASCII
 _BLOB = late(r"[A-Za-z0-9+/]{200,}={0,2}|(?:[A-Za-z0-9+/]{60,76}\r?\n){3,}")
 _VARIED = 16  # different characters: base64 of nearly anything has more
 _IMAGE = late(r"data:(?:image|font|audio|video)/[\w.+-]{1,40};base64,\s*$")
@@ -83,8 +82,12 @@ _sieve = Sieve(_judge)
 
 def _matches(view: str, known: set[bytes] | None = None) -> list[Finding]:
     """What the patterns find in a folded text."""
-    numbers = set[int]().union(*_sieve(known if known is not None else words(as_bytes(view))))
-    if not view.isascii() or any(each in view for each in _SIGNS):
+    called = _sieve(known if known is not None else words(as_bytes(view)))
+    signed = not view.isascii() or "<" in view or "#" in view or "[" in view or "](" in view or "://" in view
+    if not called and not signed:
+        return []
+    numbers = set[int]().union(*called)
+    if signed:  # one of these is in each sign that is ASCII
         numbers.update(*(concerned for sign, concerned in _asked()[1].items() if sign in view))
     found: dict[str, Finding] = {}
     for number in sorted(numbers):

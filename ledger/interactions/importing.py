@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ledger.interactions.lines import Line
 
 Progress = Callable[[int, int], None]
-CHUNK = 500  # lines captured in one commit
+CHUNK = 1_000  # lines captured in one commit
 CHUNK_CHARS = 4 * 1024 * 1024  # and characters of them
 KEPT = 10_000  # lines of a file that is read once; with as many characters as a chunk
 LINE_BYTES = 64 * 1024 * 1024  # of JSONL; two texts of 10 MB, however they are escaped

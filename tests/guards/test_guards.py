@@ -258,6 +258,11 @@ def test_each_pattern_of_secrets_declares_one_list_of_texts() -> None:
     assert [len(each.has) for each in secrets.patterns()] == [1] * len(secrets.patterns())
 
 
+def test_each_ascii_sign_has_one_that_is_looked_for_first() -> None:
+    signs = [each for each in threats._asked()[1] if each.isascii()]
+    assert [each for each in signs if not any(first in each for first in ("<", "#", "[", "](", "://"))] == []
+
+
 def test_one_text_alone_is_asked_for_by_a_sign_without_a_word() -> None:
     assert [each for each, _ in secrets._asked().wordless if each.isascii()] == [secrets._SIGN]
 

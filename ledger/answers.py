@@ -776,7 +776,8 @@ class Hold(Answer, frozen=True, kw_only=True):
 class RebuildReport(Answer, frozen=True, kw_only=True):
     """How many events were read, and which ``projections`` were made again; ``suspended`` are those that could not be.
 
-    ``stopped`` is "timeout" or "cancelled" where it ended before: the tables are as they were, and there is no ``digest``.
+    ``stopped`` is "timeout" or "cancelled" where it ended before: the tables are as they were, and there is no ``digest``, as
+    where none was asked for.
     """
 
     events: int

@@ -39,7 +39,7 @@ class Denial(Struct, frozen=True):
     position: int
 
 
-class Interaction(Struct, frozen=True):
+class Interaction(Struct, frozen=True, gc=False):
     """Everything that folds out of one interaction's events but its texts, which stay in the log; the row's columns.
 
     ``prompt_at`` and ``response_at`` are the positions of the events that hold the texts. ``reinforcement`` and

@@ -82,7 +82,7 @@ class Edge(Struct, frozen=True):
         return name_form(self.source), self.relation, name_form(self.target)
 
 
-class Memory(Struct, frozen=True):
+class Memory(Struct, frozen=True, gc=False):
     """Everything that folds out of one memory's events; the columns of its row, in order."""
 
     row: int  # the position of the first event of the stream

@@ -46,6 +46,7 @@ class Maintenance(MaintenanceRead):
         self,
         name: str | None = None,
         *,
+        digest: bool = True,
         timeout: float | None = None,
         cancel: Cancel | None = None,
         progress: Progress | None = None,
@@ -55,6 +56,7 @@ class Maintenance(MaintenanceRead):
         Args:
             name: Only switch to this projection and those that read its rows, as ``stats().projections`` names them; the
                 whole log is read all the same. None for every projection.
+            digest: False leaves it out of the report, where it takes a seventh of the time; ``proof.digest`` gives it too.
             timeout: Seconds after which it stops; the tables then stay as they were, and ``stopped`` says so. The same call
                 begins again.
             cancel: An event or a function that says when to stop, as with ``timeout``.
@@ -65,7 +67,9 @@ class Maintenance(MaintenanceRead):
             StorageError: The log is damaged.
         """
         stopping = Stopping(timeout, cancel)
-        return rebuilding.rebuild(self._engine, name, progress=callback(progress), asker=self._scope, stopping=stopping)
+        return rebuilding.rebuild(
+            self._engine, name, digest=digest, progress=callback(progress), asker=self._scope, stopping=stopping
+        )
 
     def backup(self, path: StrPath, *, progress: Progress | None = None) -> answers.BackupReport:
         """Write a checked copy of the whole file while others go on reading and writing.

@@ -80,6 +80,7 @@ def fold_again(
     engine: Engine,
     name: str | None = None,
     *,
+    digest: bool = True,
     progress: Progress | None = None,
     asker: Who | None = None,
     stopping: Stopping | None = None,
@@ -105,8 +106,9 @@ def fold_again(
     stopping, ledger_id = stopping or Stopping(), engine.created.ledger_id
     work = Rebuild(engine.store, engine.writer.secret, ledger_id, Reading, progress, only, lambda: stopping.why)
     try:
-        events, digest = work.run(
-            lambda transaction, fold: _switched(engine, transaction, fold, work.names, suspended_before, asker)
+        events, found = work.run(
+            lambda transaction, fold: _switched(engine, transaction, fold, work.names, suspended_before, asker),
+            digest=digest,
         )
     except RebuildStopped as ended:
         seconds, left = time.monotonic() - started, tuple(sorted(suspended_before))
@@ -116,7 +118,7 @@ def fold_again(
     suspended, names = tuple(sorted(suspended_names(engine))), tuple(sorted(work.names))
     seconds = time.monotonic() - started
     _log.info("rebuilt from %d events in %.1f s; suspended: %s", events, seconds, ", ".join(suspended) or "none")
-    return answers.RebuildReport(events=events, seconds=seconds, digest=digest, suspended=suspended, projections=names)
+    return answers.RebuildReport(events=events, seconds=seconds, digest=found, suspended=suspended, projections=names)
 
 
 def suspended_names(engine: Engine) -> set[str]:

@@ -171,7 +171,7 @@ def _fit_projections(engine: Engine) -> None:
         with suppress(RebuildUnderWay):  # a lease that nobody renews ends by itself
             from ledger.maintenance import rebuilding
 
-            rebuilding.rebuild(engine)
+            rebuilding.rebuild(engine, digest=False)
             rebuilt += 1
             continue
         time.sleep(0.05)

@@ -58,6 +58,7 @@ def rebuild(
     engine: Engine,
     name: str | None = None,
     *,
+    digest: bool = True,
     progress: Progress | None = None,
     asker: Who | None = None,
     stopping: Stopping | None = None,
@@ -73,7 +74,7 @@ def rebuild(
     given = engine.own.definitions if engine.own is not None else {}
     if isinstance(name, str) and (name in given or _is_own(engine, name)):
         return _rebuild_own(engine, [name], answers.RebuildReport(events=0, seconds=0, digest=""), stopping)
-    report = _rebuild_ours(engine, name, started, recorded, progress, asker, stopping)
+    report = _rebuild_ours(engine, name, digest, started, recorded, progress, asker, stopping)
     return (
         report if name is not None or report.stopped or not given else _rebuild_own(engine, [*given], report, stopping)
     )
@@ -113,6 +114,7 @@ def _rebuild_own(
 def _rebuild_ours(
     engine: Engine,
     name: str | None,
+    digest: bool,
     started: float,
     recorded: bool,
     progress: Progress | None,
@@ -120,7 +122,7 @@ def _rebuild_ours(
     stopping: Stopping | None,
 ) -> answers.RebuildReport:
     try:
-        report = care.fold_again(engine, name, progress=progress, asker=asker, stopping=stopping)
+        report = care.fold_again(engine, name, digest=digest, progress=progress, asker=asker, stopping=stopping)
         recorded = True
         if report.stopped or _is_sound(engine):
             return report
@@ -135,7 +137,7 @@ def _rebuild_ours(
     return answers.RebuildReport(
         events=events,
         seconds=time.monotonic() - started,
-        digest=digests.of_rows(engine),
+        digest=digests.of_rows(engine) if digest else "",
         suspended=suspended,
         projections=tuple(sorted(projector.names())),
     )
@@ -173,7 +175,7 @@ def _replace(engine: Engine) -> None:
             with closing(EventStore.open(part)) as fresh, engine.store.snapshot() as connection:
                 copied = copy_log(connection, fresh)
             with closing(_same(engine, part)) as made:
-                care.fold_again(made)
+                care.fold_again(made, digest=False)
             if _pour(engine, part, copied):
                 with suppress(LedgerError):
                     engine.store.checkpoint()

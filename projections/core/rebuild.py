@@ -32,7 +32,7 @@ from projections.core.projector import (
 )
 from projections.core.rows import Connection, Table, TextIndex
 from projections.core.rows import Log as FoldLog
-from projections.core.sql_views import create_views, is_own
+from projections.core.sql_views import create_views, drop_views, is_own
 from projections.core.sqlite import SQLiteRows
 from projections.search import vectors
 
@@ -106,9 +106,10 @@ class Rebuild:
         self._late: list[Table] = []  # tables whose indexes are made when their rows are there
         self._apart = True  # fresh tables stand next to the live ones, and will change places with them
 
-    def run(self, switched: Callable[[Transaction, Projector], None]) -> tuple[int, str]:
-        """``switched`` is called in the last transaction, with the projector, after the tables have changed places.
-        ``RebuildStopped`` when it had to end before that: the live tables are as they were, and the fresh ones gone."""
+    def run(self, switched: Callable[[Transaction, Projector], None], *, digest: bool = True) -> tuple[int, str]:
+        """``switched`` is called in the last transaction, with the projector, after the tables have changed places. Without
+        ``digest`` none is made: it reads every row once more. ``RebuildStopped`` when it had to end before the switch: the live
+        tables are as they were, and the fresh ones gone."""
         with self._leased():
             try:
                 self._start()
@@ -122,9 +123,10 @@ class Rebuild:
             position = self._switch(position, switched)
             self._empty(OLD)
             self._empty(FRESH)
+            if not digest:
+                return position, ""
             with self._log.snapshot() as connection:
-                digest = digests.digest(connection, self._secret)
-        return position, digest
+                return position, digests.digest(connection, self._secret)
 
     def drop_remains(self) -> None:
         """Drops what killed rebuilds left, for an erasure leaves no text in them."""
@@ -243,6 +245,7 @@ class Rebuild:
             folded = "SELECT position, head FROM checkpoint WHERE id = 1"
             if not self._is_whole and connection.execute(folded).fetchall() != [at]:
                 self.names = frozenset(projector.names())  # the others have not folded all of the log: they go with it
+            drop_views(connection)
             for table in self._switching() if self._apart else ():
                 _swap(connection, table)
             if self._is_whole:

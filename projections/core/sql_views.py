@@ -338,6 +338,13 @@ def unfit(connection: Connection) -> Iterator[tuple[str, str]]:
             yield name, kind
 
 
+def drop_views(connection: Connection) -> None:
+    """Takes ours away while tables are renamed: SQLite reads all that is made of tables again with each."""
+    for name, kind, sql in connection.execute("SELECT name, type, sql FROM main.sqlite_master").fetchall():
+        if kind == "view" and sql == definitions().get(name):
+            connection.execute(f"DROP VIEW main.{name}")
+
+
 def create_views(connection: Connection) -> None:
     for name, kind in list(unfit(connection)):
         if kind:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from itertools import count
@@ -38,8 +39,8 @@ class SQLiteRows:
     def __init__(self, connection: sqlite3.Connection, prefix: str = "", *, apart: bool = False) -> None:
         self.connection, self.prefix, self.apart = connection, prefix, apart
         self.refused: Callable[[Table | TextIndex, Exception], None] | None = None
-        self._put: dict[Table, dict[Key, Values | None]] = {}
-        self._appended: dict[Table, list[Values]] = {}
+        self._put = defaultdict[Table, dict[Key, Values | None]](dict)
+        self._appended = defaultdict[Table, list[Values]](list)
         self._texts: dict[Index, dict[int, tuple[Values | None, Values | None]]] = {}
         self._groups: dict[Table, dict[Key, list[Key]]] = {}  # keys kept of grouped tables, by their leading columns
         self._late: dict[Index, int] = {}  # what waits for each index; never fewer than there are
@@ -55,15 +56,12 @@ class SQLiteRows:
         self.put(table, key, None)
 
     def put(self, table: Table, key: Key, values: Values | None) -> None:
-        kept = self._put.get(table)
-        if kept is None:
-            kept = self._put[table] = {}
-        kept[key] = values
+        self._put[table][key] = values
         if table.grouped:
             self._groups.setdefault(table, {}).setdefault(key[: table.grouped], []).append(key)
 
     def append(self, table: Table, values: Values) -> None:
-        self._appended.setdefault(table, []).append(values)
+        self._appended[table].append(values)
 
     def index(self, index: Index, row: int, old: Values | None, new: Values | None) -> None:
         texts = self._texts.setdefault(index, {})
@@ -183,7 +181,9 @@ class SQLiteRows:
         self._late = {}
 
     def _clear(self) -> None:
-        self._put, self._appended, self._texts, self._groups = {}, {}, {}, {}
+        self._put.clear()
+        self._appended.clear()
+        self._texts, self._groups = {}, {}
 
 
 def _null_first(key: Key) -> tuple[tuple[bool, object], ...]:

@@ -15,7 +15,7 @@ from projections.core.codec import columns as columns_of
 from projections.core.rows import AsOf, Rows, Table, TextIndex, Values
 
 
-class Change(Struct, frozen=True):
+class Change(Struct, frozen=True, gc=False):
     """``old`` became ``new`` by ``event``. In a refold (undo, redo) ``stream`` has the events of the stream, each with whether
     it counts."""
 

@@ -67,7 +67,7 @@ class Duplicates:
                 self._index(change, rows)
             if change.refold or isinstance(event.data, DuplicateAbsorbed):
                 self._attempts(change, rows)
-            if any(isinstance(event.data, NO) for event, _ in change.stream):
+            if change.refold and any(isinstance(event.data, NO) for event, _ in change.stream):
                 self._turn_down(change, rows)
 
     def _turn_down(self, change: Change, rows: Rows) -> None:

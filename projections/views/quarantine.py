@@ -75,7 +75,9 @@ class Quarantine:
             for at in sorted({row[0] for row in rows.within(DECISIONS, "position", data.ranges)}):
                 self._stand(at, event.position, rows)
         for change in changes:
-            self._memory(change, rows)
+            old, new = change.old, change.new
+            if change.refold or new is None or new.quarantined or new.status == ERASED or (old and old.quarantined):
+                self._memory(change, rows)
 
     @staticmethod
     def _stand(at: int, position: int, rows: Rows) -> None:

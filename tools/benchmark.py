@@ -25,6 +25,7 @@ import tempfile
 import time
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from hashlib import sha256
 from itertools import islice
@@ -39,9 +40,8 @@ from ledger.domain.events import TYPES, Envelope
 from ledger.engine.log_reading import decode_range
 from ledger.proof.merkle import Tree, inclusion_ranges
 from ledger.proof.sealed import head_at, rows_after
-from ledger.store.event_store import EventStore
 from ledger.store.integrity import Erasures, check_chain
-from ledger.store.writing import COLUMNS
+from ledger.store.writing import COLUMNS, Writing
 from projections.core.projector import projections
 from projections.core.rows import Table, TextIndex
 from projections.search import memory_hits as search
@@ -74,6 +74,7 @@ from tools.measuring import (  # noqa: E402
     lasting,
     now,
     p95,
+    rate,
     raw_log,
     reading,
     remove,
@@ -87,6 +88,7 @@ ROWS = (
     "growth",
     "reinforce",
     "import",
+    "undo",
     "rebuild",
     "read",
     "verify",
@@ -241,50 +243,32 @@ def _growth_figures(sites: Sequence[Site], options: Options) -> Iterator[Figure]
 # --- capture and reinforce -------------------------------------------------------------------------------------------
 
 
-class Held:
-    """Times every outermost write transaction, from before its BEGIN to after its COMMIT."""
+@contextmanager
+def held() -> Iterator[list[float]]:
+    """How long each outermost write transaction takes meanwhile, from before its BEGIN to after its COMMIT."""
+    enter, leave, begun, seconds = Writing.enter, Writing.leave, list[float](), list[float]()
 
-    def __init__(self) -> None:
-        self._depth, self._started = 0, 0.0
-        self.seconds: list[float] = []
+    def entered(writing: Writing, durable: bool) -> Any:
+        begun.append(now())
+        return enter(writing, durable)
 
-    def timing(self, transact: Callable[..., Any]) -> Callable[..., Any]:
-        return lambda store, **how: _Timed(self, transact(store, **how))
-
-    def enter(self) -> None:
-        if not self._depth:
-            self._started = now()
-        self._depth += 1
-
-    def leave(self) -> None:
-        self._depth -= 1
-        if not self._depth:
-            self.seconds.append(now() - self._started)
-
-
-class _Timed:
-    """A transaction that is timed, as often as it is entered: the writer keeps one."""
-
-    def __init__(self, held: Held, transaction: Any) -> None:
-        self._held, self._transaction = held, transaction
-
-    def __enter__(self) -> Any:
-        self._held.enter()
-        return self._transaction.__enter__()
-
-    def __exit__(self, *what: Any) -> Any:
+    def left(writing: Writing, error: BaseException | None) -> None:
         try:
-            return self._transaction.__exit__(*what)
+            leave(writing, error)
         finally:
-            self._held.leave()
+            started = begun.pop()
+            if not begun:
+                seconds.append(now() - started)
+
+    with patch.multiple(Writing, enter=entered, leave=left):
+        yield seconds
 
 
 def measure_reinforce(path: Path, size: int, options: Options) -> list[Figure]:
     """Turns whose response restates three memories of the project, among other words."""
     say(f"reinforce: capture() with {size:,} memories")
     texts, held_by_turn, longest, whole = Texts(3), list[float](), list[float](), list[float]()
-    held = Held()
-    with patch.object(EventStore, "transact", held.timing(EventStore.transact)), Ledger.open(path) as ledger:
+    with Ledger.open(path) as ledger, held() as locks:
         stop = now() + 60
         for turn in range(-10, min(options.samples, 200)):
             if turn > 10 and now() > stop:
@@ -293,13 +277,13 @@ def measure_reinforce(path: Path, size: int, options: Options) -> list[Figure]:
             prompt, response = texts.turn()
             said = [each.content or "" for each in ledger.memories.list(project=project, limit=40)]
             response = ". ".join((response, *texts.random.sample(said, min(3, len(said)))))
-            held.seconds.clear()
+            locks.clear()
             started = now()
             ledger.capture(prompt, response, project=project, session=f"session {turn // 10}")
             if turn >= 0:
                 whole.append(now() - started)
-                held_by_turn.append(sum(held.seconds))
-                longest.append(max(held.seconds))
+                held_by_turn.append(sum(locks))
+                longest.append(max(locks))
     middle = statistics.median(longest)
     about: dict[str, Any] = {"size": size}
     return [
@@ -317,13 +301,13 @@ def measure_reinforce(path: Path, size: int, options: Options) -> list[Figure]:
 def measure_import(options: Options) -> list[Figure]:
     """Each round writes a ledger, then its very event rows into an empty raw log, and the rows of every table beside them:
     what is left when nothing is computed."""
-    ways: dict[str, Callable[[Path, int, Texts], float]] = {
-        "import_file()": import_lines,
-        "batch(): capture()": capture_batch,
-        "batch(): remember()": remember_batch,
+    ways: dict[str, tuple[Callable[[Path, int, Texts], float], int]] = {
+        "import_file()": (import_lines, 7_000),
+        "batch(): capture()": (capture_batch, 7_000),
+        "batch(): remember()": (remember_batch, 10_000),
     }
     figures = []
-    for name, way in ways.items():
+    for name, (way, least) in ways.items():
         say(f"import: {name}, {options.rounds} × {options.turns:,}")
         ours, bare, limit = list[float](), list[float](), list[float]()
         for number in range(options.rounds):
@@ -337,7 +321,8 @@ def measure_import(options: Options) -> list[Figure]:
             raw.remove()
             bare.append(limit[-1] + restore(path, path.with_suffix(".raw")) / len(rows))
             remove(path)
-        figures.append(compared(f"{name}, each event", options.turns, ours, limit, 0.20))
+        figures.append(compared(f"{name}, each event", options.turns, ours, limit, None))
+        figures.append(rate(f"{name}, a second", options.turns, 1 / statistics.median(ours), least))
         figures.append(compared(f"{name}: the finished rows alone, nothing computed", options.turns, bare, limit, None))
     return figures
 
@@ -377,6 +362,33 @@ def remember_batch(path: Path, count: int, texts: Texts) -> float:
         return now() - started
 
 
+# --- undo ------------------------------------------------------------------------------------------------------------
+
+
+def measure_undo(options: Options) -> Figure:
+    """What one origin remembered, every third memory of a ledger, is undone in one append: how long nobody else can write."""
+    count = 12_000 if options.turns >= 5_000 else 2_000
+    say(f"undo: {count:,} events")
+    path, texts, seconds = options.directory / "undo.db", Texts(13), list[float]()
+    with Ledger.open(path) as ledger:
+        origin = ledger.bind(actor=CRAWLER)
+        with ledger.batch():
+            for number in range(3 * count):
+                content, kind, project = texts.memory()
+                (ledger if number % 3 else origin).remember(f"{content} {number}", kind=kind, project=project)
+        for _ in range(options.rounds):
+            with held() as locks:
+                undone = ledger.history.undo_all(by=CRAWLER)
+            seconds.append(max(locks))
+            ledger.redo(undone.command_id or "")
+    remove(path)
+    ours, limit = statistics.median(seconds), 1.5 * count / 12_000
+    what = f"{count:,} events undone: the lock is held"
+    return Figure(
+        what=what, size=3 * count, ours=ours, limit=limit, ratio=ours / limit, reach="≤ 1 ×", met=ours <= limit
+    )
+
+
 # --- rebuild ---------------------------------------------------------------------------------------------------------
 
 
@@ -385,19 +397,23 @@ def measure_rebuild(paths: dict[int, Path], options: Options) -> list[Figure]:
     figures: list[Figure] = []
     for size, path in paths.items():
         ours, switched, limit, peaks, events = list[float](), list[float](), list[float](), list[float](), 0
+        bare = list[float]()
         for _ in range(1 if size >= 200_000 else options.rounds):
             say(f"rebuild: {size:,} memories")
             told = json.loads(subprocess.check_output([sys.executable, __file__, "--child-rebuild", str(path)]))
             ours.append(told["seconds"])
+            bare.append(told["bare"])
             switched.append(told["switched"])
             peaks.append(told["peak_bytes"] / 2**20)
             events = told["events"]
             limit.append(restore(path, path.with_suffix(".raw")))
             say(f"  ours {ours[-1]:.2f} s (switched after {switched[-1]:.2f} s), limit {limit[-1]:.2f} s")
-        least = 0.50 if size >= max(paths) else None
+        asked = (16_000, 18_000) if size >= max(paths) else (None, None)
         peak = statistics.median(peaks)
         figures += [
-            compared(f"rebuild() of {events:,} events", size, ours, limit, least),
+            compared(f"rebuild() of {events:,} events", size, ours, limit, None),
+            rate("rebuild(), events a second", size, events / statistics.median(ours), asked[0]),
+            rate("rebuild(digest=False), events a second", size, events / statistics.median(bare), asked[1]),
             compared("rebuild(): until the switch", size, switched, limit, None),
             Figure(what="rebuild(): peak memory", size=size, ours=peak, limit=300, unit="MiB", ratio=peak / 300,
                    reach="≤ 300 MiB", met=peak <= 300),
@@ -442,7 +458,16 @@ def child_rebuild(path: Path) -> None:
         started = now()
         report = ledger.maintenance.rebuild(progress=lambda done, _: times.append((done, now() - started)))
         seconds = now() - started
-    told = {"seconds": seconds, "switched": times[-1][1], "events": report.events, "peak_bytes": peak_bytes()}
+        started = now()
+        ledger.maintenance.rebuild(digest=False)
+        bare = now() - started
+    told = {
+        "seconds": seconds,
+        "bare": bare,
+        "switched": times[-1][1],
+        "events": report.events,
+        "peak_bytes": peak_bytes(),
+    }
     print(json.dumps(told))
 
 
@@ -671,6 +696,8 @@ def run(options: Options) -> list[Figure]:
     figures: list[Figure] = []
     if "import" in options.rows:
         figures += measure_import(options)
+    if "undo" in options.rows:
+        figures.append(measure_undo(options))
     if "at" in options.rows:
         figures += measure_at(options)
     if "vectors" in options.rows:
@@ -683,7 +710,7 @@ def run(options: Options) -> list[Figure]:
         figures += benchmark_questions.measure(options)
     if "start" in options.rows:
         figures += benchmark_start.measure(options)
-    if set(options.rows) - {"import", "at", "vectors", "sessions", "own", "questions", "start"}:
+    if set(options.rows) - {"import", "undo", "at", "vectors", "sessions", "own", "questions", "start"}:
         paths = filled(options)
         if {"remember", "growth"} & set(options.rows):
             figures += measure_remember(paths, options)

@@ -186,6 +186,14 @@ def compared(what: str, size: int, ours: Sequence[float], limit: Sequence[float]
     )
 
 
+def rate(what: str, size: int, ours: float, least: float | None) -> Figure:
+    """How many a second, and how many are asked for."""
+    if least is None:
+        return Figure(what=what, size=size, ours=ours, unit="/s")
+    reach = f"≥ {least:,.0f}/s"
+    return Figure(what=what, size=size, ours=ours, unit="/s", ratio=ours / least, reach=reach, met=ours >= least)
+
+
 def p95(values: Sequence[float]) -> float | None:
     return statistics.quantiles(values, n=20)[-1] if len(values) >= 20 else None
 

@@ -59,6 +59,7 @@ class Finder:
         self.passages = passages.Wanted(asked.user, asked.corpora, scope, asked.metadata)
         self.warnings: tuple[str, ...] = ()
         self._seen: dict[TextIndex, Words] = {}
+        self._terms: dict[TextIndex, ranking.Terms] = {}
 
     def ranked(self) -> list[Found]:
         """The candidates, best first; what was in the way of finding them is in ``warnings``."""
@@ -104,6 +105,8 @@ class Finder:
     ) -> list[Found]:
         """The best hits of an index, with what their words say: as many as can be among what is wanted."""
         asked, words, found = self._asked, self._words(index), list[Found]()
+        if not words.texts and not self._snapshot.forgets:
+            return found
         pool = most = max(POOL, asked.k)
         alone = asked.scored and (index is search.SEARCH or "turns" not in asked.among)
         if alone:  # turns lend each other their scores, and the other rankings fuse ranks
@@ -142,8 +145,9 @@ class Finder:
 
     def _score(self, found: Iterable[Found], index: TextIndex) -> None:
         """Of each candidate what its words say of the question."""
-        words = self._words(index)
-        terms = ranking.terms(self._question, stem, words.idf, words.mean)
+        if (terms := self._terms.get(index)) is None:
+            words = self._words(index)
+            terms = self._terms[index] = ranking.terms(self._question, stem, words.idf, words.mean)
         for each in found:
             score, share = ranking.word_score(each.candidate.text, terms, stem)
             if not score and each.candidate.corpus == "turn" and each.passage is not None:

@@ -261,7 +261,7 @@ class Words:
         texts, more, self._late = _vocabulary(connection, index, schema)
         self.texts = self.indexed + texts
         self.mean = (words + more) / self.texts if self.texts else 1.0  # words of a text
-        self._written = _written(connection, index.name, schema)
+        self._when: tuple[object, ...] = ()
 
     def idf(self, stems: Iterable[str]) -> float:
         """Of the commonest of some stems. One that no text has says nothing; where there are texts that the index does not
@@ -310,13 +310,24 @@ class Words:
         key = (self._schema, self._name, stem)
         if (known := self._known.get(key)) is not None:
             count, of, when = known
-            if when == self._written or (count >= COMMON and of <= self.indexed <= of * 1.1):
+            if when == self._written() or (count >= COMMON and of <= self.indexed <= of * 1.1):
                 return count
         count = self._counted(stem)
         if len(self._known) >= Rarity.KEPT:
             self._known.clear()
-        self._known[key] = count, self.indexed, self._written
+        self._known[key] = count, self.indexed, self._written()
         return count
+
+    def _written(self) -> tuple[object, ...]:
+        """What is another after every write to the index: the log's head and the generation of the tables, for both an undone
+        batch and a rebuild begin again, and FTS5's record of its segments."""
+        if not self._when:
+            sql = (
+                "SELECT (SELECT head FROM main.events ORDER BY position DESC LIMIT 1), (SELECT generation FROM"
+                f" {self._schema}.checkpoint), (SELECT block FROM {self._schema}.{self._name}_data WHERE id = 10)"
+            )
+            self._when = tuple(self._connection.execute(sql).fetchone())
+        return self._when
 
     def _counted(self, stem: str) -> int:
         """The table to ask stays with the connection."""
@@ -329,16 +340,6 @@ class Words:
             self._connection.execute(f"CREATE VIRTUAL TABLE IF NOT EXISTS {terms} USING {of}")
             row = self._connection.execute(sql, (stem,)).fetchone()
         return int(row[0]) if row is not None else 0
-
-
-def _written(connection: sqlite3.Connection, index: str, schema: str) -> tuple[object, ...]:
-    """What is another after every write to an index: the log's head and the generation of the tables, for both an undone
-    batch and a rebuild begin again, and FTS5's record of its segments."""
-    sql = (
-        "SELECT (SELECT head FROM main.events ORDER BY position DESC LIMIT 1),"
-        f" (SELECT generation FROM {schema}.checkpoint), (SELECT block FROM {schema}.{index}_data WHERE id = 10)"
-    )
-    return tuple(connection.execute(sql).fetchone())
 
 
 def _vocabulary(connection: sqlite3.Connection, index: TextIndex, schema: str) -> tuple[int, int, dict[str, int]]:

@@ -22,7 +22,7 @@ FLOOR = 0.5
 def ordered(finder: Finder, asked: Asked, question: Question) -> tuple[list[Found], list[Found]]:
     """The candidates in the order in which they are packed, and those that match too little."""
     ranked = finder.ranked()
-    if asked.scored:
+    if asked.ranking == "score/2":  # an earlier ranking keeps its numbers
         ranked = newer_first(ranked, asked.k)
     of_best = 0.0
     if asked.ranking != "rubino/1" and any(each.candidate.cosine is not None for each in ranked):

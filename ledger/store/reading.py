@@ -122,7 +122,11 @@ def _end(connection: Connection) -> None:
     """Ends a snapshot: what it made in TEMP stays, for to take it back would throw away all that SQLite knows of the tables."""
     raw = connection.raw
     (made,) = raw.execute("PRAGMA temp.schema_version").fetchone()
-    raw.execute("ROLLBACK" if made == connection.temporary else "COMMIT")
+    if made != connection.temporary:
+        with suppress(sqlite3.Error):  # where there is no room for TEMP
+            raw.execute("COMMIT")
+    if raw.in_transaction:
+        raw.execute("ROLLBACK")
     connection.temporary = made
 
 

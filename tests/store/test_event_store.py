@@ -25,6 +25,7 @@ from eventsourcing.application import Application
 from eventsourcing.domain import Aggregate, event
 from eventsourcing.persistence import StoredEvent
 from old_names import Ledger
+from probe import inside
 
 from ledger.domain.errors import BusyError, ConflictError, LedgerError, NotFoundError, RejectedError, StorageError
 from ledger.store import event_store, sqlite_files
@@ -1393,3 +1394,17 @@ def test_a_disk_that_works_again_is_written_again_and_a_damaged_file_is_not(stor
             append(store, happened(version=2))
     store._writing.cursor = real
     assert sound(store)
+
+
+def test_a_snapshot_ends_also_where_there_is_no_room_for_what_it_made(tmp_path: Path) -> None:
+    """Its connection goes back to the others, and who reads on it next sees what was written since."""
+    with Ledger.open(tmp_path / "memory.db") as ledger:
+        ledger.remember("Ada drinks tea.")
+        with inside(ledger).snapshot() as snapshot:
+            raw = snapshot.connection
+            raw.execute("CREATE TEMP TABLE scratch (number INTEGER)")
+            raw.set_authorizer(lambda code, what, *_: int(code == sqlite3.SQLITE_TRANSACTION and what == "COMMIT"))
+        assert not raw.in_transaction
+        raw.set_authorizer(None)
+        ledger.remember("Ada lives in Lisbon.")
+        assert len(ledger.memories()) == 2

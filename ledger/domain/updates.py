@@ -111,6 +111,17 @@ class Reading:
         return list(map(Clause, _CLAUSE.split(self.text)))
 
     @cached_property
+    def figured(self) -> list[Clause]:
+        """Of the changed clauses those with a figure: by nothing else a longer statement changes."""
+        return [each for each in self.changed if each.figures]
+
+    @cached_property
+    def first(self) -> str:
+        """How it begins."""
+        found = _TOKEN.search(self.text)
+        return found[0].lower() if found else ""
+
+    @cached_property
     def written(self) -> list[str]:
         """Its words and figures as they are written."""
         return _TOKEN.findall(self.text)
@@ -130,7 +141,8 @@ def takes_place(new: Reading, old: Reading) -> bool:
     if not common or len(common) < SHARED * min(len(new.stems), len(old.stems)) or new.words == old.words:
         return False
     short = max(len(new.text), len(old.text)) <= SHORT_CHARS
-    if any(_is_changed(one, other, short) for one in new.changed for other in old.clauses):
+    changed = new.changed if short else new.figured
+    if changed and any(_is_changed(one, other, short) for one in changed for other in old.clauses):
         return True
     return _is_same_but_one(new, old) or _clash(new, old, common)
 
@@ -146,12 +158,12 @@ def _clash(new: Reading, old: Reading, common: frozenset[str]) -> bool:
 
 def _is_same_but_one(new: Reading, old: Reading) -> bool:
     """Whether it is one sentence but for a number, a date or a name."""
+    if not new.first or new.first != old.first:
+        return False
     ours, theirs, start, end = new.lowered, old.lowered, 0, 0
     least = min(len(ours), len(theirs))
     while start < least and ours[start] == theirs[start]:
         start += 1
-    if not start:
-        return False
     while end < least - start and ours[-1 - end] == theirs[-1 - end]:
         end += 1
     gaps = [each.written[start : len(each.written) - end] for each in (new, old)]

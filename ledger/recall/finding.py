@@ -114,7 +114,9 @@ class Finder:
         enough = asked.k if words.indexed <= MATCHED else min(most, ENOUGH)
         for expression in words.narrowed(self._question):
             hits_of = islice(hits(expression, limit=pool), most)
-            found = self._scored(hits_of, index, make, ends=alone and not self._question.days)
+            # a date, and words without spaces, count in another way than in the index
+            ends = alone and not self._question.days and not self._asked_of(index).runs
+            found = self._scored(hits_of, index, make, ends=ends)
             if len(found) >= enough:
                 break
         return found
@@ -143,11 +145,15 @@ class Finder:
         """How rare the commonest of some stems is among memories."""
         return self._words(search.SEARCH).idf(stems)
 
+    def _asked_of(self, index: TextIndex) -> ranking.Terms:
+        if index not in self._terms:
+            words = self._words(index)
+            self._terms[index] = ranking.terms(self._question, stem, words.idf, words.mean)
+        return self._terms[index]
+
     def _score(self, found: Iterable[Found], index: TextIndex) -> None:
         """Of each candidate what its words say of the question."""
-        if (terms := self._terms.get(index)) is None:
-            words = self._words(index)
-            terms = self._terms[index] = ranking.terms(self._question, stem, words.idf, words.mean)
+        terms = self._asked_of(index)
         for each in found:
             score, share = ranking.word_score(each.candidate.text, terms, stem)
             if not score and each.candidate.corpus == "turn" and each.passage is not None:

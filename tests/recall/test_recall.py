@@ -789,19 +789,22 @@ def test_words_of_most_texts_are_asked_for_only_where_the_rarer_find_too_little(
     assert ["common" in each for each in asked] == [False, False, True]
 
 
+@pytest.mark.parametrize("question", ["tea garden kettle", "東京タワー garden tea"])
 @pytest.mark.parametrize("k", [1, 5, 20])
-def test_of_many_hits_the_best_are_those_of_all(ledger: Ledger, monkeypatch: pytest.MonkeyPatch, k: int) -> None:
+def test_of_many_hits_the_best_are_those_of_all(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, question: str, k: int
+) -> None:
     """Though no more of them are scored than may be among these: an item that is scored has the score that it always had."""
-    words = ("tea", "coffee", "kettle", "morning", "garden", "train")
+    words = ("tea", "coffee", "kettle", "morning", "garden", "train", "東京", "タワー")
     draw = random.Random(7)
     with ledger.batch():
         for _ in range(300):
             ledger.remember(" ".join(draw.choices(words, k=draw.randint(1, 9)) + draw.choices("abcdefghijkl", k=5)))
-    few = [(item.id, item.score) for item in ledger.recall("tea garden kettle", k=k).items]
+    few = [(item.id, item.score) for item in ledger.recall(question, k=k).items]
     monkeypatch.setattr(finding, "SCORED", 300)
     monkeypatch.setattr(finding, "POOL", 300)
     monkeypatch.setattr(finding, "FAR", 0.0)
-    whole = [(item.id, item.score) for item in ledger.recall("tea garden kettle", k=k).items]
+    whole = [(item.id, item.score) for item in ledger.recall(question, k=k).items]
     assert few[:1] == whole[:1] and len({*few} & {*whole}) >= 0.8 * k
 
 

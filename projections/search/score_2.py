@@ -19,7 +19,7 @@ from projections.search.ranking import Candidate, who
 RULE = 0.5
 COMPANY = 0.4
 
-_WHAT_WAS = frozenset(["did", "was", "were", "had", "have", "has", "been", "ve"])
+_WHAT_WAS = frozenset(["did", "was", "were", "had", "have", "has", "been", "ve", "happened"])
 _MARKS = ("always", "never", "from now on", "going forward", "prefer", "rather")  # the pattern asks for one of these
 _RULE = late(
     r"^\W*(?:(?:please|and|also|in (?:the )?future)\W+)*(?:always|never)\b|\b(?:from now on|going forward)\b"

@@ -386,7 +386,13 @@ def test_a_rule_of_the_user_counts_more_for_what_is_asked_now() -> None:
 
     assert signals(rule("prompt"), "How do I format a list?") == {"rule": 1 + RULE}
     assert signals(rule("response"), "How do I format a list?") == {}, "an assistant's is none"
-    for past in ("Which list did I format?", "Have I formatted a list?", "What was on the list?", "Lists I've made?"):
+    for past in (
+        "Which list did I format?",
+        "Have I formatted a list?",
+        "What was on the list?",
+        "Lists I've made?",
+        "What happened?",
+    ):
         assert signals(rule("prompt"), past) == {}, "a rule is no answer to what was"
 
 

@@ -11,11 +11,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ledger.domain import confidence as rules
+from ledger.domain import first_person, near
 from ledger.domain import memory as memory_domain
-from ledger.domain import near
 from ledger.domain.errors import RejectedError
 from ledger.domain.events import Dropped, MemoryCaptured, Origin
-from ledger.domain.extraction import EXTRACTOR, Extracted, Extraction, extract_all
+from ledger.domain.extraction import BATCH_CAP, EXTRACTOR, Extracted, Extraction, extract_all
 from ledger.domain.extraction import Dropped as Passed
 from ledger.domain.matching import DEFAULT_MATCHER, Response, match
 from ledger.domain.memory import Memory
@@ -379,8 +379,17 @@ def _reason(memory: Memory) -> str | None:
 
 
 def by_rules(lines: Sequence[Line]) -> Extraction:
-    """What the rules find in some lines, as one pass; each finding's ``field`` is the number of its line."""
-    return extract_all({str(number): line.text for number, line in enumerate(lines)})
+    """What the rules find in some lines, as one pass; each finding's ``field`` is the number of its line. What a user says of
+    himself comes after what rules/1 finds, and is nothing that lies inside of that."""
+    found = extract_all({str(number): line.text for number, line in enumerate(lines)})
+    own = [
+        each
+        for number, line in enumerate(lines)
+        if line.role == "user"
+        for each in first_person.statements(line.text, str(number))
+        if not any(one.field == each.field and one.start <= each.start < one.end for one in found.kept)
+    ]
+    return Extraction((*found.kept, *own[: BATCH_CAP - len(found.kept)]), found.dropped, found.further_dropped)
 
 
 def record_rules(
@@ -399,7 +408,8 @@ def record_rules(
     earlier = set[tuple[str, str]]()
     for each in found.kept:
         line = lines[int(each.field)]
-        claimed = line.role != "user"
+        claimed, of_user = line.role != "user", each.rule.endswith(first_person.OF_RULES)
+        extractor = first_person.EXTRACTOR if of_user else EXTRACTOR
         attempt = MemoryCaptured(
             content=each.content,
             kind=each.kind,
@@ -407,7 +417,7 @@ def record_rules(
             confidence=min(each.confidence, most) if claimed else each.confidence,
             sources=sources(line),
             valid_from=line.time,
-            origin=Origin(each.rule, EXTRACTOR, line.field, each.start, each.end, line.position),
+            origin=Origin(each.rule, extractor, line.field, each.start, each.end, line.position),
         )
         attempt = work.cleaned(attempt)
         reason, known = extraction.judged(work, attempt, earlier, echoes if claimed else ())

@@ -18,7 +18,7 @@ _END = (
     r"(?P<value>[^.!?;\n]{2,240}?)(?=\s*(?:[,—]?\s+(?:and|but|so|because)\s+(?:I\b|my\b|please\b)|,\s+I\b|[.!?;\n]|$))"
 )
 _KIN = "wife|husband|partner|son|daughter|mother|father|mom|mum|dad|sister|brother|dog|cat|boss|girlfriend|boyfriend"
-_OF_MINE = rf"(?:{_KIN}|birthday|hometown|time ?zone|email|job|hobby|diet|address|nickname|favou?rite (?:\w+ ?){{1,2}})"
+_NAMED = rf"(?:{_KIN}|birthday|hometown|time ?zone|email|job|hobby|diet|address|nickname|favou?rite (?:\w+ ?){{1,2}})"
 _LIVING = "vegetarian|vegan|pescatarian|diabetic|left-handed|color-?blind|lactose intolerant|married|divorced|retired|pregnant"
 _FORMS = (  # (rule, kind, how it begins, what the memory says)
     ("lives", "knowledge", rf"(?:I{_VERY}\s+live|{_AM}\s+living|{_AM}\s+based)\s+in\s+", "lives in {}"),
@@ -42,12 +42,12 @@ _FORMS = (  # (rule, kind, how it begins, what the memory says)
         rf"I\s+have\s+(?=(?:an?|two|three|four)\s+(?:\w+\s+)?(?:{_KIN}|kid|child|twin)\w*\b)",
         "has {}",
     ),
-    ("owns", "knowledge", rf"my\s+(?P<what>{_OF_MINE})(?:['’]s\s+name)?\s+is\s+(?:called\s+)?", "'s {what} is {}"),
+    ("owns", "knowledge", rf"my\s+(?P<what>{_NAMED})(?:['’]s\s+name)?\s+is\s+(?:called\s+)?", "'s {what} is {}"),
     ("asks", "preference", r"please,?\s+(?=(?:always|never)\s)", "asks: {}"),
     ("asks", "preference", r"(?=(?:always|never)\s[^.!?\n]{3,200}?,?\s+please\b)", "asks: {}"),
 )
 _SAYS = [
-    (rule + OF_RULES, kind, re.compile(f"{_BEGIN}(?P<said>{form}){_END}", re.IGNORECASE | re.MULTILINE), says)
+    (rule + OF_RULES, kind, re.compile(f"{_BEGIN}(?P<statement>{form}){_END}", re.IGNORECASE | re.MULTILINE), says)
     for rule, kind, form, says in _FORMS
 ]
 _ASIDE = re.compile(
@@ -71,6 +71,8 @@ def statements(text: str, field: str = "") -> Iterator[Extracted]:
             if asks or not 2 <= len(value) <= MOST_CHARS or _VAGUE.match(value):
                 continue
             named = found.groupdict().get("what") or ""
-            said = says.format(value, what=" ".join(named.split()))
-            content = f"The user{'' if named else ' '}{said}"
-            yield Extracted(kind, content, rule, found.start("said"), found.end("value"), SENTENCE_CONFIDENCE, field)
+            sentence = says.format(value, what=" ".join(named.split()))
+            content = f"The user{'' if named else ' '}{sentence}"
+            yield Extracted(
+                kind, content, rule, found.start("statement"), found.end("value"), SENTENCE_CONFIDENCE, field
+            )

@@ -25,18 +25,20 @@ _WHOLE = -1  # the part that says how many subjects a group has
 def take(connection: sqlite3.Connection, index: Packed, prefix: str, rows: Sequence[Values]) -> None:
     """Takes in what waited."""
     sql = f"INSERT INTO {prefix}{index.name} VALUES (?, ?, ?) ON CONFLICT (number, part) DO UPDATE SET"
-    added = [(*key, entries) for key, entries in _entries(index, rows).items()]
+    expanded = _expanded(index, rows)
+    added = [(*key, entries) for key, entries in _entries(expanded).items()]
     connection.executemany(f"{sql} entries = CAST(entries || excluded.entries AS BLOB)", sorted(added))
-    for group, count in _groups(index, rows).items():
+    for group, count in _groups(expanded).items():
         _put(connection, index, prefix, (group, _WHOLE), pack("<q", _size(connection, index, prefix, group) + count))
 
 
 def remove(connection: sqlite3.Connection, index: Packed, prefix: str, rows: Sequence[Values]) -> None:
     """Takes out what was taken in, given as it waited."""
-    for key, gone in _entries(index, rows).items():
+    expanded = _expanded(index, rows)
+    for key, gone in _entries(expanded).items():
         if (blob := _get(connection, index, prefix, key)) is not None:
             _put(connection, index, prefix, key, _without(blob, gone))
-    for group, count in _groups(index, rows).items():
+    for group, count in _groups(expanded).items():
         left = _size(connection, index, prefix, group) - count
         _put(connection, index, prefix, (group, _WHOLE), pack("<q", left) if left else b"")
 
@@ -93,10 +95,14 @@ def difference(live: sqlite3.Connection, fresh: sqlite3.Connection, index: Packe
     return None if same else f"the index {index.name} and what waits for it do not say what the log says"
 
 
-def _entries(index: Packed, rows: Iterable[Values]) -> dict[tuple[int, int], bytes]:
+def _expanded(index: Packed, rows: Iterable[Values]) -> list[tuple[int, Sequence[int]]]:
+    """Each row with its numbers, which are made once."""
+    return [(row, index.expand(tuple(kept))) for row, *kept in rows]
+
+
+def _entries(expanded: Iterable[tuple[int, Sequence[int]]]) -> dict[tuple[int, int], bytes]:
     found: dict[tuple[int, int], bytes] = {}
-    for row, *kept in rows:
-        least, _, *numbers = index.expand(tuple(kept))
+    for row, (least, _, *numbers) in expanded:
         part, entry = row >> PART_BITS, pack("<I", row & _PLACE | min(least, MOST) << PART_BITS)
         for number in numbers:
             key = (number, part)
@@ -104,8 +110,8 @@ def _entries(index: Packed, rows: Iterable[Values]) -> dict[tuple[int, int], byt
     return found
 
 
-def _groups(index: Packed, rows: Iterable[Values]) -> Counter[int]:
-    return Counter(index.expand(tuple(kept))[1] for _, *kept in rows)
+def _groups(expanded: Iterable[tuple[int, Sequence[int]]]) -> Counter[int]:
+    return Counter(group for _, (_, group, *_) in expanded)
 
 
 def _unpacked(blob: bytes) -> tuple[int, ...]:

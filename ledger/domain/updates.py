@@ -1,8 +1,8 @@
 """Whether a newer statement takes the place of an older one in an answer: both are about one attribute, which has changed.
 
-It decides an order and nothing else, so it reads more than a conflict does ("slots/1", "sentence/1"): the same sentence but
-for a number, a date or a name ("the gym costs 45 euros"), and what says itself that something has changed ("moved to Porto",
-"extended to May 20"). What can be true several times stays: what is past, one of several, a name for another ("speaks French").
+It decides an order and nothing else, so it reads more than a conflict does: what fills one slot ("slots/1"), the same
+sentence but for a number, a date or a name ("the gym costs 45 euros"), and what says itself that something has changed ("moved
+to Porto", "extended to May 20"). What can be true several times stays: what is past, one of several, a name for another.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ import re
 from collections.abc import Sequence
 from functools import cached_property
 
-from ledger.domain.slots import HEADS, Filled, Statement
-from ledger.domain.templates import exclusive, filled
+from ledger.domain.slots import HEADS, Statement, incompatible, slots
 from ledger.domain.text import STOP_WORDS, stem, words
 
 SHARED, SHARED_FIGURE, SHARED_CLAUSE = 0.15, 0.2, 0.4
@@ -29,7 +28,7 @@ def _set(words: str) -> frozenset[str]:
 
 
 _CHANGED = _set(
-    """now anymore new recently meanwhile instead since longer switched switch changed change replaced replace moved move moving
+    """now anymore new recently meanwhile instead longer switched switch changed change replaced replace moved move moving
     upgraded downgraded postponed rescheduled reschedule delayed extended increased reduced raised lowered cut down grew shrank
     rose fell dropped adjusted updated revised reached joined left quit cancelled canceled closed opened got stopped started
     already added"""
@@ -62,6 +61,7 @@ _ATTRIBUTES = frozenset(
 )
 _TOKEN = re.compile(r"[$€£]?\d+(?:[.,:/-]\d+)*(?:%|st|nd|rd|th|[ap]m)?|[^\W\d_]+(?:['’-][^\W_]+)*|%")
 _SIGN = re.compile(r"[$€£%]")
+_STATES = re.compile(r" (?:is|was|lives?|resides?|works?|reports?|uses?|prefers?)\b|[:=]", re.IGNORECASE)
 _CLAUSE = re.compile(r"[.!?;]\s+|,\s+|\s[-–—]\s|\n+")
 
 
@@ -131,8 +131,11 @@ class Reading:
         return [each.lower() for each in self.written]
 
     @cached_property
-    def filled(self) -> dict[str, Filled]:
-        return {each.slot: each for each in filled(self.statement)}
+    def slots(self) -> dict[str, str]:
+        """What it puts into slots; nothing without a verb or sign that all forms of a slot have one of."""
+        if not self.statement.edges and not _STATES.search(self.text):
+            return {}
+        return {each.slot: each.value for each in slots(self.statement)}
 
 
 def takes_place(new: Reading, old: Reading) -> bool:
@@ -149,11 +152,9 @@ def takes_place(new: Reading, old: Reading) -> bool:
 
 def _clash(new: Reading, old: Reading, common: frozenset[str]) -> bool:
     """Whether they fill one slot with values that cannot both be so."""
-    few = len(common) < min(2, len(new.stems) - 1, len(old.stems) - 1)
-    if not (new.statement.edges and old.statement.edges) and (few or _ATTRIBUTES.isdisjoint(common)):
+    if _ATTRIBUTES.isdisjoint(common) and not (new.statement.edges and old.statement.edges):
         return False
-    pairs = [(new.filled[slot], old.filled[slot]) for slot in new.filled.keys() & old.filled.keys()]
-    return any(one.rule == other.rule and exclusive(one.rule, one.value, other.value) for one, other in pairs)
+    return any(incompatible(new.slots[slot], old.slots[slot]) for slot in new.slots.keys() & old.slots.keys())
 
 
 def _is_same_but_one(new: Reading, old: Reading) -> bool:

@@ -220,7 +220,9 @@ def cells(figure: Figure) -> tuple[str, ...]:
 def amount(value: float, unit: str) -> str:
     if unit != "s":
         return f"{value:,.0f} {unit}"
-    scale, name = next((s, n) for least, s, n in ((1, 1, "s"), (1e-3, 1e3, "ms"), (0, 1e6, "µs")) if value >= least)
+    scale, name = next(
+        (s, n) for least, s, n in ((1, 1, "s"), (1e-3, 1e3, "ms"), (0, 1e6, "µs")) if abs(value) >= least
+    )
     return f"{value * scale:.3g} {name}"
 
 

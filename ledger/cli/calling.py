@@ -240,7 +240,7 @@ def transcript(path: Path) -> list[object]:
         what, text = "standard input" if str(path) == STDIN else str(path), file_text(path)
     except NotFoundError as error:
         raise NotFoundError(
-            f"{error}; a text goes in on standard input: echo 'I prefer tea.' | memory-ledger add -"
+            f"{error}; a text goes in on standard input: echo 'user: I prefer tea.' | memory-ledger add -"
         ) from None
     if len(text) > FILE_BYTES:
         raise RejectedError(f"{what} is too long; at most {FILE_BYTES:,} characters are allowed", rule="size")

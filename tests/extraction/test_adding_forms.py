@@ -114,4 +114,4 @@ def test_a_dry_run_is_true_or_false(memory: Ledger) -> None:
 
 def test_a_text_in_the_place_of_a_file_is_told_where_it_goes(tmp_path: Path) -> None:
     shown = run("add", "I prefer tea.", db=str(tmp_path / "memory.db"))
-    assert shown.exit_code == 3 and "standard input: echo 'I prefer tea.' | memory-ledger add -" in shown.stderr
+    assert shown.exit_code == 3 and "standard input: echo 'user: I prefer tea.' | memory-ledger add -" in shown.stderr

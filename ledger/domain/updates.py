@@ -154,6 +154,8 @@ def _clash(new: Reading, old: Reading, common: frozenset[str]) -> bool:
     """Whether they fill one slot with values that cannot both be so."""
     if _ATTRIBUTES.isdisjoint(common) and not (new.statement.edges and old.statement.edges):
         return False
+    if not (new.slots and old.slots):
+        return False
     return any(incompatible(new.slots[slot], old.slots[slot]) for slot in new.slots.keys() & old.slots.keys())
 
 
@@ -167,9 +169,9 @@ def _is_same_but_one(new: Reading, old: Reading) -> bool:
         start += 1
     while end < least - start and ours[-1 - end] == theirs[-1 - end]:
         end += 1
-    gaps = [each.written[start : len(each.written) - end] for each in (new, old)]
-    if not all(0 < len(gap) <= _GAP_WORDS for gap in gaps):
+    if not 0 < least - start - end <= max(len(ours), len(theirs)) - start - end <= _GAP_WORDS:
         return False
+    gaps = [each.written[start : len(each.written) - end] for each in (new, old)]
     around = {*ours[:start], *ours[len(ours) - end :]}
     if around & (_PAST | _SEVERAL) or any(each.endswith("ed") for each in ours[1:start]):
         return False

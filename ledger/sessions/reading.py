@@ -249,9 +249,9 @@ def list_sessions(
         if wanted == [NOWHERE]:
             return []
         before = first_position(connection, after) if after is not None else None
-        found = sessions.listing(connection, user=user, projects=wanted, before=before)
-        shown = (state for state in found if engine.keeps_out(*state.names) != "ignored")
-        return [info(connection, state) for state in islice(shown, listed(limit, MEMORY_CAP))]
+        with sessions.listing(connection, user=user, projects=wanted, before=before) as found:
+            shown = (state for state in found if engine.keeps_out(*state.names) != "ignored")
+            return [info(connection, state) for state in islice(shown, listed(limit, MEMORY_CAP))]
 
 
 def is_held(connection: Connection, row: MessageRow | SearchedRow | SummaryRow) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Sequence
+from contextlib import closing
 from itertools import islice
 
 from msgspec.structs import replace
@@ -223,8 +224,8 @@ def listing(
 ) -> list[Project]:
     """Projects of one user, newest first, from ``before`` a row; those that were joined into another are found under it."""
     sql = "SELECT * FROM projects WHERE user = ? AND row < ? ORDER BY row DESC"
-    found = map(from_row, connection.execute(sql, (user, 2**62 if before is None else before)))
-    return list(islice((each for each in found if main(connection, each.id) == each.id), limit))
+    with closing(connection.execute(sql, (user, 2**62 if before is None else before))) as cursor:
+        return list(islice((each for each in map(from_row, cursor) if main(connection, each.id) == each.id), limit))
 
 
 def names(connection: sqlite3.Connection, ids: Iterable[str | None]) -> dict[str, str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import closing, contextmanager
 from typing import Any
 
 import msgspec
@@ -210,13 +211,14 @@ def get(connection: sqlite3.Connection, row: int) -> Session | None:
     return from_row(found) if found else None
 
 
+@contextmanager
 def listing(
     connection: sqlite3.Connection,
     *,
     user: str,
     projects: Sequence[str | None] | None = None,
     before: int | None = None,
-) -> Iterator[Session]:
+) -> Iterator[Iterator[Session]]:
     """The sessions of a user that were not given up to another, the one opened last first; read as far as asked for."""
     where, values = ["user = ?", "moved_to IS NULL", "name IS NOT NULL"], list[object]([user])
     of_projects(where, values, projects)
@@ -224,7 +226,10 @@ def listing(
         where.append("row < ?")
         values.append(before)
     sql = f"SELECT * FROM sessions WHERE {' AND '.join(where)} ORDER BY row DESC"
-    return map(from_row, connection.execute(sql, values))
+    with closing(
+        connection.execute(sql, values)
+    ) as cursor:  # else what failed keeps it, and the connection this moment
+        yield map(from_row, cursor)
 
 
 UNMINED = (

@@ -340,8 +340,9 @@ def unfit(connection: Connection) -> Iterator[tuple[str, str]]:
 
 def drop_views(connection: Connection) -> None:
     """Takes ours away while tables are renamed: SQLite reads all that is made of tables again with each."""
-    for name, kind, sql in connection.execute("SELECT name, type, sql FROM main.sqlite_master").fetchall():
-        if kind == "view" and sql == definitions().get(name):
+    rows = connection.execute("SELECT name, CAST(sql AS BLOB) FROM main.sqlite_master WHERE type = 'view'").fetchall()
+    for name, sql in rows:
+        if name in definitions() and sql == definitions()[name].encode():
             connection.execute(f"DROP VIEW main.{name}")
 
 

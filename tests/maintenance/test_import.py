@@ -158,10 +158,10 @@ def test_a_compressed_file_and_an_empty_one(ledger: Ledger, tmp_path: Path) -> N
 
 
 def test_progress_is_told(ledger: Ledger, tmp_path: Path) -> None:
-    path = jsonl(tmp_path / "turns.jsonl", *({"prompt": f"turn {number}"} for number in range(501)))
+    path = jsonl(tmp_path / "turns.jsonl", *({"prompt": f"turn {number}"} for number in range(1_001)))
     told: list[tuple[int, int]] = []
     ledger.import_file(path, progress=lambda done, total: told.append((done, total)))
-    assert told == [(500, 501), (501, 501)]
+    assert told == [(1_000, 1_001), (1_001, 1_001)]
 
 
 def test_conversations_become_pairs_of_turns(ledger: Ledger, tmp_path: Path) -> None:

@@ -411,10 +411,10 @@ def test_a_rebuild_makes_every_index_again_at_once_or_with_the_rows(path, monkey
         before, late = indexes(ledger), []
         make = rebuild.sqlite.create_indexes
 
-        def made(connection, table, prefix=""):
+        def made(connection, table, prefix="", **given):
             rows = connection.execute(f"SELECT count(*) FROM {prefix}{table.name}").fetchone()[0]
             late.append((table.name, rows)) if rows else None
-            make(connection, table, prefix)
+            make(connection, table, prefix, **given)
 
         monkeypatch.setattr(rebuild.sqlite, "create_indexes", made)
         probe.rebuild(ledger)

@@ -75,6 +75,6 @@ def measure(options: Options) -> list[Figure]:
     figures.append(
         Figure(what="a projection of one's own folded again, each event, in processor time", size=events, ours=each)
     )
-    for each in ledgers.values():
-        each.close()
+    for ledger in ledgers.values():
+        ledger.close()
     return figures

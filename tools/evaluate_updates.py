@@ -21,9 +21,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from evaluate import load
-
 from ledger import Ledger
+
+ROOT = Path(__file__).resolve().parent.parent
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))
+
+from tools.evaluate import load  # noqa: E402
 
 PAIRS = Path(__file__).parent.parent / "tests" / "corpus" / "updates.jsonl"
 UPDATE, CATEGORY = "update", "knowledge_update"
@@ -100,7 +104,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for pair, both, before, after in of_file(path, asked.vectors):
             count["pairs" if pair.kind == UPDATE else "both true"] += 1
             if pair.kind == UPDATE:
-                count.update(found=both, before=before, after=after)
+                count.update(found=int(both), before=int(before), after=int(after))
             else:
                 count["moved"] += before != after
             if asked.list and (not after if pair.kind == UPDATE else before != after):
@@ -110,12 +114,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(json.dumps(figures, indent=2))
         return 0
     for name, each in figures.items():
-        found, pairs, before, after, true, moved = (
-            each.get(key, 0) for key in ("found", "pairs", "before", "after", "both true", "moved")
+        told = {key: each.get(key, 0) for key in ("pairs", "found", "before", "after", "both true", "moved")}
+        print(
+            "{0}: of {pairs} pairs {found} found; the current one is first in {before} before, in {after} after".format(
+                name, **told
+            )
         )
-        print(f"{name}: of {pairs} pairs {found} found; the current one is first in {before} before, in {after} after")
-        if true:
-            print(f"  of {true} that are both true {moved} moved")
+        if told["both true"]:
+            print("  of {both true} that are both true {moved} moved".format(**told))
     return 0
 
 

@@ -33,6 +33,7 @@ from ledger.store import sqlite_files
 from ledger.store.integrity import check_chain
 from projections.core import shadow
 from projections.core.projector import Projector, text_indexes
+from projections.core.rows import Packed, TextIndex
 from projections.search.restatable import RESTATABLE
 from tools import inside
 from tools.crash import flipped_writes
@@ -351,7 +352,7 @@ def told(ledger: Ledger) -> Told:
     Of a text index what it finds and how that scores: a text may be in it or wait for it, as after a private fold, and its
     own pages hold numbers that say nothing, as how often it was written.
     """
-    indexes = [*(index for _, index in text_indexes()), RESTATABLE]
+    indexes: list[TextIndex | Packed] = [*(index for _, index in text_indexes()), RESTATABLE]
     within = {f"{index.name}{part}" for index in indexes for part in ("", "_data", "_idx", "_docsize")}
     within |= {index.waiting.name for index in indexes}
     with inside.store(ledger).snapshot() as connection:

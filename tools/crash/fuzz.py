@@ -264,7 +264,7 @@ def question(place: Path) -> tuple[Target, list[bytes]]:
     from ledger.domain.question import indexed, read
     from ledger.types import Corpus
     from projections.core.sqlite import create
-    from projections.search.memory_hits import SEARCH, _of_words
+    from projections.search.memory_hits import SEARCH
 
     ledger = Renewed(place)
     index = sqlite3.connect(":memory:")
@@ -276,7 +276,7 @@ def question(place: Path) -> tuple[Target, list[bytes]]:
         match = read(text).expression
         if match:
             assert plain(match), f"something other than quoted words is asked for: {match!r}"
-            index.execute("SELECT rowid FROM search WHERE search MATCH ?", (_of_words(match),)).fetchall()
+            index.execute("SELECT rowid FROM search WHERE search MATCH ?", (match,)).fetchall()
         index.execute("INSERT INTO search (rowid, content) VALUES (NULL, ?)", (indexed(text.replace("\0", " ")),))
         ledger().recall(text, among=get_args(Corpus))
 

@@ -68,6 +68,7 @@ _MAYBE = frozenset(_INTENDED.split())
 
 _DIRECTIONS = [(pair[0], pair[1]) for pair in map(str.split, _SIDES.split("|"))]
 _DIRECTING = frozenset(each for pair in _DIRECTIONS for each in pair)
+_SIDED = frozenset(("over", "more", "less", "before", "after"))  # "prefers tea over coffee": of two, which is which
 _MOMENTS = frozenset(map(significant, _TIMES.split()))
 
 
@@ -132,6 +133,10 @@ def opposed(one: Compared, other: Compared) -> bool:
         return True
     if _common(one.named, other.named) != _common(other.named, one.named):
         return True  # who did it to whom
+    if _SIDED & one.directions & other.directions and _common(one.order, other.order) != _common(
+        other.order, one.order
+    ):
+        return True  # what comes before what
     ours, theirs = one.words - other.words, other.words - one.words
     if not ours or not theirs:
         return False  # the one says all that the other says

@@ -90,11 +90,12 @@ def any_of(concepts: Iterable[Iterable[str]]) -> str:
 
 
 def read(text: str, *, numeric: bool = False) -> Question:
-    """What a question asks for; ``numeric`` dates are dates too, and their numbers what a date is called by."""
+    """What a question asks for; ``numeric`` dates are dates too, and their numbers what a date is called by; then a
+    number of one digit is a word like another."""
     head = text[:READ_CHARS]
     words = tuple(split(head))
     named, called = numeric_days(head) if numeric else ([], {})
-    significant = (word for word in words if word in called or not _says_little(word))
+    significant = (word for word in words if word in called or not _says_little(word) or (numeric and word.isdigit()))
     chosen = tuple(islice(dict.fromkeys(part for word in significant for part in _parts(word)), MAX_CONCEPTS))
     concepts = chosen or tuple(islice(dict.fromkeys(words), MAX_CONCEPTS))
     return Question(

@@ -20,7 +20,7 @@ SHARED, SHARED_FIGURE, SHARED_CLAUSE = 0.15, 0.2, 0.4
 READ_CHARS, SHORT_CHARS = 800, 120
 """A longer statement is a text. A change without a figure is read in short statements only: in talk much is "new" (measured)."""
 
-_GAP_WORDS = 4
+_GAP_WORDS, _DATE_WORDS = 4, 6  # a name, a figure; a date with its time
 
 
 def _set(words: str) -> frozenset[str]:
@@ -50,12 +50,25 @@ _ONE = _set(
 )  # whoever does this does it with one at a time
 _SEVERAL = _set("bus train tram ferry shuttle another other also too")
 _BETWEEN = _set("the a an called named about at on in with by of for as to")
+_WITHIN = _set("at on of the")  # stand in a date with its time
+_DATED = _set("is are starts begins ends opens closes expires leaves departs arrives falls meets every")  # at one time
+_NEXT = _set(
+    "is are has have can costs takes lasts goes stops runs starts begins ends opens closes leaves belongs needs holds uses"
+)  # what stands before one of them says which: "room 3 has …", "invoice 4711 is …"
+_MANY = _set(
+    """sister brother sibling son daughter child kid cousin aunt uncle niece nephew grandson granddaughter friend colleague
+    neighbor neighbour pet dog cat car bike hobby"""
+)  # of which there may be several
 _MONTHS = _set("january february march april may june july august september october november december")
-_DATES = _MONTHS | _set(
-    """monday tuesday wednesday thursday friday saturday sunday mondays tuesdays wednesdays thursdays fridays saturdays sundays
-    am pm noon midnight one two three four five six seven eight nine ten eleven twelve once twice first second third fourth
-    fifth sixth"""
+_WEEKDAYS = _set(
+    """monday tuesday wednesday thursday friday saturday sunday mondays tuesdays wednesdays thursdays fridays saturdays
+    sundays"""
 )
+_FIGURES = _set(
+    """am pm noon midnight one two three four five six seven eight nine ten eleven twelve once twice first second third
+    fourth fifth sixth"""
+)
+_DATES = _MONTHS | _WEEKDAYS | _FIGURES
 _ATTRIBUTES = frozenset(
     map(stem, HEADS | _set("lives works resides born married reports located based called prefers uses"))
 )
@@ -156,7 +169,11 @@ def _clash(new: Reading, old: Reading, common: frozenset[str]) -> bool:
         return False
     if not (new.slots and old.slots):
         return False
-    return any(incompatible(new.slots[slot], old.slots[slot]) for slot in new.slots.keys() & old.slots.keys())
+    return any(
+        incompatible(new.slots[slot], old.slots[slot])
+        for slot in new.slots.keys() & old.slots.keys()
+        if not slot.endswith(": name") or _MANY.isdisjoint(words(slot))
+    )
 
 
 def _is_same_but_one(new: Reading, old: Reading) -> bool:
@@ -169,21 +186,24 @@ def _is_same_but_one(new: Reading, old: Reading) -> bool:
         start += 1
     while end < least - start and ours[-1 - end] == theirs[-1 - end]:
         end += 1
-    if not 0 < least - start - end <= max(len(ours), len(theirs)) - start - end <= _GAP_WORDS:
+    if not 0 < least - start - end <= max(len(ours), len(theirs)) - start - end <= _DATE_WORDS:
         return False
     gaps = [each.written[start : len(each.written) - end] for each in (new, old)]
     around = {*ours[:start], *ours[len(ours) - end :]}
     if around & (_PAST | _SEVERAL) or any(each.endswith("ed") for each in ours[1:start]):
         return False
-    if all(map(_is_figure, gaps)):
-        return True
     before = [word for word, written in zip(ours[:start], new.written, strict=False) if word == written]
-    verb = [word for word in before if word not in _BETWEEN][-1:]
-    return all(map(_is_name, gaps)) and not _ONE.isdisjoint(verb)
+    said = [word for word in before if word not in _BETWEEN]
+    if all(map(_is_figure, gaps)):
+        weekly = any(each.lower() in _WEEKDAYS for gap in gaps for each in gap)  # "plays on Monday" is done again
+        return not _DATED.isdisjoint(said[-1:]) if weekly else _NEXT.isdisjoint(ours[len(ours) - end :][:1])
+    short = all(len(gap) <= _GAP_WORDS for gap in gaps)
+    return short and all(map(_is_name, gaps)) and not _ONE.isdisjoint(said[-1:]) and _MANY.isdisjoint(said[-2:-1])
 
 
 def _is_figure(gap: Sequence[str]) -> bool:
-    return all(any(map(str.isdigit, each)) or _SIGN.search(each) or each.lower() in _DATES for each in gap)
+    found = [any(map(str.isdigit, each)) or _SIGN.search(each) or each.lower() in _DATES for each in gap]
+    return any(found) and all(is_one or each in _WITHIN for is_one, each in zip(found, gap, strict=True))
 
 
 def _is_name(gap: Sequence[str]) -> bool:

@@ -104,14 +104,22 @@ def set_named(found: Iterable[Found], finder: Finder, question: Question) -> Non
 def floored(found: Sequence[Found], least: float | None, of_best: float) -> tuple[list[Found], list[Found]]:
     """(what matches enough, what does not): ``least``; where none is given, a memory or a chunk that part of the best match.
 
-    A turn is found by its neighbors and its session too, so it has a floor only where one is given.
+    A turn is found by its neighbors and its session too, so it has a floor only where one is given. What was moved before an
+    older statement is kept where that is: else the floor would leave what is so no more, alone.
     """
     if least is None:
         items = [each.candidate.match for each in found if each.candidate.corpus != "turn"]
         least, exempt = of_best * max(items, default=0.0), "turn"
     else:
         exempt = ""
-    kept, weak = list[Found](), list[Found]()
+    kept, weak, moved = list[Found](), list[Found](), list[Found]()
     for each in found:
-        (kept if each.candidate.corpus == exempt or each.candidate.match >= least else weak).append(each)
+        if "newer" in each.candidate.signals:
+            moved.append(each)  # the older one follows
+            continue
+        matches = each.candidate.corpus == exempt or each.candidate.match >= least
+        for newer in moved:
+            (kept if matches or newer.candidate.match >= least else weak).append(newer)
+        moved.clear()
+        (kept if matches else weak).append(each)
     return kept, weak

@@ -33,6 +33,8 @@ APART = [
     ("Tests run before the build of the wheel.", "Tests run after the build of the wheel."),
     ("Ann likes green tea.", "Bob likes green tea."),
     ("Ann lent Bob her old car.", "Bob lent Ann her old car."),
+    ("Ann prefers tea over coffee.", "Ann prefers coffee over tea."),
+    ("Ann likes tea more than coffee.", "Ann likes coffee more than tea."),
     ("Part 0 is kept in hall 0.", "Part 7 is kept in hall 0."),
     ("The user drinks coffee.", "The harbour opens at dawn."),
     ("", "The user drinks coffee."),

@@ -306,3 +306,8 @@ def test_a_month_is_near_in_all_of_its_days_and_a_day_without_a_year_every_year(
 @example((0, 1, 1), date.min)
 def test_nearness_is_a_share_whatever_was_named(named: tuple[int | None, int, int | None], day: date) -> None:
     assert 0 <= nearness(named, day, before=3, after=7) <= 1
+
+
+def test_a_number_of_one_digit_is_asked_for() -> None:
+    assert read("Is it locker 3, or plan b?", numeric=True).concepts == (("locker",), ("3",), ("plan",))
+    assert read("Is it locker 3?").concepts == (("locker",),)  # an earlier ranking keeps its numbers

@@ -53,6 +53,11 @@ def book(tmp_path: Path, clock: Clock) -> Iterator[Ledger]:
         (FORTY, FORTY_FIVE, GYM),
         ("The deadline is May 10.", "The deadline was extended to May 20.", "When is the deadline?"),
         ("Ana's dentist is Dr. Lee.", "Ana's dentist is Dr. Okafor.", "Is Dr. Lee the dentist of Ana?"),
+        (
+            "The dentist appointment is on 12 November 2026 at 9:30.",
+            "The dentist appointment is on 19 November 2026 at 11:00.",
+            "Is the dentist appointment on 12 November 2026?",
+        ),
     ],
     ids=[
         "she moved",
@@ -60,6 +65,7 @@ def book(tmp_path: Path, clock: Clock) -> Iterator[Ledger]:
         "the price went up",
         "the deadline was extended",
         "she has another dentist",
+        "a date with its time",
     ],
 )
 def test_of_two_statements_of_one_attribute_the_newer_comes_first(
@@ -160,10 +166,27 @@ def test_a_budget_goes_to_the_newer_one(book: Ledger, clock: Clock) -> None:
     assert [(item.content, item.cut) for item in pack.cut] == [(FORTY, "budget")]
 
 
-def test_most_pairs_of_the_corpus_are_read_rightly() -> None:
-    def statement(text: str) -> Reading:
-        return Reading(SimpleNamespace(content=text, edges=(), valid_from="", valid_to=None))
+def statement(text: str) -> Reading:
+    return Reading(SimpleNamespace(content=text, edges=(), valid_from="", valid_to=None))
 
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Ana's sister is Ines.", "Ana's sister is Rita."),
+        ("Ana's cat is called Tom.", "Ana's cat is called Kit."),
+        ("Ana goes to the gym on Monday.", "Ana goes to the gym on Friday."),
+        ("The bakery is open on Monday.", "The bakery is open on Tuesday."),
+        ("Room 113 has a projector.", "Room 115 has a projector."),
+        ("Invoice 4711 is open.", "Invoice 4712 is open."),
+    ],
+    ids=["two sisters", "two cats", "two days a week", "open on two days", "two rooms", "two invoices"],
+)
+def test_one_of_several_takes_no_place(one: str, other: str) -> None:
+    assert not takes_place(statement(other), statement(one))
+
+
+def test_most_pairs_of_the_corpus_are_read_rightly() -> None:
     wrong = {
         row["id"]: row["kind"]
         for row in PAIRS
@@ -238,6 +261,16 @@ def test_nothing_is_shown_that_matches_less_than_asked_for(book: Ledger) -> None
     assert texts(book.recall("zebra", min_match=0.5)) == []
     assert book.recall(question, min_match=0.5).cut == ()
     assert book.recall("kettle and zebra", min_match=0.9, explain=True).nothing == "nothing found, 2 searched"
+
+
+def test_a_floor_does_not_leave_the_older_one_alone(book: Ledger, clock: Clock) -> None:
+    for text in (FORTY, FORTY_FIVE):
+        book.remember(text)
+        clock.advance(days=1)
+    new, old = book.recall(GYM).items
+    assert (new.content, new.match < 1, old.match) == (FORTY_FIVE, True, 1)
+    assert texts(book.recall(GYM, min_match=1)) == [FORTY_FIVE, FORTY]
+    assert texts(book.recall(f"{GYM} zebra", min_match=1)) == []
 
 
 def test_a_name_that_the_question_has_counts_as_it_is_rare(book: Ledger) -> None:

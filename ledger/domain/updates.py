@@ -193,12 +193,12 @@ def _is_same_but_one(new: Reading, old: Reading) -> bool:
     if around & (_PAST | _SEVERAL) or any(each.endswith("ed") for each in ours[1:start]):
         return False
     before = [word for word, written in zip(ours[:start], new.written, strict=False) if word == written]
-    said = [word for word in before if word not in _BETWEEN]
+    before_it = [word for word in before if word not in _BETWEEN]
     if all(map(_is_figure, gaps)):
         weekly = any(each.lower() in _WEEKDAYS for gap in gaps for each in gap)  # "plays on Monday" is done again
-        return not _DATED.isdisjoint(said[-1:]) if weekly else _NEXT.isdisjoint(ours[len(ours) - end :][:1])
+        return not _DATED.isdisjoint(before_it[-1:]) if weekly else _NEXT.isdisjoint(ours[len(ours) - end :][:1])
     short = all(len(gap) <= _GAP_WORDS for gap in gaps)
-    return short and all(map(_is_name, gaps)) and not _ONE.isdisjoint(said[-1:]) and _MANY.isdisjoint(said[-2:-1])
+    return short and all(map(_is_name, gaps)) and not _ONE.isdisjoint(before_it[-1:]) and _MANY.isdisjoint(said[-2:-1])
 
 
 def _is_figure(gap: Sequence[str]) -> bool:

@@ -198,7 +198,12 @@ def _is_same_but_one(new: Reading, old: Reading) -> bool:
         weekly = any(each.lower() in _WEEKDAYS for gap in gaps for each in gap)  # "plays on Monday" is done again
         return not _DATED.isdisjoint(before_it[-1:]) if weekly else _NEXT.isdisjoint(ours[len(ours) - end :][:1])
     short = all(len(gap) <= _GAP_WORDS for gap in gaps)
-    return short and all(map(_is_name, gaps)) and not _ONE.isdisjoint(before_it[-1:]) and _MANY.isdisjoint(said[-2:-1])
+    return (
+        short
+        and all(map(_is_name, gaps))
+        and not _ONE.isdisjoint(before_it[-1:])
+        and _MANY.isdisjoint(before_it[-2:-1])
+    )
 
 
 def _is_figure(gap: Sequence[str]) -> bool:

@@ -11,7 +11,7 @@ from ledger import answers
 from ledger.domain import confidence as rules
 from ledger.domain import interaction as domain
 from ledger.domain import metadata as pairs_of
-from ledger.domain.errors import AmbiguousIdError, NotFoundError, RejectedError
+from ledger.domain.errors import AmbiguousIdError, NotFoundError, RejectedError, SuspendedError
 from ledger.domain.events import (
     NOTHING,
     AnyEvent,
@@ -313,8 +313,9 @@ def _is_quarantined(connection: Connection, subject: Interaction) -> bool:
 
 
 def has_to_wait(error: Exception) -> bool:
-    """Whether nothing may be written for a policy or a session; the turn stays pending until it is trusted."""
-    return isinstance(error, RejectedError) and error.rule == "trust"
+    """Whether nothing may be written for a policy or a session, or nothing can be told; the turn stays pending until it is
+    trusted, or until what is suspended was rebuilt."""
+    return isinstance(error, SuspendedError) or (isinstance(error, RejectedError) and error.rule == "trust")
 
 
 def policy_who(engine: Engine, subject: Interaction, actor: str, correlation: str | None = None) -> Who:

@@ -160,6 +160,7 @@ class Projector:
     def forget(self) -> None:
         """Drops the states kept since the last call: after a commit of somebody else, or a rollback."""
         self.states.clear()
+        self._ahead = {}
         self._unwritten = 0
 
     def state(self, stream: str, first: int, rows: Rows, position: int) -> Any:

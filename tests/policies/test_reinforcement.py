@@ -13,6 +13,7 @@ from old_names import Ledger
 
 from ledger import NotFoundError, RejectedError
 from ledger.policies import reinforcement
+from projections.search import restatable
 
 ROAST = "The user prefers dark roast coffee."
 SAID = "You prefer dark roast coffee."
@@ -521,3 +522,20 @@ def test_a_memory_that_changed_between_search_and_lock_is_looked_at_again(
     ledger.capture("What do I drink?", SAID)
     assert counts(ledger, gone, changed) == [0, 0]
     assert "matches" not in ledger.audit(type="ReinforcementEvaluated")[0].data
+
+
+def test_what_a_suspended_index_cannot_tell_waits_for_the_rebuild_and_spends_no_attempt(
+    ledger: Ledger, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fact = ledger.remember(ROAST, "preference")
+    with monkeypatch.context() as patched:
+        patched.setattr(restatable.Restatable, "fold", None)
+        ledger.remember("The user prefers oolong tea.", "preference")
+    turn = ledger.capture("What do I drink?", SAID)
+    for _ in range(5):
+        clock.advance(days=2)
+        ledger.run_policies()
+    assert ledger.interaction(turn.id).reinforcement == "pending"
+    probe.rebuild(ledger)
+    ledger.run_policies()
+    assert ledger.interaction(turn.id).reinforcement == "done" and counts(ledger, fact) == [1]

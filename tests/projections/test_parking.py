@@ -435,3 +435,22 @@ def test_a_dropped_table_is_damage_and_no_poison(ledger):
     probe.rebuild(ledger)
     assert ledger.remember("fact", source=turn.id).sources == (turn.id,)
     assert_sound(ledger)
+
+
+def test_what_an_undo_that_was_broken_off_had_read_is_not_kept(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger.remember("The user prefers tea.", actor="x")
+    ledger.remember("The user prefers milk.", actor="x")
+    projector = probe.writer(ledger).projector
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        fold = memories.Memories.fold
+
+        def broken(self, event, changes, rows):
+            if any(change.refold for change in changes):
+                raise KeyboardInterrupt
+            fold(self, event, changes, rows)
+
+        patched.setattr(memories.Memories, "fold", broken)
+        ledger.public.history.undo_all(by="x")
+    assert projector._ahead == {} and projector.states == {}

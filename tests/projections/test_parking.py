@@ -437,9 +437,7 @@ def test_a_dropped_table_is_damage_and_no_poison(ledger):
     assert_sound(ledger)
 
 
-def test_what_an_undo_that_was_broken_off_had_read_is_not_kept(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_an_undo_that_was_broken_off_had_read_is_not_kept(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     ledger.remember("The user prefers tea.", actor="x")
     ledger.remember("The user prefers milk.", actor="x")
     projector = probe.writer(ledger).projector

@@ -324,7 +324,7 @@ class Words:
         if not self._when:
             sql = (
                 "SELECT (SELECT head FROM main.events ORDER BY position DESC LIMIT 1), (SELECT generation FROM"
-                f" {self._schema}.checkpoint), (SELECT block FROM {self._schema}.{self._name}_data WHERE id = 10)"
+                f" {self._schema}.checkpoint WHERE id = 1), (SELECT block FROM {self._schema}.{self._name}_data WHERE id = 10)"
             )
             self._when = tuple(self._connection.execute(sql).fetchone())
         return self._when

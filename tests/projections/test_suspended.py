@@ -203,6 +203,8 @@ def is_told(name, write, answer, appended):
     """Whether what is otherwise says so itself."""
     if any(type == "ReinforcementFailed" for _, type, _ in appended):
         return True  # the turn is captured, and that nobody could look for what it restates is recorded
+    if name == "restatable" and "'reinforcement': 'pending'" in answer:
+        return True  # the turn is written, and waits for the rebuild
     if any(f"the projection {name!r} is suspended" in state for _, _, state in appended):
         return True  # a pack without observations
     return (name, write) == ("projects", "merge") and "project='p_" in answer  # an id, where a name cannot be read

@@ -24,10 +24,17 @@ LOOKED = 1_000  # messages of a session, the last ones, among which a repeated l
 
 
 class Known(Struct, frozen=True):
-    """How many messages of a list a session has, and with the number of which (from 1) the list differs from it, or 0."""
+    """How many messages of a list a session has, and with the number of which (from 1) the list differs from it, or 0.
+
+    ``unseen`` of those, at the list's beginning, stand for what the session has there, as a summary of it does; ``again`` are
+    the last ones of a session that stand behind others in a list that is all new. ``by_text``: their ids are others.
+    """
 
     count: int
     differs: int = 0
+    unseen: int = 0
+    again: int = 0
+    by_text: bool = False
 
 
 class Newest(Generic[A]):
@@ -53,17 +60,24 @@ def known(
     same: Callable[[A, B], bool],
     is_exchange: Callable[[Sequence[B]], bool],
     may_begin: Callable[[A], bool],
+    unanswered: Callable[[Sequence[B]], bool],
 ) -> Known:
     """What of a list is there: it goes on with how the session ends, or is there as a whole, or begins as some part of it does,
-    with an exchange at least. Else all of it is new. ``may_begin`` says without reading it where the first can be."""
+    with an exchange at least. Else all of it is new. ``may_begin`` says without reading it where the first can be, and
+    ``unanswered`` whether the first of some messages, which may be a summary, is no prompt of the next."""
     if not given:
         return Known(0)
-    end, run = _ends_alike(session, given, same)
+    runs = _ends_alike(session, given, same)
+    exchanges = {end: run for end, run in runs.items() if is_exchange(given[end - run : end])}
+    summarized = {end: run for end, run in exchanges.items() if end - run == 1 and unanswered(given[:end])}
+    end, run = _longest(_sure(runs) | summarized)
+    at_end = Known(end, unseen=end - run if run < DEEP else 0)
     if end and (run >= ENOUGH or session.at(run) is None):
-        return Known(end)
+        return at_end
     ours = session.last(LOOKED)
     starts = [at for at, each in enumerate(ours) if may_begin(each)]
-    return max(_begins_alike(ours, starts, given, same, is_exchange), Known(end), key=lambda each: each.count)
+    best = max(_begins_alike(ours, starts, given, same, is_exchange), at_end, key=lambda each: each.count)
+    return best if best.count else Known(0, again=_longest(exchanges)[1])
 
 
 def repeated(
@@ -73,14 +87,13 @@ def repeated(
     is_exchange: Callable[[Sequence[B]], bool],
 ) -> Known:
     """The same, where only a list that begins with all of the session, or with much of its end, counts as known."""
-    end, run = _ends_alike(session, given, same)
+    end, run = _longest(_sure(_ends_alike(session, given, same)))
     enough = run >= ENOUGH or session.at(run) is None
-    return Known(end) if end and enough and is_exchange(given[:end]) else Known(0)
+    return Known(end, by_text=True) if end and enough and is_exchange(given[:end]) else Known(0)
 
 
-def _ends_alike(session: Newest[A], given: Sequence[B], same: Callable[[A, B], bool]) -> tuple[int, int]:
-    """After how many messages the list stands where the session ends, and how many of them are alike: the longest such run,
-    which is all of the list up to there, or ``ENOUGH``."""
+def _ends_alike(session: Newest[A], given: Sequence[B], same: Callable[[A, B], bool]) -> dict[int, int]:
+    """After how many messages the list stands where the session ends, each with how many of them are alike."""
     alive, back = list(range(1, len(given) + 1)), 0
     runs: dict[int, int] = {}
     while alive and (len(alive) > 1 or back < DEEP):
@@ -92,9 +105,17 @@ def _ends_alike(session: Newest[A], given: Sequence[B], same: Callable[[A, B], b
                 runs[end] = back + 1
         back += 1
         alive = [end for end in alive if runs.get(end, 0) == back and end > back]
-    fit = {end: run for end, run in runs.items() if run == end or run >= ENOUGH}
-    best = min(fit, key=lambda end: (-fit[end], end), default=0)
-    return best, fit.get(best, 0)
+    return runs
+
+
+def _sure(runs: dict[int, int]) -> dict[int, int]:
+    """Those that are all of the list up to there, or ``ENOUGH``."""
+    return {end: run for end, run in runs.items() if run == end or run >= ENOUGH}
+
+
+def _longest(runs: dict[int, int]) -> tuple[int, int]:
+    end = min(runs, key=lambda end: (-runs[end], end), default=0)
+    return end, runs.get(end, 0)
 
 
 def _begins_alike(

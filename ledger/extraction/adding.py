@@ -156,7 +156,7 @@ class _Call:
         reasons = (*of_messages(done, len(lines)), *self._off(), *found, *answer.reasons)
         return replace(
             answer,
-            known=len(lines) - answer.messages if done.replayed else done.known,
+            known=len(lines) - answer.messages if done.replayed else done.known.count,
             reasons=reasons,
             stopped=done.stopped or self.stopped,
             replayed=replayed,
@@ -266,7 +266,7 @@ class _Call:
             for draft, place in zip(drafts, places, strict=True)
             if place is not None and place.field == "response" and (place.turn >= 0 or plan.turn is not None)
         ]
-        done = Continued(plan.known.count, plan.known.differs)
+        done = Continued(plan.known)
         by_rules = self.extracts and self.model is None
         proposed, reasons = self._proposed(fresh) if by_rules else (), [*of_messages(done, len(lines)), *self._off()]
         if by_rules and not proposed:

@@ -119,12 +119,26 @@ def of_messages(done: Continued, given: int) -> Iterator[str]:
     """What is to be known of messages that were not appended."""
     if done.replayed and not done.appended:
         yield "this idempotency_key was used for the same messages: this is what they came to"
-    elif done.known == given:
+    elif done.known.count == given:
         yield f"the session has {counted(given, 'message')} already: nothing is new"
-    if done.differs:
+    if done.known.by_text:
         yield (
-            f"the messages differ from the session from number {done.differs} on: what is new was appended, and nothing"
-            " hidden; session.reconcile() makes the session the same as a transcript"
+            f"{done.known.count:,} messages of the list are known by their texts, though their ids are others: give"
+            " created_at where somebody says the same once more"
+        )
+    if (unseen := done.known.unseen) == 1:
+        yield "the first message of the list stands for older ones, as a summary does: it was not appended"
+    elif unseen:
+        yield f"the first {unseen} messages of the list stand for older ones, as a summary does: they were not appended"
+    if again := done.known.again:
+        yield (
+            f"the last {again} messages of the session came again behind others, and all of the list was appended;"
+            " session.reconcile() makes the session the same as a transcript"
+        )
+    if done.known.differs:
+        yield (
+            f"the messages differ from the session from number {done.known.differs} on: what is new was appended, and"
+            " nothing hidden; session.reconcile() makes the session the same as a transcript"
         )
 
 

@@ -53,8 +53,7 @@ class Continued(Struct):
     """What became of the messages so far. ``first`` is the position before the first append, ``correlation`` that under which a
     repeated command was recorded."""
 
-    known: int = 0
-    differs: int = 0
+    known: Known = Known(0)
     appended: int = 0
     turns: dict[str, None] = {}
     first: int = 0
@@ -103,9 +102,10 @@ def look(conversation: Conversation, lines: list[Outside]) -> Plan:
         newest = Newest(_Message(conversation, connection, row) for row in rows)
         given = [each.line for each in lines]
         first = (given[0].role, writing.count_tokens(conversation, lines[0].draft, lines[0].token_count)[0])
-        found = continuing.known(newest, given, _same, _is_exchange, lambda each: each.looks == first)
+        found = continuing.known(newest, given, _same, _is_exchange, lambda each: each.looks == first, _unanswered)
         if not found.count:
-            found = continuing.repeated(newest, given, _same_but_for_ids, _is_exchange)
+            by_text = continuing.repeated(newest, given, _same_but_for_ids, _is_exchange)
+            found = by_text if by_text.count else found
         return Plan(state.position, found, _open_turn(conversation, connection, state), taken)
 
 
@@ -148,6 +148,11 @@ def _is_exchange(part: Sequence[Line]) -> bool:
     return {"user", "assistant"} <= {each.role for each in part}
 
 
+def _unanswered(part: Sequence[Line]) -> bool:
+    """A summary stands before a prompt; what stands before an answer is the prompt of that."""
+    return part[1].role == "user"
+
+
 def _open_turn(conversation: Conversation, connection: Connection, state: State) -> Interaction | None:
     """The captured turn at the end of a session that has no response yet."""
     for _, row in zip(range(LOOP), sessions.backwards(connection, state.row), strict=False):
@@ -181,7 +186,7 @@ def go_on(conversation: Conversation, asker: Who, lines: list[Outside], stopping
 
         plan, outcome = optimistic(lambda: look(conversation, lines), decide)
         if not looked:
-            done.known, done.differs, looked = plan.known.count, plan.known.differs, True
+            done.known, looked = plan.known, True
         if outcome is None:
             return done
         if outcome.replayed:
@@ -192,7 +197,7 @@ def go_on(conversation: Conversation, asker: Who, lines: list[Outside], stopping
             done.first = done.first or outcome.events[0].position
             done.appended += min(TOGETHER, len(lines) - plan.known.count)
         key = None
-        if done.known + done.appended >= len(lines):
+        if done.known.count + done.appended >= len(lines):
             return done
         if stopping.why:
             done.stopped = stopping.why

@@ -101,10 +101,26 @@ def test_ids_and_timestamps_that_are_new_with_each_call_make_no_other_conversati
         ]
 
     assert memory.add(chat(1, "Hi", "Hello"), session="x").messages == 2
-    assert memory.add(chat(2, "Hi", "Hello"), session="x").messages == 0
+    again = memory.add(chat(2, "Hi", "Hello"), session="x")
+    assert (again.messages, again.known) == (0, 2)
+    assert again.reasons[1] == (
+        "2 messages of the list are known by their texts, though their ids are others: give created_at where somebody says"
+        " the same once more"
+    )
     assert memory.add(chat(3, "Hi", "Hello", "I prefer tea.", "Noted."), session="x").messages == 2
     assert memory.add(chat(4, "Thanks"), session="x").messages == 1
     assert memory.add(chat(5, "Thanks"), session="x").messages == 1  # one message alone, by another id, is another one
+
+
+def test_the_same_exchange_with_other_ids_at_another_time_is_another_one(memory: Ledger) -> None:
+    def chat(day: int) -> list[dict[str, Any]]:
+        at = f"2026-05-0{day}T08:00:00Z"
+        return [
+            {"role": role, "content": text, "id": f"{day}-{text}", "created_at": at}
+            for role, text in (("user", "Hi"), ("assistant", "Hello"))
+        ]
+
+    assert [memory.add(chat(day), session="x").messages for day in (1, 1, 2)] == [2, 0, 2]
 
 
 def test_a_dry_run_is_true_or_false(memory: Ledger) -> None:

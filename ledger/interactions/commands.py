@@ -178,16 +178,26 @@ def _react(engine: Engine, outcome: Outcome, asker: Who) -> answers.Interaction:
         try_reinforcement(engine, subject, asker.correlation_id)
     if engine.after_capture is not None and not outcome.replayed and not engine.writer.batching:
         engine.after_capture()
+    try:
+        answer, warnings = _shown(engine, asker, subject.id)
+    except SuspendedError as error:  # its own event may have done that: it is recorded, and nobody is to repeat it
+        with engine.reading() as connection:
+            answer = queries.recorded(connection, subject, outcome.names)
+        warnings = (f"{subject.id} is recorded, but {error}",)
+    return msgspec.structs.replace(answer, replayed=outcome.replayed, warnings=warnings)
+
+
+def _shown(engine: Engine, asker: Who, id: str) -> tuple[answers.Interaction, tuple[str, ...]]:
     with engine.snapshot() as snapshot:
-        answer = queries.get(snapshot, asker.user, subject.id)
+        answer = queries.get(snapshot, asker.user, id)
         if answer is None:
-            raise NotFoundError(f"the interaction {subject.id} was undone meanwhile")
+            raise NotFoundError(f"the interaction {id} was undone meanwhile")
         unknown = [
             each
             for each in answer.memories_used
             if len(each) != LENGTH or find_row(snapshot.connection, each, "m", asker.user) is None
         ]
-    return msgspec.structs.replace(answer, replayed=outcome.replayed, warnings=_warnings(unknown))
+    return answer, _warnings(unknown)
 
 
 # --- reinforcement -------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -59,9 +59,14 @@ def interactions_shown(connection: Connection, states: Sequence[Interaction]) ->
     return [_with_texts(connection, state, names) for state in states]
 
 
-def _with_texts(connection: Connection, state: Interaction, names: dict[str, str]) -> answers.Interaction:
+def recorded(connection: Connection, state: Interaction, names: Mapping[str, str]) -> answers.Interaction:
+    """As the log has it."""
     captured = event_data(connection, state.prompt_at)
     prompt, context = text_of(connection, captured.prompt), msgspec.json.decode(captured.context)
-    shown = answers.interaction(state, names, prompt, answer_texts(connection, state), context)
+    return answers.interaction(state, names, prompt, answer_texts(connection, state), context)
+
+
+def _with_texts(connection: Connection, state: Interaction, names: Mapping[str, str]) -> answers.Interaction:
+    shown = recorded(connection, state, names)
     positions = [at for at in (state.prompt_at, state.response_at) if at is not None]
     return msgspec.structs.replace(shown, quarantined=bool(quarantine.among(connection, positions)))

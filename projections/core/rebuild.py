@@ -104,6 +104,7 @@ class Rebuild:
         self._reading = reading(lambda: self._connection)
         self._projector = Projector(secret, self._reading)
         self._late: list[Table] = []  # tables whose indexes are made when their rows are there
+        self._began = 0  # the position at which it took its lease
         self._apart = True  # fresh tables stand next to the live ones, and will change places with them
 
     def run(self, switched: Callable[[Transaction, Projector], None], *, digest: bool = True) -> tuple[int, str]:
@@ -145,6 +146,7 @@ class Rebuild:
             if lease.holder_of(transaction.connection, WORK) is not None:
                 raise RebuildUnderWay("another rebuild of this ledger is running; wait for it, or try again later")
             lease.hold(transaction.connection, WORK, self._holder, LEASE_SECONDS)
+            self._began = transaction.position
         try:
             yield
         finally:
@@ -157,6 +159,9 @@ class Rebuild:
         """A transaction that still holds the lease."""
         with self._log.transact(durable=durable) as transaction:
             if not lease.renew(transaction.connection, WORK, self._holder, LEASE_SECONDS):
+                erased = "SELECT 1 FROM events WHERE position > ? AND type = 'ContentErased'"
+                if transaction.connection.execute(erased, (self._began,)).fetchone():
+                    raise RebuildUnderWay("an erasure ended this rebuild, which had read the text before: start it again")
                 raise RebuildUnderWay("another rebuild took over from this one, which was too slow to renew its lease")
             yield transaction
 

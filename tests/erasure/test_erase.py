@@ -546,7 +546,7 @@ def test_a_rebuild_under_way_ends_and_leaves_nothing(tmp_path: Path, monkeypatch
             if fact.content is not None and not ledger.erasures():
                 assert other.erase(fact.id).state == "completed"
 
-        with pytest.raises(ConflictError):
+        with pytest.raises(ConflictError, match="an erasure ended this rebuild"):
             probe.rebuild(ledger, progress=erase)
         agrees(ledger)
     assert remains(tmp_path) == []

@@ -328,7 +328,8 @@ class _Look:
         if not text or self._guard.is_plain(text):
             return text
         verdict = self._guard.verdict(text)
-        self._flag(field, verdict.found)
+        if verdict.found is not None:
+            self._flag(field, self._guard.verdict(threats.judged(self.data, field, verdict.text)).found)
         if verdict.taken and self._redacts(verdict.taken[0].kind):
             self._note(name, verdict.taken)
             return verdict.text

@@ -20,7 +20,7 @@ from ledger.engine.snapshot import LIST_LIMIT, listed, load, text_of
 from ledger.engine.stopping import Stopping
 from ledger.engine.who import Who
 from ledger.engine.work import Work
-from ledger.guards import secrets
+from ledger.guards import secrets, threats
 from ledger.guards.answers import Quarantined, ScanReport, StoredSecret
 from ledger.guards.guarding import BELIEFS, MATERIAL, PLANS, Found, Guard
 from ledger.memories import commands as of_memories
@@ -282,7 +282,8 @@ class _Rescan:
             value = getattr(data, field)
             if isinstance(value, msgspec.Raw):
                 value = msgspec.json.decode(value)
-            yield from _flat(text_of(connection, value) if isinstance(value, e.Blob) else value)
+            value = text_of(connection, value) if isinstance(value, e.Blob) else value
+            yield from _flat(threats.judged(data, field, value) if isinstance(value, str) else value)
 
     def _found(self, texts: Iterable[str | None]) -> Found | None:
         found = (self._guard.verdict(text).found for text in texts if text and not self._guard.is_plain(text))

@@ -41,6 +41,8 @@ _WITHIN = late(f"(?<={_LATIN})[\u200b-\u200d\u2060-\u2064\ufeff\u115f\u1160\u316
 _AT_AN_END = late("\\A\\s*[\u200b\u2060-\u2064\ufeff\u180e]|[\u200b\u2060-\u2064\ufeff\u180e]\\s*\\Z")
 _SELECTORS = late("[\ufe00-\ufe0f\U000e0100-\U000e01ef]{3,}")
 
+_OWN_ROLE = late(r"(?i)\A\s*(?:\*\*)?assistant(?:\*\*)?\s*:(?:\*\*)?")
+
 
 def scan(text: str, known: set[bytes] | None = None) -> list[Finding]:
     """What is found in a text: each label once, in the order of the patterns. ``known`` are the words of an ASCII text."""
@@ -54,6 +56,12 @@ def scan(text: str, known: set[bytes] | None = None) -> list[Finding]:
         for each in _matches(view):
             found.setdefault(each.label, each)
     return list(found.values())
+
+
+def judged(data: object, field: str, text: str) -> str:
+    """What of an event's text is scanned: an answer may begin with the name of its own role, as those of some models do."""
+    is_answer = field == "response" or (field == "content" and getattr(data, "role", "") == "assistant")
+    return _OWN_ROLE.sub("", text, count=1) if is_answer else text
 
 
 def patterns() -> tuple[Pattern, ...]:

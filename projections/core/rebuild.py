@@ -161,7 +161,9 @@ class Rebuild:
             if not lease.renew(transaction.connection, WORK, self._holder, LEASE_SECONDS):
                 erased = "SELECT 1 FROM events WHERE position > ? AND type = 'ContentErased'"
                 if transaction.connection.execute(erased, (self._began,)).fetchone():
-                    raise RebuildUnderWay("an erasure ended this rebuild, which had read the text before: start it again")
+                    raise RebuildUnderWay(
+                        "an erasure ended this rebuild, which had read the text before: start it again"
+                    )
                 raise RebuildUnderWay("another rebuild took over from this one, which was too slow to renew its lease")
             yield transaction
 

@@ -154,10 +154,7 @@ class AsOfSnapshot(FoldedSnapshot):
 def load(connection: Connection, given: str, kind: str, user: str) -> Any:
     """The state of one subject of this user, by id or unambiguous prefix."""
     row = find_row(connection, given, kind, user)
-    if row is None:
-        return None
-    family = FAMILIES[kind]
-    return family.from_row(connection.execute(f"SELECT * FROM {family.live.name} WHERE row = ?", (row,)).fetchone())
+    return FAMILIES[kind].get(connection, row) if row is not None else None
 
 
 def owned_stream(connection: Connection, id: str, kind: str, owner: str) -> str | None:

@@ -163,6 +163,12 @@ def parted(items: Sequence[T]) -> Iterator[tuple[T, ...]]:
     return (tuple(items[start : start + TOGETHER]) for start in range(0, len(items), TOGETHER))
 
 
+def rows_among(connection: Connection, sql: str, wanted: Sequence[object], *more: object) -> Iterator[Values]:
+    """What a question gives in which ``{}`` stands for the list of what is wanted, before all ``more`` that it binds."""
+    for some in parted(wanted):
+        yield from connection.execute(sql.format(f"({', '.join('?' * len(some))})"), (*some, *more))
+
+
 class Rows(Protocol):
     """What a fold may do. Everything is kept until ``flush``, which the owner of the transaction calls."""
 

@@ -9,9 +9,9 @@ from typing import Any, Generic, Protocol
 from msgspec import Struct
 
 from ledger.domain.events import AnyEvent, Event
-from ledger.domain.metadata import Pairs, pattern
 from projections.core.codec import S, codec
 from projections.core.codec import columns as columns_of
+from projections.core.conditions import Conditions
 from projections.core.rows import AsOf, Rows, Table, TextIndex, Values
 
 
@@ -46,6 +46,18 @@ class Family(Struct, Generic[S], frozen=True, eq=False):
     closed: Table
     to_row: Callable[[S], Values]
     from_row: Callable[[Sequence[object]], S]
+
+    def get(self, connection: sqlite3.Connection, row: int) -> S | None:
+        """A subject as it stands, by its row."""
+        found = connection.execute(f"SELECT * FROM {self.live.name} WHERE row = ?", (row,)).fetchone()
+        return self.from_row(found) if found else None
+
+    def listed(
+        self, connection: sqlite3.Connection, where: Conditions, limit: int, *, oldest_first: bool = False
+    ) -> list[S]:
+        """The subjects that meet the conditions, newest first."""
+        sql = f"SELECT * FROM {self.live.name} WHERE {where} ORDER BY row {'ASC' if oldest_first else 'DESC'} LIMIT ?"
+        return [self.from_row(row) for row in connection.execute(sql, (*where.values, limit))]
 
 
 EVERYTHING: frozenset[str] = frozenset()
@@ -150,16 +162,3 @@ def newest(
     sql = " UNION ALL ".join([one] * len(statuses)) + " ORDER BY row DESC LIMIT ?"
     values = [each for status in statuses for each in (key, status, 2**62 if before is None else before)]
     return connection.execute(sql, (*values, limit)).fetchall()
-
-
-def has_pairs(where: list[str], values: list[object], wanted: Pairs, column: str = "metadata") -> None:
-    """Bounds a listing to what has these pairs of metadata."""
-    where.extend(f"instr({column}, ?) > 0" for _ in wanted)
-    values.extend(pattern(key, value) for key, value in wanted.items())
-
-
-def of_projects(where: list[str], values: list[object], projects: Sequence[str | None] | None) -> None:
-    """Bounds a listing to these projects, in which None stands for what is of no project; no bound without any given."""
-    if projects is not None:
-        where.append("(" + " OR ".join(["project IS ?"] * len(projects)) + ")")
-        values.extend(projects)

@@ -11,8 +11,9 @@ from ledger.domain.events import AnyEvent
 from ledger.domain.memory import Memory
 from ledger.domain.metadata import NO_PAIRS, Pairs
 from ledger.domain.question import indexed
+from projections.core.conditions import Conditions
 from projections.core.rows import CURRENT, Rows, Table, TextIndex, Values
-from projections.core.subjects import Change, has_pairs
+from projections.core.subjects import Change
 from projections.search import text_hits
 from projections.search.text_hits import Source
 from projections.views.memories import MEMORIES, from_row
@@ -68,22 +69,17 @@ class Wanted(Struct, frozen=True):
     def condition(self) -> tuple[str, list[object]]:
         """As SQL on ``m``, and its values."""
         statuses = ", ".join(f"'{each}'" for each in self.statuses)  # ours, and spelled out an index can be for one
-        where = ["m.user = ?", f"m.status {f'= {statuses}' if len(self.statuses) == 1 else f'IN ({statuses})'}"]
-        where.append("m.quarantined = 0")
+        where = Conditions("m.user = ?", self.user)
+        where.add(f"m.status {f'= {statuses}' if len(self.statuses) == 1 else f'IN ({statuses})'}")
+        where.add("m.quarantined = 0")
         if self.statuses != ("active",):  # what was hidden before anybody believed it never counts
-            where.append("(m.before IS NULL OR m.before <> 'candidate')")
-        values: list[object] = [self.user]
+            where.add("(m.before IS NULL OR m.before <> 'candidate')")
         if self.at is not None:
-            where += ["m.valid_from <= ?", "(m.valid_to IS NULL OR m.valid_to > ?)"]
-            values += [self.at, self.at]
-        if self.kinds:
-            where.append(f"m.kind IN ({', '.join('?' * len(self.kinds))})")
-            values.extend(self.kinds)
-        if self.projects is not None:
-            where.append("(" + " OR ".join(["m.project IS ?"] * len(self.projects)) + ")")
-            values.extend(self.projects)
-        has_pairs(where, values, self.metadata, "m.metadata")
-        return " AND ".join(where), values
+            where.add("m.valid_from <= ? AND (m.valid_to IS NULL OR m.valid_to > ?)", self.at, self.at)
+        where.among("m.kind", self.kinds)
+        where.of_projects(self.projects, "m.project")
+        where.has_pairs(self.metadata, "m.metadata")
+        return str(where), where.values
 
 
 SOURCE = Source(SEARCH, "bm25(search, 1.0, 0.5)", "memories", MEMORIES.names)

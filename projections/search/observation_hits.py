@@ -8,6 +8,8 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 from ledger.domain.observation import Observation
+from projections.core.conditions import Conditions
+from projections.core.rows import rows_among
 from projections.search import text_hits
 from projections.search.text_hits import size
 from projections.views.memories import HOLDS
@@ -24,13 +26,11 @@ class Wanted(Struct, frozen=True):
     user: str
     projects: Sequence[str | None] | None = None
 
-    def condition(self) -> tuple[str, list[str | None]]:
+    def condition(self) -> tuple[str, list[object]]:
         """As SQL on ``m``, and its values."""
-        where, values = ["m.user = ?", "m.status = 'active'", "m.stale = ''"], list[str | None]([self.user])
-        if self.projects is not None:
-            where.append("(" + " OR ".join(["m.project IS ?"] * len(self.projects)) + ")")
-            values.extend(self.projects)
-        return " AND ".join(where), values
+        where = Conditions("m.user = ? AND m.status = 'active' AND m.stale = ''", self.user)
+        where.of_projects(self.projects, "m.project")
+        return str(where), where.values
 
 
 def suspended(connection: sqlite3.Connection) -> tuple[str, ...]:
@@ -66,25 +66,15 @@ def _texts(state: Observation) -> tuple[str]:
 
 def ended(connection: sqlite3.Connection, sources: Iterable[str], time: str) -> set[str]:
     """Which of these sources are memories that do not hold at a time."""
-    wanted, found = [each for each in sorted(sources) if each.startswith("m_")], set[str]()
-    for start in range(0, len(wanted), 500):
-        some = wanted[start : start + 500]
-        sql = (
-            "SELECT e.stream FROM events e CROSS JOIN memories t ON t.row = e.position"
-            f" WHERE e.stream IN ({', '.join('?' * len(some))}) AND e.version = 1 AND NOT ({HOLDS})"
-        )
-        found.update(source for (source,) in connection.execute(sql, (*some, time, time)))
-    return found
+    memories = [each for each in sorted(sources) if each.startswith("m_")]
+    sql = (
+        "SELECT e.stream FROM events e CROSS JOIN memories t ON t.row = e.position"
+        f" WHERE e.stream IN {{}} AND e.version = 1 AND NOT ({HOLDS})"
+    )
+    return {source for (source,) in rows_among(connection, sql, memories, time, time)}
 
 
 def citing(connection: sqlite3.Connection, sources: Iterable[str]) -> set[str]:
     """The ids of the observations that have, or had, one of these sources."""
-    wanted, found = sorted(sources), set[str]()
-    for start in range(0, len(wanted), 500):
-        some = wanted[start : start + 500]
-        sql = (
-            "SELECT o.id FROM evidence e CROSS JOIN observations o ON o.row = e.observation"
-            f" WHERE e.source IN ({', '.join('?' * len(some))})"
-        )
-        found.update(id for (id,) in connection.execute(sql, some))
-    return found
+    sql = "SELECT o.id FROM evidence e CROSS JOIN observations o ON o.row = e.observation WHERE e.source IN {}"
+    return {id for (id,) in rows_among(connection, sql, sorted(sources))}

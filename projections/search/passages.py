@@ -33,8 +33,9 @@ from ledger.domain.question import Question, folded, indexed
 from ledger.domain.session import Session
 from ledger.domain.times import moment
 from projections.core.codec import columns, reader
+from projections.core.conditions import Conditions
 from projections.core.rows import CURRENT, AsOf, Log, Rows, Table, TextIndex, Values
-from projections.core.subjects import Change, end, ended, has_pairs
+from projections.core.subjects import Change, end, ended
 from projections.search import text_hits
 from projections.search.text_hits import Source, aside, best_first, of_rows
 from projections.views import quarantine
@@ -306,16 +307,14 @@ class Wanted(Struct, frozen=True):
 
     def condition(self) -> tuple[str, list[object]]:
         """As SQL on ``m``, and its values."""
-        where = ["m.user = ?", f"m.corpus IN ({', '.join('?' * len(self.corpora))})"]
-        values: list[object] = [self.user, *self.corpora]
-        if self.projects is not None:
-            where.append("(" + " OR ".join(["m.project IS ?"] * len(self.projects)) + ")")
-            values.extend(self.projects)
+        where = Conditions("m.user = ?", self.user)
+        where.among("m.corpus", self.corpora)
+        where.of_projects(self.projects, "m.project")
         if MESSAGE in self.corpora:
-            where.append(_VISIBLE)
-        has_pairs(where, values, self.metadata, _METADATA)
-        where.append(_FREE)
-        return " AND ".join(where), values
+            where.add(_VISIBLE)
+        where.has_pairs(self.metadata, _METADATA)
+        where.add(_FREE)
+        return str(where), where.values
 
 
 def matching(

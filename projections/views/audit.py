@@ -9,8 +9,9 @@ from msgspec import Struct
 
 from ledger.domain.events import AnyEvent
 from projections.core.codec import columns, reader
+from projections.core.conditions import Conditions
 from projections.core.rows import AsOf, Rows, Table
-from projections.core.subjects import EVERYTHING, Change, of_projects
+from projections.core.subjects import EVERYTHING, Change
 
 
 class Entry(Struct, frozen=True):
@@ -63,17 +64,7 @@ class Audit:
 
 # --- reads -----------------------------------------------------------------------------------------------------------
 
-_FILTERS = {
-    "actor": "actor = ?",
-    "client": "client = ?",
-    "channel": "channel = ?",
-    "agent": "agent = ?",
-    "session": "session = ?",
-    "type": "type = ?",
-    "command": "command = ?",
-    "command_id": "command_id = ?",
-    "causation_id": "causation_id = ?",
-    "correlation_id": "correlation_id = ?",
+_BOUNDS = {  # every other filter is a column, and what it is
     "first": "position >= ?",
     "last": "position < ?",
     "since": "recorded_at >= ?",
@@ -92,18 +83,14 @@ def trail(
     **filters: str | int | None,
 ) -> list[Entry]:
     """The newest entries that pass every filter given; ``user=None`` is everybody's (the ledger's own care)."""
-    given = {_FILTERS[name]: value for name, value in filters.items() if value is not None}
-    where, values = list(given), list[object](given.values())
-    of_projects(where, values, projects)
-    if user is not None:
-        where.append("(user = ? OR type IN ('ProjectionSuspended', 'ProjectionResumed'))")  # the ledger's own care
-        values.append(user)
-    if subject is not None:
-        where.append("position IN (SELECT position FROM events WHERE stream = ?)")
-        values.append(subject)
-    condition = " AND ".join(where) or "1"
-    sql = f"SELECT * FROM audit WHERE {condition} ORDER BY position DESC LIMIT ?"
-    return [_entry(row) for row in connection.execute(sql, (*values, limit))]
+    where = Conditions("1")
+    for name, value in filters.items():
+        where.given(_BOUNDS.get(name, f"{name} = ?"), value)
+    where.of_projects(projects)
+    where.given("(user = ? OR type IN ('ProjectionSuspended', 'ProjectionResumed'))", user)  # the ledger's own care
+    where.given("position IN (SELECT position FROM events WHERE stream = ?)", subject)
+    sql = f"SELECT * FROM audit WHERE {where} ORDER BY position DESC LIMIT ?"
+    return [_entry(row) for row in connection.execute(sql, (*where.values, limit))]
 
 
 def at(connection: sqlite3.Connection, position: int) -> Entry | None:

@@ -12,7 +12,7 @@ from msgspec import Struct
 from ledger.domain.ids import message_place
 from ledger.domain.interaction import Interaction
 from ledger.domain.observation import Observation
-from projections.core.rows import Values
+from projections.core.rows import Values, rows_among
 from projections.views import interactions, memories, observations
 from projections.views.observations import Proof
 
@@ -87,14 +87,11 @@ def live_memories(connection: sqlite3.Connection, scope: Scope, *, after: int = 
 
 def memories_of(connection: sqlite3.Connection, scope: Scope, rows: Sequence[int]) -> list[Material]:
     """Those of these memories that are live and of the scope."""
-    found: list[Material] = []
-    for start in range(0, len(rows), 500):
-        some = rows[start : start + 500]
-        sql = (
-            f"SELECT {_MEMORY} FROM memories NOT INDEXED WHERE row IN ({', '.join('?' * len(some))}) AND user = ?"
-            " AND project IS ? AND status = 'active' AND quarantined = 0 AND content IS NOT NULL ORDER BY row"
-        )
-        found += map(_material, connection.execute(sql, (*some, scope.user, scope.project)))
+    sql = (
+        f"SELECT {_MEMORY} FROM memories NOT INDEXED WHERE row IN {{}} AND user = ?"
+        " AND project IS ? AND status = 'active' AND quarantined = 0 AND content IS NOT NULL ORDER BY row"
+    )
+    found = map(_material, rows_among(connection, sql, sorted(rows), scope.user, scope.project))
     return [each for each in found if set(scope.tags) <= set(each.tags)]
 
 
@@ -189,31 +186,19 @@ def put_aside(connection: sqlite3.Connection, scope: Scope) -> set[str]:
 
 def cited(connection: sqlite3.Connection, scope: Scope, sources: Sequence[str], consolidator: str = "") -> set[str]:
     """Those of these sources that support an active observation of a scope, or one that a consolidator worded."""
-    found: set[str] = set()
-    for start in range(0, len(sources), 500):
-        some = sources[start : start + 500]
-        sql = (
-            "SELECT DISTINCT e.source FROM evidence e CROSS JOIN observations o ON o.row = e.observation"
-            f" WHERE e.source IN ({', '.join('?' * len(some))}) AND e.withdrawn = '' AND o.user = ? AND o.project IS ?"
-            " AND o.status = 'active' AND coalesce(o.tags, '[]') = ? AND ? IN ('', o.consolidator)"
-        )
-        found.update(
-            source
-            for (source,) in connection.execute(
-                sql, (*some, scope.user, scope.project, encoded_tags(scope.tags), consolidator)
-            )
-        )
-    return found
+    sql = (
+        "SELECT DISTINCT e.source FROM evidence e CROSS JOIN observations o ON o.row = e.observation"
+        " WHERE e.source IN {} AND e.withdrawn = '' AND o.user = ? AND o.project IS ?"
+        " AND o.status = 'active' AND coalesce(o.tags, '[]') = ? AND ? IN ('', o.consolidator)"
+    )
+    about = (scope.user, scope.project, encoded_tags(scope.tags), consolidator)
+    return {source for (source,) in rows_among(connection, sql, sources, *about)}
 
 
 def citing(connection: sqlite3.Connection, sources: Sequence[str]) -> set[int]:
     """The rows of the observations that cite one of these sources."""
-    found: set[int] = set()
-    for start in range(0, len(sources), 500):
-        some = sources[start : start + 500]
-        sql = f"SELECT observation FROM evidence WHERE source IN ({', '.join('?' * len(some))})"
-        found.update(row for (row,) in connection.execute(sql, some))
-    return found
+    found = rows_among(connection, "SELECT observation FROM evidence WHERE source IN {}", sources)
+    return {row for (row,) in found}
 
 
 def marked(connection: sqlite3.Connection, scope: Scope) -> list[int]:
@@ -246,9 +231,8 @@ def positions(connection: sqlite3.Connection, sources: Sequence[str]) -> list[tu
     """Where the events of subjects lie, and messages."""
     places = [place[1] for each in sources if (place := message_place(each)) is not None]
     streams = [each for each in sources if message_place(each) is None]
-    marks = ", ".join("?" * len(streams))
-    sql = f"SELECT position, position FROM events WHERE stream IN ({marks}) ORDER BY position"
-    return sorted([*connection.execute(sql, list(streams)).fetchall(), *((each, each) for each in places)])
+    found = rows_among(connection, "SELECT position FROM events WHERE stream IN {}", streams)
+    return sorted((each, each) for each in (*places, *(position for (position,) in found)))
 
 
 def size(connection: sqlite3.Connection, scope: Scope) -> int:

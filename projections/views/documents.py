@@ -22,8 +22,9 @@ from ledger.domain.ids import LENGTH, is_prefix
 from ledger.domain.metadata import NO_PAIRS, Pairs
 from ledger.domain.text import fingerprint
 from projections.core.codec import codec, columns
-from projections.core.rows import AsOf, Rows, Table, Values, by_status
-from projections.core.subjects import Change, end, ended, family, has_pairs, keep, of_projects
+from projections.core.conditions import Conditions
+from projections.core.rows import AsOf, Rows, Table, Values, by_status, rows_among
+from projections.core.subjects import Change, end, ended, family, keep
 from projections.views import control
 
 FAMILY = family(
@@ -36,7 +37,7 @@ FAMILY = family(
     among=(("status", document.STATUSES),),
 )
 DOCUMENTS, DOCUMENT_VERSIONS = FAMILY.live, FAMILY.closed
-from_row = FAMILY.from_row
+from_row, get = FAMILY.from_row, FAMILY.get
 
 
 class Chunk(Struct, frozen=True):
@@ -140,11 +141,6 @@ def row_of(rows: Rows, chunk: str) -> int | None:
 # --- reads -----------------------------------------------------------------------------------------------------------
 
 
-def get(connection: sqlite3.Connection, row: int) -> Document | None:
-    found = connection.execute("SELECT * FROM documents WHERE row = ?", (row,)).fetchone()
-    return from_row(found) if found else None
-
-
 def listing(
     connection: sqlite3.Connection,
     *,
@@ -157,20 +153,13 @@ def listing(
     limit: int,
 ) -> list[Document]:
     """Documents of one user, newest first, from ``before`` a row; ``projects`` may hold None for those of no project."""
-    where, values = ["user = ?"], list[object]([user])
-    if statuses:
-        where.append(f"status IN ({', '.join('?' * len(statuses))})")
-        values.extend(statuses)
-    of_projects(where, values, projects)
-    for tag in tags:
-        where.append("EXISTS (SELECT 1 FROM json_each(documents.tags) WHERE value = ?)")
-        values.append(tag)
-    has_pairs(where, values, metadata)
-    if before is not None:
-        where.append("row < ?")
-        values.append(before)
-    sql = f"SELECT * FROM documents WHERE {' AND '.join(where)} ORDER BY row DESC LIMIT ?"
-    return [from_row(row) for row in connection.execute(sql, (*values, limit))]
+    where = Conditions("user = ?", user)
+    where.among("status", statuses)
+    where.of_projects(projects)
+    where.has_tags(tags)
+    where.has_pairs(metadata)
+    where.given("row < ?", before)
+    return FAMILY.listed(connection, where, limit)
 
 
 def known_as(connection: sqlite3.Connection, user: str, path: str, digest: str) -> Document | None:
@@ -242,16 +231,10 @@ def place_of(connection: sqlite3.Connection, chunk: str) -> tuple[int, int] | No
 
 def places(connection: sqlite3.Connection, rows: Iterable[int]) -> dict[int, tuple[str, tuple[str, ...]]]:
     """Of chunks by their rows: the id of the document, and the headings above."""
-    wanted = list(rows)
     found: dict[int, tuple[str, tuple[str, ...]]] = {}
-    for start in range(0, len(wanted), 500):
-        some = wanted[start : start + 500]
-        sql = (
-            "SELECT c.row, d.id, c.heading_path FROM chunks c CROSS JOIN documents d ON d.row = c.document"
-            f" WHERE c.row IN ({', '.join('?' * len(some))})"
-        )
-        for row, id, above in connection.execute(sql, some):
-            if not isinstance(id, str):
-                raise DamagedError(FAMILY.live.name, None, "its id is of another type")
-            found[row] = (id, _strings.decode(above) if above is not None else ())
+    sql = "SELECT c.row, d.id, c.heading_path FROM chunks c CROSS JOIN documents d ON d.row = c.document WHERE c.row IN {}"
+    for row, id, above in rows_among(connection, sql, list(rows)):
+        if not isinstance(id, str):
+            raise DamagedError(FAMILY.live.name, None, "its id is of another type")
+        found[row] = (id, _strings.decode(above) if above is not None else ())
     return found

@@ -18,7 +18,8 @@ from ledger.domain.entities import RUN_WORDS, found, name_form
 from ledger.domain.events import AnyEvent
 from ledger.domain.memory import CO_OCCURS, Memory
 from projections.core.codec import reader
-from projections.core.rows import AsOf, Rows, Table, Values, checked
+from projections.core.conditions import Conditions
+from projections.core.rows import AsOf, Rows, Table, Values, checked, rows_among
 from projections.core.subjects import Change, end, ended
 
 MENTIONS = Table(
@@ -158,7 +159,6 @@ NEWEST = 2_000  # memories of one seed that ``around`` looks at
 OLDEST = 64  # ... and that are looked through for how it was first written
 SCAN = 6  # times the limit: rows that ``neighborhood`` looks at (SEEDS 2b)
 NEIGHBORS = 16  # names that it goes on to
-_LOT = 500  # values bound in one statement
 
 _PLAIN_WORD = re.compile(r"\w+(?:[-'’]\w+)*")
 _OWNS = re.compile(r"['’]s$", re.IGNORECASE)
@@ -304,14 +304,11 @@ def _stated_of(
 def _together(connection: sqlite3.Connection, seed: Named, asked: Asked) -> Iterator[tuple[str, str, Evidence]]:
     """(form, name, memory) of the other names in the memories of a seed, oldest first."""
     held = {each.row: each for each in seed.memories}
-    for lot in _lots(sorted(held)):
-        sql = (
-            f"SELECT memory, name_norm, name FROM mentions WHERE memory IN ({_marks(lot)}) {_supplied(asked)}"
-            "ORDER BY memory, name_norm"
-        )
-        for row, form, name in checked(MENTIONS, ("memory", "name_norm", "name"), connection.execute(sql, lot)):
-            if form != seed.form:
-                yield form, name, held[row]
+    columns = ("memory", "name_norm", "name")
+    sql = f"SELECT {', '.join(columns)} FROM mentions WHERE memory IN {{}} {_supplied(asked)}ORDER BY memory, name_norm"
+    for row, form, name in checked(MENTIONS, columns, rows_among(connection, sql, sorted(held))):
+        if form != seed.form:
+            yield form, name, held[row]
 
 
 def neighborhood(
@@ -331,10 +328,9 @@ def neighborhood(
         return []
     near = _newest(connection, known, asked, SCAN * limit // 2)[:limit]
     by_form: dict[str, int] = {}
-    for lot in _lots(near):
-        sql = f"SELECT name_norm, count(*) FROM mentions WHERE memory IN ({_marks(lot)}) GROUP BY name_norm"
-        for form, count in connection.execute(sql, lot):
-            by_form[form] = by_form.get(form, 0) + count
+    sql = "SELECT name_norm, count(*) FROM mentions WHERE memory IN {} GROUP BY name_norm"
+    for form, count in rows_among(connection, sql, near):
+        by_form[form] = by_form.get(form, 0) + count
     others = sorted(by_form.keys() - set(known), key=lambda form: (-by_form[form], form))[:NEIGHBORS]
     far = _newest(connection, others, asked, SCAN * limit // 2) if len(near) < limit else []
     found = dict.fromkeys(near, 0) | {row: 1 for row in far if row not in set(near)}
@@ -360,19 +356,12 @@ def _mentioning(connection: sqlite3.Connection, form: str, asked: Asked, limit: 
 
 def _believed(connection: sqlite3.Connection, rows: Iterable[int], asked: Asked) -> dict[int, Evidence]:
     """Those of these memories that are believed, and say what was true at the time."""
-    where = f"status IN ({_marks(asked.statuses)}) AND valid_from <= ? AND (valid_to IS NULL OR valid_to > ?)"
-    values: list[str | None] = [asked.user, *asked.statuses, asked.at, asked.at]
-    if asked.projects is not None:
-        where += f" AND ({' OR '.join(['project IS ?'] * len(asked.projects))})"
-        values += asked.projects
-    found: dict[int, Evidence] = {}
-    for lot in _lots(sorted(rows)):
-        sql = (
-            f"SELECT row, id, valid_from, valid_to FROM memories WHERE row IN ({_marks(lot)})"
-            f" AND user = ? AND quarantined = 0 AND {where}"
-        )
-        found |= {each[0]: _evidence(each) for each in connection.execute(sql, (*lot, *values))}
-    return found
+    where = Conditions("user = ? AND quarantined = 0", asked.user)
+    where.among("status", asked.statuses)
+    where.add("valid_from <= ? AND (valid_to IS NULL OR valid_to > ?)", asked.at, asked.at)
+    where.of_projects(asked.projects)
+    sql = f"SELECT row, id, valid_from, valid_to FROM memories WHERE row IN {{}} AND {where}"
+    return {each[0]: _evidence(each) for each in rows_among(connection, sql, sorted(rows), *where.values)}
 
 
 def _newest_first(found: Iterable[Evidence]) -> tuple[Evidence, ...]:
@@ -385,11 +374,3 @@ def _sooner(one: str | None, other: str | None) -> str | None:
 
 def _supplied(asked: Asked) -> str:
     return "AND supplied = 1 " if asked.supplied_only else ""
-
-
-def _marks(values: Sequence[object]) -> str:
-    return ", ".join("?" * len(values))
-
-
-def _lots(rows: Sequence[int]) -> Iterator[Sequence[int]]:
-    return (rows[start : start + _LOT] for start in range(0, len(rows), _LOT))

@@ -9,8 +9,9 @@ from ledger.domain import interaction
 from ledger.domain.events import AnyEvent
 from ledger.domain.interaction import Interaction
 from ledger.domain.metadata import NO_PAIRS, Pairs
+from projections.core.conditions import Conditions
 from projections.core.rows import Rows
-from projections.core.subjects import Change, family, has_pairs, keep, of_projects
+from projections.core.subjects import Change, family, keep
 
 FAMILY = family(
     "i",
@@ -29,7 +30,7 @@ FAMILY = family(
     without=interaction.without,
 )
 INTERACTIONS, VERSIONS = FAMILY.live, FAMILY.closed
-from_row = FAMILY.from_row
+from_row, get = FAMILY.from_row, FAMILY.get
 
 
 class Interactions:
@@ -42,11 +43,6 @@ class Interactions:
 
 
 # --- reads -----------------------------------------------------------------------------------------------------------
-
-
-def get(connection: sqlite3.Connection, row: int) -> Interaction | None:
-    found = connection.execute("SELECT * FROM interactions WHERE row = ?", (row,)).fetchone()
-    return from_row(found) if found else None
 
 
 def listing(
@@ -66,14 +62,15 @@ def listing(
 
     ``projects`` may hold None for those of no project.
     """
-    conditions = {"session = ?": session, "client = ?": client, "row < ?": before}
-    conditions |= {"time >= ?": since, "time < ?": until}
-    given = {sql: value for sql, value in conditions.items() if value is not None}
-    where, values = ["user = ?", *given], list[object]([user, *given.values()])
-    of_projects(where, values, projects)
-    has_pairs(where, values, metadata)
-    sql = f"SELECT * FROM interactions WHERE {' AND '.join(where)} ORDER BY row DESC LIMIT ?"
-    return [from_row(row) for row in connection.execute(sql, (*values, limit))]
+    where = Conditions("user = ?", user)
+    where.given("session = ?", session)
+    where.given("client = ?", client)
+    where.given("time >= ?", since)
+    where.given("time < ?", until)
+    where.given("row < ?", before)
+    where.of_projects(projects)
+    where.has_pairs(metadata)
+    return FAMILY.listed(connection, where, limit)
 
 
 def pending(connection: sqlite3.Connection, work: str, *, after: int = 0, limit: int = 100) -> list[Interaction]:

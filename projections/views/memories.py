@@ -10,8 +10,9 @@ from ledger.domain.events import AnyEvent
 from ledger.domain.memory import Memory
 from ledger.domain.metadata import NO_PAIRS, Pairs
 from ledger.domain.text import normalise
+from projections.core.conditions import Conditions
 from projections.core.rows import Rows, Values, by_status
-from projections.core.subjects import Change, family, has_pairs, keep, of_projects
+from projections.core.subjects import Change, family, keep
 
 FAMILY = family(
     "m",
@@ -29,7 +30,7 @@ FAMILY = family(
     among=(("status", memory.STATUSES),),
 )
 MEMORIES, VERSIONS = FAMILY.live, FAMILY.closed
-from_row = FAMILY.from_row
+from_row, get = FAMILY.from_row, FAMILY.get
 
 
 class Memories:
@@ -42,11 +43,6 @@ class Memories:
 
 
 # --- reads -----------------------------------------------------------------------------------------------------------
-
-
-def get(connection: sqlite3.Connection, row: int) -> Memory | None:
-    found = connection.execute("SELECT * FROM memories WHERE row = ?", (row,)).fetchone()
-    return from_row(found) if found else None
 
 
 def superseded_by(connection: sqlite3.Connection, memory: str) -> list[str]:
@@ -81,39 +77,27 @@ def listing(
 ) -> list[Memory]:
     """Current memories of one user, newest first, or oldest first from ``behind`` a row (0 for all of them); ``projects`` may
     hold None for global ones; ``valid`` is when they hold."""
-    where, values = ["user = ?"], list[object]([user])
+    where = Conditions("user = ?", user)
     if valid is not None:
-        where.append(f"quarantined = 0 AND {HOLDS}")
-        values.extend((valid, valid))
-    _among(where, values, "status", statuses)
-    _among(where, values, "kind", kinds)
-    of_projects(where, values, projects)
-    for tag in tags:
-        where.append("EXISTS (SELECT 1 FROM json_each(memories.tags) WHERE value = ?)")
-        values.append(tag)
-    has_pairs(where, values, metadata)
-    if min_confidence:
-        where.append("confidence >= ?")
-        values.append(min_confidence)
-    if before is not None:
-        where.append("row < ?")
-        values.append(before)
-    if behind is not None:
-        where.append("row > ?")
-        values.append(behind)
-    order = "DESC" if behind is None else "ASC"
-    sql = f"SELECT * FROM memories WHERE {' AND '.join(where)} ORDER BY row {order} LIMIT ?"
-    return [from_row(row) for row in connection.execute(sql, (*values, limit))]
+        where.add(f"quarantined = 0 AND {HOLDS}", valid, valid)
+    where.among("status", statuses)
+    where.among("kind", kinds)
+    where.of_projects(projects)
+    where.has_tags(tags)
+    where.has_pairs(metadata)
+    where.given("confidence >= ?", min_confidence or None)
+    where.given("row < ?", before)
+    where.given("row > ?", behind)
+    return FAMILY.listed(connection, where, limit, oldest_first=behind is not None)
 
 
 def active_texts(
     connection: sqlite3.Connection, user: str, projects: Sequence[str | None] | None, columns: str
 ) -> sqlite3.Cursor:
     """Columns of the active memories of a user that have a text and are not in quarantine, oldest first."""
-    where, values = ["user = ?"], list[object]([user])
-    of_projects(where, values, projects)
-    sql = f"SELECT {columns} FROM memories WHERE {' AND '.join(where)} AND status = 'active' AND quarantined = 0"
-    return connection.execute(f"{sql} AND content IS NOT NULL ORDER BY row", values)
+    where = Conditions("user = ? AND status = 'active' AND quarantined = 0 AND content IS NOT NULL", user)
+    where.of_projects(projects)
+    return connection.execute(f"SELECT {columns} FROM memories WHERE {where} ORDER BY row", where.values)
 
 
 HOLDS = "valid_from <= ? AND (valid_to IS NULL OR valid_to > ?)"
@@ -124,12 +108,6 @@ def believed(state: Memory, valid: str) -> bool:
     """Whether a memory says what was true in the world at a time."""
     holds = state.valid_from <= valid and (state.valid_to is None or state.valid_to > valid)
     return holds and state.status in BELIEVED and not state.quarantined
-
-
-def _among(where: list[str], values: list[object], column: str, wanted: Sequence[str]) -> None:
-    if wanted:
-        where.append(f"{column} IN ({', '.join('?' * len(wanted))})")
-        values.extend(wanted)
 
 
 EVERYWHERE = ("identity", "preference")  # kinds that count in every project where they are of none

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Sequence
-from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -23,14 +22,14 @@ from ledger.domain.events import (
 from ledger.domain.observation import NO_EVIDENCE, Observation, Support
 from ledger.domain.question import indexed
 from ledger.domain.text import fingerprint, normalise
-from projections.core.rows import CURRENT, AsOf, Rows, Table, TextIndex, Values, by_status, checked
+from projections.core.conditions import Conditions
+from projections.core.rows import CURRENT, AsOf, Rows, Table, TextIndex, Values, by_status, checked, rows_among
 from projections.core.subjects import Change, end, ended, family, keep
 from projections.search.text_hits import Source
 from projections.views import control, documents
 from projections.views.quarantine import free
 from projections.views.sessions import hides
 
-T = TypeVar("T")
 FAMILY = family(
     "o",
     Observation,
@@ -45,7 +44,7 @@ FAMILY = family(
     among=(("status", observation.STATUSES),),
 )
 OBSERVATIONS, VERSIONS = FAMILY.live, FAMILY.closed
-from_row = FAMILY.from_row
+from_row, get = FAMILY.from_row, FAMILY.get
 # A source of an observation; one that was withdrawn keeps its row, so that it can be put back with its time.
 EVIDENCE = Table(
     "evidence",
@@ -199,11 +198,6 @@ class Proof(Struct, frozen=True):
     live: bool
 
 
-def get(connection: sqlite3.Connection, row: int) -> Observation | None:
-    found = connection.execute("SELECT * FROM observations WHERE row = ?", (row,)).fetchone()
-    return from_row(found) if found else None
-
-
 def listing(
     connection: sqlite3.Connection,
     *,
@@ -214,31 +208,20 @@ def listing(
     limit: int,
 ) -> list[Observation]:
     """Observations of one user, newest first; ``projects`` may hold None for those of no project."""
-    where, values = ["user = ?"], list[object]([user])
-    if statuses:
-        where.append(f"status IN ({', '.join('?' * len(statuses))})")
-        values.extend(statuses)
-    if projects is not None:
-        where.append("(" + " OR ".join(["project IS ?"] * len(projects)) + ")")
-        values.extend(projects)
-    if before is not None:
-        where.append("row < ?")
-        values.append(before)
-    sql = f"SELECT * FROM observations WHERE {' AND '.join(where)} ORDER BY row DESC LIMIT ?"
-    return [from_row(row) for row in connection.execute(sql, (*values, limit))]
+    where = Conditions("user = ?", user)
+    where.among("status", statuses)
+    where.of_projects(projects)
+    where.given("row < ?", before)
+    return FAMILY.listed(connection, where, limit)
 
 
 def evidence(connection: sqlite3.Connection, rows: Sequence[int]) -> dict[int, list[Proof]]:
     """The sources of observations, oldest first, each with whether it is live."""
     found: dict[int, list[tuple[str, str, str]]] = {row: [] for row in rows}
-    for some in _hundreds(rows):
-        sql = (
-            f"SELECT observation, source, at, withdrawn FROM evidence WHERE observation IN ({_marks(some)})"
-            " ORDER BY observation, at, source"
-        )
-        shown = checked(EVIDENCE, ("observation", "source", "at", "withdrawn"), connection.execute(sql, some))
-        for row, source, at, withdrawn in shown:
-            found[row].append((source, at, withdrawn))
+    columns = ("observation", "source", "at", "withdrawn")
+    sql = f"SELECT {', '.join(columns)} FROM evidence WHERE observation IN {{}} ORDER BY observation, at, source"
+    for row, source, at, withdrawn in checked(EVIDENCE, columns, rows_among(connection, sql, rows)):
+        found[row].append((source, at, withdrawn))
     alive = live(connection, {source for cited in found.values() for source, _, _ in cited})
     return {
         row: [Proof(source, at, gone, not gone and source in alive) for source, at, gone in cited]
@@ -253,16 +236,16 @@ _ERASED = [  # of an interaction: the texts in the event that captured it and in
 ]
 _MESSAGES = "messages t CROSS JOIN sessions s ON s.row = t.session CROSS JOIN events e ON e.position = t.row"
 _LIVE = {  # what makes a source of each kind count
-    "m": "SELECT e.stream FROM events e CROSS JOIN memories t ON t.row = e.position WHERE e.stream IN ({}) AND e.version = 1"
+    "m": "SELECT e.stream FROM events e CROSS JOIN memories t ON t.row = e.position WHERE e.stream IN {} AND e.version = 1"
     " AND t.status = 'active' AND t.quarantined = 0 AND t.user IS NOT NULL",
     "i": "SELECT e.stream FROM events e CROSS JOIN interactions t ON t.row = e.position"
-    " LEFT JOIN events r ON r.position = t.response_at WHERE e.stream IN ({})"
+    " LEFT JOIN events r ON r.position = t.response_at WHERE e.stream IN {}"
     f" AND e.version = 1 AND t.user IS NOT NULL AND {free('t.prompt_at')} AND {free('t.response_at')}"
     " AND (coalesce(e.erased_by, r.erased_by) IS NULL"  # most are not, and then nothing of their texts is read
     f" OR 'null' NOT IN ({', '.join(_ERASED)}))",
-    "c": "SELECT t.id FROM chunks t CROSS JOIN documents d ON d.row = t.document WHERE t.id IN ({})"
+    "c": "SELECT t.id FROM chunks t CROSS JOIN documents d ON d.row = t.document WHERE t.id IN {}"
     f" AND d.status = 'active' AND t.size IS NOT NULL AND {free('t.row')}",
-    "s": f"SELECT s.id || ':' || t.row FROM {_MESSAGES} WHERE t.row IN ({{}}) AND s.user IS NOT NULL AND {free('t.row')}"
+    "s": f"SELECT s.id || ':' || t.row FROM {_MESSAGES} WHERE t.row IN {{}} AND s.user IS NOT NULL AND {free('t.row')}"
     f" AND NOT {hides('t')} AND (e.erased_by IS NULL OR coalesce(json_type(e.state, '$.data.content'), '') <> 'null'"
     " AND coalesce(json_type(e.state, '$.data.parts'), '') <> 'null')",
 }
@@ -270,7 +253,7 @@ _LIVE = {  # what makes a source of each kind count
 
 def is_live(source: str) -> str:
     """SQL: a source counts, by an expression for its id."""
-    cases = (f"WHEN '{kind}' THEN {source} IN ({sql.format(_key(kind, source))})" for kind, sql in _LIVE.items())
+    cases = (f"WHEN '{kind}' THEN {source} IN ({sql.format(f'({_key(kind, source)})')})" for kind, sql in _LIVE.items())
     return f"CASE substr({source}, 1, 1) {' '.join(cases)} ELSE 0 END"
 
 
@@ -280,12 +263,12 @@ def _key(kind: str, source: str) -> str:
 
 _TIMES = {
     "m": "SELECT e.stream, t.valid_from FROM events e CROSS JOIN memories t ON t.row = e.position"
-    " WHERE e.stream IN ({}) AND e.version = 1",
+    " WHERE e.stream IN {} AND e.version = 1",
     "i": "SELECT e.stream, t.time FROM events e CROSS JOIN interactions t ON t.row = e.position"
-    " WHERE e.stream IN ({}) AND e.version = 1",
+    " WHERE e.stream IN {} AND e.version = 1",
     "c": "SELECT t.id, coalesce(json_extract(e.state, '$.occurred_at'), json_extract(e.state, '$.recorded_at'))"
-    " FROM chunks t CROSS JOIN events e ON e.position = t.row WHERE t.id IN ({})",
-    "s": f"SELECT s.id || ':' || t.row, t.time FROM {_MESSAGES} WHERE t.row IN ({{}})",
+    " FROM chunks t CROSS JOIN events e ON e.position = t.row WHERE t.id IN {}",
+    "s": f"SELECT s.id || ':' || t.row, t.time FROM {_MESSAGES} WHERE t.row IN {{}}",
 }
 
 
@@ -294,9 +277,8 @@ def live(connection: sqlite3.Connection, sources: Iterable[str]) -> set[str]:
     have, and messages that nothing hides; nothing that is in quarantine."""
     found: set[str] = set()
     for kind, given in _by_kind(sources).items():
-        for some in _hundreds(given):
-            alive = connection.execute(_LIVE[kind].format(_marks(some)), _keys(kind, some))
-            found.update(source for (source,) in alive if kind != "s" or source in given)
+        alive = rows_among(connection, _LIVE[kind], _keys(kind, given))
+        found.update(source for (source,) in alive if kind != "s" or source in given)
     return found
 
 
@@ -312,13 +294,9 @@ def in_quarantine(connection: sqlite3.Connection, ids: Iterable[str]) -> dict[st
     found: dict[str, set[int]] = {}
     if connection.execute("SELECT 1 FROM quarantine LIMIT 1").fetchone() is None:
         return found
-    for some in _hundreds(sorted(ids)):
-        sql = (
-            "SELECT e.stream, e.position FROM events e CROSS JOIN quarantine q ON q.at = e.position"
-            f" WHERE e.stream IN ({_marks(some)})"
-        )
-        for id, position in connection.execute(sql, some):
-            found.setdefault(id, set()).add(position)
+    sql = "SELECT e.stream, e.position FROM events e CROSS JOIN quarantine q ON q.at = e.position WHERE e.stream IN {}"
+    for id, position in rows_among(connection, sql, sorted(ids)):
+        found.setdefault(id, set()).add(position)
     return found
 
 
@@ -326,9 +304,8 @@ def times_of(connection: sqlite3.Connection, sources: Iterable[str]) -> dict[str
     """When what these sources say was so: from when a memory holds, when an interaction was, when a text was taken in."""
     found: dict[str, str] = {}
     for kind, given in _by_kind(sources).items():
-        for some in _hundreds(given):
-            for source, time in connection.execute(_TIMES[kind].format(_marks(some)), _keys(kind, some)):
-                found[source] = times.moment("occurred_at", time)
+        for source, time in rows_among(connection, _TIMES[kind], _keys(kind, given)):
+            found[source] = times.moment("occurred_at", time)
     return found
 
 
@@ -347,14 +324,11 @@ def project_of(connection: sqlite3.Connection, source: str) -> str | None:
 
 def supported_by(connection: sqlite3.Connection, sources: Iterable[str]) -> list[int]:
     """The rows of the observations that any of these supports, and that are not erased."""
-    found: set[int] = set()
-    for some in _hundreds(sorted(sources)):
-        sql = (
-            "SELECT e.observation FROM evidence e CROSS JOIN observations o ON o.row = e.observation"
-            f" WHERE e.source IN ({_marks(some)}) AND e.withdrawn = '' AND o.status != 'erased'"
-        )
-        found.update(row for (row,) in connection.execute(sql, some))
-    return sorted(found)
+    sql = (
+        "SELECT e.observation FROM evidence e CROSS JOIN observations o ON o.row = e.observation"
+        " WHERE e.source IN {} AND e.withdrawn = '' AND o.status != 'erased'"
+    )
+    return sorted({row for (row,) in rows_among(connection, sql, sorted(sources))})
 
 
 def waiting_for(connection: sqlite3.Connection, sources: Iterable[str], alive: Iterable[str]) -> list[int]:
@@ -365,8 +339,7 @@ def waiting_for(connection: sqlite3.Connection, sources: Iterable[str], alive: I
     asked = "o.status != 'erased' AND e.withdrawn = 'asked'"
     wanting = "o.status = 'retracted' AND o.retracted = 'no_evidence' AND e.withdrawn = ''"
     for given, which in ((sources, asked), (alive, wanting)):
-        for some in _hundreds(sorted(given)):
-            found.update(row for (row,) in connection.execute(f"{of} ({_marks(some)}) AND {which}", some))
+        found.update(row for (row,) in rows_among(connection, f"{of} {{}} AND {which}", sorted(given)))
     return sorted(found)
 
 
@@ -476,11 +449,3 @@ def _by_kind(sources: Iterable[str]) -> dict[str, list[str]]:
 def _keys(kind: str, sources: Sequence[str]) -> Sequence[str | int]:
     """What the rows of these sources are looked up by: of a message its position."""
     return [int(each.partition(":")[2]) for each in sources] if kind == "s" else sources
-
-
-def _hundreds(given: Sequence[T]) -> Iterable[Sequence[T]]:
-    return (given[start : start + 500] for start in range(0, len(given), 500))
-
-
-def _marks(given: Sequence[object]) -> str:
-    return ", ".join("?" * len(given))

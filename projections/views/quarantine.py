@@ -10,7 +10,7 @@ from msgspec import Struct
 from ledger.domain.events import WAYS_BACK, AnyEvent, MemoryQuarantined, TextQuarantined, TextReleased
 from ledger.domain.memory import ERASED
 from projections.core.codec import columns, reader
-from projections.core.rows import CURRENT, AsOf, Rows, Table
+from projections.core.rows import CURRENT, AsOf, Rows, Table, rows_among
 from projections.core.subjects import Change, end, ended
 from projections.views.control import since
 
@@ -136,12 +136,8 @@ def was_released(rows: Rows, position: int) -> bool:
 
 def among(connection: sqlite3.Connection, positions: Iterable[int]) -> dict[int, Held]:
     """Those of these positions that are in quarantine."""
-    wanted, found = sorted(set(positions)), dict[int, Held]()
-    for start in range(0, len(wanted), 500):
-        some = wanted[start : start + 500]
-        sql = f"SELECT * FROM quarantine WHERE at IN ({', '.join('?' * len(some))})"
-        found |= {row[0]: _held(row) for row in connection.execute(sql, some)}
-    return found
+    found = rows_among(connection, "SELECT * FROM quarantine WHERE at IN {}", sorted(set(positions)))
+    return {row[0]: _held(row) for row in found}
 
 
 def listing(connection: sqlite3.Connection, user: str, limit: int, after: tuple[int, int] | None = None) -> list[Held]:

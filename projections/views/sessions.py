@@ -24,8 +24,9 @@ from ledger.domain.session import Session
 from ledger.domain.statuses import Visible
 from ledger.domain.times import moment
 from projections.core.codec import codec, columns, reader
-from projections.core.rows import CURRENT, AsOf, Rows, Table, Values
-from projections.core.subjects import Change, end, ended, family, has_pairs, keep, of_projects
+from projections.core.conditions import Conditions
+from projections.core.rows import CURRENT, AsOf, Rows, Table, Values, rows_among
+from projections.core.subjects import Change, end, ended, family, keep
 
 FAMILY = family(
     "s",
@@ -36,7 +37,7 @@ FAMILY = family(
     indexes=(("user", ""), ("row", "extractable_at > cursor")),
 )
 SESSIONS, SESSION_VERSIONS = FAMILY.live, FAMILY.closed
-from_row = FAMILY.from_row
+from_row, get = FAMILY.from_row, FAMILY.get
 # Up to where a session was ever looked at for what to remember, whether or not that is in effect: what somebody undid is not
 # done again by itself.
 LOOKED = Table(
@@ -206,11 +207,6 @@ def _place(rows: Rows, live: Table, closed: Table, wanted: dict[Any, Values], fo
 # --- reads -----------------------------------------------------------------------------------------------------------
 
 
-def get(connection: sqlite3.Connection, row: int) -> Session | None:
-    found = connection.execute("SELECT * FROM sessions WHERE row = ?", (row,)).fetchone()
-    return from_row(found) if found else None
-
-
 @contextmanager
 def listing(
     connection: sqlite3.Connection,
@@ -220,15 +216,11 @@ def listing(
     before: int | None = None,
 ) -> Iterator[Iterator[Session]]:
     """The sessions of a user that were not given up to another, the one opened last first; read as far as asked for."""
-    where, values = ["user = ?", "moved_to IS NULL", "name IS NOT NULL"], list[object]([user])
-    of_projects(where, values, projects)
-    if before is not None:
-        where.append("row < ?")
-        values.append(before)
-    sql = f"SELECT * FROM sessions WHERE {' AND '.join(where)} ORDER BY row DESC"
-    with closing(
-        connection.execute(sql, values)
-    ) as cursor:  # else what failed keeps it, and the connection this moment
+    where = Conditions("user = ? AND moved_to IS NULL AND name IS NOT NULL", user)
+    where.of_projects(projects)
+    where.given("row < ?", before)
+    cursor = connection.execute(f"SELECT * FROM sessions WHERE {where} ORDER BY row DESC", where.values)
+    with closing(cursor):  # else what failed keeps it, and the connection this moment
         yield map(from_row, cursor)
 
 
@@ -272,8 +264,7 @@ def at_position(connection: sqlite3.Connection, position: int) -> Message | None
 
 def roles(connection: sqlite3.Connection, rows: Collection[int]) -> dict[int, str]:
     """Who speaks in these messages."""
-    marks = ", ".join("?" * len(rows))
-    return dict(connection.execute(f"SELECT row, role FROM messages WHERE row IN ({marks})", tuple(rows)).fetchall())
+    return dict(rows_among(connection, "SELECT row, role FROM messages WHERE row IN {}", list(rows)))
 
 
 class Hidden(Struct, frozen=True):
@@ -325,15 +316,13 @@ def backwards(
 ) -> Iterator[Message]:
     """The messages of a session (of one ``role``, with this metadata) outside of these ranges, the last first; read as far
     as they are asked for."""
-    where, values = ["session = ? AND row BETWEEN ? AND ?"], list[object]()
-    if role is not None:
-        where.append("role = ?")
-        values.append(role)
-    has_pairs(where, values, pairs)
-    sql = f"SELECT * FROM messages WHERE {' AND '.join(where)} ORDER BY row DESC LIMIT ?"
+    where = Conditions("session = ?", row)
+    where.given("role = ?", role)
+    where.has_pairs(pairs)
+    sql = f"SELECT * FROM messages WHERE {where} AND row BETWEEN ? AND ? ORDER BY row DESC LIMIT ?"
     for first, last in besides(without):
         below = last
-        while found := connection.execute(sql, (row, first, below, *values, batch)).fetchall():
+        while found := connection.execute(sql, (*where.values, first, below, batch)).fetchall():
             yield from map(message_of, found)
             below, batch = found[-1][0] - 1, min(batch * 2, 4_096)
             if below < first:

@@ -33,9 +33,7 @@ class ConflictsRead(Area):
         wanted = plural("statuses", statuses, get_args(ConflictStatus))
 
         def fetch(count: int, start: str | None) -> list[Conflict]:
-            return merge_queries.list_conflicts(
-                self._engine, self._scope.user, wanted or "all", project=project, limit=count, after=start
-            )
+            return merge_queries.list_conflicts(self._engine, self._scope.user, wanted, project, count, start)
 
         filters = {"user": self._scope.user, "statuses": wanted, "project": project}
         return page("conflicts", filters, limit, after, fetch, lambda each: each.id)

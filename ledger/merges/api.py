@@ -37,9 +37,7 @@ class MergesRead(Area):
         wanted = plural("statuses", statuses, get_args(MergeStatus))
 
         def fetch(count: int, start: str | None) -> list[Merge]:
-            return merge_queries.list_merges(
-                self._engine, self._scope.user, wanted or "all", project=project, limit=count, after=start
-            )
+            return merge_queries.list_merges(self._engine, self._scope.user, wanted, project, count, start)
 
         filters = {"user": self._scope.user, "statuses": wanted, "project": project}
         return page("merges", filters, limit, after, fetch, lambda each: each.id)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import TypeVar
 
 from ledger.domain import conflict as conflict_domain
 from ledger.domain import merge as domain
 from ledger.domain.confidence import shown
 from ledger.domain.conflict import Conflict
-from ledger.domain.errors import RejectedError
 from ledger.domain.merge import Merge
 from ledger.engine.answer import answer_of
 from ledger.engine.engine import Engine
 from ledger.engine.log_reading import first_position
-from ledger.engine.snapshot import NOWHERE, PAGE_CAP, listed, load, scope_of
+from ledger.engine.snapshot import NOWHERE, load, scope_of
 from ledger.memories.queries import memories_shown
 from ledger.merges import answers as merge_answers
 from ledger.policies import merging
@@ -22,30 +22,20 @@ from projections.core.rows import Connection
 from projections.views import conflicts, merges, projects
 
 S = TypeVar("S", Conflict, Merge)
+A = TypeVar("A", merge_answers.Conflict, merge_answers.Merge)
 _AT_A_TIME = 50  # rows; of those that are read, those whose status was asked for are shown
 
 
 def list_merges(
-    engine: Engine, user: str, status: str | Iterable[str] = domain.PROPOSED, *, project: str | None = None,
-    limit: int | None = None, after: str | None = None,
-) -> list[merge_answers.Merge]:  # fmt: skip
-    """Merges, newest first: proposed ones unless another ``status`` is asked for (obsolete, merged, rejected, or "all")."""
-    owner, wanted = user, _among(status, (*domain.STATUSES, domain.OBSOLETE), "merge")
-    with engine.reading() as connection:
-        about = scope_of(connection, owner, project)
-        if about == [NOWHERE] or not (count := listed(limit, PAGE_CAP)):
-            return []
-        found = []
-        stored = {domain.PROPOSED if each == domain.OBSOLETE else each for each in wanted}
-        some = max(count, _AT_A_TIME)
-        listing = lambda before: merges.listing(connection, owner, sorted(stored), before, some)  # noqa: E731
-        for each in _behind(connection, listing, some, after):
-            if about is None or each.project in about:
-                answer = merge_answer(connection, each)
-                found += [answer] if answer.status in wanted else []
-                if len(found) >= count:
-                    break
-        return found
+    engine: Engine, user: str, statuses: Sequence[str], project: str | None, limit: int, after: str | None
+) -> list[merge_answers.Merge]:
+    """Merges in one of these statuses, all of them without any given, newest first."""
+    stored = {domain.PROPOSED if each == domain.OBSOLETE else each for each in statuses} or domain.STATUSES
+
+    def read(connection: Connection, before: int | None, some: int) -> list[Merge]:
+        return merges.listing(connection, user, sorted(stored), before, some)
+
+    return _listed(engine, user, statuses, project, limit, after, read, merge_answer)
 
 
 def get_merge(engine: Engine, user: str, id: str) -> merge_answers.Merge | None:
@@ -77,25 +67,14 @@ def merge_answer(connection: Connection, state: Merge) -> merge_answers.Merge:
 
 
 def list_conflicts(
-    engine: Engine, user: str, status: str | Iterable[str] = conflict_domain.OPEN, *, project: str | None = None,
-    limit: int | None = None, after: str | None = None,
-) -> list[merge_answers.Conflict]:  # fmt: skip
-    """Conflicts, newest first: open ones unless another ``status`` is asked for (resolved, lapsed, or "all")."""
-    owner, wanted = user, _among(status, conflict_domain.STATUSES, "conflict")
-    with engine.reading() as connection:
-        about = scope_of(connection, owner, project)
-        if about == [NOWHERE] or not (count := listed(limit, PAGE_CAP)):
-            return []
-        found = []
-        some = max(count, _AT_A_TIME)
-        listing = lambda before: conflicts.listing(connection, owner, before, some)  # noqa: E731
-        for each in _behind(connection, listing, some, after):
-            if about is None or each.project in about:
-                answer = conflict_answer(connection, each)
-                found += [answer] if answer.status in wanted else []
-                if len(found) >= count:
-                    break
-        return found
+    engine: Engine, user: str, statuses: Sequence[str], project: str | None, limit: int, after: str | None
+) -> list[merge_answers.Conflict]:
+    """Conflicts in one of these statuses, all of them without any given, newest first."""
+
+    def read(connection: Connection, before: int | None, some: int) -> list[Conflict]:
+        return conflicts.listing(connection, user, before, some)
+
+    return _listed(engine, user, statuses, project, limit, after, read, conflict_answer)
 
 
 def get_conflict(engine: Engine, user: str, id: str) -> merge_answers.Conflict | None:
@@ -121,29 +100,31 @@ def conflict_answer(connection: Connection, state: Conflict) -> merge_answers.Co
     )
 
 
-def _behind(
-    connection: Connection, listing: Callable[[int | None], Sequence[S]], size: int, after: str | None
-) -> Iterator[S]:
-    """What comes after the subject of this id in a listing, newest first, read ``size`` rows at a time."""
-    place = first_position(connection, after) if after is not None else None
-    while some := listing(place):
-        yield from some
-        if len(some) < size:
-            return
-        place = some[-1].row
+def _listed(
+    engine: Engine,
+    user: str,
+    statuses: Sequence[str],
+    project: str | None,
+    limit: int,
+    after: str | None,
+    read: Callable[[Connection, int | None, int], list[S]],
+    answer: Callable[[Connection, S], A],
+) -> list[A]:
+    """The subjects behind the one of an id that have one of these statuses now, ``read`` a lot of rows at a time."""
+    some, found = max(limit, _AT_A_TIME), list[A]()
+    with engine.reading() as connection:
+        about = scope_of(connection, user, project)
+        if about == [NOWHERE]:
+            return []
+        before = first_position(connection, after) if after is not None else None
+        while states := read(connection, before, some):
+            shown = (answer(connection, each) for each in states if about is None or each.project in about)
+            found += islice((each for each in shown if not statuses or each.status in statuses), limit - len(found))
+            if len(found) == limit or len(states) < some:
+                break
+            before = states[-1].row
+        return found
 
 
 def _name(connection: Connection, project: str | None) -> str | None:
     return projects.names(connection, {project}).get(project, project) if project is not None else None
-
-
-def _among(status: str | Iterable[str], known: tuple[str, ...], what: str) -> tuple[str, ...]:
-    if not isinstance(status, Iterable):
-        raise RejectedError(
-            f"a status is a text or several, not a {type(status).__name__}; there are: {', '.join(known)}, and all"
-        )
-    wanted = (status,) if isinstance(status, str) else tuple(status)
-    for each in wanted if wanted != ("all",) else ():
-        if each not in known:
-            raise RejectedError(f"no status of a {what} is called {each!r:.40}; there are: {', '.join(known)}, and all")
-    return known if wanted == ("all",) else wanted

@@ -6,17 +6,15 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from itertools import combinations
 
-from msgspec.structs import replace
-
 from ledger.domain import conflict, slots, templates
 from ledger.domain.conflict import ACCEPT, LAPSED, OPEN, RESOLVED, Conflict
 from ledger.domain.events import AnyEvent
 from ledger.domain.memory import Memory
 from ledger.domain.slots import Filled, Statement
-from projections.core.rows import AsOf, Rows, Table
-from projections.core.subjects import Change, ended, family, keep
+from projections.core.rows import Rows
+from projections.core.subjects import Change, family, keep
 from projections.views import memories
-from projections.views.merges import renew
+from projections.views.merges import Members
 
 FAMILY = family(
     "k",
@@ -30,36 +28,20 @@ FAMILY = family(
 )
 CONFLICTS, VERSIONS = FAMILY.live, FAMILY.closed
 from_row = FAMILY.from_row
-MEMBERS = Table(
-    "conflict_members",
-    ("memory TEXT NOT NULL", "conflict INTEGER NOT NULL", "from_position INTEGER NOT NULL"),
-    ("memory", "conflict"),
-    rowid=False,
-    grouped=1,
-    then=AsOf("from_position", closed="conflict_members_before"),
-)
-MEMBERS_BEFORE = replace(ended(MEMBERS, "conflict_members_before"), indexes=(("memory, conflict", ""),))
+MEMBERS = Members("conflict")
+about, ever_about = MEMBERS.about, MEMBERS.ever_about
 
 
 class Conflicts:
     name, version, follows = "conflicts", 2, frozenset("k")
-    tables = (CONFLICTS, VERSIONS, MEMBERS, MEMBERS_BEFORE)
+    tables = (CONFLICTS, VERSIONS, MEMBERS.live, MEMBERS.closed)
 
     def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
         for change in changes:
             keep(change, rows, FAMILY)
             before = () if change.old is None else change.old.members
             after = () if change.new is None else change.new.members
-            if before != after:
-                renew(change, rows, (MEMBERS, MEMBERS_BEFORE), before, after)
-
-
-# --- for decisions ---------------------------------------------------------------------------------------------------
-
-
-def about(rows: Rows, memory: str) -> list[int]:
-    """The rows of the conflicts that a memory is a member of."""
-    return [row[1] for row in rows.find(MEMBERS, ("memory",), (memory,))]
+            MEMBERS.renew(change, rows, before, after)
 
 
 # --- whether it stands ------------------------------------------------------------------------------------------------
@@ -147,12 +129,3 @@ def naming(connection: sqlite3.Connection, memories: Iterable[str]) -> list[Conf
         for row in connection.execute(sql, (each,)):
             found[row[0]] = from_row(row)
     return [found[row] for row in sorted(found)]
-
-
-def ever_about(connection: sqlite3.Connection, memory: str) -> list[int]:
-    """The rows of the conflicts that a memory is or was a member of, void ones too."""
-    sql = (
-        "SELECT conflict FROM conflict_members WHERE memory = ?"
-        " UNION SELECT conflict FROM conflict_members_before WHERE memory = ? ORDER BY 1"
-    )
-    return [row for (row,) in connection.execute(sql, (memory, memory))]

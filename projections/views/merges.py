@@ -25,47 +25,57 @@ FAMILY = family(
 )
 MERGES, VERSIONS = FAMILY.live, FAMILY.closed
 from_row = FAMILY.from_row
-MEMBERS = Table(
-    "merge_members",
-    ("memory TEXT NOT NULL", "merge INTEGER NOT NULL", "from_position INTEGER NOT NULL"),
-    ("memory", "merge"),
-    rowid=False,
-    grouped=1,
-    then=AsOf("from_position", closed="merge_members_before"),
-)
-MEMBERS_BEFORE = replace(ended(MEMBERS, "merge_members_before"), indexes=(("memory, merge", ""),))
+
+
+class Members:
+    """Which memories the subjects of one kind are about, and were."""
+
+    def __init__(self, kind: str) -> None:
+        self.live = Table(
+            f"{kind}_members",
+            ("memory TEXT NOT NULL", f"{kind} INTEGER NOT NULL", "from_position INTEGER NOT NULL"),
+            ("memory", kind),
+            rowid=False,
+            grouped=1,
+            then=AsOf("from_position", closed=f"{kind}_members_before"),
+        )
+        self.closed = replace(ended(self.live, f"{kind}_members_before"), indexes=((f"memory, {kind}", ""),))
+        self._ever = " UNION ".join(
+            f"SELECT {kind} FROM {table.name} WHERE memory = ?" for table in (self.live, self.closed)
+        )
+
+    def renew(self, change: Change, rows: Rows, before: Sequence[str], after: Sequence[str]) -> None:
+        """The rows of those that left a subject are ended, and those that came begin."""
+        for each in before:
+            if each not in after and (row := rows.get(self.live, (each, change.first))) is not None:
+                end(rows, self.live, self.closed, row, change.event.position)
+        for each in after:
+            if each not in before:
+                rows.put(self.live, (each, change.first), (each, change.first, change.event.position))
+
+    def about(self, rows: Rows, memory: str) -> list[int]:
+        """The rows of the subjects that a memory is a member of, for decisions."""
+        return [row[1] for row in rows.find(self.live, ("memory",), (memory,))]
+
+    def ever_about(self, connection: sqlite3.Connection, memory: str) -> list[int]:
+        """The rows of the subjects that a memory is or was a member of, void ones too."""
+        return [row for (row,) in connection.execute(f"{self._ever} ORDER BY 1", (memory, memory))]
+
+
+MEMBERS = Members("merge")
+about, ever_about = MEMBERS.about, MEMBERS.ever_about
 
 
 class Merges:
     name, version, follows = "merges", 1, frozenset("g")
-    tables = (MERGES, VERSIONS, MEMBERS, MEMBERS_BEFORE)
+    tables = (MERGES, VERSIONS, MEMBERS.live, MEMBERS.closed)
 
     def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
         for change in changes:
             keep(change, rows, FAMILY)
             before = () if change.old is None else change.old.memories
             after = () if change.new is None else change.new.memories
-            if before != after:
-                renew(change, rows, (MEMBERS, MEMBERS_BEFORE), before, after)
-
-
-def renew(change: Change, rows: Rows, tables: tuple[Table, Table], before: Sequence[str], after: Sequence[str]) -> None:
-    """Which memories a subject is about: the rows of those that left it are ended, and those that came begin."""
-    live, closed = tables
-    for each in before:
-        if each not in after and (row := rows.get(live, (each, change.first))) is not None:
-            end(rows, live, closed, row, change.event.position)
-    for each in after:
-        if each not in before:
-            rows.put(live, (each, change.first), (each, change.first, change.event.position))
-
-
-# --- for decisions ---------------------------------------------------------------------------------------------------
-
-
-def about(rows: Rows, memory: str) -> list[int]:
-    """The rows of the merges that a memory is a member of."""
-    return [row[1] for row in rows.find(MEMBERS, ("memory",), (memory,))]
+            MEMBERS.renew(change, rows, before, after)
 
 
 # --- reads -----------------------------------------------------------------------------------------------------------
@@ -102,12 +112,3 @@ def naming(connection: sqlite3.Connection, memories: Iterable[str]) -> list[Merg
         for row in connection.execute(sql, (each, each)):
             found[row[0]] = from_row(row)
     return [found[row] for row in sorted(found)]
-
-
-def ever_about(connection: sqlite3.Connection, memory: str) -> list[int]:
-    """The rows of the merges that a memory is or was a member of, void ones too."""
-    sql = (
-        "SELECT merge FROM merge_members WHERE memory = ?"
-        " UNION SELECT merge FROM merge_members_before WHERE memory = ? ORDER BY 1"
-    )
-    return [row for (row,) in connection.execute(sql, (memory, memory))]

@@ -12,10 +12,10 @@ from ledger.domain import confidence as rules
 from ledger.domain.errors import RejectedError
 from ledger.domain.ids import message_place
 from ledger.domain.metadata import NO_PAIRS
-from ledger.domain.text import plural
+from ledger.domain.text import flags, plural
 from ledger.engine.answer import Answer
 from ledger.engine.area import Area, callback
-from ledger.engine.paging import LIMIT, checked_limit, found, page
+from ledger.engine.paging import LIMIT, found, page
 from ledger.types import (
     Cancel,
     Channel,
@@ -70,8 +70,6 @@ if TYPE_CHECKING:
 
     Progress = Callable[[int, int], None]
 
-RECALLED = 500  # items of one recall at the most
-
 
 class LedgerRead(Area):
     """What can be asked, of now and of a moment of the past."""
@@ -111,24 +109,23 @@ class LedgerRead(Area):
             query: The question, or what the next prompt is about.
             project: What is of this project or of none; None or "" for everything.
             kinds: Only memories of these kinds.
-            statuses: Which memories are searched; candidates never are.
+            statuses: Which memories are searched, () for all; candidates never are.
             among: What is searched: "memories", "chunks" of documents, "turns" (interactions and messages).
-            limit: The most items, up to 500.
+            limit: The most items, up to 500; 0 for observations alone.
             budget: The most that the pack's ``as_text()`` takes, fence included, counted in ``unit``; None for no bound.
             unit: "tokens" or "chars".
             packing: "greedy" passes over an item that does not fit; "prefix" stops at it; "shares" divides it between kinds.
             ranking: "score/2" adds words and vectors to one score, "score/1" is the one before; "rrf/1" adds reciprocal
                 ranks; "rubino/1" is rubino's.
             metadata: Only what has each of these keys with this very value, a chunk those of its document; None is a value too.
-            min_match: The least ``match`` of an item, 0 to 1; None for half of the best one's where there are vectors.
+            min_match: The least ``match`` of an item or observation, 0 to 1; None for half of the best item's with vectors.
             observations: The most observations next to the items, up to 50; 0 for none.
             explain: Also list the candidates that were ranked, with their signals.
             receipt: Record what was delivered, so that ``reopen`` shows it again. Nothing else is written.
         """
         from ledger.recall import recalling
 
-        if checked_limit(limit) > RECALLED:
-            raise RejectedError(f"recall gives at most {RECALLED} items, and {limit} were asked for", rule="limit")
+        flags(receipt=receipt)
         return recalling.recall(
             self._engine,
             self._scope.user,

@@ -214,6 +214,13 @@ def texts(**given: object) -> None:
             raise RejectedError(f"{name} is a text, and {each!r:.40} is none")
 
 
+def flags(**given: object) -> None:
+    """Refuse what is neither true nor false where one of them is asked for."""
+    for name, each in given.items():
+        if not isinstance(each, bool):
+            raise RejectedError(f"{name} must be true or false, not {each!r:.40}")
+
+
 def one_of(name: str, given: object, allowed: Sequence[str]) -> None:
     if allowed and given not in allowed:
         raise RejectedError(f"{name} cannot be {given!r:.40}; there are: {', '.join(allowed)}")

@@ -13,7 +13,7 @@ from ledger.domain import tokens
 from ledger.domain.errors import RejectedError
 from ledger.domain.metadata import NO_PAIRS, Pairs
 from ledger.domain.metadata import checked as checked_pairs
-from ledger.domain.text import check_text, check_word, one_of, text_list
+from ledger.domain.text import check_text, check_word, flags, one_of, text_list
 from ledger.engine.snapshot import LIST_CAP
 from ledger.types import Packing
 from projections.search.ranking import RANKINGS
@@ -85,6 +85,8 @@ def checked(
     only = tuple(
         check_word("a kind", each, memory_domain.KINDS, memory_domain.SYNONYMS) for each in text_list("kinds", kinds)
     )
+    if not places:
+        raise RejectedError(f"among names at least one of {', '.join(AMONG)}")
     # a receipt keeps them, and no erasure reaches them
     for each in places:
         one_of("among", each, (*AMONG, "all"))
@@ -94,9 +96,10 @@ def checked(
     one_of("ranking", ranking, RANKINGS)
     if packing == "shares" and bound is None:
         raise RejectedError("packing by shares shares a budget out, so it needs one")
-    for what, number in (("k", k), ("observations", observations)):
-        if isinstance(number, bool) or not isinstance(number, int):
-            raise RejectedError(f"{what} is a whole number, and {number!r:.40} is not")
+    for what, number, most in (("limit", k, LIST_CAP), ("observations", observations, MOST_OBSERVATIONS)):
+        if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number <= most:
+            raise RejectedError(f"{what} is a whole number from 0 to {most}, and {number!r:.40} is not", rule="limit")
+    flags(explain=explain)
     if min_match is not None and (
         isinstance(min_match, bool) or not isinstance(min_match, int | float) or not 0 <= min_match <= 1
     ):
@@ -110,14 +113,14 @@ def checked(
         kinds=only,
         among=("memories",) if only else AMONG if "all" in places else places,
         statuses=statuses,
-        k=max(0, min(k, LIST_CAP)),
+        k=k,
         budget=bound,
         unit=unit,
         packing=packing,
         ranking=ranking,
         explain=explain,
         now=now,
-        observations=0 if bare else max(0, min(observations, MOST_OBSERVATIONS)),
+        observations=0 if bare else observations,
         metadata=pairs,
         min_match=min_match,
     )
@@ -132,7 +135,7 @@ def _statuses(status: str | Iterable[str]) -> tuple[str, ...]:
             raise RejectedError("a candidate is never recalled before it is promoted: see review()", rule="trust")
         one_of("status", each, (*memory_domain.STATUSES, "all"))
     if not wanted:
-        raise RejectedError('status names at least one: "active", others, or "all"')
+        raise RejectedError('statuses names at least one: "active", others, or "all"')
     return wanted
 
 

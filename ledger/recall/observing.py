@@ -115,7 +115,7 @@ class Observing:
         terms = ranking.terms(self._question, stem, words.idf, words.mean)
         near = [state for state, _ in hits if _is_near(state.text or "", terms)]
         scored = [(*ranking.word_score(state.text or "", terms, stem), state) for state in near]
-        scored = [each for each in scored if each[0] > 0]
+        scored = [each for each in scored if each[0] > 0 and each[1] >= (self._asked.min_match or 0)]
         return sorted(scored, key=lambda each: (-each[0], -each[2].row)), len(hits) < limit
 
     def _best(self, found: Sequence[Scored], known: Collection[str]) -> list[Supported]:

@@ -100,12 +100,22 @@ def test_of_two_that_say_the_same_one_is_shown(ledger: Ledger) -> None:
     assert ids(pack) == [second] and [(item.id, item.cut) for item in pack.cut] == [(first, "repeated")]
 
 
+def test_a_floor_is_one_for_observations_too(ledger: Ledger) -> None:
+    sources = said(ledger, "Something else.")
+    near, far = formed(ledger, COFFEE, sources), formed(ledger, "The coffee is in the left cupboard.", sources)
+    question = "dark roast coffee"
+    assert {item.id: item.match for item in ledger.recall(question).observations}[near] == 1
+    assert shown(ledger, question) == [near, far] == shown(ledger, question, min_match=0)
+    assert shown(ledger, question, min_match=0.5) == [near]
+    assert shown(ledger, f"{question} zebra", min_match=1) == []
+
+
 def test_at_most_so_many_as_asked_for(ledger: Ledger) -> None:
     (source,) = said(ledger, "Something else.")
     made = [formed(ledger, f"Coffee number {number}.", [source]) for number in range(60)]
     assert len(shown(ledger)) == 3
     assert shown(ledger, observations=0) == [] and len(shown(ledger, observations=7)) == 7
-    assert len(shown(ledger, observations=1_000_000)) == 50 and shown(ledger, observations=-1) == []
+    assert len(shown(ledger, observations=50)) == 50
     explained = ledger.recall("coffee", explain=True)
     assert [item.cut for item in explained.cut] == ["rank"] * 57
     assert {item.id for item in (*explained.observations, *explained.cut)} == set(made)

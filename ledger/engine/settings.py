@@ -121,7 +121,7 @@ _DEFAULTS = {each.name: each.default for each in msgspec.structs.fields(Settings
 def _checked(found: Mapping[str, tuple[object, str]]) -> dict[str, Any]:
     values = {name: value for name, (value, _) in found.items()}
     if not all(name in _TEXTS and isinstance(value, str) for name, value in values.items()):
-        from ledger.interactions.lines import check_settings
+        from ledger.engine.given_settings import check_settings
 
         values = check_settings(Settings, values, {name: origin for name, (_, origin) in found.items()})
     for name in values.keys() & set(_TEXTS):

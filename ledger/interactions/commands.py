@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -31,6 +31,7 @@ from ledger.engine.snapshot import answer_texts, load
 from ledger.engine.who import Who
 from ledger.engine.work import Outcome, Work
 from ledger.interactions import queries
+from ledger.interactions.lines import Line
 from ledger.interactions.tying import Turn, is_tied
 from ledger.memories import commands as of_memories
 from ledger.memories.sources import check_chunks
@@ -38,9 +39,6 @@ from ledger.policies import reinforcement
 from ledger.types import Metadata
 from projections.core.rows import Connection
 from projections.views import audit, confidence, control, quarantine
-
-if TYPE_CHECKING:
-    from ledger.interactions.lines import Line  # pydantic is loaded where there are lines
 
 Progress = Callable[[int, int], None]
 
@@ -88,23 +86,8 @@ def capture(
     skipped = engine.keeps_out(session_id or "") if append else ""
     turn = Turn(engine.counter, engine.keeps_out, prompt, response) if append and not skipped else None
 
-    unknown: list[str] = []
-
-    def body(work: Work) -> str:
-        work.project = work.project_named(project)
-        work.session = work.session_named(session_id)
-        work.need("interactions", "quarantine")
-        used, unknown[:] = _used(work, captured.memories_used)
-        check_chunks(work, captured.chunks_used)
-        stream = work.new_id("i")
-        work.emit(stream, _with_bodies(work, msgspec.structs.replace(captured, memories_used=used)))
-        if turn is not None:
-            turn.emit(work, stream)
-        return stream
-
-    arguments = (given, captured.memories_used, captured.chunks_used, *((append,) if append else ()))
-    arguments += (captured.metadata,) if captured.metadata is not NOTHING else ()
-    outcome = engine.writer.run("capture", asker, body, arguments)
+    about = (project, session_id)
+    outcome, unknown = _record(engine, asker, captured, about, given, turn, (append,) if append else ())
     if engine.writer.batching and not outcome.replayed:  # nothing has happened since, so nothing need be read
         answer = {"response": response, "summary": response_summary}
         texts_of = [prompt, answer, msgspec.json.decode(pack)]
@@ -113,6 +96,60 @@ def capture(
         found = answers.interaction(outcome.state, outcome.names, *texts_of)
         return msgspec.structs.replace(found, skipped=skipped, warnings=_warnings(unknown))
     return msgspec.structs.replace(_react(engine, outcome, asker), skipped=skipped)
+
+
+def capture_line(engine: Engine, asker: Who, line: Line) -> tuple[bool, tuple[str, ...]]:
+    """One checked line of an import as a capture, of which nobody reads an answer: whether it was known, and warnings."""
+    pack = _json("context_pack", line.context_pack | ({"line_id": line.line_id} if line.line_id else {}))
+    about = (line.project, line.session_id)
+    given = (line.prompt, line.response, line.response_summary, *about, pack, True)
+    captured = InteractionCaptured(
+        prompt=line.prompt,
+        response=line.response,
+        summary=line.response_summary,
+        memories_used=text_list("memories_used", line.memories_used) if line.memories_used else (),
+        chunks_used=text_list("chunks_used", line.chunks_used) if line.chunks_used else (),
+        context=pack,
+        metadata=pairs_of.event_form(line.metadata),
+    )
+    outcome, unknown = _record(engine, asker, captured, about, given)
+    if outcome.replayed and captured.memories_used:
+        with engine.snapshot() as snapshot:
+            unknown = _unknown(snapshot.connection, outcome.state.memories_used, asker.user)
+    return outcome.replayed, _warnings(unknown)
+
+
+def _record(
+    engine: Engine,
+    asker: Who,
+    captured: InteractionCaptured,
+    about: tuple[str | None, str | None],
+    given: tuple[object, ...],
+    turn: Turn | None = None,
+    options: tuple[object, ...] = (),
+) -> tuple[Outcome, list[str]]:
+    """Appends a turn ``about`` a project and a session; with it the memories it names that are none."""
+    unknown: list[str] = []
+
+    def body(work: Work) -> str:
+        project, session_id = about
+        work.project = work.project_named(project)
+        work.session = work.session_named(session_id)
+        work.need("interactions", "quarantine")
+        data = captured
+        if captured.memories_used:
+            used, unknown[:] = _used(work, captured.memories_used)
+            data = msgspec.structs.replace(captured, memories_used=used)
+        check_chunks(work, captured.chunks_used)
+        stream = work.new_id("i")
+        work.emit(stream, _with_bodies(work, data))
+        if turn is not None:
+            turn.emit(work, stream)
+        return stream
+
+    arguments = (given, captured.memories_used, captured.chunks_used, *options)
+    arguments += (captured.metadata,) if captured.metadata is not NOTHING else ()
+    return engine.writer.run("capture", asker, body, arguments), unknown
 
 
 def attach_response(
@@ -154,14 +191,6 @@ def attach_response(
     return _react(engine, engine.writer.run("interactions.add_response", asker, body, (id, attached)), asker)
 
 
-def capture_line(engine: Engine, asker: Who, line: Line) -> answers.Interaction:
-    """One line of an import, as a capture."""
-    fields = {name: getattr(line, name) for name in ("response_summary", "project", "session_id", "memories_used")}
-    pack = line.context_pack | ({"line_id": line.line_id} if line.line_id else {})
-    fields |= {"chunks_used": line.chunks_used, "context_pack": pack, "metadata": line.metadata}
-    return capture(engine, asker, line.prompt, line.response, **fields)
-
-
 def _with_bodies(work: Work, data: Any) -> Any:
     large = {
         name: body
@@ -192,12 +221,7 @@ def _shown(engine: Engine, asker: Who, id: str) -> tuple[answers.Interaction, tu
         answer = queries.get(snapshot, asker.user, id)
         if answer is None:
             raise NotFoundError(f"the interaction {id} was undone meanwhile")
-        unknown = [
-            each
-            for each in answer.memories_used
-            if len(each) != LENGTH or find_row(snapshot.connection, each, "m", asker.user) is None
-        ]
-    return answer, _warnings(unknown)
+        return answer, _warnings(_unknown(snapshot.connection, answer.memories_used, asker.user))
 
 
 # --- reinforcement -------------------------------------------------------------------------------------------
@@ -359,6 +383,11 @@ def _used(work: Work, given: Sequence[str]) -> tuple[tuple[str, ...], list[str]]
             unknown.append(each)
         used.append(each if memory is None else memory.id)
     return tuple(dict.fromkeys(used)), unknown
+
+
+def _unknown(connection: Connection, used: Iterable[str], user: str) -> list[str]:
+    """What was named as a memory and is none of this user."""
+    return [each for each in used if len(each) != LENGTH or find_row(connection, each, "m", user) is None]
 
 
 def _warnings(unknown: Iterable[str]) -> tuple[str, ...]:

@@ -7,7 +7,6 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -22,11 +21,9 @@ from ledger.engine.stopping import Stopping
 from ledger.engine.who import Time, Who
 from ledger.interactions import commands as interaction_commands
 from ledger.interactions.conversations import CLIENT, turns_of
+from ledger.interactions.lines import Line, check_line
 from ledger.store.paths import path_name
 from projections.views import control
-
-if TYPE_CHECKING:
-    from ledger.interactions.lines import Line
 
 Progress = Callable[[int, int], None]
 CHUNK = 1_000  # lines captured in one commit
@@ -84,11 +81,16 @@ def import_file(
     for chunk in file.chunks() if not dry_run and not stopped else ():
         with engine.writer.batch():
             for key, number, line in chunk:
-                found = _import_line(engine, replace(asker, key=key), line, errors, number, strict)
-                if found is not None:
-                    captured += not found.replayed
-                    known += found.replayed
-                    warnings += ((number, each) for each in found.warnings)
+                try:
+                    replayed, warned = interaction_commands.capture_line(engine, _asker_of(line, asker, key), line)
+                except LedgerError as refusal:
+                    if strict:
+                        raise
+                    errors.append((number, str(refusal)))
+                    continue
+                captured += not replayed
+                known += replayed
+                warnings += ((number, each) for each in warned)
         done += len(chunk)
         if progress is not None:
             progress(done, good)
@@ -130,8 +132,6 @@ class _File:
         self._kept = kept if len(kept) <= KEPT and chars <= CHUNK_CHARS else None
 
     def _read(self) -> Iterator[tuple[str, int, Line | str]]:
-        from ledger.interactions.lines import check_line
-
         count: Counter[bytes] = Counter()
         given = given_files.lines(self._name, LINE_BYTES) if self._list is None else enumerate(self._list, 1)
         for number, each in given:
@@ -140,8 +140,8 @@ class _File:
                 yield "", number, line
             else:
                 digest = line.digest()
-                count[bytes.fromhex(digest)] += 1
-                yield f"import:{digest}:{count[bytes.fromhex(digest)]}", number, line
+                count[digest] += 1
+                yield f"import:{digest.hex()}:{count[digest]}", number, line
 
     def chunks(self) -> Iterator[list[tuple[str, int, Line]]]:
         """The good lines, as many at a time as one commit takes."""
@@ -176,18 +176,6 @@ def _is_known(engine: Engine, owner: str, key: str) -> bool:
         return control.has_answered(connection, engine.writer.mac("key", owner, key))
 
 
-def _import_line(
-    engine: Engine, asker: Who, line: Line, errors: list[tuple[int, str]], number: int, strict: bool
-) -> answers.Interaction | None:
-    """The line as a capture; None when it was refused, which is listed."""
-    try:
-        if line.client:
-            asker = replace(asker, client=check_text("client", line.client))
-        if line.occurred_at is not None:
-            asker = replace(asker, occurred_at=times.with_offset("occurred_at", line.occurred_at))
-        return interaction_commands.capture_line(engine, asker, line)
-    except LedgerError as refusal:
-        if strict:
-            raise
-        errors.append((number, str(refusal)))
-        return None
+def _asker_of(line: Line, asker: Who, key: str) -> Who:
+    client = check_text("client", line.client) if line.client else asker.client
+    return replace(asker, key=key, client=client, occurred_at=line.occurred_at or asker.occurred_at)

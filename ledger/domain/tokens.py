@@ -83,7 +83,7 @@ class _Classes(dict[int, str]):
 _CLASSES = _Classes()
 _ASCII_CLASSES = "".join(map(_class, map(chr, range(128)))).encode().ljust(256)
 _BLOB = re.compile(rb"(?<![aA0])(?=[aA]*0)(?=0*[aA])[aA0]{24,}+")
-_LINE_END = re.compile(rb"[aA0]n")
+_ONLY_LETTERS = bytes(97 if at == 97 else 32 for at in range(256))
 _JOINED = bytes.maketrans(b"A0", b"aa")
 
 
@@ -95,7 +95,7 @@ def estimate(text: str) -> int:
     itself. Never more than two a character.
     """
     classes = text.encode().translate(_ASCII_CLASSES) if text.isascii() else text.translate(_CLASSES).encode()
-    total = len(_LINE_END.findall(classes))
+    total = sum(map(classes.count, (b"an", b"An", b"0n")))
     classes = classes.replace(b"n", b" ")
     if b"0" in classes:
         if b"a" * 24 in classes.translate(_JOINED):
@@ -108,8 +108,8 @@ def estimate(text: str) -> int:
         classes = classes.replace(b"aA", b"a A").replace(b"Aa", b"aa")  # twoWords
         classes = classes.replace(b"AAA", b"k").replace(b"AA", b"k").replace(b"A", b"k")
     total += classes.count(b"a" * 13)  # words this long are seldom English
-    for letters in (b"aaaaaa", b"aaaaa", b"aaaa", b"aaa", b"aa", b"a"):
-        classes = classes.replace(letters, b"k")
+    classes = classes.replace(b"aaaaaa", b"k")
+    total += (b" " + classes.translate(_ONLY_LETTERS)).count(b" a")  # what is left of each word
     classes = classes.replace(b"...", b"..")  # vocabularies have many pairs and triples of signs
     total += classes.count(b".") + classes.count(b"k") + 2 * classes.count(b"w")
     if text.isascii():

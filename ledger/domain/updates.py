@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import islice
 
 from ledger.domain.slots import HEADS, Statement, incompatible, slots
 from ledger.domain.text import STOP_WORDS, stem, words
@@ -74,6 +75,7 @@ _ATTRIBUTES = frozenset(
 )
 _TOKEN = re.compile(r"[$€£]?\d+(?:[.,:/-]\d+)*(?:%|st|nd|rd|th|[ap]m)?|[^\W\d_]+(?:['’-][^\W_]+)*|%")
 _SIGN = re.compile(r"[$€£%]")
+_DIGIT = re.compile(r"\d")
 _STATES = re.compile(r" (?:is|was|lives?|resides?|works?|reports?|uses?|prefers?)\b|[:=]", re.IGNORECASE)
 _CLAUSE = re.compile(r"[.!?;]\s+|,\s+|\s[-–—]\s|\n+")
 
@@ -124,15 +126,26 @@ class Reading:
         return list(map(Clause, _CLAUSE.split(self.text)))
 
     @cached_property
-    def figured(self) -> list[Clause]:
-        """Of the changed clauses those with a figure: by nothing else a longer statement changes."""
-        return [each for each in self.changed if each.figures]
+    def counting(self) -> list[Clause]:
+        """The clauses with a figure: by nothing else a longer statement changes."""
+        if self.text.isascii() and not _DIGIT.search(self.text):
+            return []
+        return [each for each in self.clauses if each.figures]
 
     @cached_property
-    def first(self) -> str:
-        """How it begins."""
-        found = _TOKEN.search(self.text)
-        return found[0].lower() if found else ""
+    def figured(self) -> list[Clause]:
+        """Of the changed clauses those with a figure."""
+        return [each for each in self.changed if each.figures] if self.counting else []
+
+    @cached_property
+    def opening(self) -> list[str]:
+        """How it begins: what tells whether it is longer than what may differ."""
+        return [found[0].lower() for found in islice(_TOKEN.finditer(self.text), _DATE_WORDS + 2)]
+
+    @cached_property
+    def ending(self) -> str:
+        """The last sign of its last word or figure."""
+        return next((each.casefold() for each in reversed(self.text) if each.isalnum() or each == "%"), "")
 
     @cached_property
     def written(self) -> list[str]:
@@ -157,8 +170,8 @@ def takes_place(new: Reading, old: Reading) -> bool:
     if not common or len(common) < SHARED * min(len(new.stems), len(old.stems)) or new.words == old.words:
         return False
     short = max(len(new.text), len(old.text)) <= SHORT_CHARS
-    changed = new.changed if short else new.figured
-    if changed and any(_is_changed(one, other, short) for one in changed for other in old.clauses):
+    changed, others = (new.changed, "clauses") if short else (new.figured, "counting")
+    if changed and any(_is_changed(one, other, short) for one in changed for other in getattr(old, others)):
         return True
     return _is_same_but_one(new, old) or _clash(new, old, common)
 
@@ -178,8 +191,11 @@ def _clash(new: Reading, old: Reading, common: frozenset[str]) -> bool:
 
 def _is_same_but_one(new: Reading, old: Reading) -> bool:
     """Whether it is one sentence but for a number, a date or a name."""
-    if not new.first or new.first != old.first:
+    if not new.opening or new.opening[:1] != old.opening[:1]:
         return False
+    long = max(len(new.opening), len(old.opening)) > _DATE_WORDS + 1
+    if long and new.opening[:2] != old.opening[:2] and new.ending != old.ending:
+        return False  # of a longer one the second word or the last is the same
     ours, theirs, start, end = new.lowered, old.lowered, 0, 0
     least = min(len(ours), len(theirs))
     while start < least and ours[start] == theirs[start]:

@@ -155,9 +155,9 @@ class Finder:
         """Of each candidate what its words say of the question."""
         terms = self._asked_of(index)
         for each in found:
-            score, share = ranking.word_score(each.candidate.text, terms, stem)
+            score, share = ranking.word_score(each.candidate.text, terms)
             if not score and each.candidate.corpus == "turn" and each.passage is not None:
-                score, share = ranking.word_score(day_words(each.passage.time), terms, stem)
+                score, share = ranking.word_score(day_words(each.passage.time), terms)
                 score *= ranking.DAY
             each.candidate.words, each.candidate.share = score, share
 
@@ -198,7 +198,7 @@ class Finder:
     def _set_roles(self, found: Iterable[Found]) -> None:
         """Who speaks in a message: a person as in a prompt, or not."""
         messages = [each for each in found if each.passage is not None and each.passage.corpus == passages.MESSAGE]
-        roles = sessions.roles(self._connection, {each.candidate.position for each in messages})
+        roles = sessions.roles(self._connection, {each.candidate.position for each in messages}) if messages else {}
         for each in messages:
             each.candidate.role = "prompt" if roles.get(each.candidate.position) == "user" else "response"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -83,8 +83,9 @@ class Observing:
         self._holding = snapshot.valid or (asked.now if asked.statuses == ("active",) else None)
         self.warnings: tuple[str, ...] = ()
 
-    def ranked(self, known: Collection[str] = ()) -> list[Supported]:
-        """Those that may be shown, best first: as many as are asked for, besides those whose words are ``known`` already."""
+    def ranked(self, contents: Callable[[], Collection[str]] = tuple) -> list[Supported]:
+        """Those that may be shown, best first: as many as are asked for, besides those whose words are among the ``contents``
+        already."""
         if not self._asked.observations or not self._question.concepts:
             return []
         stopped = observation_hits.suspended(self._connection)
@@ -95,7 +96,7 @@ class Observing:
         if stopped:
             self.warnings = tuple(WITHOUT.format(name) for name in stopped)
             return []
-        supported: list[Supported] = []
+        known, supported = contents(), list[Supported]()
         for limit in (LISTED if self._asked.explain else max(POOL, 2 * self._asked.observations), DEEPER):
             found, all_of_them = self._found(limit, unseen=unseen)
             supported = self._best(found, known)
@@ -114,7 +115,7 @@ class Observing:
                 break
         terms = ranking.terms(self._question, stem, words.idf, words.mean)
         near = [state for state, _ in hits if _is_near(state.text or "", terms)]
-        scored = [(*ranking.word_score(state.text or "", terms, stem), state) for state in near]
+        scored = [(*ranking.word_score(state.text or "", terms), state) for state in near]
         scored = [each for each in scored if each[0] > 0 and each[1] >= (self._asked.min_match or 0)]
         return sorted(scored, key=lambda each: (-each[0], -each[2].row)), len(hits) < limit
 
@@ -150,7 +151,7 @@ class Observing:
 
 def _is_near(text: str, terms: ranking.Terms) -> bool:
     """Whether it has more of the question than a word that happens to be in both."""
-    found, of = ranking.matched(text, terms, stem), len(terms.concepts) + len(terms.runs)
+    found, of = ranking.matched(text, terms), len(terms.concepts) + len(terms.runs)
     return found >= FEWEST or found * SHARE[1] >= of * SHARE[0] > 0
 
 

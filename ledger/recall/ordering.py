@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import islice
 
 from ledger.domain.question import Question, split
 from ledger.domain.updates import Reading, takes_place
@@ -39,26 +40,23 @@ def newer_first(ranked: list[Found], limit: int) -> list[Found]:
 
     It has the score of the older one from then on, and the factor ``newer`` says by how much that is more.
     """
-    top = [each for each in ranked[: min(limit + AHEAD, MOST)] if each.memory is not None]
-    if len(top) < 2:
-        return ranked
-    readings = {each.memory.row: Reading(each.memory) for each in top if each.memory is not None}
+    top = [
+        (each, each.memory, Reading(each.memory))
+        for each in ranked[: min(limit + AHEAD, MOST)]
+        if each.memory is not None and each.memory.status == "active"
+    ]
     moved: set[int] = set()
     before: dict[int, list[Found]] = {}
-    for at, older in enumerate(top):
-        old = older.memory
-        if old is None or old.row in moved or old.status != "active":
+    for at, (older, old, old_text) in enumerate(top):
+        if old.row in moved:
             continue
-        least = WITHIN * older.candidate.score
-        for newer in top[at + 1 :]:
-            new = newer.memory
+        least, since = WITHIN * older.candidate.score, (old.valid_from, old.row)
+        for newer, new, new_text in islice(top, at + 1, None):
             if newer.candidate.score < least:
                 break
-            if new is None or new.row in moved or new.status != "active" or new.project != old.project:
+            if new.project != old.project or (new.valid_from, new.row) < since or new.row in moved:
                 continue
-            if (new.valid_from, new.row) > (old.valid_from, old.row) and takes_place(
-                readings[new.row], readings[old.row]
-            ):
+            if takes_place(new_text, old_text):
                 moved.add(new.row)
                 before.setdefault(old.row, []).append(newer)
                 _raise(newer, older.candidate.score)

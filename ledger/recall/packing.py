@@ -113,7 +113,7 @@ def finished(
     unit: str,
     warnings: tuple[str, ...] = (),
 ) -> Pack:
-    marked = [replace(item, cut=why) for item, why in zip(items, reasons, strict=True)]
+    marked = [replace(item, cut=why) if why else item for item, why in zip(items, reasons, strict=True)]
     kept = tuple(item for item in marked if not item.cut)
     pack = Pack(
         items=kept,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 
 from msgspec.structs import replace
 
@@ -27,9 +27,9 @@ from ledger.recall.observing import Observing, observed
 from ledger.recall.packs import Item, Pack, Passage
 from ledger.store.reading import read_tip
 from ledger.vectors.embedding import Asked as Sought
-from projections.core import sqlite
 from projections.core.projector import text_indexes
 from projections.core.rows import Connection
+from projections.core.sqlite import any_waits
 from projections.search import passages
 from projections.search.passages import Passage as PassageRow
 from projections.views import conflicts, documents, memories, projects, quarantine
@@ -40,6 +40,7 @@ _VISIBLE = re.compile(r"[^\s\x00-\x1f\x7f]")  # a model finds something near to 
 SHARED_ITEMS = 50  # of what a pack by shares holds whether or not it answers the question
 STATE_ITEMS = 500  # of a project's trusted state in a pack by shares
 OBSERVATIONS = 3  # besides the items of a pack, unless told otherwise
+_TEXT_INDEXES = [index for _, index in text_indexes()]
 RANKED = 1_000  # candidates that are listed at the most: with the others no more than a receipt can hold (2,000)
 
 
@@ -104,10 +105,9 @@ def recall(
 
 def packed(engine: Engine, asked: Asked) -> tuple[Pack, str | None]:
     """The pack, and the id of the project that it is about."""
-    index_texts(engine)
     asking = question.read(asked.query, numeric=asked.ranking == "score/2")
     sought = _sought(engine, asked, asking)
-    with engine.snapshot() as snapshot:
+    with _searchable(engine) as snapshot:
         connection = snapshot.connection
         tip = read_tip(connection.cursor())
         about = named(connection, asked.user, "p", asked.project)
@@ -137,7 +137,7 @@ def packed(engine: Engine, asked: Asked) -> tuple[Pack, str | None]:
 
 def _with_observations(asked: Asked, observing: Observing, pack: Pack) -> Pack:
     """The pack with the observations that stand next to its items."""
-    found = observing.ranked(packing.contents_of(pack))
+    found = observing.ranked(lambda: packing.contents_of(pack))
     pack = replace(pack, warnings=(*pack.warnings, *observing.warnings))
     if not found:
         return pack
@@ -157,12 +157,24 @@ def _sought(engine: Engine, asked: Asked, asking: Question) -> Sought | None:
     return engine.vectors.ask(text or whole, asked.user, asked.letters)
 
 
+@contextmanager
+def _searchable(engine: Engine) -> Iterator[Snapshot]:
+    """A snapshot whose indexes have taken in what waited for them; mostly nothing does, and it is the first."""
+    with engine.snapshot() as snapshot:
+        if engine.is_past or not (engine.store.is_own or any_waits(snapshot.connection, _TEXT_INDEXES)):
+            yield snapshot
+            return
+    index_texts(engine)
+    with engine.snapshot() as snapshot:
+        yield snapshot
+
+
 def index_texts(engine: Engine) -> None:
     """Lets the indexes take what waits for them; where somebody is writing, or nobody can, those few are searched apart."""
     if engine.is_past:
         return
     with engine.reading(stale=True) as connection:
-        late = sum(sqlite.waiting(connection, index) for _, index in text_indexes())
+        late = any_waits(connection, _TEXT_INDEXES)
     if (late or engine.store.is_own) and not engine.store.readonly:
         with suppress(LedgerError):
             engine.writer.index_waiting()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import count
 
@@ -235,6 +235,15 @@ def _unindex(index: TextIndex, prefix: str) -> str:
 
 
 # --- texts that wait for their index ---------------------------------------------------------------------------------
+
+
+def any_waits(connection: sqlite3.Connection, indexes: Iterable[Index]) -> bool:
+    """Whether a text is not in one of these indexes yet, or may not be: where one of them is suspended, and closed."""
+    waits = " OR ".join(f"EXISTS (SELECT 1 FROM {each.waiting.name})" for each in indexes)
+    try:
+        return bool(connection.execute(f"SELECT {waits}").fetchone()[0])
+    except sqlite3.DatabaseError:
+        return True
 
 
 def waiting(connection: sqlite3.Connection, index: Index, prefix: str = "") -> int:

@@ -100,14 +100,25 @@ class Terms(Struct, frozen=True):
     concepts: tuple[frozenset[str], ...]
     weights: tuple[float, ...]
     pairs: tuple[tuple[int, int, float], ...]
-    heads: frozenset[str]  # how every stem begins, which no stemmer changes: two characters, or one of the shortest
     mean: float  # words of a text of the index
     runs: tuple[tuple[str, float], ...]  # words of scripts without spaces, found as they are
     total: float  # of all weights
     missing: float  # what nothing stored says weighs as the rarest
-    of_stem: dict[str, tuple[int, ...]]  # the concepts that a stem is of
-    of_word: dict[str, tuple[int, ...]] = {}  # the same of the words that were met in texts and have any
-    met: set[str] = set()  # all words that were met in texts
+    of_word: Met  # the concepts that a word is of
+
+
+class Met(dict[str, tuple[int, ...]]):
+    """The concepts of each word that was met in texts; ``heads`` are how every stem begins, which no stemmer changes: two
+    characters, or one of the shortest."""
+
+    def __init__(self, of_stem: dict[str, tuple[int, ...]], stem: Callable[[str], str]) -> None:
+        self._of_stem, self._stem = of_stem, stem
+        self._heads = frozenset(each[:2] if len(each) > 2 else each[:1] for each in of_stem)
+
+    def __missing__(self, word: str) -> tuple[int, ...]:
+        near = word[:2] in self._heads or word[:1] in self._heads
+        self[word] = of = self._of_stem.get(self._stem(word), ()) if near else ()
+        return of
 
 
 def terms(question: Question, stem: Callable[[str], str], idf: Callable[[Iterable[str]], float], mean: float) -> Terms:
@@ -129,14 +140,13 @@ def terms(question: Question, stem: Callable[[str], str], idf: Callable[[Iterabl
     for at, stems in enumerate(found):
         for each in stems:
             of_stem[each] = (*of_stem.get(each, ()), at)
-    heads = frozenset(each[:2] if len(each) > 2 else each[:1] for each in of_stem)
     total = sum(weights) + sum(weight for _, weight in runs)
     missing = weights.count(0.0) * max(weights, default=0.0)
-    shared = (tuple(found), tuple(weights), tuple(pairs), heads, max(mean, 1.0), tuple(runs))
-    return Terms(*shared, total, missing, of_stem)
+    shared = (tuple(found), tuple(weights), tuple(pairs), max(mean, 1.0), tuple(runs))
+    return Terms(*shared, total, missing, Met(of_stem, stem))
 
 
-def word_score(text: str, terms: Terms, stem: Callable[[str], str]) -> tuple[float, float]:
+def word_score(text: str, terms: Terms) -> tuple[float, float]:
     """The score of a text's words, and the share (0 to 1) of the question's weight, by idf, that it has.
 
     The score is BM25, more for pairs of words that stand together, less for what of the question is missing.
@@ -144,7 +154,7 @@ def word_score(text: str, terms: Terms, stem: Callable[[str], str]) -> tuple[flo
     A text's own words and the rarity of the question's are all that it takes, so that a text is scored alike wherever it
     is kept: in the index, before it, or as it was once.
     """
-    places, length, together = _places(text, terms, stem)
+    places, length, together = _places(text, terms)
     norm = K1 * (1 - B + B * length / terms.mean)
     score = matched = 0.0
     for concept in sorted(places):
@@ -164,28 +174,21 @@ def word_score(text: str, terms: Terms, stem: Callable[[str], str]) -> tuple[flo
     return score * (1 - COVERAGE + COVERAGE * covered), matched / (terms.total + terms.missing) if matched else 0.0
 
 
-def matched(text: str, terms: Terms, stem: Callable[[str], str]) -> int:
+def matched(text: str, terms: Terms) -> int:
     """How many of the question's telling words a text has, in whatever form."""
-    places, _, together = _places(text, terms, stem)
+    places, _, together = _places(text, terms)
     return len(places) + sum(run in together for run, _ in terms.runs)
 
 
-def _places(text: str, terms: Terms, stem: Callable[[str], str]) -> tuple[dict[int, list[int]], int, str]:
+def _places(text: str, terms: Terms) -> tuple[dict[int, list[int]], int, str]:
     """Where in a text the concepts of the question stand, counted in words, and how many words there are; and where the
     question has runs, the text as a phrase of the index, which knows no other signs."""
     words = indexed_words(text)
-    if not terms.met.issuperset(words):
-        for word in set(words) - terms.met:
-            if (word[:2] in terms.heads or word[:1] in terms.heads) and (of := terms.of_stem.get(stem(word))):
-                terms.of_word[word] = of
-        terms.met.update(words)
     found: dict[int, list[int]] = {}
-    for word in terms.of_word.keys() & words:
-        places = [words.index(word)]
-        for _ in range(words.count(word) - 1):
-            places.append(words.index(word, places[-1] + 1))
-        for concept in terms.of_word[word]:
-            found[concept] = [*found[concept], *places] if concept in found else places
+    for at, concepts in enumerate(map(terms.of_word.__getitem__, words)):
+        if concepts:
+            for concept in concepts:
+                found.setdefault(concept, []).append(at)
     return found, len(words), "".join(_WORD.findall(folded(text))) if terms.runs else ""
 
 

@@ -55,7 +55,7 @@ def one(stems: Iterable[str]) -> float:
 
 
 def scored(text: str, question: str, mean: float = 5.0) -> float:
-    return word_score(text, terms(read(question), stem, one, mean), stem)[0]
+    return word_score(text, terms(read(question), stem, one, mean))[0]
 
 
 def turn(key: int, words: float = 0.0, text: str = "said", **more: object) -> Candidate:

@@ -6,6 +6,7 @@ import random
 from contextlib import suppress
 from pathlib import Path
 
+import probe
 import pytest
 from conftest import Clock
 
@@ -109,3 +110,14 @@ def test_after_many_events_everything_is_counted_again(ledger: Ledger, monkeypat
         ledger.remember(f"Tea {number}.")
         if number % 4 == 0:
             assert ledger.recall("tea").searched == number
+
+
+def test_where_no_text_waits_for_its_index_a_recall_is_one_snapshot(ledger: Ledger) -> None:
+    ledger.remember("Tea is green.")
+    ledger.recall("tea")
+    with probe.read(ledger) as connection:
+        asked: list[str] = []
+    connection.set_trace_callback(asked.append)
+    assert [item.content for item in ledger.recall("tea").items] == ["Tea is green."]
+    connection.set_trace_callback(None)
+    assert asked.count("BEGIN") == 1

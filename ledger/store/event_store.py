@@ -18,7 +18,7 @@ from eventsourcing import persistence
 
 from ledger.domain.errors import DamagedError, LedgerError, RejectedError, StorageError
 from ledger.store import folding
-from ledger.store.failures import find_in_log, may_be_damage, raise_typed, typed
+from ledger.store.failures import find_in_log, let_go, may_be_damage, raise_typed, typed
 from ledger.store.past_views import PastViews, Prepare
 from ledger.store.paths import StrPath
 from ledger.store.pool import ConnectionPool
@@ -125,7 +125,9 @@ class EventStore:
                 try:
                     yield connection
                 except BaseException as error:
-                    if (explained := self.explained(error, connection)) is not None:
+                    explained = self.explained(error, connection)
+                    let_go(error)
+                    if explained is not None:
                         raise explained from error
                     raise
         except BaseException as error:
@@ -279,6 +281,7 @@ class _Snapshot:
 
     def __exit__(self, kind: object, error: BaseException | None, trace: TracebackType | None) -> None:
         explained = self._explained(error, self._connection) if error is not None else None
+        let_go(error)
         if self._of_pool:
             self._reading.leave()
         if explained is not None:

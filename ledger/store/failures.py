@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import traceback
 from contextlib import suppress
 from typing import Never
 
@@ -36,6 +37,19 @@ def raise_typed(error: BaseException) -> Never:
     if translated is None:
         raise error
     raise translated from error
+
+
+_OURS = ("ledger.", "projections.")
+
+
+def let_go(error: BaseException | None) -> None:
+    """Whoever keeps an error keeps the frames that it left, and rows that one of them was reading hold a snapshot open."""
+    while error is not None:
+        for frame, _ in traceback.walk_tb(error.__traceback__):
+            if frame.f_globals.get("__name__", "").startswith(_OURS):
+                with suppress(RuntimeError):  # it goes on
+                    frame.clear()
+        error = error.__context__
 
 
 _ROWS = (  # as bytes, for a text that is none fails in the driver

@@ -797,7 +797,9 @@ class Ledger(LedgerRead):
     def revise(
         self, id: str, content: str, *, reason: str = "", **options: Unpack[WriteOptions]
     ) -> answers.Memory | Observation:
-        """Give a memory or an observation another wording; it keeps its id. ``supersede`` is for another fact.
+        """Give a memory or an observation another wording; ``supersede`` is for another fact.
+
+        It keeps its id, kind, tags and metadata; ``memories.retag`` and ``memories.set_metadata`` change those.
 
         Args:
             content: The new text.

@@ -286,7 +286,7 @@ class _Visit:
             )
 
     def work_under_way(self, connection: sqlite3.Connection) -> None:
-        for look in (self.unknown, self.clock, self.leases, self.copies, self.suspended, self.unfinished):
+        for look in (self.unknown, self.clock, self.leases, self.copies, self.suspended, self.unfinished, self.equal):
             with suppress(sqlite3.Error, LedgerError, ValueError, TypeError):  # what is damaged was told already
                 look(connection)
 
@@ -376,6 +376,13 @@ class _Visit:
             for each in erasures.pending(connection):
                 self.tell("warning", "unfinished", f"an erasure of position {each.position} is not finished",
                           "open the ledger for writing: that goes on with it")  # fmt: skip
+
+    def equal(self, connection: sqlite3.Connection) -> None:
+        """Nothing that is written makes any, but an undo or redo brings back what was captured again meanwhile."""
+        sql = "SELECT count(*) FROM duplicates WHERE status = 'active' GROUP BY fingerprint HAVING count(*) > 1"
+        if count := sum(row[0] for row in connection.execute(sql)):
+            self.tell("note", "memories", f"{count:,} active memories say the same as another one",
+                      "an undo or a redo brought one back; merges.find proposes to make one of them")  # fmt: skip
 
 
 def readers_of(path: str) -> list[str]:

@@ -139,6 +139,20 @@ def test_the_range_of_the_wal_reset_error_is_known(path, monkeypatch, version, l
     assert (each.level, bool(each.hint)) == (level, level == "note")
 
 
+def test_equal_memories_that_a_redo_brought_back_are_told_and_a_merge_is_proposed(path):
+    with Ledger.open(path) as ledger:
+        first = ledger.remember("Ada drinks tea.")
+        ledger.undo(first.position)
+        ledger.remember("Ada drinks tea.")
+        assert not told(doctor.doctor(probe.inside(ledger)), "memories")
+        ledger.redo(first.position)
+        assert told(doctor.doctor(probe.inside(ledger)), "memories") == "2 active memories say the same as another one"
+        (proposal,) = ledger.find_merges().proposed
+        assert len(proposal.memories) == 2 and proposal.similarity == 1
+        ledger.public.merges.apply(proposal.id)
+        assert not told(doctor.doctor(probe.inside(ledger)), "memories")
+
+
 def test_a_batch_is_no_place_for_a_doctor(path):
     with Ledger.open(path) as ledger, pytest.raises(ConflictError, match="batch"), ledger.batch():
         ledger.doctor()

@@ -777,7 +777,8 @@ class RebuildReport(Answer, frozen=True, kw_only=True):
     """How many events were read, and which ``projections`` were made again; ``suspended`` are those that could not be.
 
     ``stopped`` is "timeout" or "cancelled" where it ended before: the tables are as they were, and there is no ``digest``, as
-    where none was asked for.
+    where none was asked for. ``left_behind`` are tables and views of people's own (``my_``) that could not be read where a
+    damaged file was made again as a whole.
     """
 
     events: int
@@ -786,6 +787,7 @@ class RebuildReport(Answer, frozen=True, kw_only=True):
     suspended: tuple[str, ...] = ()
     projections: tuple[str, ...] = ()
     stopped: str = ""
+    left_behind: tuple[str, ...] = ()
 
 
 class ProjectionStatus(Answer, frozen=True, kw_only=True):

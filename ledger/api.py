@@ -519,7 +519,8 @@ class Ledger(LedgerRead):
             branch: Make a ledger that can be written; ``until`` is then the last event of a command.
             without: In a branch, which this makes it, a command or an origin made void with what was built on it, named as for
                 ``history.what_if``.
-            timeout: Seconds after which it ends, and nothing is made; the report says so (``stopped``).
+            timeout: Seconds after which it ends, and nothing is made; the report says so (``stopped``). To make ``without`` void
+                is one step, which is not ended.
             cancel: An event or a function that says when to end, as with ``timeout``.
             progress: Called with (steps done, steps).
 

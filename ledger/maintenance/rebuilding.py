@@ -130,7 +130,7 @@ def _rebuild_ours(
         if not damages(error):
             raise
     check_whole_log(engine)
-    _replace(engine)
+    left = _replace(engine)
     if asker is not None and not recorded:
         engine.writer.run("maintenance.rebuild", asker, _rebuilt)
     events, suspended = engine.store.head()[0], tuple(sorted(care.suspended_names(engine)))
@@ -140,6 +140,7 @@ def _rebuild_ours(
         digest=digests.of_rows(engine) if digest else "",
         suspended=suspended,
         projections=tuple(sorted(projector.names())),
+        left_behind=tuple(left),
     )
 
 
@@ -168,18 +169,19 @@ def check_whole_log(engine: Engine) -> None:
 # --- a whole file ------------------------------------------------------------------------------------------------
 
 
-def _replace(engine: Engine) -> None:
-    """Every page of this file again, from its own log; who has it open stays where he is."""
+def _replace(engine: Engine) -> list[str]:
+    """Every page of this file again, from its own log; who has it open stays where he is. What is somebody's own goes with it;
+    the names of what could not be read."""
     with in_the_making(engine.store.path, "a repaired copy", put=False) as part:
         for _ in range(ROUNDS):
             with closing(EventStore.open(part)) as fresh, engine.store.snapshot() as connection:
                 copied = copy_log(connection, fresh)
             with closing(_same(engine, part)) as made:
                 care.fold_again(made, digest=False)
-            if _pour(engine, part, copied):
+            if (left := _pour(engine, part, copied)) is not None:
                 with suppress(LedgerError):
                     engine.store.checkpoint()
-                return
+                return left
     raise StorageError("the projections are damaged, and others wrote too much meanwhile for the file to be made again")
 
 
@@ -187,8 +189,9 @@ def _same(engine: Engine, part: str) -> Engine:
     return Engine(EventStore.open(part), engine.created, engine.default, engine.writer.clock, engine.writer.random)
 
 
-def _pour(engine: Engine, part: str, copied: int) -> bool:
-    """Copies a file over this one in one transaction; False when the log went on since it was made."""
+def _pour(engine: Engine, part: str, copied: int) -> list[str] | None:
+    """Copies a file over this one in one transaction, and what is somebody's own into it before, but for what is returned;
+    None when the log went on since it was made."""
     deadline, looked = time.monotonic() + WAIT_SECONDS, list[int]()
 
     def guard(status: int, remaining: int, total: int) -> None:
@@ -202,14 +205,14 @@ def _pour(engine: Engine, part: str, copied: int) -> bool:
 
     with engine.store.lent() as live, closing(sqlite3.connect(part, isolation_level=None)) as fresh:
         pages = fresh.execute("PRAGMA page_count").fetchone()[0]
-        sql_views.copy_by_hand(live, fresh)
+        left = sql_views.copy_by_hand(live, fresh)
         try:
             fresh.backup(live, pages=max(1, pages // 8), progress=guard, sleep=0.02)
         except _WentOn:
-            return False
+            return None
         except sqlite3.Error as error:
             raise typed(error) from error
-    return True
+    return left
 
 
 class _WentOn(Exception):

@@ -119,6 +119,21 @@ def test_they_survive_a_file_that_is_made_again_because_its_pages_are_damaged(pa
     sound(path)
 
 
+def test_what_cannot_be_read_of_them_is_named_when_the_file_is_made_again(path):
+    with closing(sqlite3.connect(path)) as other:
+        (page,) = other.execute("SELECT rootpage FROM sqlite_master WHERE name = 'my_notes'").fetchone()
+        (size,) = other.execute("PRAGMA page_size").fetchone()
+        other.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    with path.open("r+b") as file:
+        file.seek((page - 1) * size)
+        file.write(b"\xa5" * size)
+    with Ledger.open(path) as ledger:
+        report = ledger.maintenance.rebuild()
+        assert report.left_behind[0] == "my_notes"
+        assert ledger.proof.verify().ok and ledger.query("SELECT * FROM my_pairs")
+        assert ledger.maintenance.rebuild().left_behind == ()
+
+
 def test_an_erasure_names_those_that_hold_the_text_and_ends_all_the_same(path):
     with Ledger.open(path) as ledger:
         secret = ledger.remember("The captain is afraid of seagulls.")

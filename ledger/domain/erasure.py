@@ -18,7 +18,8 @@ from msgspec.structs import replace
 
 from ledger.domain import ids, provider_forms
 from ledger.domain.events import TEXT_FIELDS, TYPES, Envelope, id_fields, string_fields
-from ledger.domain.quotes import BOUNDED_CHARS, merged
+from ledger.domain.quotes import BOUNDED_CHARS
+from ledger.domain.spans import merged
 
 BLACK = "\u2588"
 NULL = Raw(b"null")

@@ -11,7 +11,7 @@ from itertools import accumulate
 
 from ledger.domain.grep_pattern import AND, OR, WORD, All, Either, Literal, Not, Tree, Word, plain, wanted
 from ledger.domain.question import indexed, quoted, unspaced
-from ledger.domain.quotes import merged
+from ledger.domain.spans import merged
 
 MAX_NARROWING_WORDS = 32
 """Of a quoted text the index is asked for so many words at most; more would not tell more."""

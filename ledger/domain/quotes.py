@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 
+from ledger.domain.spans import Span, merged
 from ledger.domain.text import normalise
 
 EQUAL_CHARS = 4  # a shorter text is found only where it is all there is
@@ -15,8 +16,6 @@ EXCERPT_CHARS = 80  # of the beginning of a text
 AROUND_CHARS, MARKED_CHARS, MARKED = 30, 200, 5  # of a text with spans: on each side of one, of one, and how many
 
 _WORD = re.compile(r"[^\W_]+")
-
-Span = tuple[int, int]
 
 
 class Needles:
@@ -113,17 +112,6 @@ def _letters(text: str) -> Iterator[Span]:
 def _belongs(character: str) -> bool:
     """Whether it makes one letter with what stands before it: a combining mark, a Hangul vowel or final consonant."""
     return character > "\u02ff" and (bool(unicodedata.combining(character)) or "\u1160" <= character <= "\u11ff")
-
-
-def merged(spans: Iterable[Span]) -> tuple[Span, ...]:
-    """The same characters as spans in order that do not touch."""
-    found: list[Span] = []
-    for first, last in sorted(spans):
-        if found and first <= found[-1][1]:
-            found[-1] = (found[-1][0], max(found[-1][1], last))
-        else:
-            found.append((first, last))
-    return tuple(found)
 
 
 def excerpt(text: str, spans: Iterable[Span] = ()) -> str:

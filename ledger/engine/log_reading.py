@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import starmap
 
@@ -32,7 +32,7 @@ from ledger.domain.events import (
 from ledger.store import mapper, sqlite_files
 from projections.core.projector import FAMILIES, versions
 from projections.core.rows import Connection, parted
-from projections.views import sessions
+from projections.views import audit, sessions
 
 READER = WRITER = 1  # the format that this product reads and writes
 SALT_BYTES = 16  # before the text of a blob
@@ -81,6 +81,12 @@ def read_event(connection: Connection, position: int) -> AnyEvent | None:
         return None
     first = position if row[1] == 1 else first_position(connection, row[0]) or position
     return _check_fit(connection, mapper.decode(position, first, *row))
+
+
+def read_all(connection: Connection, entries: Iterable[audit.Entry]) -> list[AnyEvent]:
+    """The events that entries of the trail stand for."""
+    found = (read_event(connection, entry.position) for entry in entries)
+    return [event for event in found if event is not None]
 
 
 def read_known(connection: Connection, position: int, first: int) -> AnyEvent:

@@ -30,7 +30,8 @@ from ledger.domain.events import (
     type_names,
     used_as,
 )
-from ledger.domain.quotes import Needles, merged
+from ledger.domain.quotes import Needles
+from ledger.domain.spans import merged
 from ledger.engine.log_reading import first_position, read_event, read_stream
 from ledger.erasure import acts, conversations
 from ledger.erasure.asked import Asked

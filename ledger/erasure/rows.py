@@ -10,7 +10,8 @@ from msgspec.structs import replace
 from ledger.domain import erasure
 from ledger.domain.errors import NewerFormatError, NotFoundError
 from ledger.domain.events import Redaction
-from ledger.domain.quotes import Needles, merged
+from ledger.domain.quotes import Needles
+from ledger.domain.spans import merged
 from projections.core.rows import Connection
 
 Span = tuple[str, int, int]  # of a field: its name, and from where to where

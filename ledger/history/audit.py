@@ -32,10 +32,10 @@ from ledger.domain.text import words
 from ledger.engine.answer import answer_of
 from ledger.engine.engine import Engine
 from ledger.engine.log_reading import first_position, read_blob, read_event, read_stream
-from ledger.engine.snapshot import LIST_LIMIT, NOWHERE, PAGE_CAP, listed, load, named, owned_stream, scope_of
+from ledger.engine.snapshot import NOWHERE, PAGE_CAP, load, named, owned_stream, scope_of
 from ledger.engine.who import Time
 from ledger.interactions.queries import interactions_shown
-from ledger.memories.queries import memories_shown, provenance
+from ledger.memories.queries import memories_shown, memory_shown, provenance
 from ledger.observations import queries as observation_queries
 from ledger.observations.queries import observation_answers
 from projections.core.projector import FAMILIES
@@ -60,7 +60,7 @@ def why(engine: Engine, user: str, id: str) -> answers.Why | None:
         cited = _cited(steps)
         found = [each for source in cited if (each := load(connection, source, "i", user)) is not None]
         return answers.Why(
-            memory=memories_shown(connection, [state])[0] if state is not None else None,
+            memory=memory_shown(connection, state),
             id=stream,
             confidence=rules.shown(state.confidence) if state is not None else 0.0,
             steps=tuple(steps),
@@ -147,30 +147,23 @@ def _steps(connection: Connection, stream: str, after: int = 0, limit: int = -1)
         in_effect = position not in out
         if follows and in_effect and event.stream == stream and not isinstance(event.data, Unknown):
             state = evolve(state, event)
-        status = state.status if state is not None else None
         delta = point.delta if point is not None else 0
         confidence_then += delta
         if position > after:
             shown += 1
-            yield _step(event, delta, confidence_then, status, in_effect, _because(connection, event))
-
-
-def _step(
-    event: AnyEvent, delta: int, confidence_then: int, status: str | None, in_effect: bool, because: str
-) -> answers.Step:
-    return answers.Step(
-        position=event.position,
-        type=event.type,
-        recorded_at=event.envelope.recorded_at,
-        actor=event.envelope.actor,
-        command=event.envelope.command,
-        delta=rules.shown(delta),
-        confidence=rules.shown(confidence_then),
-        status=status,
-        in_effect=in_effect,
-        because=because,
-        data=_shown(event),
-    )
+            yield answers.Step(
+                position=position,
+                type=event.type,
+                recorded_at=event.envelope.recorded_at,
+                actor=event.envelope.actor,
+                command=event.envelope.command,
+                delta=rules.shown(delta),
+                confidence=rules.shown(confidence_then),
+                status=state.status if state is not None else None,
+                in_effect=in_effect,
+                because=_because(connection, event),
+                data=_shown(event),
+            )
 
 
 def _shown(event: AnyEvent) -> Any:
@@ -223,7 +216,7 @@ def audit_page(
     since: int | Time | None = None,
     until: int | Time | None = None,
     before: int | None = None,
-    limit: int = LIST_LIMIT,
+    limit: int,
     **exact: str | None,
 ) -> list[answers.AuditEntry]:
     """The trail of one user, newest first, at most 500 a call (``before=position`` goes on). Times are recorded times.
@@ -251,10 +244,8 @@ def audit_page(
             bounds = {**filters, "session": place, "before": before}
             return audit.trail(connection, user=user, subject=stream or None, projects=places, limit=limit, **bounds)
 
-        most = listed(limit, PAGE_CAP)
-        if text is None:
-            return entries_shown(connection, trail(before, most))
-        return entries_shown(connection, list(islice(_with_words(connection, trail, text, before), most)))
+        found = trail(before, limit) if text is None else _with_words(connection, trail, text, before)
+        return entries_shown(connection, list(islice(found, limit)))
 
 
 def entries_shown(connection: Connection, entries: Sequence[Entry]) -> list[answers.AuditEntry]:

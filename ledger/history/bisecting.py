@@ -19,8 +19,7 @@ _ENDS = (
 
 def check_between_commands(connection: Connection, position: int, wanted: str) -> None:
     """``RejectedError`` for a position inside of what one command recorded; ``wanted`` says what there should be."""
-    entry = audit.at(connection, position)
-    ends = [each.position for each in audit.of_command(connection, entry.command_id)] if entry is not None else []
+    ends = [each.position for each in audit.command_at(connection, position)]
     if ends and position < ends[-1]:
         before = f"{ends[0] - 1} or " if ends[0] > 1 else ""
         raise RejectedError(

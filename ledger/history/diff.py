@@ -8,7 +8,7 @@ from ledger.domain.memory import Memory
 from ledger.engine.engine import Engine
 from ledger.engine.past import Instant, PastEngine, committed, position_of
 from ledger.engine.snapshot import NOWHERE, scope_of
-from ledger.memories.queries import memories_shown
+from ledger.memories.queries import memory_shown
 from ledger.store.reading import read_tip
 from projections.views import memories
 
@@ -45,8 +45,8 @@ def _changed(past: PastEngine, user: str, first: int, project: str | None) -> li
             if pair == (None, None):  # it came and went in between
                 continue
             if wanted is None or any(each is not None and each.project in wanted for each in pair):
-                shown = [memories_shown(connection, [each])[0] if each is not None else None for each in pair]
-                found.append(answers.Changed(id=_id(pair), before=shown[0], after=shown[1]))
+                before, after = (memory_shown(connection, each) for each in pair)
+                found.append(answers.Changed(id=_id(pair), before=before, after=after))
         return found
 
 

@@ -30,7 +30,7 @@ from ledger.history.in_effect import Reader
 from ledger.history.source_plan import SourcePlan
 from ledger.history.uncertain import receipts, uncertain_decisions
 from ledger.history.undoing import Done, Plan, voided_again
-from ledger.memories.queries import memories_shown
+from ledger.memories.queries import belief
 from ledger.observations.queries import UNSUPPORTED
 from ledger.policies import bulk
 from projections.core.rows import Connection
@@ -187,18 +187,15 @@ def distrusted(engine: Engine, user: str, *, before: int | None = None, limit: i
 def _distrust_report(engine: Engine, done: Done, user: str, *, trusted: bool = False) -> answers.DistrustReport:
     plan, outcome = done.plan, done.outcome
     details = plan.details if isinstance(plan.details, Details) else _details_of(engine, plan, user)
-    return answers.DistrustReport(
+    return answer_of(
+        answers.DistrustReport,
+        details,
         kind=details.source.kind,
         origin=details.source.name,
         since=details.source.since,
         until=details.source.until,
         events=len(plan.positions) or plan.events,
-        memories=details.memories,
         beliefs=details.beliefs,
-        observations=details.observations,
-        unsupported=details.unsupported,
-        gone=details.gone,
-        receipts=details.receipts,
         uncertain=details.uncertain_decisions,
         position=outcome.position,
         dependents=plan.cascaded.dependents,
@@ -212,11 +209,8 @@ def _distrust_report(engine: Engine, done: Done, user: str, *, trusted: bool = F
 
 def _with_beliefs(details: Details, other: Alternative) -> Details:
     """With each memory concerned as it is and as it would be."""
-    found = list[answers.Belief]()
-    for id in details.memories:
-        states = (other.reader.state(id), other.state(id))
-        now, then = (memories_shown(other.reader.connection, [each])[0] if each else None for each in states)
-        found.append(answers.Belief(id=id, now=now, would_be=then))
+    reader = other.reader
+    found = (belief(reader.connection, id, reader.state(id), other.state(id)) for id in details.memories)
     return replace(details, beliefs=tuple(found))
 
 
@@ -307,14 +301,18 @@ def source_plan(connection: Connection, user: str, source: Source, reader: Reade
     sql = f"SELECT position FROM audit WHERE position BETWEEN ? AND ? AND user = ? AND {source.kind} = ? ORDER BY position"
     last = source.until - 1 if source.until is not None else 2**62
     base = [position for (position,) in connection.execute(sql, (source.since, last, user, source.name))]
-    known = [source, *(_as_source(each) for each in control.distrusted(connection) if each.user == user)]
+    known = [source, *_known(connection, user)]
     return SourcePlan(reader, base, {each.name for each in known if each.covers(Source("session", each.name))})
+
+
+def _known(connection: Connection, user: str) -> list[Source]:
+    """What of this user's is distrusted."""
+    return [_as_source(each) for each in control.distrusted(connection) if each.user == user]
 
 
 def _covering(connection: Connection, user: str, source: Source) -> Source | None:
     """A distrust in effect that covers this one."""
-    known = (_as_source(each) for each in control.distrusted(connection) if each.user == user)
-    return next((each for each in known if each.covers(source)), None)
+    return next((each for each in _known(connection, user) if each.covers(source)), None)
 
 
 def _as_source(known: control.Distrusted) -> Source:

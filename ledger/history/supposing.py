@@ -21,7 +21,7 @@ from ledger.history.in_effect import Reader
 from ledger.history.uncertain import uncertain_decisions
 from ledger.history.undo_plan import UndoPlan
 from ledger.history.undoing import target_of
-from ledger.memories.queries import memories_shown
+from ledger.memories.queries import belief
 from projections.core.rows import Connection
 
 Without = str | int | Mapping[str, str] | None
@@ -120,10 +120,8 @@ def _difference(
         known = now or then
         if known is None or known.user != owner or _same(now, then):
             continue
-        shown = (memories_shown(connection, [each])[0] if each is not None else None for each in (now, then))
-        belief = answers.Belief(id=stream, now=next(shown), would_be=next(shown))
         held, would = _held(now), _held(then)
-        (changed if held == would else lost if held else gained).append(belief)
+        (changed if held == would else lost if held else gained).append(belief(connection, stream, now, then))
     (all_held,) = connection.execute(_HELD, (owner,)).fetchone()
     differ = sum(
         each.now is not None and each.now.status == "active" and not each.now.quarantined for each in lost + changed

@@ -37,6 +37,7 @@ from ledger.domain.events import (
     type_names,
 )
 from ledger.domain.memory import Memory
+from ledger.domain.spans import Span, merged
 from ledger.domain.text import normalise
 from ledger.history import refused
 from ledger.history.citations import ATTEMPTS
@@ -230,10 +231,10 @@ class _Search:
         tried = not any(_covers(self._untried.get(each, ()), event.position) for each in places)
         return "" if tried else "a memory was not tried as it would have been"
 
-    def _gaps(self) -> dict[str | None, list[tuple[int, int]]]:
+    def _gaps(self) -> dict[str | None, tuple[Span, ...]]:
         """For each pool (a project's, and under None the one of every project), between which positions some memory
         would have been in it with a text that it did not have there."""
-        found: dict[str | None, list[tuple[int, int]]] = {}
+        found: dict[str | None, list[Span]] = {}
         for stream in self._memories:
             were, would_be = self._were[stream], self._would_be[stream]
             steps = sorted({position for past in (were, would_be) for position, _ in past})
@@ -243,7 +244,7 @@ class _Search:
                     continue
                 if _findable(state) is not None and _findable(state) != _findable(was):
                     found.setdefault(state.project, []).append((start, end))
-        return {pool: _merged(spans) for pool, spans in found.items()}
+        return {pool: merged(spans) for pool, spans in found.items()}
 
     # --- one memory ----------------------------------------------------------------------------------------------
 
@@ -322,18 +323,7 @@ def _findable(state: Memory | None) -> object:
     return state.content if held and state is not None else None
 
 
-def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Half-open spans in order, those that touch as one."""
-    found: list[tuple[int, int]] = []
-    for start, end in sorted(spans):
-        if found and start <= found[-1][1]:
-            found[-1] = (found[-1][0], max(end, found[-1][1]))
-        else:
-            found.append((start, end))
-    return found
-
-
-def _covers(spans: Sequence[tuple[int, int]], position: int) -> bool:
+def _covers(spans: Sequence[Span], position: int) -> bool:
     """Whether a state that began before a position still stood at it."""
     place = bisect_left(spans, position, key=lambda each: each[0])
     return place > 0 and position <= spans[place - 1][1]

@@ -24,7 +24,7 @@ from ledger.domain.events import (
 )
 from ledger.domain.text import LIST_ITEMS, check_reason, check_text
 from ledger.engine.engine import Engine
-from ledger.engine.log_reading import read_event
+from ledger.engine.log_reading import read_all, read_event
 from ledger.engine.optimistic import Moved, optimistic
 from ledger.engine.snapshot import NOWHERE, named
 from ledger.engine.who import Who
@@ -32,7 +32,7 @@ from ledger.engine.work import Outcome, Work
 from ledger.history.fitting import Cascaded, built_later, built_on, check, in_use
 from ledger.history.in_effect import LASTING, Reader, follows, is_subject
 from ledger.history.undo_plan import UndoPlan
-from ledger.memories.queries import memories_shown
+from ledger.memories.queries import belief
 from ledger.policies import bulk
 from projections.core.rows import Connection
 from projections.views import audit, control
@@ -172,13 +172,10 @@ def _beliefs(
     reader: Reader, streams: Iterable[str], out: Collection[int], again: Collection[int] = ()
 ) -> tuple[answers.Belief, ...]:
     """The memories among some subjects, each as it is and as it would be."""
-    pairs = [(each, reader.state(each), reader.state(each, out, again)) for each in streams if each[0] == "m"]
-    shown = (
-        [memories_shown(reader.connection, [state])[0] if state is not None else None for state in (now, then)]
-        for _, now, then in pairs
-    )
     return tuple(
-        answers.Belief(id=id, now=now, would_be=then) for (id, _, _), (now, then) in zip(pairs, shown, strict=True)
+        belief(reader.connection, each, reader.state(each), reader.state(each, out, again))
+        for each in streams
+        if each[0] == "m"
     )
 
 
@@ -272,16 +269,14 @@ def _still(
 def _done_before(engine: Engine, position: int) -> Plan:
     """What an act did the first time, read from its events."""
     with engine.reading() as connection:
-        last = audit.at(connection, position)
-        entries = audit.of_command(connection, last.command_id) if last is not None else []
-        events = [read_event(connection, entry.position) for entry in entries]
-        spans = [span for event in events if event is not None for span in getattr(event.data, "ranges", ())]
+        events = read_all(connection, audit.command_at(connection, position))
+        spans = [span for event in events for span in getattr(event.data, "ranges", ())]
         positions = sorted(set(control.positions(spans)))
         back = [event for each in positions if (event := read_event(connection, each)) is not None]
-        data = next((e.data for e in events if e is not None and isinstance(e.data, OriginDistrusted)), None)
-        ended = [each for event in events if event is not None and (each := _ended_by(event.data))]
+        data = next((event.data for event in events if isinstance(event.data, OriginDistrusted)), None)
+        ended = [each for event in events if (each := _ended_by(event.data))]
     streams = tuple(sorted({event.stream for event in back} - {LEDGER_STREAM}))
-    undone = any(event is not None and isinstance(event.data, CommandUndone) for event in events)
+    undone = any(isinstance(event.data, CommandUndone) for event in events)
     return Plan(
         position,
         tuple(positions),
@@ -374,8 +369,8 @@ def redone_by(connection: Connection, act: str) -> list[CommandRedone]:
     """The undos of a source that its distrust took back."""
     if all(each.act != act for each in control.distrusted(connection)):
         return []
-    events = (read_event(connection, entry.position) for entry in audit.of_command(connection, act))
-    return [event.data for event in events if event is not None and isinstance(event.data, CommandRedone)]
+    events = read_all(connection, audit.of_command(connection, act))
+    return [event.data for event in events if isinstance(event.data, CommandRedone)]
 
 
 def voided_again(connection: Connection, acts: Iterable[str]) -> set[int]:
@@ -439,10 +434,8 @@ def _instead(connection: Connection, entry: audit.Entry) -> str:
 
 def _distrust_in(connection: Connection, command: str) -> OriginDistrusted | None:
     """The distrust that a command is."""
-    for entry in audit.of_command(connection, command):
-        if entry.type == OriginDistrusted.__name__ and (event := read_event(connection, entry.position)) is not None:
-            return event.data if isinstance(event.data, OriginDistrusted) else None
-    return None
+    events = read_all(connection, audit.of_command(connection, command))
+    return next((event.data for event in events if isinstance(event.data, OriginDistrusted)), None)
 
 
 def _emit_undone(work: Work, commands: Iterable[str], positions: Iterable[int], reason: str) -> None:

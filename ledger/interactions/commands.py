@@ -26,7 +26,7 @@ from ledger.domain.memory import Memory
 from ledger.domain.metadata import NO_PAIRS
 from ledger.domain.text import check_json, check_text, text_list
 from ledger.engine.engine import Engine
-from ledger.engine.log_reading import find_row, read_event
+from ledger.engine.log_reading import find_row, read_all, read_event
 from ledger.engine.snapshot import answer_texts, load
 from ledger.engine.who import Who
 from ledger.engine.work import Outcome, Work
@@ -312,17 +312,13 @@ def _last_evaluation(connection: Connection, subject: Interaction) -> list[AnyEv
     name = ReinforcementEvaluated.__name__
     for each in audit.trail(connection, user=subject.user, subject=subject.id, type=name, limit=-1):
         if not control.voided(connection, each.position, each.position):
-            found = (read_event(connection, entry.position) for entry in audit.of_command(connection, each.command_id))
-            return [event for event in found if event is not None]
+            return read_all(connection, audit.of_command(connection, each.command_id))
     return []
 
 
 def _events_of_command(connection: Connection, outcome: Outcome) -> list[AnyEvent]:
     """What a repeated command appended the first time."""
-    entry = audit.at(connection, outcome.position) if outcome.replayed else None
-    entries = audit.of_command(connection, entry.command_id) if entry is not None else []
-    events = (read_event(connection, each.position) for each in entries)
-    return [event for event in events if event is not None]
+    return read_all(connection, audit.command_at(connection, outcome.position)) if outcome.replayed else []
 
 
 def record_failure(engine: Engine, subject: Interaction, asker: Who, command: domain.RecordFailure) -> None:

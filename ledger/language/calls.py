@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from ledger.domain import spans
 from ledger.domain.errors import ModelError
 from ledger.domain.events import LEDGER_STREAM, Acted, ModelCalled, ModelCallFailed
 from ledger.domain.ids import LENGTH, is_prefix
@@ -86,15 +87,8 @@ def emit_failure(
 
 def joined(ranges: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
     """Ranges in order, what touches as one; beyond 2,000 the rest as one that spans them."""
-    found: list[tuple[int, int]] = []
-    for first, last in sorted(ranges):
-        if found and first <= found[-1][1] + 1:
-            found[-1] = (found[-1][0], max(found[-1][1], last))
-        else:
-            found.append((first, last))
-    if len(found) > ITEMS:
-        found[ITEMS - 1 :] = [(found[ITEMS - 1][0], found[-1][1])]
-    return tuple(found)
+    found = spans.joined(ranges)
+    return found if len(found) <= ITEMS else (*found[: ITEMS - 1], (found[ITEMS - 1][0], found[-1][1]))
 
 
 def _texts(work: Work, listed: Sequence[Taken]) -> tuple[str, ...]:

@@ -8,7 +8,6 @@ from msgspec.structs import replace
 
 from ledger.engine.answer import Answer, answer_of
 from ledger.engine.engine import Engine
-from ledger.engine.snapshot import LIST_LIMIT, PAGE_CAP, listed
 from ledger.language.naming import as_model
 from ledger.language.port import Model, ModelRequest, NamedSummarizer
 from ledger.language.summarizing import as_summarizer, by_model
@@ -43,18 +42,11 @@ class ModelCall(Answer, frozen=True, kw_only=True):
     in_effect: bool
 
 
-def model_calls(
-    engine: Engine,
-    user: str,
-    *,
-    purpose: str | None = None,
-    limit: int = LIST_LIMIT,
-    before: int | None = None,
-) -> list[ModelCall]:
-    """The calls of language models for a user, newest first; ``purpose`` is one ("extraction", "summary", …). At most
-    500. A call that failed is among them, and so is one whose command was undone."""
+def model_calls(engine: Engine, user: str, *, purpose: str | None, limit: int, before: int | None) -> list[ModelCall]:
+    """The calls of language models for a user, newest first; ``purpose`` is one ("extraction", "summary", …).
+    A call that failed is among them, and so is one whose command was undone."""
     with engine.reading() as connection:
-        found = calls.listing(connection, user, purpose or None, listed(limit, PAGE_CAP), before)
+        found = calls.listing(connection, user, purpose, limit, before)
         names = projects.names(connection, (each for call in found for each in (call.project, call.session)))
         return [_shown(each, names) for each in found]
 

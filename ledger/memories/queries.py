@@ -68,6 +68,15 @@ def memories_shown(connection: Connection, states: Sequence[Memory]) -> list[ans
     return [answers.memory(state, names) for state in states]
 
 
+def memory_shown(connection: Connection, state: Memory | None) -> answers.Memory | None:
+    return memories_shown(connection, [state])[0] if state is not None else None
+
+
+def belief(connection: Connection, id: str, now: Memory | None, then: Memory | None) -> answers.Belief:
+    """A memory as it is and as it would be."""
+    return answers.Belief(id=id, now=memory_shown(connection, now), would_be=memory_shown(connection, then))
+
+
 def review(
     snapshot: Snapshot, user: str, *, project: str | None, limit: int, after: str | None
 ) -> list[answers.Candidate]:

@@ -110,8 +110,6 @@ def merge(
     reason = check_reason("reason", reason)
     is_proposal = isinstance(memories, str) and memories.startswith("g_")
     ids = () if is_proposal else text_list("memories", memories)
-    if any(each.startswith("g_") for each in ids):
-        raise RejectedError("a merge is by one proposal alone, or of memories that are named: these are ids of both")
 
     def body(work: Work) -> str:
         if not is_proposal:

@@ -53,7 +53,7 @@ class ObservationsRead(Area):
                 project=project,
                 tags=tags,
                 trends=coming,
-                status=wanted or "all",
+                statuses=wanted,
                 freshness=freshness,
                 before=start,
                 limit=count,

@@ -23,7 +23,7 @@ from ledger.domain.ids import message_place
 from ledger.domain.observation import TEXT_BYTES, Observation
 from ledger.domain.text import check_reason, check_text, tag_list
 from ledger.engine.engine import Engine
-from ledger.engine.log_reading import read_event, read_stream
+from ledger.engine.log_reading import read_all, read_stream
 from ledger.engine.who import Who
 from ledger.engine.work import Outcome, Work
 from ledger.interactions import queries as of_interactions
@@ -345,7 +345,4 @@ def _events_of(connection: Connection, outcome: Outcome) -> list[AnyEvent]:
     """Everything that a command recorded."""
     if not outcome.events and not outcome.replayed:
         return []
-    entry = audit.at(connection, outcome.position)
-    entries = audit.of_command(connection, entry.command_id) if entry is not None else []
-    found = (read_event(connection, each.position) for each in entries)
-    return [event for event in found if event is not None]
+    return read_all(connection, audit.command_at(connection, outcome.position))

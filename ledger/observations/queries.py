@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from ledger.domain import confidence as rules
-from ledger.domain import ids, times
+from ledger.domain import ids
 from ledger.domain.errors import NotFoundError
 from ledger.domain.events import ObservationFormed, ObservationRevised
 from ledger.domain.message import readable, whole_parts
-from ledger.domain.observation import STATUSES, Observation
-from ledger.domain.text import one_of
+from ledger.domain.observation import Observation
 from ledger.engine.engine import Engine
 from ledger.engine.log_reading import find_row, first_position, read_event, read_stream
 from ledger.engine.snapshot import (
-    LIST_LIMIT,
     NOWHERE,
-    PAGE_CAP,
     answer_texts,
     event_data,
-    listed,
     load,
     scope_of,
     stream_of,
     text_of,
 )
-from ledger.engine.who import Time
 from ledger.observations import answers
 from projections.core.rows import Connection
 from projections.views import control, documents, observations, projects, quarantine, sessions
@@ -68,55 +63,46 @@ def listing(
     engine: Engine,
     user: str,
     *,
-    project: str | None = None,
-    tags: str | Iterable[str] = (),
-    trends: str | Iterable[str] = (),
-    status: str | Iterable[str] = "active",
-    freshness: str | None = None,
-    before: str | None = None,
-    as_of: Time | None = None,
-    limit: int = LIST_LIMIT,
+    project: str | None,
+    tags: Sequence[str],
+    trends: Sequence[str],
+    statuses: Sequence[str],
+    freshness: str | None,
+    before: str | None,
+    limit: int,
 ) -> list[answers.Observation]:
-    """Observations of one user, newest first, ``before`` (the id of the last one shown) goes on.
+    """Observations of one user, newest first, ``before`` (the id of the last one shown) goes on. Every filter is applied before
+    the limit, and one that names nothing is none."""
+    stored = tuple(dict.fromkeys("active" if each == UNSUPPORTED else each for each in statuses))
+    labels = {each.strip().lower() for each in tags}
 
-    ``status`` is active, unsupported, retracted, erased or "all"; ``project=""`` for those of no project; ``tags`` are those
-    that it has to have; ``freshness`` is fresh or stale. ``trends`` are some of new, stable, strengthening, weakening
-    and dormant, at ``as_of`` (now, or under ``at()`` the time of the moment). Every filter is applied before the limit.
-    """
-    owner, then = user, _trend_at(engine, as_of)
-    wanted = _wanted(_statuses(status), _labels(tags), _known("trend", trends, rules.TRENDS),
-                     freshness)  # fmt: skip
-    statuses = () if "all" in _statuses(status) else tuple(
-        dict.fromkeys("active" if each == UNSUPPORTED else each for each in _statuses(status))
-    )  # fmt: skip
-    count = listed(limit, PAGE_CAP)
+    def is_wanted(each: answers.Observation) -> bool:
+        stands = (not statuses or each.status in statuses) and freshness in (None, each.freshness)
+        return stands and labels <= set(each.tags) and (not trends or each.trend in trends)
+
+    now, found = engine.writer.now(), list[answers.Observation]()
     with engine.reading() as connection:
-        scope = scope_of(connection, owner, project)
+        scope = scope_of(connection, user, project)
         if scope == [NOWHERE]:
             return []
-        place = None if before is None else _place(connection, before, owner)
-        found: list[answers.Observation] = []
-        while len(found) < count:
+        place = None if before is None else _place(connection, before, user)
+        while len(found) < limit:
             some = observations.listing(
-                connection, user=owner, statuses=statuses, projects=scope, before=place, limit=_AT_A_TIME
+                connection, user=user, statuses=stored, projects=scope, before=place, limit=_AT_A_TIME
             )
-            found += filter(wanted, observation_answers(connection, some, then))
+            found += filter(is_wanted, observation_answers(connection, some, now))
             if len(some) < _AT_A_TIME:
                 break
             place = some[-1].row
-        return found[:count]
+        return found[:limit]
 
 
-def get(engine: Engine, user: str, id: str, *, as_of: Time | None = None) -> answers.Observation | None:
-    """One observation, whatever its status, or None; its trend at ``as_of`` (now, or that of the moment)."""
-    then = _trend_at(engine, as_of)
+def get(engine: Engine, user: str, id: str) -> answers.Observation | None:
+    """One observation as it stands, whatever its status, or None."""
+    now = engine.writer.now()
     with engine.reading() as connection:
         state = load(connection, id, "o", user)
-        return observation_answers(connection, [state], then)[0] if state is not None else None
-
-
-def _trend_at(engine: Engine, as_of: Time | None) -> str:
-    return engine.writer.now() if as_of is None else times.moment("as_of", as_of)
+        return observation_answers(connection, [state], now)[0] if state is not None else None
 
 
 # --- why -----------------------------------------------------------------------------------------------------
@@ -203,36 +189,6 @@ def wordings(connection: Connection, stream: str) -> tuple[answers.Wording, ...]
             )
         )
     return tuple(found)
-
-
-def _wanted(
-    statuses: tuple[str, ...], tags: frozenset[str], trends: tuple[str, ...], freshness: str | None
-) -> Callable[[answers.Observation], bool]:
-    def passes(found: answers.Observation) -> bool:
-        return (
-            ("all" in statuses or found.status in statuses)
-            and tags <= set(found.tags)
-            and (not trends or found.trend in trends)
-            and freshness in (None, found.freshness)
-        )
-
-    return passes
-
-
-def _statuses(status: str | Iterable[str]) -> tuple[str, ...]:
-    return _known("status", status, (STATUSES[0], UNSUPPORTED, *STATUSES[1:], "all"))
-
-
-def _known(name: str, given: str | Iterable[str], known: Sequence[str]) -> tuple[str, ...]:
-    wanted = (given,) if isinstance(given, str) else tuple(given)
-    for each in wanted:
-        one_of(name, each, known)
-    return wanted
-
-
-def _labels(tags: str | Iterable[str]) -> frozenset[str]:
-    given = (tags,) if isinstance(tags, str) else tuple(tags)
-    return frozenset(each.strip().lower() if isinstance(each, str) else each for each in given)
 
 
 def _place(connection: Connection, before: str, owner: str) -> int:

@@ -134,6 +134,12 @@ def of_command(connection: sqlite3.Connection, command_id: str) -> list[Entry]:
     return found
 
 
+def command_at(connection: sqlite3.Connection, position: int) -> list[Entry]:
+    """All entries of the command that recorded the event at a position, in order."""
+    entry = at(connection, position)
+    return of_command(connection, entry.command_id) if entry is not None else []
+
+
 def caused_by(connection: sqlite3.Connection, event_id: str) -> list[Entry]:
     sql = "SELECT * FROM audit WHERE causation_id = ? ORDER BY position"
     return [_entry(row) for row in connection.execute(sql, (event_id,))]

@@ -22,6 +22,7 @@ from ledger.domain.events import (
     ids_in,
 )
 from ledger.domain.policy import Policy, policy_of
+from ledger.domain.spans import joined
 from ledger.types import OriginKind
 from projections.core.codec import codec, columns, reader
 from projections.core.rows import CURRENT, AsOf, Rows, Table, Values
@@ -148,13 +149,7 @@ def positions(ranges: Iterable[tuple[int, int]]) -> Iterable[int]:
 
 def ranges(positions: Iterable[int]) -> tuple[tuple[int, int], ...]:
     """Positions as inclusive ranges, in order."""
-    found: list[tuple[int, int]] = []
-    for position in sorted(positions):
-        if found and found[-1][1] == position - 1:
-            found[-1] = (found[-1][0], position)
-        else:
-            found.append((position, position))
-    return tuple(found)
+    return joined((each, each) for each in positions)
 
 
 class Keys:

@@ -12,7 +12,8 @@ from examples import BLOB, EVENTS, MEMORY, envelope
 
 from ledger.domain import erasure, events
 from ledger.domain.events import TEXT_FIELDS, Unknown
-from ledger.domain.quotes import Needles, excerpt, merged
+from ledger.domain.quotes import Needles, excerpt
+from ledger.domain.spans import merged
 from ledger.store import mapper
 
 

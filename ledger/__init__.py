@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging as _logging
 from typing import TYPE_CHECKING
 
+from ledger.domain import late as _late
 from ledger.domain import secrecy as _secrecy
 
 if TYPE_CHECKING:
@@ -71,13 +72,7 @@ __all__ = [
 
 
 if not TYPE_CHECKING:  # to a type checker, a name that is not there is a mistake
-
-    def __getattr__(name: str) -> object:
-        if name not in __all__:
-            raise AttributeError(f"module 'ledger' has no attribute {name!r}")
-        from importlib import import_module
-
-        return getattr(import_module(_HOMES.get(name, "ledger.domain.errors")), name)
+    __getattr__ = _late.names_of(__name__, dict.fromkeys(__all__, "ledger.domain.errors") | _HOMES)
 
 
 def __dir__() -> list[str]:

@@ -14,6 +14,7 @@ from ledger.domain import confidence as rules
 from ledger.domain import metadata as pairs_of
 from ledger.domain import policy
 from ledger.domain.ids import shortened
+from ledger.domain.late import names_of
 from ledger.domain.times import moment
 from ledger.engine.answer import Answer, answer_of
 from ledger.observations.answers import Evidence, Observation, Wording
@@ -1132,11 +1133,4 @@ _HOMES = {
 
 
 if not TYPE_CHECKING:  # to a type checker, a name that is not there is a mistake
-
-    def __getattr__(name: str) -> Any:
-        """The answers of recall, sessions and the rest: loaded when they are asked for."""
-        if name not in _HOMES:
-            raise AttributeError(f"module 'ledger.answers' has no attribute {name!r}")
-        from importlib import import_module
-
-        return getattr(import_module(_HOMES[name]), name)
+    __getattr__ = names_of(__name__, _HOMES)  # the answers of recall, sessions and the rest

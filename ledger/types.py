@@ -8,6 +8,7 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, TypeVar, overload
 
 from ledger.domain.errors import RejectedError
+from ledger.domain.late import names_of
 
 if TYPE_CHECKING:
     from ledger.guards.guarding import Scanner as Scanner
@@ -260,11 +261,4 @@ _HOMES = {
 
 
 if not TYPE_CHECKING:  # to a type checker, a name that is not there is a mistake
-
-    def __getattr__(name: str) -> Any:
-        """What models, embedders and scanners of yours are given, or have to be: loaded when it is asked for."""
-        if name not in _HOMES:
-            raise AttributeError(f"module 'ledger.types' has no attribute {name!r}")
-        from importlib import import_module
-
-        return getattr(import_module(_HOMES[name]), name)
+    __getattr__ = names_of(__name__, _HOMES)  # what models, embedders and scanners of yours are given, or have to be

@@ -94,24 +94,16 @@ def evolve(conflict: Conflict | None, event: AnyEvent) -> Conflict | None:
 
 
 def _begun(event: AnyEvent, data: ConflictFound) -> Conflict:
-    envelope = event.envelope
-    begun = Conflict(
+    return Conflict(
         row=event.first,
         id=event.stream,
-        user=envelope.user,
-        project=envelope.project,
-        slot="",
-        members=(),
-        values=(),
-        rule="",
-        action="",
-        winner=None,
-        reason="",
-        recorded_at=envelope.recorded_at,
+        user=event.envelope.user,
+        project=event.envelope.project,
+        recorded_at=event.envelope.recorded_at,
         version=event.version,
         position=event.position,
+        **_changes(data),
     )
-    return replace(begun, **_changes(data))
 
 
 def _changes(data: ConflictEvent) -> dict[str, Any]:

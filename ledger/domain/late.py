@@ -1,9 +1,11 @@
-"""Regular expressions that are compiled when they are first used: most of what a process loads it never asks."""
+"""What waits until it is first used: regular expressions, and public names that lie elsewhere."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from functools import cached_property
+from importlib import import_module
 from typing import cast
 
 
@@ -25,3 +27,14 @@ class _Late:
 def late(expression: str, flags: int = 0) -> re.Pattern[str]:
     """What ``re.compile`` gives, to call methods of."""
     return cast("re.Pattern[str]", _Late(expression, flags))
+
+
+def names_of(module: str, homes: Mapping[str, str]) -> Callable[[str], object]:
+    """The ``__getattr__`` of a module: its names, each with the module that it is loaded from."""
+
+    def load(name: str) -> object:
+        if name not in homes:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        return getattr(import_module(homes[name]), name)
+
+    return load

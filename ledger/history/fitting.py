@@ -158,33 +158,22 @@ def _check_keys(reader: Reader, positions: Iterable[int]) -> None:
 
 
 def _check_names(reader: Reader, positions: Iterable[int]) -> None:
+    """A name given again must be free; that of a session may also be given up by whoever has it."""
     events = [reader.event(each) for each in positions]
-    _check_session_names(reader, [event for event in events if isinstance(event.data, SessionAliasAdded)])
+    giving_up = {event.stream for event in events if isinstance(event.data, SessionAliasAdded)}
     for event in events:
         data = event.data
-        name = data.alias if isinstance(data, ProjectAliasAdded) else None
-        name = data.name if isinstance(data, ProjectRegistered) else name
-        found = projects.find(reader.connection, event.envelope.user or "", "p", name) if name else None
         if isinstance(data, ProjectJoined):
             _check_join(reader, event, data)
         if isinstance(data, DocumentAdded):
             _check_path(reader, event, data)
-        if found is not None and found[0] != event.stream:
+        name = data.alias if isinstance(data, SessionAliasAdded | ProjectAliasAdded) else None
+        name = data.name if isinstance(data, ProjectRegistered) else name
+        kind = "session" if isinstance(data, SessionAliasAdded) else "project"
+        found = projects.find(reader.connection, event.envelope.user or "", kind[0], name) if name else None
+        if found is not None and found[0] not in (giving_up if kind == "session" else {event.stream}):
             raise ConflictError(
-                f"the name {name!r:.60} of the command at position {event.position} stands for another project since; "
-                "it cannot be redone"
-            )
-
-
-def _check_session_names(reader: Reader, events: Sequence[AnyEvent]) -> None:
-    """A name given again must be free, or be given up by whoever has it."""
-    among = {event.stream for event in events}
-    for event in events:
-        name = event.data.alias
-        found = projects.find(reader.connection, event.envelope.user or "", "s", name) if name else None
-        if found is not None and found[0] not in among:
-            raise ConflictError(
-                f"the name {name!r:.60} of the command at position {event.position} stands for another session since; "
+                f"the name {name!r:.60} of the command at position {event.position} stands for another {kind} since; "
                 "it cannot be redone"
             )
 

@@ -101,11 +101,14 @@ def undo(found: answers.UndoReport) -> RenderableType:
     }
     concerned |= {"void with it": _dependents(found.dependents)} if found.dependents else {}
     concerned |= {"stays turned down": _dependents(found.turned_down)} if found.turned_down else {}
-    rows = [[Text(each.id), _compared(each.now, each.would_be)] for each in found.memories if each.now or each.would_be]
-    table = titled(f"Memories ({len(rows):,})", listing("id", "now → then", rows=rows) if rows else None)
     refused = found.dry_run and found.dependents and not found.cascaded
     notes = [Text("goes with --cascade only, for later commands built on it", style="yellow")] if refused else []
-    return Group(Text(text), card_of(concerned | again), *notes, *table)
+    return Group(Text(text), card_of(concerned | again), *notes, *_memories(found.memories))
+
+
+def _memories(found: Sequence[answers.Belief]) -> list[RenderableType]:
+    rows = [[Text(each.id), _compared(each.now, each.would_be)] for each in found if each.now or each.would_be]
+    return titled(f"Memories ({len(rows):,})", listing("id", "now → then", rows=rows) if rows else None)
 
 
 def _dependents(found: Sequence[answers.Dependent]) -> Text:
@@ -139,9 +142,7 @@ def distrust(found: answers.DistrustReport) -> RenderableType:
         card["void with it"] = _dependents(found.dependents)
     if found.command_id and not found.trusted:
         card["to go back"] = f"history trust {found.command_id}"
-    rows = [[Text(each.id), _compared(each.now, each.would_be)] for each in found.beliefs if each.now or each.would_be]
-    memories = titled(f"Memories ({len(rows):,})", listing("id", "now → then", rows=rows) if rows else None)
-    return Group(Text(asker), card_of(card), *memories, *_open_questions(found.uncertain))
+    return Group(Text(asker), card_of(card), *_memories(found.beliefs), *_open_questions(found.uncertain))
 
 
 def _until(found: answers.DistrustReport) -> str:

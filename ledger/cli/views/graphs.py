@@ -21,10 +21,8 @@ LABEL_CHARS, ID_CHARS, IDS = 60, 9, 3
 Line = tuple[str, str, str, int]  # source, relation, target, weight
 
 
-def tree(graph: answers.Graph | str) -> RenderableType:
-    """Each seed with its neighbors; a text that was asked for (Mermaid, Graphviz) stays one."""
-    if isinstance(graph, str):
-        return graph
+def tree(graph: answers.Graph) -> RenderableType:
+    """Each seed with its neighbors."""
     if not graph.seeds:
         return Text("no believed memory names any of this", style="dim")
     parts: list[RenderableType] = [_branches(graph, seed) for seed in graph.seeds]

@@ -257,7 +257,13 @@ class Projector:
         """What a refold of some subjects asks first, in few questions."""
         self._ahead = {}
         self._ahead = self._streams([stream for stream, _ in subjects], rows, position)
-        for kind in {stream[0] for stream, _ in subjects if OWNERS[stream[0]] not in self.suspended}:
+        for kind in {stream[0] for stream, _ in subjects}:
+            for each in self.all:
+                for table in each.tables if kind in each.follows and each.name not in self.suspended else ():
+                    if isinstance(table, Table) and table.ahead:
+                        rows.read_ahead(table, [first for stream, first in subjects if stream[0] == kind])
+            if OWNERS[kind] in self.suspended:
+                continue
             asked = {first: stream for stream, first in subjects if stream[0] == kind and stream not in self.states}
             live = dict.fromkeys(asked.values())
             for row in rows.within(FAMILIES[kind].live, "row", [(first, first) for first in asked]):

@@ -52,7 +52,8 @@ class Table(Struct, frozen=True, eq=False):
     rowid: bool = True
     appended: bool = False
     derived: bool = False
-    grouped: int = 0  # find() by so many leading key columns sees rows that are kept, without writing them first
+    grouped: tuple[str, ...] = ()  # by these columns of the key find() sees rows that are kept, before they are written
+    ahead: bool = False  # they are one, the subject: of many that are folded again the rows are read at once
     late: bool = False  # no fold looks anything up by its indexes: a rebuild makes them when all rows are there
     then: AsOf | None = None
 
@@ -188,6 +189,10 @@ class Rows(Protocol):
 
     def within(self, table: Table, column: str, ranges: Sequence[tuple[int, int]]) -> list[Values]:
         """All rows whose ``column`` lies in one of the inclusive ranges, what was put before included."""
+        ...
+
+    def read_ahead(self, table: Table, subjects: Sequence[int]) -> None:
+        """Reads what ``find`` and ``get`` are about to be asked of a table that is read ahead."""
         ...
 
     def flush(self) -> None: ...

@@ -42,13 +42,16 @@ class SQLiteRows:
         self._put = defaultdict[Table, dict[Key, Values | None]](dict)
         self._appended = defaultdict[Table, list[Values]](list)
         self._texts: dict[Index, dict[int, tuple[Values | None, Values | None]]] = {}
-        self._groups: dict[Table, dict[Key, list[Key]]] = {}  # keys kept of grouped tables, by their leading columns
+        self._groups: dict[Table, dict[Key, list[Key]]] = {}  # keys kept of grouped tables, by the columns of the group
+        self._ahead: dict[Table, dict[Key, list[Values]]] = {}  # rows of the table that nobody has asked for yet
         self._late: dict[Index, int] = {}  # what waits for each index; never fewer than there are
 
     def get(self, table: Table, key: Key) -> Values | None:
         buffered = self._put.get(table)
         if buffered is not None and key in buffered:
             return buffered[key]
+        if table.ahead and (read := self._ahead.get(table, {}).get(key)) is not None and len(table.key) == 1:
+            return read[0] if read else None
         found: Values | None = self.connection.execute(_select(table, self.prefix), key).fetchone()
         return found
 
@@ -58,7 +61,7 @@ class SQLiteRows:
     def put(self, table: Table, key: Key, values: Values | None) -> None:
         self._put[table][key] = values
         if table.grouped:
-            self._groups.setdefault(table, {}).setdefault(key[: table.grouped], []).append(key)
+            self._groups.setdefault(table, {}).setdefault(_group_of(table)(key), []).append(key)
 
     def append(self, table: Table, values: Values) -> None:
         self._appended[table].append(values)
@@ -68,7 +71,7 @@ class SQLiteRows:
         texts[row] = (texts[row][0] if row in texts else old, new)
 
     def find(self, table: Table, columns: tuple[str, ...], key: Key) -> list[Values]:
-        if table.grouped and len(columns) == table.grouped:
+        if columns == table.grouped:
             return self._group(table, columns, key)
         found = self._select(table, _find(table, columns, self.prefix), [key])
         if not self._put.get(table):
@@ -79,8 +82,10 @@ class SQLiteRows:
         )
 
     def _group(self, table: Table, columns: tuple[str, ...], key: Key) -> list[Values]:
-        """The rows with these leading key columns, from the table and from what is kept."""
-        found = [tuple(row) for row in self.connection.execute(_find(table, columns, self.prefix), key)]
+        """The rows with these columns of the key, from the table and from what is kept."""
+        found = self._ahead.get(table, {}).get(key)
+        if found is None:
+            found = [tuple(row) for row in self.connection.execute(_find(table, columns, self.prefix), key)]
         keys = self._groups.get(table, {}).get(key)
         if not keys:
             return found
@@ -103,6 +108,16 @@ class SQLiteRows:
             found,
             lambda row: row[place] in alone or any(first <= row[place] <= last for first, last in spans),
         )
+
+    def read_ahead(self, table: Table, subjects: Sequence[int]) -> None:
+        read: dict[Key, list[Values]] = {(each,): [] for each in subjects}
+        (column,), place = table.grouped, table.names.index(table.grouped[0])
+        for some in parted(subjects):
+            marks = ", ".join("?" * len(some))
+            sql = f"SELECT * FROM {self.prefix}{table.name} WHERE {column} IN ({marks}) ORDER BY {', '.join(table.key)}"
+            for row in self.connection.execute(sql, some):
+                read[(row[place],)].append(tuple(row))
+        self._ahead[table] = read
 
     def _select(self, table: Table, sql: str, values: Sequence[Key]) -> list[Values]:
         if not self.apart:
@@ -127,6 +142,7 @@ class SQLiteRows:
         self._clear()
 
     def _flush_table(self, table: Table) -> None:
+        self._ahead.pop(table, None)
         puts, appended = self._put.get(table), self._appended.get(table)
         try:
             if puts:
@@ -149,8 +165,9 @@ class SQLiteRows:
         connection, prefix = self.connection, self.prefix
         try:
             old = [(row, *text) for row, (text, _) in texts.items() if text is not None]
-            delete = _delete(index.waiting, prefix)
-            if taken := [each for each in old if not connection.execute(delete, each[:1]).rowcount]:
+            waited = _late(connection, index, prefix, [row for row, *_ in old])
+            _write(connection, _delete(index.waiting, prefix), sorted(waited))
+            if taken := [each for each in old if each[:1] not in waited]:
                 _untake(connection, index, prefix, taken)
             added = [(row, *new) for row, (_, new) in texts.items() if new is not None]
             if len(added) >= index.together:
@@ -183,7 +200,7 @@ class SQLiteRows:
     def _clear(self) -> None:
         self._put.clear()
         self._appended.clear()
-        self._texts, self._groups = {}, {}
+        self._texts, self._groups, self._ahead = {}, {}, {}
 
 
 def _null_first(key: Key) -> tuple[tuple[bool, object], ...]:
@@ -207,6 +224,13 @@ def _select(table: Table, prefix: str) -> str:
 def _find(table: Table, columns: tuple[str, ...], prefix: str) -> str:
     where = " AND ".join(f"{name} IS ?" for name in columns)
     return f"SELECT * FROM {prefix}{table.name} WHERE {where} ORDER BY {', '.join(table.key)}"
+
+
+@cache
+def _group_of(table: Table) -> Callable[[Key], Key]:
+    """From a key to the columns of its group."""
+    places = [table.key.index(column) for column in table.grouped]
+    return lambda key: tuple([key[place] for place in places])
 
 
 @cache
@@ -250,6 +274,13 @@ def waiting(connection: sqlite3.Connection, index: Index, prefix: str = "") -> i
     """How many texts are not in the index yet."""
     (count,) = connection.execute(f"SELECT count(*) FROM {prefix}{index.waiting.name}").fetchone()
     return int(count)
+
+
+def _late(connection: sqlite3.Connection, index: Index, prefix: str, rows: Sequence[int]) -> set[Key]:
+    """The keys of those among some texts that are not in the index yet."""
+    sql = f"SELECT row FROM {prefix}{index.waiting.name} WHERE row IN"
+    asked = (connection.execute(f"{sql} ({', '.join('?' * len(some))})", some) for some in parted(rows))
+    return {tuple(found) for each in asked for found in each}
 
 
 def fill_index(connection: sqlite3.Connection, index: Index, prefix: str = "") -> None:

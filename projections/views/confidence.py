@@ -39,7 +39,8 @@ STEPS = Table(
     ("memory", "position"),
     (("interaction", _GIVEN),),
     rowid=False,
-    grouped=1,
+    grouped=("memory",),
+    ahead=True,
     then=AsOf("position", undone="undone_at"),
 )
 _UNDONE = len(STEPS.columns) - 1

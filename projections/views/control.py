@@ -43,7 +43,7 @@ KEYS = Table(
     ("key", "position"),  # undone and used again, and then redone: each use is a row of its own
     (("position", ""),),
     rowid=False,
-    grouped=1,
+    grouped=("key",),
     then=CURRENT,
 )
 
@@ -122,6 +122,8 @@ DEPENDENTS = Table(
     ("source", "memory"),
     (("memory", ""),),
     rowid=False,
+    grouped=("memory",),
+    ahead=True,
     then=AsOf("from_position", closed="were_dependents"),
 )
 WAS_DEPENDENT = ended(DEPENDENTS, "were_dependents")

@@ -19,7 +19,7 @@ DUPLICATES = Table(
     ("fingerprint INTEGER NOT NULL", "status TEXT NOT NULL", "memory INTEGER NOT NULL"),
     ("fingerprint", "status", "memory"),
     rowid=False,
-    grouped=2,
+    grouped=("fingerprint", "status"),
     then=CURRENT,
 )
 ATTEMPTS = Table(
@@ -27,6 +27,8 @@ ATTEMPTS = Table(
     ("memory INTEGER NOT NULL", "attempt INTEGER NOT NULL", "position INTEGER NOT NULL"),
     ("memory", "attempt"),
     rowid=False,
+    grouped=("memory",),
+    ahead=True,
     then=CURRENT,
 )
 # Of each memory that is gone and that a person had turned down: what it said, and where the person did.

@@ -36,7 +36,7 @@ class Members:
             ("memory TEXT NOT NULL", f"{kind} INTEGER NOT NULL", "from_position INTEGER NOT NULL"),
             ("memory", kind),
             rowid=False,
-            grouped=1,
+            grouped=("memory",),
             then=AsOf("from_position", closed=f"{kind}_members_before"),
         )
         self.closed = replace(ended(self.live, f"{kind}_members_before"), indexes=((f"memory, {kind}", ""),))

@@ -55,7 +55,8 @@ EVIDENCE = Table(
     ("observation", "source"),
     (("source", ""),),
     rowid=False,
-    grouped=1,
+    grouped=("observation",),
+    ahead=True,
     then=AsOf("from_position", closed="evidence_was"),
 )
 EVIDENCE_WAS = ended(EVIDENCE, "evidence_was", ("source", ""))  # undo and erasure ask what a source ever supported
@@ -65,7 +66,7 @@ STATEMENTS = Table(
     ("fingerprint INTEGER NOT NULL", "observation INTEGER NOT NULL"),
     ("fingerprint", "observation"),
     rowid=False,
-    grouped=1,
+    grouped=("fingerprint",),
     then=CURRENT,
 )
 WAITING = Table(

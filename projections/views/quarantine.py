@@ -38,6 +38,8 @@ QUARANTINE = Table(
     columns(Held),
     ("at",),
     (("user, from_position", ""),),
+    grouped=("at",),
+    ahead=True,
     then=AsOf("from_position", closed="was_in_quarantine"),
 )
 WAS_IN_QUARANTINE = ended(QUARANTINE, "was_in_quarantine")

@@ -53,7 +53,9 @@ FORMS: dict[str, tuple[str, ...]] = {
     for family in re.split(r"[|\n]", _FAMILIES)
     for word in family.split()
 }
-"""The other forms of an irregular word, and a few everyday words for the same thing; the stemmer does the regular ones."""
+FORMS |= {each: (*FORMS.get(each, ()), "moved") for each in ("live", "lives", "living", "reside")}
+"""The other forms of an irregular word, and a few everyday words for the same thing; the stemmer does the regular ones. Where
+somebody lives, "moved to Dresden" says too."""
 
 _WORD = late(r"[^\W_]+")
 _BETWEEN = late(r"[\W_]+")

@@ -2,7 +2,8 @@
 
 It decides an order and nothing else, so it reads more than a conflict does: what fills one slot ("slots/1"), the same
 sentence but for a number, a date or a name ("the gym costs 45 euros"), and what says itself that something has changed ("moved
-to Porto", "extended to May 20"). What can be true several times stays: what is past, one of several, a name for another.
+to Porto", "extended to May 20"), which is also read as what holds since then ("the rent is 900" of "the rent rose to 900").
+What can be true several times stays: what is past, one of several, a name for another. The words are English.
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import cached_property
-from itertools import islice
+from itertools import islice, pairwise
 
-from ledger.domain.slots import HEADS, Statement, incompatible, slots
+from ledger.domain.slots import HEADS, Statement, incompatible, of_edges, of_text
 from ledger.domain.text import STOP_WORDS, stem, words
 
 SHARED, SHARED_FIGURE, SHARED_CLAUSE = 0.15, 0.2, 0.4
@@ -37,18 +38,38 @@ _CHANGED = _set(
 _MEANT = {
     stem(word): frozenset(map(stem, _set(others)))
     for word, others in (
-        ("moved", "lives live resides home"),
-        *((each, "works work job employed employer") for each in ("left", "joined", "quit", "hired", "retired")),
+        *((each, "lives live resides home") for each in ("moved", "relocated")),
+        *((each, "works work job employed employer") for each in ("left", "quit", "hired", "retired")),
         *((each, "single dating married engaged") for each in ("engaged", "married", "divorced", "separated")),
     )
 }  # what has changed where a verb says so by itself
+_TOWARDS = _set("to into in from out back away home")  # whoever moved there; not what was moved
+_MOVED = _set("moved relocated")
 _PAST = _set(
     """was were had did went ran bought got made saw met took gave flew paid ate spoke drove drank sold sent spent wrote won
     lost came taught swam rode"""
 )
-_ONE = _set(
-    "is are lives live works work drives drive rents banks studies attends reports belongs rehearses runs uses sits"
-)  # whoever does this does it with one at a time
+_ONE = _set("is are lives live works work reports rehearses")  # whoever does this does it with one at a time
+_ONE_NOW = _ONE | _set("drives drive rents rent banks studies study attends belongs runs run uses use sits")
+_OWNERS = _set("my our your his her its their")  # with them, and after 's, the next word says who it is about
+_NEWS = tuple(
+    (re.compile(rf"\b(?:{change})(?= )", re.IGNORECASE), state)
+    for change, state in (
+        (r"(?:(?:has|have|was|were|is|are|am) )?(?:moved|relocated)(?: back)? (?:to|into)", "lives in"),
+        (r"(?:joined(?= (?-i:[A-Z]))|started at|(?:got|took|has|have) a (?:new )?job (?:at|with))", "works at"),
+        (r"(?:got )?married(?: to)?", "is married to"),
+        (
+            r"(?:(?:has|have|was|were|is|are)(?: been)? )?(?:(?:gone|went|come|came)(?: up| down)?|up|down|rose|risen|raised"
+            r"|climbed|increased|grew|fell|fallen|dropped|sank|decreased|lowered|reduced|cut|changed|switched|set) to",
+            "is",
+        ),
+    )
+)  # what changed, in the words of what holds since then
+_NEW_WORDS = _CHANGED | _set(
+    "currently days since job married relocated up gone went come came risen climbed fallen sank decreased set"
+)  # without one of them there is nothing new
+_TO = re.compile(r"\b(?:in)?to ")
+_NOW = re.compile(r",? *\b(?:now|currently|from now on|since then|these days)\b,?|\bnew (?=\w)", re.IGNORECASE)
 _SEVERAL = _set("bus train tram ferry shuttle another other also too")
 _BETWEEN = _set("the a an called named about at on in with by of for as to")
 _WITHIN = _set("at on of the")  # stand in a date with its time
@@ -94,6 +115,25 @@ class Clause:
         return next((each for each in map(stem, self.words) if each in self.stems), "")
 
     @cached_property
+    def who(self) -> tuple[str, ...]:
+        """Its first word that says something, and the next where that is another's: "Ana's sister"."""
+        found = [each for each in self._tokens if each not in _BETWEEN][:2]
+        return tuple(found[: 2 if found and (found[0] in _OWNERS or found[0].endswith(("'s", "’s"))) else 1])
+
+    @cached_property
+    def meant(self) -> frozenset[str]:
+        """What it says to have changed by a verb alone."""
+        verbs = [one for one, then in pairwise([*self._tokens, "to"]) if one not in _MOVED or then in _TOWARDS]
+        return frozenset(each for verb in verbs for each in _MEANT.get(stem(verb), ()))
+
+    @cached_property
+    def place(self) -> frozenset[str]:
+        """Where it says that something was moved to."""
+        if _MOVED.isdisjoint(self.words) or len(found := _TO.split(" ".join(self.words))) < 2:
+            return frozenset()
+        return frozenset(map(stem, set(found[-1].split()) - STOP_WORDS))
+
+    @cached_property
     def figures(self) -> dict[str, set[str]]:
         """Its figures by what they count: their sign, a date, or the next word."""
         found: dict[str, set[str]] = {}
@@ -109,8 +149,8 @@ class Clause:
 class Reading:
     """A statement as it is compared, each part read once."""
 
-    def __init__(self, statement: Statement) -> None:
-        self.statement, self.text = statement, statement.content or ""
+    def __init__(self, statement: Statement, news: str = "") -> None:
+        self.statement, self.text, self.is_news = statement, news or statement.content or "", bool(news)
         self.words = words(self.text) if len(self.text) <= READ_CHARS else []
         self.stems = frozenset(map(stem, set(self.words) - STOP_WORDS))
 
@@ -120,6 +160,13 @@ class Reading:
         if _CHANGED.isdisjoint(self.words) and _MEANT.keys().isdisjoint(self.stems):
             return []
         return [each for each in self.clauses if _CHANGED & {*each.words} or _MEANT.keys() & each.stems]
+
+    @cached_property
+    def meant(self) -> list[Clause]:
+        """The clauses that say by a verb alone what has changed."""
+        if len(self.text) > SHORT_CHARS or _MEANT.keys().isdisjoint(self.stems):
+            return []
+        return [each for each in self.clauses if each.meant]
 
     @cached_property
     def clauses(self) -> list[Clause]:
@@ -157,28 +204,58 @@ class Reading:
         return [each.lower() for each in self.written]
 
     @cached_property
+    def news(self) -> Reading | None:
+        """What it says to be new, as a statement of what holds since then: "The rent is 900" of "The rent rose to 900"."""
+        if len(self.text) > SHORT_CHARS or _NEW_WORDS.isdisjoint(self.words):
+            return None
+        text = _NOW.sub("", self.text).strip()
+        for change, state in _NEWS:
+            text = change.sub(state, text)
+        return Reading(self.statement, text) if text and text != self.text else None
+
+    @cached_property
     def slots(self) -> dict[str, str]:
         """What it puts into slots; nothing without a verb or sign that all forms of a slot have one of."""
         if not self.statement.edges and not _STATES.search(self.text):
             return {}
-        return {each.slot: each.value for each in slots(self.statement)}
+        filled = (*of_edges(self.statement.edges), *of_text(self.text))
+        return {each.slot: each.value for each in reversed(filled)}
 
 
 def takes_place(new: Reading, old: Reading) -> bool:
     """Whether the newer statement takes the place of the older one."""
-    common = new.stems & old.stems
-    if not common or len(common) < SHARED * min(len(new.stems), len(old.stems)) or new.words == old.words:
+    if new.stems.isdisjoint(old.stems) and not (new.meant or new.news):
         return False
     short = max(len(new.text), len(old.text)) <= SHORT_CHARS
+    if short and new.meant and any(_is_meant(one, other) for one in new.meant for other in old.clauses):
+        return True
+    if short and new.news is not None and _is_another(new.news, old):
+        return True
+    if not _are_near(new, old):
+        return False
     changed, others = (new.changed, "clauses") if short else (new.figured, "counting")
     if changed and any(_is_changed(one, other, short) for one in changed for other in getattr(old, others)):
         return True
-    return _is_same_but_one(new, old) or _clash(new, old, common)
+    return _is_another(new, old)
 
 
-def _clash(new: Reading, old: Reading, common: frozenset[str]) -> bool:
+def _is_meant(new: Clause, old: Clause) -> bool:
+    return new.who == old.who and not new.meant.isdisjoint(old.stems)
+
+
+def _are_near(new: Reading, old: Reading) -> bool:
+    common = new.stems & old.stems
+    return bool(common) and len(common) >= SHARED * min(len(new.stems), len(old.stems)) and new.words != old.words
+
+
+def _is_another(new: Reading, old: Reading) -> bool:
+    """Whether both say one thing, with two values."""
+    return _is_same_but_one(new, old) or _clash(new, old)
+
+
+def _clash(new: Reading, old: Reading) -> bool:
     """Whether they fill one slot with values that cannot both be so."""
-    if _ATTRIBUTES.isdisjoint(common) and not (new.statement.edges and old.statement.edges):
+    if _ATTRIBUTES.isdisjoint(new.stems & old.stems) and not (new.statement.edges and old.statement.edges):
         return False
     if not (new.slots and old.slots):
         return False
@@ -217,7 +294,7 @@ def _is_same_but_one(new: Reading, old: Reading) -> bool:
     return (
         short
         and all(map(_is_name, gaps))
-        and not _ONE.isdisjoint(before_it[-1:])
+        and not (_ONE_NOW if new.is_news else _ONE).isdisjoint(before_it[-1:])
         and _MANY.isdisjoint(before_it[-2:-1])
     )
 
@@ -235,10 +312,8 @@ def _is_changed(new: Clause, old: Clause, short: bool) -> bool:
     """Whether a clause that says that something changed is about what another one is about: a figure of the same thing, or,
     in short statements, more than who it is about."""
     common, least = new.stems & old.stems, min(len(new.stems), len(old.stems))
-    if not common:
+    if not common or (new.place and new.place <= old.stems):
         return False
-    if short and any(not _MEANT[each].isdisjoint(old.stems) for each in _MEANT.keys() & (new.stems - old.stems)):
-        return True
     about, kinds = len(common - {old.subject}), new.figures.keys() & old.figures.keys()
     differ = {kind for kind in kinds if new.figures[kind].isdisjoint(old.figures[kind])}
     if differ and about >= 2 + (differ == {"date"}) and len(common) >= SHARED_FIGURE * least:

@@ -387,6 +387,7 @@ class Ledger(LedgerRead):
         from ledger.maintenance.opening import open_engine
         from ledger.store.making import check_finished
 
+        flags(readonly=readonly, create=create)
         if not readonly:
             check_finished(path)
         if not isinstance(sessions, SessionPatterns):

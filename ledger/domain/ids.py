@@ -52,6 +52,13 @@ def shortened(id: str) -> str:
     return f"{id[:8]}…" if is_id(id) else id
 
 
+def absent(what: str, given: object) -> str:
+    """The error for what nothing of this user is named by; an answer in the place of its id is told so."""
+    if isinstance(id := getattr(given, "id", None), str):
+        return f"a {what} is named by its id, as {id!r:.40}, and not by a {type(given).__name__}"
+    return f"no {what} of this user has the id {given!r:.40}"
+
+
 def is_id(text: str) -> bool:
     """Whether this is an id of a subject, by its looks."""
     return len(text) == LENGTH and text[0] in KINDS and is_prefix(text, text[0])

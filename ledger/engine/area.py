@@ -28,7 +28,9 @@ class Area:
 
     _engine: Engine
 
-    def __init__(self, engine: Engine, scope: Who) -> None:
+    def __init__(self, engine: Engine, scope: Who | None = None) -> None:
+        if scope is None:
+            raise TypeError(f"no {type(self).__name__} is made so: Ledger.open(path) opens a ledger")
         self._engine, self._scope = engine, scope
 
     def _bounds(self, since: Since | None, until: Since | None) -> dict[str, str]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar, cast
 
 from ledger.domain.errors import NotFoundError, RejectedError
+from ledger.domain.ids import absent
 from ledger.types import Page
 
 T = TypeVar("T")
@@ -63,7 +64,7 @@ def of_all(items: Sequence[T], key: Callable[[T], K]) -> Callable[[int, K | None
 def found(what: str, id: object, answer: T | None) -> T:
     """The answer, or ``NotFoundError`` where there is none."""
     if answer is None:
-        raise NotFoundError(f"no {what} of this user has the id {id!r:.40}")
+        raise NotFoundError(absent(what, id))
     return answer
 
 

@@ -63,7 +63,10 @@ class Who(Struct, frozen=True, kw_only=True):
 
 def _checked(options: Mapping[str, object]) -> dict[str, object]:
     if unknown := sorted(set(options) - set(_OPTIONS)):
-        raise TypeError(f"unexpected keyword argument {unknown[0]!r}; every write takes: {', '.join(_OPTIONS)}")
+        whose = "; bind(user=…) says whose memory it is" if unknown[0] in ("user", "user_id") else ""
+        raise TypeError(
+            f"unexpected keyword argument {unknown[0]!r}{whose}; besides its own every write takes: {', '.join(_OPTIONS)}"
+        )
     given = {name: value for name, value in options.items() if value is not None or name not in _MAY_BE_NONE}
     for name, blank_allowed in _TEXTS.items():
         if name in given:

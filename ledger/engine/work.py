@@ -169,7 +169,7 @@ class Work:
         """The state of a subject of this user by id or unambiguous prefix; ``NotFoundError`` otherwise."""
         state = self.find(given, kind)
         if state is None:
-            raise NotFoundError(f"no {ids.KINDS[kind]} of this user has the id {given!r:.40}")
+            raise NotFoundError(ids.absent(ids.KINDS[kind], given))
         return state
 
     def find(self, given: str, kind: str) -> Any:

@@ -80,6 +80,22 @@ def test_get_raises_where_there_is_nothing(ledger: Ledger) -> None:
                 continue
 
 
+def test_an_answer_in_the_place_of_its_id_is_told_so(ledger: Ledger) -> None:
+    tea = ledger.remember("Ada likes tea.")
+    for act in (ledger.why, ledger.retract, ledger.memories.get):
+        with pytest.raises(NotFoundError, match=f"is named by its id, as '{tea.id}', and not by a Memory"):
+            act(tea)  # type: ignore[operator]
+
+
+def test_a_wrong_beginning_is_told_the_right_one(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match=r"Ledger\.open\(path\) opens a ledger"):
+        Ledger("memory.db")  # type: ignore[call-arg, arg-type]
+    for name in ("readonly", "create"):
+        with pytest.raises(RejectedError, match=f"{name} must be true or false, not 'yes'"):
+            Ledger.open(tmp_path / "memory.db", **{name: "yes"})  # type: ignore[arg-type]
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_who_asks_is_said_once_and_no_user_sees_another(ledger: Ledger) -> None:
     mine = ledger.remember("Ada likes tea.")
     bob = ledger.bind(user="bob")
@@ -92,7 +108,7 @@ def test_who_asks_is_said_once_and_no_user_sees_another(ledger: Ledger) -> None:
         bob.retract(mine.id)
     bob.close()
     assert ledger.memories.get(mine.id).content == "Ada likes tea."
-    with pytest.raises(TypeError, match="unexpected keyword argument 'user'"):
+    with pytest.raises(TypeError, match=r"unexpected keyword argument 'user'; .* whose memory it is; besides its own"):
         ledger.remember("x", user="bob")  # type: ignore[call-arg]
     with pytest.raises(RejectedError):
         ledger.bind(channel="telepathy")  # type: ignore[arg-type]

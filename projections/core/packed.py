@@ -1,52 +1,61 @@
 """Which subjects of a group have a number, packed: for each number the subjects, thousands of them in one blob.
 
 A row of a table for each number of each subject would be written to as many pages as it has numbers. Here subjects wait, one
-row each, until there are some hundreds, and each blob that they concern is then written once. An entry is 32 bits: where the
-subject is among the rows of its part, and how many of its numbers are enough. Of what is taken out no trace stays behind.
+row each, until there are a thousand, and each blob that they concern is then written once. A key is a number
+and a part of the subjects; an entry is 32 bits: where the subject is among the rows of its part, and how many of its numbers
+are enough. Of what is taken out no trace stays behind.
 """
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import struct
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from struct import pack, unpack
 
 from ledger.domain.errors import DamagedError
-from projections.core.rows import Key, Packed, Values, parted
+from projections.core.rows import Packed, Values
 
 PART_BITS, MOST = 14, 2**18 - 1  # of rows in a part; numbers that an entry can ask for
 _PLACE, _FEW = (1 << PART_BITS) - 1, 3 << PART_BITS
-_WHOLE = -1  # the part that says how many subjects a group has
+_PARTS = 20  # bits of a key for the part; the others are the number
+_WHOLE = (1 << _PARTS) - 1  # the part that says how many subjects a group has
+
+
+def waiting(group: int, least: int, numbers: Collection[int]) -> Values:
+    """How a subject waits: its group and its numbers, all of them of at most 43 bits, and how many of these are enough."""
+    return group, pack(f"<{len(numbers) + 1}q", least, *numbers)
 
 
 def take(connection: sqlite3.Connection, index: Packed, prefix: str, rows: Sequence[Values]) -> None:
     """Takes in what waited."""
-    sql = f"INSERT INTO {prefix}{index.name} VALUES (?, ?, ?) ON CONFLICT (number, part) DO UPDATE SET"
-    expanded = _expanded(index, rows)
-    added = [(*key, entries) for key, entries in _entries(expanded).items()]
-    connection.executemany(f"{sql} entries = CAST(entries || excluded.entries AS BLOB)", sorted(added))
-    for group, count in _groups(expanded).items():
-        _put(connection, index, prefix, (group, _WHOLE), pack("<q", _size(connection, index, prefix, group) + count))
+    sql = f"INSERT INTO {prefix}{index.name} VALUES (?, ?) ON CONFLICT (number) DO UPDATE SET"
+    added = sorted(_entries(rows).items())
+    connection.executemany(f"{sql} entries = CAST(entries || excluded.entries AS BLOB)", added)
+    _count(connection, index, prefix, Counter(group for _, group, _ in rows))
 
 
 def remove(connection: sqlite3.Connection, index: Packed, prefix: str, rows: Sequence[Values]) -> None:
     """Takes out what was taken in, given as it waited."""
-    expanded = _expanded(index, rows)
-    for key, gone in _entries(expanded).items():
-        if (blob := _get(connection, index, prefix, key)) is not None:
-            _put(connection, index, prefix, key, _without(blob, gone))
-    for group, count in _groups(expanded).items():
-        left = _size(connection, index, prefix, group) - count
-        _put(connection, index, prefix, (group, _WHOLE), pack("<q", left) if left else b"")
+    gone = _entries(rows)
+    _put(
+        connection,
+        index,
+        prefix,
+        {key: _without(blob, gone[key]) for key, blob in _get(connection, index, prefix, gone)},
+    )
+    _count(
+        connection, index, prefix, Counter({group: -n for group, n in Counter(group for _, group, _ in rows).items()})
+    )
 
 
 def look(
     connection: sqlite3.Connection, index: Packed, groups: Iterable[int], numbers: Iterable[int]
 ) -> tuple[int, list[int]]:
-    """How many subjects these groups have, and the rows of those that have enough of these numbers."""
+    """How many subjects these groups have, and the rows of those that have enough of these numbers, which are of these groups."""
     try:
         return _look(connection, index, frozenset(groups), frozenset(numbers))
     except (struct.error, TypeError) as error:
@@ -57,10 +66,12 @@ def _look(
     connection: sqlite3.Connection, index: Packed, groups: frozenset[int], numbers: frozenset[int]
 ) -> tuple[int, list[int]]:
     parts = dict[int, list[bytes]]()
-    for some in parted(sorted(numbers)):
-        sql = f"SELECT part, entries FROM {index.name} WHERE number IN ({', '.join('?' * len(some))})"
-        for part, entries in connection.execute(sql, some):
-            parts.setdefault(part, []).append(entries)
+    sql = (
+        f"SELECT number, entries FROM json_each(?) CROSS JOIN {index.name}"
+        f" ON number BETWEEN value << {_PARTS} AND (value << {_PARTS}) + {_WHOLE - 1}"
+    )
+    for key, entries in connection.execute(sql, (json.dumps(sorted(numbers)),)):
+        parts.setdefault(key & _WHOLE, []).append(entries)
     found = list[int]()
     for part, blobs in parts.items():
         base, counts = part << PART_BITS, Counter(_unpacked(b"".join(blobs)))
@@ -69,19 +80,19 @@ def _look(
             for each, count in counts.items()
             if (count > 2 or each < _FEW) and count >= each >> PART_BITS
         ]
-    total = sum(_size(connection, index, "", group) for group in groups)
-    for row, *kept in connection.execute(f"SELECT * FROM {index.waiting.name}"):
-        least, group, *own = index.expand(tuple(kept))
-        total += group in groups
-        if len(numbers.intersection(own)) >= least > 0:
+    total = sum(_sizes(connection, index, "", groups).values())
+    sql = f"SELECT row, numbers FROM {index.waiting.name} WHERE pool IN (SELECT value FROM json_each(?))"
+    for row, blob in connection.execute(sql, (json.dumps(sorted(groups)),)):
+        total += 1
+        if not numbers.isdisjoint(kept := _numbers(blob)) and len(numbers.intersection(kept[1:])) >= kept[0] > 0:
             found.append(row)
     return total, found
 
 
-def subjects(connection: sqlite3.Connection, index: Packed) -> Iterator[tuple[int, int, bytes]]:
+def subjects(connection: sqlite3.Connection, index: Packed) -> Iterator[tuple[int, bytes]]:
     """Every number with a part and what it holds, in one order whatever was taken in first."""
-    for number, part, blob in connection.execute(f"SELECT * FROM main.{index.name} ORDER BY number, part"):
-        yield number, part, blob if part == _WHOLE else pack(f"<{len(blob) // 4}I", *sorted(_unpacked(blob)))
+    for key, blob in connection.execute(f"SELECT * FROM main.{index.name} ORDER BY number"):
+        yield key, blob if key & _WHOLE == _WHOLE else pack(f"<{len(blob) // 4}I", *sorted(_unpacked(blob)))
 
 
 def difference(live: sqlite3.Connection, fresh: sqlite3.Connection, index: Packed) -> str | None:
@@ -95,45 +106,51 @@ def difference(live: sqlite3.Connection, fresh: sqlite3.Connection, index: Packe
     return None if same else f"the index {index.name} and what waits for it do not say what the log says"
 
 
-def _expanded(index: Packed, rows: Iterable[Values]) -> list[tuple[int, Sequence[int]]]:
-    """Each row with its numbers, which are made once."""
-    return [(row, index.expand(tuple(kept))) for row, *kept in rows]
-
-
-def _entries(expanded: Iterable[tuple[int, Sequence[int]]]) -> dict[tuple[int, int], bytes]:
-    found: dict[tuple[int, int], bytes] = {}
-    for row, (least, _, *numbers) in expanded:
+def _entries(rows: Iterable[Values]) -> dict[int, bytes]:
+    found: dict[int, bytes] = {}
+    for row, _, blob in rows:
+        least, *numbers = _numbers(blob)
         part, entry = row >> PART_BITS, pack("<I", row & _PLACE | min(least, MOST) << PART_BITS)
         for number in numbers:
-            key = (number, part)
+            key = number << _PARTS | part
             found[key] = found[key] + entry if key in found else entry
     return found
 
 
-def _groups(expanded: Iterable[tuple[int, Sequence[int]]]) -> Counter[int]:
-    return Counter(group for _, (_, group, *_) in expanded)
+def _numbers(blob: bytes) -> tuple[int, ...]:
+    return unpack(f"<{len(blob) // 8}q", blob)
 
 
 def _unpacked(blob: bytes) -> tuple[int, ...]:
     return unpack(f"<{len(blob) // 4}I", blob)
 
 
-def _size(connection: sqlite3.Connection, index: Packed, prefix: str, group: int) -> int:
-    blob = _get(connection, index, prefix, (group, _WHOLE))
-    return int(unpack("<q", blob)[0]) if blob is not None else 0
+def _sizes(connection: sqlite3.Connection, index: Packed, prefix: str, groups: Iterable[int]) -> Counter[int]:
+    found = _get(connection, index, prefix, (group << _PARTS | _WHOLE for group in groups))
+    return Counter({key >> _PARTS: unpack("<q", blob)[0] for key, blob in found})
 
 
-def _get(connection: sqlite3.Connection, index: Packed, prefix: str, key: Key) -> bytes | None:
-    sql = f"SELECT entries FROM {prefix}{index.name} WHERE number = ? AND part = ?"
-    row = connection.execute(sql, key).fetchone()
-    return row[0] if row is not None else None
+def _count(connection: sqlite3.Connection, index: Packed, prefix: str, more: Counter[int]) -> None:
+    sizes = _sizes(connection, index, prefix, more)
+    sizes.update(more)
+    _put(
+        connection,
+        index,
+        prefix,
+        {g << _PARTS | _WHOLE: pack("<q", size) if size else b"" for g, size in sizes.items()},
+    )
 
 
-def _put(connection: sqlite3.Connection, index: Packed, prefix: str, key: Key, entries: bytes) -> None:
-    if entries:
-        connection.execute(f"INSERT OR REPLACE INTO {prefix}{index.name} VALUES (?, ?, ?)", (*key, entries))
-    else:
-        connection.execute(f"DELETE FROM {prefix}{index.name} WHERE number = ? AND part = ?", key)
+def _get(connection: sqlite3.Connection, index: Packed, prefix: str, keys: Iterable[int]) -> list[tuple[int, bytes]]:
+    sql = f"SELECT number, entries FROM json_each(?) CROSS JOIN {prefix}{index.name} ON number = value"
+    return connection.execute(sql, (json.dumps(sorted(keys)),)).fetchall()
+
+
+def _put(connection: sqlite3.Connection, index: Packed, prefix: str, blobs: Mapping[int, bytes]) -> None:
+    sql = f"INSERT OR REPLACE INTO {prefix}{index.name} VALUES (?, ?)"
+    connection.executemany(sql, [each for each in blobs.items() if each[1]])
+    empty = [(key,) for key, entries in blobs.items() if not entries]
+    connection.executemany(f"DELETE FROM {prefix}{index.name} WHERE number = ?", empty)
 
 
 def _without(blob: bytes, gone: bytes) -> bytes:

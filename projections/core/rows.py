@@ -86,23 +86,21 @@ class TextIndex(Struct, frozen=True, eq=False):
 class Packed(Table, frozen=True, eq=False, kw_only=True):
     """A table of blobs that says which subjects have a number (``projections.core.packed``).
 
-    They wait in a plain table too, one row each, until there are ``together`` of them. ``expand`` makes of what waits how many
-    of its numbers are enough, its group, and its numbers, each of 64 bits.
+    They wait in a plain table too, one row each, until there are ``together`` of them.
     """
 
     waiting: Table
-    expand: Callable[[Values], tuple[int, ...]]
-    together: int = 512
+    together: int = 1_024
 
 
-def packed(
-    name: str, columns: tuple[str, ...], expand: Callable[[Values], tuple[int, ...]], together: int = 512
-) -> Packed:
-    """An index of numbers, with the table in which its subjects wait by these columns."""
-    own = ("number INTEGER NOT NULL", "part INTEGER NOT NULL", "entries BLOB NOT NULL")
-    waiting = Table(f"{name}_waiting", ("row INTEGER PRIMARY KEY", *columns), ("row",), derived=True, then=CURRENT)
-    about = (name, own, ("number", "part"))
-    return Packed(*about, rowid=False, derived=True, then=CURRENT, waiting=waiting, expand=expand, together=together)
+def packed(name: str, together: int = 1_024) -> Packed:
+    """An index of numbers, with the table in which its subjects wait."""
+    own, waits = (
+        ("number INTEGER PRIMARY KEY", "entries BLOB NOT NULL"),
+        ("pool INTEGER NOT NULL", "numbers BLOB NOT NULL"),
+    )
+    waiting = Table(f"{name}_waiting", ("row INTEGER PRIMARY KEY", *waits), ("row",), derived=True, then=CURRENT)
+    return Packed(name, own, ("number",), derived=True, then=CURRENT, waiting=waiting, together=together)
 
 
 Index = TextIndex | Packed

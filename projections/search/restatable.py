@@ -15,25 +15,16 @@ from ledger.domain.events import AnyEvent
 from ledger.domain.matching import found_by
 from ledger.domain.memory import Memory
 from ledger.domain.text import keyed_digest
-from projections.core.packed import look
+from projections.core.packed import look, waiting
 from projections.core.rows import Rows, Values, packed, parted
 from projections.core.subjects import Change
 from projections.views.memories import EVERYWHERE, pool_condition
 
-
-@lru_cache(maxsize=1_024)
-def _expanded(kept: tuple[bytes, str]) -> tuple[int, ...]:
-    """So many of its stems are enough; its pool; its stems."""
-    key, content = kept
-    least, stems = found_by(content)
-    return (least, _number(key, ""), *(_number(key, each) for each in stems))
-
-
-RESTATABLE = packed("restatable", ("pool BLOB NOT NULL", "content TEXT NOT NULL"), _expanded)
+RESTATABLE = packed("restatable")
 
 
 class Restatable:
-    name, version, follows = "restatable", 1, frozenset("m")
+    name, version, follows = "restatable", 2, frozenset("m")
     tables = (RESTATABLE, RESTATABLE.waiting)
 
     def __init__(self, secret: bytes) -> None:
@@ -46,7 +37,12 @@ class Restatable:
                 rows.index(RESTATABLE, change.first, self._kept(old), self._kept(new))
 
     def _kept(self, restated: tuple[str, str, str] | None) -> Values | None:
-        return (_key(self._secret, *restated[:2]), restated[2]) if restated is not None else None
+        """So many of its stems are enough; its pool; its stems."""
+        if restated is None:
+            return None
+        user, pool, content = restated
+        key, (least, stems) = _key(self._secret, user, pool), found_by(content)
+        return waiting(_number(key, ""), least, [_number(key, each) for each in stems])
 
 
 def _restated(state: Memory | None) -> tuple[str, str, str] | None:
@@ -65,10 +61,8 @@ def _key(secret: bytes, user: str, pool: str) -> bytes:
 
 @lru_cache(maxsize=16_384)
 def _number(key: bytes, stem: str) -> int:
-    """64 bits of a stem; "" stands for the pool itself."""
-    return int.from_bytes(
-        blake2b(stem.encode(errors="surrogatepass"), digest_size=8, key=key).digest(), "little", signed=True
-    )
+    """40 bits of a stem; "" stands for the pool itself."""
+    return int.from_bytes(blake2b(stem.encode(errors="surrogatepass"), digest_size=5, key=key).digest(), "little")
 
 
 # --- reads -----------------------------------------------------------------------------------------------------------

@@ -123,11 +123,19 @@ def folded(text: str) -> str:
     if text.isascii():
         return text.lower()
     apart = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).casefold())
-    return unicodedata.normalize("NFC", "".join(each for each in apart if not _is_accent(each)))
+    return unicodedata.normalize("NFC", apart.translate(_UNACCENTED))
 
 
-def _is_accent(character: str) -> bool:
-    return unicodedata.combining(character) != 0 and character not in _VOICED
+class _Unaccented(dict[int, int | None]):
+    """Each character by its number, accents as nothing, made when it is first asked for."""
+
+    def __missing__(self, number: int) -> int | None:
+        accent = unicodedata.combining(chr(number)) != 0 and chr(number) not in _VOICED
+        self[number] = found = None if accent else number
+        return found
+
+
+_UNACCENTED = _Unaccented()
 
 
 def split(text: str) -> list[str]:

@@ -47,6 +47,9 @@ don't) are not in it: they turn a statement into its opposite."""
 _WORD = re.compile(r"[^\W_]+")
 _LETTERS = bytes(ord(chr(at).lower()) if chr(at).isalnum() else 32 for at in range(128)) + bytes(128)
 _APOSTROPHE = re.compile(r"(?<=[^\W_])['’](?=[^\W_])|ʼ")
+_ASCII_APOSTROPHE = re.compile(
+    r"'(?<=[^\W_]')(?=[^\W_])"
+)  # the sign first: it is looked for, and what is around it then
 _MARK = re.compile("[\u0300-\u036f]+")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SHOWN_KEY_CHARS = 40
@@ -114,7 +117,7 @@ def words(text: str) -> list[str]:
     no composed letter; every other mark, and the underscore, separates.
     """
     if text.isascii():
-        return ascii_words(_APOSTROPHE.sub("", text) if "'" in text else text)
+        return ascii_words(_ASCII_APOSTROPHE.sub("", text) if "'" in text else text)
     return _WORD.findall(_MARK.sub("", _APOSTROPHE.sub("", _fold(text))))
 
 

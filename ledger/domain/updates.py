@@ -105,9 +105,15 @@ class Clause:
     """A clause of a statement as it is compared, each part read once."""
 
     def __init__(self, text: str) -> None:
-        self.words = words(text)
-        self.stems = frozenset(map(stem, set(self.words) - STOP_WORDS))
-        self._tokens = [each.lower() for each in _TOKEN.findall(text)]
+        self.text = text
+
+    @cached_property
+    def words(self) -> list[str]:
+        return words(self.text)
+
+    @cached_property
+    def stems(self) -> frozenset[str]:
+        return frozenset(map(stem, set(self.words) - STOP_WORDS))
 
     @cached_property
     def subject(self) -> str:
@@ -137,9 +143,12 @@ class Clause:
     def figures(self) -> dict[str, set[str]]:
         """Its figures by what they count: their sign, a date, or the next word."""
         found: dict[str, set[str]] = {}
-        for at, each in enumerate(self._tokens):
+        if self.text.isascii() and not _DIGIT.search(self.text):
+            return found
+        tokens = [each.lower() for each in _TOKEN.findall(self.text)]
+        for at, each in enumerate(tokens):
             if any(map(str.isdigit, each)):
-                sign, near = _SIGN.search(each), self._tokens[max(0, at - 1) : at + 2]
+                sign, near = _SIGN.search(each), tokens[max(0, at - 1) : at + 2]
                 kind = sign[0] if sign else "date" if _MONTHS.intersection(near) else stem(near[-1])
                 if kind != each and kind not in STOP_WORDS:
                     found.setdefault(kind, set()).add(each)
@@ -175,18 +184,22 @@ class Reading:
     @cached_property
     def counting(self) -> list[Clause]:
         """The clauses with a figure: by nothing else a longer statement changes."""
-        if self.text.isascii() and not _DIGIT.search(self.text):
-            return []
         return [each for each in self.clauses if each.figures]
 
     @cached_property
     def figured(self) -> list[Clause]:
         """Of the changed clauses those with a figure."""
-        return [each for each in self.changed if each.figures] if self.counting else []
+        return [each for each in self.changed if each.figures]
+
+    @cached_property
+    def first(self) -> str:
+        """How it begins."""
+        found = _TOKEN.search(self.text)
+        return found[0].lower() if found else ""
 
     @cached_property
     def opening(self) -> list[str]:
-        """How it begins: what tells whether it is longer than what may differ."""
+        """Its first words, one more than may differ in a sentence that begins alike."""
         return [found[0].lower() for found in islice(_TOKEN.finditer(self.text), _DATE_WORDS + 2)]
 
     @cached_property
@@ -268,7 +281,7 @@ def _clash(new: Reading, old: Reading) -> bool:
 
 def _is_same_but_one(new: Reading, old: Reading) -> bool:
     """Whether it is one sentence but for a number, a date or a name."""
-    if not new.opening or new.opening[:1] != old.opening[:1]:
+    if not new.first or new.first != old.first:
         return False
     long = max(len(new.opening), len(old.opening)) > _DATE_WORDS + 1
     if long and new.opening[:2] != old.opening[:2] and new.ending != old.ending:

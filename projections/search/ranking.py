@@ -104,21 +104,28 @@ class Terms(Struct, frozen=True):
     runs: tuple[tuple[str, float], ...]  # words of scripts without spaces, found as they are
     total: float  # of all weights
     missing: float  # what nothing stored says weighs as the rarest
-    of_word: Met  # the concepts that a word is of
+    met: Met  # the concepts that a word is of
 
 
-class Met(dict[str, tuple[int, ...]]):
-    """The concepts of each word that was met in texts; ``heads`` are how every stem begins, which no stemmer changes: two
-    characters, or one of the shortest."""
+class Met:
+    """The words that were met in texts, and of those that have any the concepts. ``heads`` are how every stem begins, which
+    no stemmer changes: two characters, or one of the shortest."""
 
     def __init__(self, of_stem: dict[str, tuple[int, ...]], stem: Callable[[str], str]) -> None:
         self._of_stem, self._stem = of_stem, stem
         self._heads = frozenset(each[:2] if len(each) > 2 else each[:1] for each in of_stem)
+        self._met = set[str]()
+        self._telling: dict[str, tuple[int, ...]] = {}
 
-    def __missing__(self, word: str) -> tuple[int, ...]:
-        near = word[:2] in self._heads or word[:1] in self._heads
-        self[word] = of = self._of_stem.get(self._stem(word), ()) if near else ()
-        return of
+    def telling(self, words: set[str]) -> list[tuple[str, tuple[int, ...]]]:
+        """Those of some words that have concepts, with these."""
+        if fresh := words - self._met:
+            heads = self._heads
+            for word in fresh:
+                if (word[:2] in heads or word[:1] in heads) and (of := self._of_stem.get(self._stem(word))):
+                    self._telling[word] = of
+            self._met |= fresh
+        return [(word, self._telling[word]) for word in self._telling.keys() & words]
 
 
 def terms(question: Question, stem: Callable[[str], str], idf: Callable[[Iterable[str]], float], mean: float) -> Terms:
@@ -185,10 +192,12 @@ def _places(text: str, terms: Terms) -> tuple[dict[int, list[int]], int, str]:
     question has runs, the text as a phrase of the index, which knows no other signs."""
     words = indexed_words(text)
     found: dict[int, list[int]] = {}
-    for at, concepts in enumerate(map(terms.of_word.__getitem__, words)):
-        if concepts:
-            for concept in concepts:
-                found.setdefault(concept, []).append(at)
+    for word, concepts in terms.met.telling(set(words)):
+        places = [words.index(word)]
+        for _ in range(words.count(word) - 1):
+            places.append(words.index(word, places[-1] + 1))
+        for concept in concepts:
+            found[concept] = [*found[concept], *places] if concept in found else places
     return found, len(words), "".join(_WORD.findall(folded(text))) if terms.runs else ""
 
 

@@ -116,6 +116,10 @@ class Clause:
         return frozenset(map(stem, set(self.words) - STOP_WORDS))
 
     @cached_property
+    def _tokens(self) -> list[str]:
+        return [each.lower() for each in _TOKEN.findall(self.text)]
+
+    @cached_property
     def subject(self) -> str:
         """The first stem, which mostly is who it is about."""
         return next((each for each in map(stem, self.words) if each in self.stems), "")
@@ -145,10 +149,9 @@ class Clause:
         found: dict[str, set[str]] = {}
         if self.text.isascii() and not _DIGIT.search(self.text):
             return found
-        tokens = [each.lower() for each in _TOKEN.findall(self.text)]
-        for at, each in enumerate(tokens):
+        for at, each in enumerate(self._tokens):
             if any(map(str.isdigit, each)):
-                sign, near = _SIGN.search(each), tokens[max(0, at - 1) : at + 2]
+                sign, near = _SIGN.search(each), self._tokens[max(0, at - 1) : at + 2]
                 kind = sign[0] if sign else "date" if _MONTHS.intersection(near) else stem(near[-1])
                 if kind != each and kind not in STOP_WORDS:
                     found.setdefault(kind, set()).add(each)

@@ -115,17 +115,17 @@ class Met:
         self._of_stem, self._stem = of_stem, stem
         self._heads = frozenset(each[:2] if len(each) > 2 else each[:1] for each in of_stem)
         self._met = set[str]()
-        self._telling: dict[str, tuple[int, ...]] = {}
+        self._of_word: dict[str, tuple[int, ...]] = {}
 
-    def telling(self, words: set[str]) -> list[tuple[str, tuple[int, ...]]]:
+    def concepts_of(self, words: set[str]) -> list[tuple[str, tuple[int, ...]]]:
         """Those of some words that have concepts, with these."""
         if fresh := words - self._met:
             heads = self._heads
             for word in fresh:
                 if (word[:2] in heads or word[:1] in heads) and (of := self._of_stem.get(self._stem(word))):
-                    self._telling[word] = of
+                    self._of_word[word] = of
             self._met |= fresh
-        return [(word, self._telling[word]) for word in self._telling.keys() & words]
+        return [(word, self._of_word[word]) for word in self._of_word.keys() & words]
 
 
 def terms(question: Question, stem: Callable[[str], str], idf: Callable[[Iterable[str]], float], mean: float) -> Terms:
@@ -192,7 +192,7 @@ def _places(text: str, terms: Terms) -> tuple[dict[int, list[int]], int, str]:
     question has runs, the text as a phrase of the index, which knows no other signs."""
     words = indexed_words(text)
     found: dict[int, list[int]] = {}
-    for word, concepts in terms.met.telling(set(words)):
+    for word, concepts in terms.met.concepts_of(set(words)):
         places = [words.index(word)]
         for _ in range(words.count(word) - 1):
             places.append(words.index(word, places[-1] + 1))

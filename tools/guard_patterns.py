@@ -80,8 +80,8 @@ def _blocks(text: str) -> Iterator[list[tuple[str, str]]]:
 
 def main() -> int:
     if "--check" in sys.argv[1:]:
-        return int(PATH.read_bytes() != derived())
-    PATH.write_bytes(derived())
+        return int(Path(PATH).read_bytes() != derived())
+    Path(PATH).write_bytes(derived())
     return 0
 
 

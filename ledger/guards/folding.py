@@ -11,7 +11,6 @@ import binascii
 import re
 import unicodedata
 from collections.abc import Iterator
-from urllib.parse import unquote_to_bytes
 
 from ledger.domain.late import late
 from ledger.guards.letters import as_bytes, classed, has_hexes, has_long_run, leeted, may_be_spaced
@@ -117,6 +116,8 @@ def _encoded(text: str) -> Iterator[str | None]:
         for run in _SELECTORS.findall(text):
             yield _readable(bytes(_byte_of(each) for each in run))
     if "%" in text and _PERCENT_BYTE.search(text) is not None:
+        from urllib.parse import unquote_to_bytes  # slow to load, and few texts need it
+
         for run in _PERCENT.findall(text):
             if "%" in run:
                 yield _readable(unquote_to_bytes(run[: 3 * PIECE_CHARS]))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 from functools import cache, cached_property
-from pathlib import Path
 
 import msgspec
 from msgspec import Struct
 
-PATH = Path(__file__).with_name("patterns.json")
+PATH = os.path.join(os.path.dirname(__file__), "patterns.json")
 
 
 class Pattern(Struct, omit_defaults=True, eq=False, dict=True):
@@ -47,4 +47,5 @@ class Patterns(Struct, omit_defaults=True):
 @cache
 def read() -> dict[str, Patterns]:
     """By the name of the scanner."""
-    return msgspec.json.decode(PATH.read_bytes(), type=dict[str, Patterns])
+    with open(PATH, "rb") as file:
+        return msgspec.json.decode(file.read(), type=dict[str, Patterns])

@@ -20,7 +20,7 @@ from projections.search import vectors
 _Object = tuple[str, str, str]  # kind, name (of an index: its table's), what it is made of
 
 # A table that a rebuild made was renamed, which changes how names are written at the beginning, and no more.
-_HEADER = re.compile(r"""CREATE( VIRTUAL| UNIQUE|) (TABLE|INDEX) ["'`]?\w+["'`]?\s*(?:ON ["'`]?\w+["'`]?\s*)?""")
+_HEADER = r"""CREATE( VIRTUAL| UNIQUE|) (TABLE|INDEX) ["'`]?\w+["'`]?\s*(?:ON ["'`]?\w+["'`]?\s*)?"""
 
 
 def differences(connection: sqlite3.Connection, *, with_projections: bool) -> Iterator[str]:
@@ -44,8 +44,11 @@ def differences(connection: sqlite3.Connection, *, with_projections: bool) -> It
 
 def misshapen(connection: sqlite3.Connection) -> bool:
     """Whether a table or an index of the projections is missing, or not as this product makes it. Views come by themselves."""
+    listed = list(map(tuple, _listed(connection)))
+    if listed == list(blank(create_tables).objects):
+        return False
     wanted, own = _made_of_projections()
-    return wanted != Counter(each for each in _objects(_listed(connection)) if each[:2] in own)
+    return wanted != Counter(each for each in _objects(listed) if each[:2] in own)
 
 
 def has_changed(connection: sqlite3.Connection) -> bool:
@@ -80,7 +83,7 @@ def _objects(listed: Iterable[tuple[object, ...]], *, own: bool = True) -> Itera
 
 @lru_cache(1024)  # what a ledger has is what this product makes, and each open compares all of it
 def _body(sql: str) -> str:
-    return " ".join(_HEADER.sub(r"\1 ", sql, count=1).split())
+    return " ".join(re.sub(_HEADER, r"\1 ", sql, count=1).split())
 
 
 @cache

@@ -16,9 +16,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from functools import cache
-from pathlib import Path
+from string import ascii_letters, digits
 from typing import NamedTuple
-from urllib.parse import quote
 
 from ledger.domain.errors import BusyError, ConflictError, LedgerError, NotFoundError, RejectedError, StorageError
 from ledger.store import copies
@@ -246,7 +245,8 @@ class LedgerFile:
             )
         new = self.path + ".new"
         for suffix in ("", "-journal", "-wal", "-shm"):
-            Path(new + suffix).unlink(missing_ok=True)
+            with suppress(FileNotFoundError):
+                os.unlink(new + suffix)
         descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         with open(descriptor, "wb") as file:
             os.fchmod(descriptor, 0o600)
@@ -431,9 +431,14 @@ class LedgerFile:
             return not busy
 
 
+_PLAIN = frozenset("/-._~" + ascii_letters + digits)
+
+
 def _uri(path: str, query: str) -> str:
     """Built by us and percent-encoded, so that no character of a name can say anything to SQLite."""
-    return f"file://{quote(os.fsencode(path), safe='/')}?{query}"
+    given = (chr(byte) for byte in os.fsencode(path))
+    quoted = "".join(each if each in _PLAIN else f"%{ord(each):02X}" for each in given)
+    return f"file://{quoted}?{query}"
 
 
 @contextmanager

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from functools import cache
 from inspect import signature
 from operator import attrgetter
@@ -31,7 +30,7 @@ from projections.core.sqlite import SQLiteRows
 PREFIX = "my_"  # whatever is a user's own in the file, made by hand too: nothing of ours begins so
 KINDS = {"memory": "m", "interaction": "i", "project": "p", "session": "s", "document": "d"}
 KINDS |= {"merge": "g", "conflict": "k", "observation": "o"}
-_NAME, _COLUMN = re.compile(r"[a-z][a-z0-9_]{0,39}"), re.compile(r"[A-Za-z][A-Za-z0-9_]{0,62}")
+_NAME, _COLUMN = r"[a-z][a-z0-9_]{0,39}", r"[A-Za-z][A-Za-z0-9_]{0,62}"
 _PLAIN: dict[object, str] = {str: "TEXT", int: "INTEGER", bool: "INTEGER", float: "REAL", bytes: "BLOB"}
 _LARGE = 2**63
 _IN_KEYS = (str, int, bool, bytes)
@@ -333,7 +332,7 @@ def _types(shape: Shape) -> dict[str, tuple[State, bool]]:
         ) from None
     found: dict[str, tuple[State, bool]] = {}
     for each in annotated:
-        if not _COLUMN.fullmatch(each.name) or each.name.lower() in {name.lower() for name in found}:
+        if not re.fullmatch(_COLUMN, each.name) or each.name.lower() in {name.lower() for name in found}:
             raise RejectedError(
                 f"{each.name!r:.80} is no column of the row {shape.name}: letters, digits and _, a letter first, and no two "
                 "that differ in capitals alone"
@@ -361,7 +360,7 @@ class Definition:
         kind = type(given)
         self.name, self.version = given.name, given.version
         self.fold: Callable[..., object] = given.fold
-        if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
+        if not isinstance(self.name, str) or not re.fullmatch(_NAME, self.name):
             raise RejectedError(
                 f'the name of {kind.__name__} is {self.name!r:.60}: name = "counts", small letters, digits and _, a letter '
                 "first, at most 40"
@@ -422,6 +421,8 @@ class Definition:
 
 def _check_spelling(kind: type[Projection]) -> None:
     """A name that is nearly one of what a projection has, in the place of it, would be passed over."""
+    from difflib import get_close_matches
+
     ours = [name for name in vars(Projection) if not name.startswith("_")]
     classes = kind.__mro__[: kind.__mro__.index(Projection)]
     written = {name for each in classes for name in vars(each) if not name.startswith("_")}
@@ -442,6 +443,8 @@ def _followed(of: str, follows: object) -> tuple[frozenset[str], frozenset[str]]
         elif isinstance(name, str) and name in TYPES:
             events.add(name)
         else:
+            from difflib import get_close_matches
+
             close = get_close_matches(str(name), (*KINDS, *TYPES), 1, 0.7)
             near = f" (there is {close[0]})" if close else ""
             raise RejectedError(

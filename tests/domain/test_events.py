@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 from uuid import uuid4
 
 import msgspec
@@ -17,6 +17,7 @@ from places import TESTS
 from ledger import DamagedError
 from ledger.domain import events
 from ledger.domain.events import TEXT_FIELDS, TYPES, Unknown, string_fields
+from ledger.domain.events.registry import _hints
 from ledger.store import mapper
 
 GOLDEN = TESTS / "golden" / "events.json"
@@ -111,6 +112,7 @@ def test_no_event_of_a_ledger_stores_what_is_so_by_default(tmp_path: Path) -> No
 )
 def test_every_string_says_what_it_is(kind: type[Any]) -> None:
     assert "?" not in string_fields(kind).values()
+    assert _hints(kind) == get_type_hints(kind, include_extras=True)
 
 
 def test_an_undeclared_string_is_noticed() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import graphlib
+import os
 import re
 import subprocess
 import sys
@@ -300,10 +301,20 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
     assert done.stdout.strip() == "[]"
 
 
-def test_opening_a_ledger_loads_no_pydantic() -> None:
-    code = "import sys; from ledger import Ledger; print('pydantic' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
+def test_a_new_ledger_and_a_file_of_lines_load_nothing_that_they_do_without(tmp_path: Path) -> None:
+    slow = ("pydantic", "pathlib", "urllib.parse", "difflib")
+    (tmp_path / "turns.jsonl").write_text('{"prompt": "Which coffee?"}\n{"prompt": 5}\n')
+    code = f"""if True:
+        import sys
+        from ledger import Ledger
+        with Ledger.open("memory.db") as ledger:
+            print([name for name in {slow!r} if name in sys.modules])
+            ledger.interactions.import_file("turns.jsonl")
+        print("pydantic" in sys.modules)"""
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["[]", "False"]
 
 
 def test_the_help_of_a_command_loads_nothing_that_reads_or_writes_a_file() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from ledger.guards import patterns
 from tools import guard_patterns
 
 
 def test_the_file_of_patterns_is_what_their_sources_say() -> None:
-    assert patterns.PATH.read_bytes() == guard_patterns.derived(), "run tools/guard_patterns.py"
+    assert Path(patterns.PATH).read_bytes() == guard_patterns.derived(), "run tools/guard_patterns.py"
 
 
 def test_only_what_is_asked_for_by_name_is_kept_of_the_parts() -> None:

@@ -8,7 +8,7 @@ from ledger import answers
 from ledger.engine.area import Area, callback
 from ledger.engine.paging import LIMIT, page
 from ledger.engine.stopping import Stopping
-from ledger.maintenance import backing_up, care, doctor, rebuilding, transfer
+from ledger.maintenance import care, rebuilding
 from ledger.store.paths import StrPath
 from ledger.types import Cancel, Page
 
@@ -40,6 +40,8 @@ class Maintenance(MaintenanceRead):
         Args:
             progress: Called with (steps done, steps).
         """
+        from ledger.maintenance import doctor
+
         return doctor.doctor(self._engine, progress=callback(progress))
 
     def rebuild(
@@ -78,6 +80,8 @@ class Maintenance(MaintenanceRead):
             path: Where nothing is yet. The copy holds every text and the ledger's secret.
             progress: Called with (bytes written, bytes about).
         """
+        from ledger.maintenance import backing_up
+
         return backing_up.backup(self._engine, path, progress=callback(progress))
 
     def export_log(self, path: StrPath, *, progress: Progress | None = None) -> answers.ExportReport:
@@ -87,4 +91,6 @@ class Maintenance(MaintenanceRead):
             path: Where nothing is yet. The file holds every text and the ledger's secret.
             progress: Called with (events written, events).
         """
+        from ledger.maintenance import transfer
+
         return transfer.export_file(self._engine, path, progress=callback(progress))

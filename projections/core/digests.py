@@ -29,7 +29,9 @@ def projection_digest(connection: sqlite3.Connection, tables: tuple[object, ...]
         if isinstance(table, Table) and not table.derived:
             total.update(table.name.encode())
             sql = f"SELECT * FROM {prefix}{table.name} ORDER BY {', '.join(table.key)}"
-            rows = connection.execute(sql)
+            rows = connection.cursor()
+            rows.row_factory = None  # tuples
+            rows.execute(sql)
             while chunk := rows.fetchmany(CHUNK):
-                total.update(encode(list(map(tuple, chunk))))
+                total.update(encode(chunk))
     return total.hexdigest()

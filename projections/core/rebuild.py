@@ -253,8 +253,9 @@ class Rebuild:
             if not self._is_whole and connection.execute(folded).fetchall() != [at]:
                 self.names = frozenset(projector.names())  # the others have not folded all of the log: they go with it
             drop_views(connection)
-            for table in self._switching() if self._apart else ():
-                _swap(connection, table)
+            if self._apart:  # those that stay empty first: with each renaming SQLite reads what there is by then
+                for table in sorted(self._switching(), key=lambda table: not _stays_empty(connection, table)):
+                    _swap(connection, table)
             if self._is_whole:
                 for name in self._left_by_another_version(connection):
                     sqlite.rename(connection, name, OLD + name)
@@ -302,6 +303,10 @@ def _head(connection: sqlite3.Connection) -> int:
     return int(connection.execute("SELECT coalesce(max(position), 0) FROM events").fetchone()[0])
 
 
+def _stays_empty(connection: sqlite3.Connection, table: Table | TextIndex) -> bool:
+    return sqlite.is_empty(connection, table, FRESH + table.name)
+
+
 def _swap(connection: sqlite3.Connection, table: Table | TextIndex) -> None:
     """The fresh table in the place of the live one. An empty one is made again: after each renaming SQLite reads the schema."""
     name, fresh = table.name, FRESH + table.name
@@ -310,7 +315,7 @@ def _swap(connection: sqlite3.Connection, table: Table | TextIndex) -> None:
             sqlite.drop(connection, name)
         else:
             sqlite.rename(connection, name, OLD + name)
-    if sqlite.is_empty(connection, table, fresh):
+    if _stays_empty(connection, table):
         sqlite.drop(connection, fresh)
         sqlite.create(connection, table)
     else:

@@ -9,7 +9,7 @@ import importlib
 import inspect
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,8 +19,11 @@ if str(ROOT) not in sys.path:
 
 from ledger.api import Ledger, PastLedger  # noqa: E402
 from ledger.cli import manual  # noqa: E402
-from ledger.cli.derive import commands, usage  # noqa: E402
+from ledger.cli.by_hand import HAND  # noqa: E402
+from ledger.cli.derive import BY_HAND, KEYWORD, PLACE, SESSION, cli_name, method_of, offered, plain  # noqa: E402
 from ledger.cli.docstrings import Doc, doc_of, fields_of, line  # noqa: E402
+from ledger.cli.methods import AREAS, OF_A_SESSION, PANELS, SHORT, of_area  # noqa: E402
+from ledger.cli.methods import Method as CommandMethod  # noqa: E402
 from ledger.types import SHARED  # noqa: E402
 
 DOCS = ROOT / "ledger" / "docs"
@@ -197,6 +200,38 @@ def _index() -> str:
         "",
     ]
     return "\n".join([*rows, *(f"- [{each.page}]({each.page}.md): {each.about}" for each in manual.pages())]) + "\n"
+
+
+def commands() -> Iterator[tuple[tuple[str, ...], list[inspect.Parameter], str]]:
+    """Every command: the words that call it, its own parameters, and what it does in a line; for the page of all commands."""
+    for name in (each for names in PANELS.values() for each in names):
+        method = method_of(name)
+        yield (name,), list(offered(method)), plain(method.doc.first)
+    for name, function in BY_HAND.items():
+        method = CommandMethod(HAND, name, function, of_the_past=False)
+        yield (name,), list(offered(method)), plain(method.doc.first)
+    for area in AREAS:
+        for method in (each for each in of_area(area) if each.key not in SHORT):
+            above = ("session", area) if area == "summaries" else (area,)
+            own = list(offered(method))
+            yield (
+                (*above, cli_name(method.name)),
+                [SESSION[0], *own] if area in OF_A_SESSION else own,
+                plain(method.doc.first),
+            )
+
+
+def usage(words: Sequence[str], own: Sequence[inspect.Parameter]) -> str:
+    """How a command is called."""
+    parts = ["memory-ledger", *words]
+    for each in own:
+        name = "NAME" if each.name == "session_name" else each.name.upper().replace("_", "-")
+        if each.kind is PLACE:
+            parts.append(name if each.default is each.empty else f"[{name}]")
+    keywords = [each for each in own if each.kind is KEYWORD]
+    parts += [f"--{cli_name(each.name)} {each.name.upper()}" for each in keywords if each.default is each.empty]
+    parts += [f"[--{cli_name(each.name)}]" for each in keywords if each.default is not each.empty]
+    return " ".join(parts)
 
 
 def _commands() -> str:

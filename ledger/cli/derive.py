@@ -308,38 +308,6 @@ def _with(function: Callable[..., Any], parameters: Sequence[inspect.Parameter],
     return function
 
 
-def commands() -> Iterator[tuple[tuple[str, ...], list[inspect.Parameter], str]]:
-    """Every command: the words that call it, its own parameters, and what it does in a line; for the page of all commands."""
-    for name in (each for names in PANELS.values() for each in names):
-        method = _method(name)
-        yield (name,), list(offered(method)), plain(method.doc.first)
-    for name, function in BY_HAND.items():
-        method = Method(HAND, name, function, of_the_past=False)
-        yield (name,), list(offered(method)), plain(method.doc.first)
-    for area in AREAS:
-        for method in (each for each in of_area(area) if each.key not in SHORT):
-            above = ("session", area) if area == "summaries" else (area,)
-            own = list(offered(method))
-            yield (
-                (*above, cli_name(method.name)),
-                [SESSION[0], *own] if area in OF_A_SESSION else own,
-                plain(method.doc.first),
-            )
-
-
-def usage(words: Sequence[str], own: Sequence[inspect.Parameter]) -> str:
-    """How a command is called."""
-    parts = ["memory-ledger", *words]
-    for each in own:
-        name = "NAME" if each.name == "session_name" else each.name.upper().replace("_", "-")
-        if each.kind is PLACE:
-            parts.append(name if each.default is each.empty else f"[{name}]")
-    keywords = [each for each in own if each.kind is KEYWORD]
-    parts += [f"--{cli_name(each.name)} {each.name.upper()}" for each in keywords if each.default is each.empty]
-    parts += [f"[--{cli_name(each.name)}]" for each in keywords if each.default is not each.empty]
-    return " ".join(parts)
-
-
 def cli_name(name: str) -> str:
     return name.strip("_").replace("_", "-")
 
@@ -384,10 +352,10 @@ def area_app(area: str, *, filled: bool = True) -> App:
 
 
 def _flat(name: str) -> Callable[..., Call]:
-    return command(_method(name))
+    return command(method_of(name))
 
 
-def _method(name: str) -> Method:
+def method_of(name: str) -> Method:
     """The method behind a command that stands in no namespace."""
     for (area, each), short in SHORT.items():
         if short == name:

@@ -17,7 +17,6 @@ from ledger.domain.events import AnyEvent, ConflictFound, ConflictResolved, Even
 KEEP, ACCEPT = "keep", "accept"
 ACTIONS = ("", KEEP, ACCEPT)
 OPEN, RESOLVED, LAPSED = "open", "resolved", "lapsed"
-STATUSES = (OPEN, RESOLVED, LAPSED)
 
 
 class Conflict(Struct, frozen=True):

@@ -11,7 +11,6 @@ from ledger.domain import metadata as pairs_of
 from ledger.domain.errors import RejectedError
 from ledger.domain.events import (
     AnyEvent,
-    Blob,
     CandidatesExtracted,
     Event,
     ExtractionFailed,
@@ -223,7 +222,3 @@ def _united(known: tuple[str, ...], more: tuple[str, ...]) -> tuple[str, ...]:
 def admits(interaction: Interaction | None, data: Event) -> bool:
     """Whether an event still makes sense once others before it are void."""
     return interaction is not None or isinstance(data, InteractionCaptured)
-
-
-def size_bytes(body: str | Blob) -> int:
-    return body.size_bytes if isinstance(body, Blob) else len(body.encode())

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
 from msgspec import Struct
 
@@ -190,28 +190,6 @@ def _rarest_first(sets: Iterable[Collection[str]]) -> tuple[list[str], int]:
 # --- each with each --------------------------------------------------------------------------------------------------
 
 
-class Pair(NamedTuple, Generic[K]):
-    one: K
-    other: K
-    similarity: int
-
-
-def pairs(items: Iterable[tuple[K, WordSet]], threshold: int = THRESHOLD) -> Iterator[Pair[K]]:
-    """Every two items that are near, each once, the one given earlier first: what comparing all would find.
-
-    Where very many say the same there are as many pairs as the square of their number: ``clusters`` is for those.
-    """
-    kept = _Distinct(items)
-    index = kept.index(threshold)
-    for number, own in enumerate(kept.sets):
-        members = kept.items[number]
-        for at, one in enumerate(members):
-            yield from (kept.pair(one, other, ONE) for other in members[at + 1 :])
-        for other_number, how in index.near(own):
-            yield from (kept.pair(one, other, how) for other in kept.items[other_number] for one in members)
-        index.add(own)
-
-
 class _Distinct(Generic[K]):
     """Items by their sets: each set once, the smaller ones first; ``items`` has the places of those that share it."""
 
@@ -229,9 +207,6 @@ class _Distinct(Generic[K]):
         """An index to add these sets to, in their order, and no others."""
         order, alone = _rarest_first(self.sets)
         return Index(threshold, order, alone=alone, growing=True)
-
-    def pair(self, one: int, other: int, how: int) -> Pair[K]:
-        return Pair(self.keys[min(one, other)], self.keys[max(one, other)], how)
 
 
 # --- clusters --------------------------------------------------------------------------------------------------------

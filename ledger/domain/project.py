@@ -20,7 +20,6 @@ from ledger.domain.events import (
 )
 
 CATEGORIES = ("status", "decision", "requirement", "contact", "milestone", "fact", "config")
-NAME_BYTES = 1024
 VALUE_BYTES = 64 * 1024
 
 

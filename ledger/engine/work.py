@@ -101,11 +101,6 @@ class Work:
     def secret(self) -> bytes:
         return self._writer.secret
 
-    @property
-    def batching(self) -> bool:
-        """Whether the command is one of a batch, which is one append."""
-        return self._writer.batching
-
     def emit(self, stream: str, data: Event, *, first: int = 0) -> None:
         """Records that something happened to a subject; ``first`` is its row, or 0 for one that begins here."""
         self.emitted.append((stream, first, data, self.project, self.occurred_at))

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from ledger.guards.patterns import read
 
-NAME = "claims/1"
-
 
 def is_tool_limitation(text: str) -> bool:
     """Whether a text claims that a tool, or the agent itself, cannot do something."""

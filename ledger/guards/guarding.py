@@ -10,7 +10,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 from msgspec import Raw, Struct
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from ledger.engine.who import Who
     from ledger.engine.work import Work
 
-S = TypeVar("S", bound=Struct)
 KEPT, KEPT_CHARS = 4_096, 16 * 1024 * 1024  # verdicts kept, so that a text is scanned once, and before the lock
 SEVERAL_CHARS = 1_000  # above this a text is scanned before the lock
 LABEL_CHARS = 64

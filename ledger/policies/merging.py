@@ -19,7 +19,6 @@ from msgspec.structs import replace
 from ledger.domain import memory as memory_domain
 from ledger.domain import merge as domain
 from ledger.domain import near
-from ledger.domain.confidence import ONE
 from ledger.domain.errors import RejectedError
 from ledger.domain.events import MemoriesMerged, MemoryCaptured, MergeProposed, RelationAdded
 from ledger.domain.memory import CONTENT_BYTES, Memory
@@ -315,9 +314,3 @@ def _emit_merged(work: Work, members: Sequence[Memory], chosen: Memory, content:
     for edge in union.edges:
         work.emit(merged, RelationAdded(edge.source, edge.relation, edge.target, edge.valid_from, edge.valid_to))
     return merged
-
-
-def similarity(members: Sequence[Memory]) -> int:
-    """The least similarity of two of these as they are, in millionths."""
-    sets = [near.word_set(each.content or "") for each in members]
-    return min((near.similarity(one, other) for one, other in combinations(sets, 2)), default=ONE)

@@ -28,7 +28,6 @@ from ledger.policies import edges as graph_rules
 from projections.search import memory_hits as search
 from projections.views import projects
 
-ACTOR = "policy:extraction"
 MODEL_EXTRACTOR = "extract/1"
 KEPT = "kept"
 STATED, CLAIMED = "stated", "claimed"  # by the user, or by the assistant alone: the rule of what a model extracts

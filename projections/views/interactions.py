@@ -30,7 +30,7 @@ FAMILY = family(
     without=interaction.without,
 )
 INTERACTIONS, VERSIONS = FAMILY.live, FAMILY.closed
-from_row, get = FAMILY.from_row, FAMILY.get
+from_row = FAMILY.from_row
 
 
 class Interactions:

@@ -174,8 +174,3 @@ def session_of(connection: sqlite3.Connection, id: str) -> int | None:
         if found is not None:
             return int(found[0])
     return None
-
-
-def about(connection: sqlite3.Connection, row: int, position: int) -> list[Summary]:
-    """The summaries, whatever became of them, that were written from a message or from what was written from it."""
-    return [each for each in of_session(connection, row) if touches(each.ranges, ((position, position),))]

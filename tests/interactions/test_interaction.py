@@ -23,7 +23,6 @@ from ledger.domain.interaction import (
     admits,
     decide,
     evolve,
-    size_bytes,
 )
 from projections.views import interactions
 
@@ -151,10 +150,6 @@ def test_an_interaction_without_a_time_of_its_own_happened_when_it_was_recorded(
 )
 def test_a_state_survives_its_row(state: Interaction) -> None:
     assert interactions.from_row(interactions.FAMILY.to_row(state)) == state
-
-
-def test_a_size_counts_bytes() -> None:
-    assert (size_bytes("ä"), size_bytes(BLOB)) == (2, 300_000)
 
 
 # --- captures --------------------------------------------------------------------------------------------------------

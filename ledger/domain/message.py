@@ -95,7 +95,8 @@ def draft(
     kept = [part for part in given if part["type"] != "reasoning" and not _is_empty(part)]
     if role == "tool" and not any(part["type"] == "tool_result" for part in kept):
         raise RejectedError(
-            f"{what} is a tool's and names no call: give the part {{'type': 'tool_result', 'id': …, 'text': …}}"
+            f"{what} is a tool's and names no call: give its tool_call_id, or the part"
+            " {'type': 'tool_result', 'id': …, 'text': …}"
         )
     named = check_text(f"the speaker of {what}", speaker or "", blank_allowed=True).strip()
     more = _stored_extra(kept, forms.check_extra(what, extra) if extra is not None else {})

@@ -153,7 +153,7 @@ def test_the_long_names_of_fields_are_read_too(ledger: Ledger) -> None:
         ("user", None, [{"type": "media", "uri": ""}], "blank"),
         ("user", 5, (), "text"),
         ("user", "half \ud800", (), "surrogate"),
-        ("tool", "It rains.", (), "names no call"),
+        ("tool", "It rains.", (), "names no call: give its tool_call_id, or the part"),
         ("tool", "", [{"type": "text", "text": "It rains."}], "names no call"),
         ("tool", "", [{"type": "tool_result", "text": "It rains."}], "id"),
         ("user", "", [{"type": " ", "text": "la"}], "type ' '"),

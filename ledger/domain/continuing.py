@@ -76,7 +76,7 @@ def known(
         return at_end
     ours = session.last(LOOKED)
     starts = [at for at, each in enumerate(ours) if may_begin(each)]
-    best = max(_begins_alike(ours, starts, given, same, is_exchange), at_end, key=lambda each: each.count)
+    best = max(at_end, _begins_alike(ours, starts, given, same, is_exchange), key=lambda each: each.count)
     return best if best.count else Known(0, again=_longest(exchanges)[1])
 
 

@@ -53,7 +53,7 @@ from ledger.sessions.conversation import Conversation, session_name
 from ledger.sessions.transcripts import Outside
 from ledger.types import Cancel
 from projections.core.rows import Connection
-from projections.views import audit, control, interactions, memories
+from projections.views import audit, control, interactions, memories, projects
 
 EXTRACTING = ("auto", "model", "rules", "off")
 
@@ -153,7 +153,7 @@ class _Call:
         answer = self._answer(since)
         replayed = done.replayed and not done.appended
         found = () if replayed else tuple(self._found(run))
-        reasons = (*of_messages(done, len(lines)), *self._off(), *found, *answer.reasons)
+        reasons = (*of_messages(done, len(lines)), *self._elsewhere(), *self._off(), *found, *answer.reasons)
         return replace(
             answer,
             known=len(lines) - answer.messages if done.replayed else done.known.count,
@@ -247,6 +247,17 @@ class _Call:
     def _found(self, run: ExtractionRun) -> Iterator[str]:
         with self.engine.reading() as connection:
             yield from of_extraction(run, Notes(connection, self.asker.user), model=self.model is not None)
+
+    def _elsewhere(self) -> Iterator[str]:
+        """A session stays in the project that it began in."""
+        if not self.session.project:
+            return
+        with self.session.reading() as (connection, state):
+            place = projects.main(connection, state.project) if state is not None else None
+            if state is not None and place != named(connection, self.asker.user, "p", self.session.project):
+                began = projects.names(connection, [place]).get(place or "", "")
+                where = f"in the project {began!r}" if began else "without a project"
+                yield f"the session began {where} and stays so: what was given was not used"
 
     def _off(self) -> Iterator[str]:
         if self.how == "off":

@@ -152,8 +152,22 @@ ROUNDS = [user("hi"), answer("hello"), user("I prefer tea over coffee."), answer
 
 def test_the_end_of_a_conversation_continues_it(memory: Ledger) -> None:
     memory.add(ROUNDS[:4], session="s")
-    assert memory.add(ROUNDS[2:], session="s").messages == 2
+    added = memory.add(ROUNDS[2:], session="s")
+    assert (added.messages, added.known) == (2, 2) and not any("differ" in each for each in added.reasons)
     assert texts(memory) == [each["content"] for each in ROUNDS]
+
+
+def test_a_session_stays_in_the_project_it_began_in_and_the_answer_says_so(memory: Ledger) -> None:
+    def told(session: str, project: str | None) -> list[str]:
+        added = memory.add(user(f"to {project}"), session=session, project=project)
+        return [each for each in added.reasons if "the session began" in each]
+
+    memory.projects.add("boat")
+    memory.projects.add_alias("boat", "ship")
+    assert told("s", "boat") == told("s", "ship") == told("s", None) == []
+    assert told("s", "car") == ["the session began in the project 'boat' and stays so: what was given was not used"]
+    assert told("t", None) == []
+    assert told("t", "boat") == ["the session began without a project and stays so: what was given was not used"]
 
 
 def test_only_the_new_messages_are_appended_behind_the_others(memory: Ledger) -> None:

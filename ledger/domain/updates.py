@@ -174,9 +174,14 @@ class Reading:
         return [each for each in self.clauses if _CHANGED & {*each.words} or _MEANT.keys() & each.stems]
 
     @cached_property
+    def is_new(self) -> bool:
+        """Whether a short statement says what holds since then, or by a verb alone what has changed."""
+        return len(self.text) <= SHORT_CHARS and (self.news is not None or bool(self.meant))
+
+    @cached_property
     def meant(self) -> list[Clause]:
         """The clauses that say by a verb alone what has changed."""
-        if len(self.text) > SHORT_CHARS or _MEANT.keys().isdisjoint(self.stems):
+        if _MEANT.keys().isdisjoint(self.stems):
             return []
         return [each for each in self.clauses if each.meant]
 
@@ -222,7 +227,7 @@ class Reading:
     @cached_property
     def news(self) -> Reading | None:
         """What it says to be new, as a statement of what holds since then: "The rent is 900" of "The rent rose to 900"."""
-        if len(self.text) > SHORT_CHARS or _NEW_WORDS.isdisjoint(self.words):
+        if _NEW_WORDS.isdisjoint(self.words):
             return None
         text = _NOW.sub("", self.text).strip()
         for change, state in _NEWS:
@@ -240,28 +245,26 @@ class Reading:
 
 def takes_place(new: Reading, old: Reading) -> bool:
     """Whether the newer statement takes the place of the older one."""
-    if new.stems.isdisjoint(old.stems) and not (new.meant or new.news):
+    if new.is_new and _is_new(new, old):
+        return True
+    common = new.stems & old.stems
+    if not common or len(common) < SHARED * min(len(new.stems), len(old.stems)) or new.words == old.words:
         return False
     short = max(len(new.text), len(old.text)) <= SHORT_CHARS
-    if short and new.meant and any(_is_meant(one, other) for one in new.meant for other in old.clauses):
-        return True
-    if short and new.news is not None and _is_another(new.news, old):
-        return True
-    if not _are_near(new, old):
-        return False
     changed, others = (new.changed, "clauses") if short else (new.figured, "counting")
     if changed and any(_is_changed(one, other, short) for one in changed for other in getattr(old, others)):
         return True
     return _is_another(new, old)
 
 
-def _is_meant(new: Clause, old: Clause) -> bool:
-    return new.who == old.who and not new.meant.isdisjoint(old.stems)
-
-
-def _are_near(new: Reading, old: Reading) -> bool:
-    common = new.stems & old.stems
-    return bool(common) and len(common) >= SHARED * min(len(new.stems), len(old.stems)) and new.words != old.words
+def _is_new(new: Reading, old: Reading) -> bool:
+    """Whether what has changed by a verb alone, or holds since then, is of what a short statement is about."""
+    if len(old.text) > SHORT_CHARS:
+        return False
+    meant = [each for each in new.meant if not each.meant.isdisjoint(old.stems)]
+    if any(one.who == other.who and not one.meant.isdisjoint(other.stems) for one in meant for other in old.clauses):
+        return True
+    return new.news is not None and _is_another(new.news, old)
 
 
 def _is_another(new: Reading, old: Reading) -> bool:

@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from ledger import Ledger, PastLedger
-from projections.views import audit, interactions, memories
+from projections.core.subjects import Family
+from projections.views import audit
 
 READS: dict[str, tuple[object, str, Callable[[Ledger | PastLedger], object]]] = {
-    "memories.list": (memories, "from_row", lambda ledger: ledger.memories.list()),
-    "interactions.list": (interactions, "from_row", lambda ledger: ledger.interactions.list()),
+    "memories.list": (Family, "from_row", lambda ledger: ledger.memories.list()),
+    "interactions.list": (Family, "from_row", lambda ledger: ledger.interactions.list()),
     "history.audit": (audit, "_entry", lambda ledger: ledger.history.audit()),
 }
 

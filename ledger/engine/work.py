@@ -146,7 +146,7 @@ class Work:
     def threat(self, *texts: str | None) -> Found | None:
         """What a scanner finds in one of these texts, unless the policy has threats off: for what is dropped, not refused."""
         guard = self._writer.guard
-        found = (guard.verdict(text).found for text in texts if text and not guard.is_plain(text))
+        found = (guard.verdict(text).found for text in texts if text)
         first = next((each for each in found if each is not None), None)
         return first if first is not None and self.policy().threats != "off" else None
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
@@ -61,11 +62,13 @@ class Found(Struct, frozen=True):
 
 
 class Verdict(Struct, frozen=True):
-    """A text without its secrets, where marks stand in it now, and what else was found."""
+    """A text without its secrets, where marks stand in it now, and what else was found; ``plain`` where there is nothing to do:
+    no finding, no secret, and no mark of one taken out before."""
 
     text: str
     taken: tuple[Taken, ...] = ()
     found: Found | None = None
+    plain: bool = False
 
 
 class Scanner(Protocol):
@@ -112,18 +115,15 @@ class Guard:
 
     # --- one text ------------------------------------------------------------------------------------------------
 
-    def is_plain(self, text: str) -> bool:
-        """Whether there is nothing to do about a text: no finding, no secret, and no mark of one taken out before."""
-        verdict = self.verdict(text)
-        return verdict.found is None and not verdict.taken and MARK_BEGINS not in text
-
     def verdict(self, text: str) -> Verdict:
         if (kept := self._verdicts.get(text)) is not None:
             return kept
         known = words(text.encode()) if text.isascii() else None
         found = secrets.scan(text, known)
         clean = secrets.redacted(text, found) if found else text
-        verdict = Verdict(clean, _taken(found), self._threat(clean, known if clean is text else None))
+        threat = self._threat(clean, known if clean is text else None)
+        plain = threat is None and not found and MARK_BEGINS not in text
+        verdict = Verdict(clean, _taken(found) if found else (), threat, plain)
         if self._chars + len(text) > KEPT_CHARS or len(self._verdicts) >= KEPT:
             self._verdicts, self._chars = {}, 0
         self._verdicts[text], self._chars = verdict, self._chars + len(text)
@@ -173,12 +173,12 @@ class Guard:
             return type(given)(self.cleaned(each, taken) for each in given)
         if isinstance(given, Struct):
             kind: Any = type(given)
-            names = PLANS.get(kind, given.__struct_fields__)
-            values = {name: value for name in names if (value := getattr(given, name)) and value is not NOTHING}
-            clean = {name: self.cleaned(value, taken) for name, value in values.items()}
-            changed = {
-                name: value for name, value in clean.items() if value is not values[name] and value != values[name]
-            }
+            changed = {}
+            for name in PLANS.get(kind, given.__struct_fields__):
+                if (value := getattr(given, name)) and value is not NOTHING:
+                    clean = self.cleaned(value, taken)
+                    if clean is not value and clean != value:
+                        changed[name] = clean
             return replace(given, **changed) if changed else given
         return given
 
@@ -224,14 +224,14 @@ class Guard:
         if named == self._people:
             return
         for text in named:
-            if text and not self.is_plain(text) and (taken := self.verdict(text).taken):
+            if text and (taken := self.verdict(text).taken):
                 raise _secret_in_a_name(taken[0].kind)
         self._people = named
 
     def nameless(self, who: Who) -> Who | None:
         """Whom a refusal names, without those that have a secret in them; None where nobody would know whose it is."""
         names = {name: getattr(who, name) for name in _WHO}
-        bad = {name for name, text in names.items() if text and not self.is_plain(text) and self.verdict(text).taken}
+        bad = {name for name, text in names.items() if text and self.verdict(text).taken}
         if not bad:
             return who
         return None if "user" in bad else replace(who, **{name: None if name.endswith("_id") else "" for name in bad})
@@ -240,8 +240,7 @@ class Guard:
         """Cleans what a command has emitted, refuses what the policy refuses, and quarantines; how many events it added."""
         before, flagged = len(work.emitted), list[tuple[int, Found]]()
         for at, (stream, first, data, project, occurred_at) in enumerate(work.emitted):
-            texts = PLANS[type(data)]
-            if not texts and type(data) not in CODED:
+            if self._is_plain(data):
                 continue
             seen = _Look(self, work, data)
             if seen.data is not data:
@@ -254,6 +253,14 @@ class Guard:
         if flagged:
             self._quarantine(work, flagged)
         return len(work.emitted) - before
+
+    def _is_plain(self, data: Any) -> bool:
+        """Whether there is nothing to do about any text of an event."""
+        for field in _looked_through(type(data)):
+            value = getattr(data, field)
+            if value and value is not NOTHING and not (type(value) is str and self.verdict(value).plain):
+                return False
+        return all(getattr(data, field) in KINDS for field in CODED.get(type(data), ()))
 
     @staticmethod
     def _quarantine(work: Work, flagged: Sequence[tuple[int, Found]]) -> None:
@@ -289,10 +296,10 @@ class _Look:
         self._guard, self._work, self._changes = guard, work, dict[str, object]()
         kind = type(data)
         self._watched = BELIEFS.get(kind) or MATERIAL.get(kind) or ()
-        names, repeated = NAMES.get(kind, ()), REPEATED.get(kind, ())
-        for field in (*PLANS[kind], *given_ids(kind.__name__)):
+        names = NAMES.get(kind, ())
+        for field in _looked_through(kind):
             value = getattr(data, field)
-            if not value or value is NOTHING or field in repeated or (type(value) is str and guard.is_plain(value)):
+            if not value or value is NOTHING:
                 continue
             clean = self._clean(field, value)
             if clean is not value:
@@ -324,9 +331,8 @@ class _Look:
         return self._json(field, value) if isinstance(value, Raw) else value
 
     def _text(self, field: str, name: str, text: str) -> str:
-        if not text or self._guard.is_plain(text):
+        if not text or (verdict := self._guard.verdict(text)).plain:
             return text
-        verdict = self._guard.verdict(text)
         if verdict.found is not None:
             self._flag(field, self._guard.verdict(threats.judged(self.data, field, verdict.text)).found)
         if verdict.taken and self._redacts(verdict.taken[0].kind):
@@ -343,8 +349,7 @@ class _Look:
         clean = self._guard.cleaned(given, taken)
         if field in self._watched:
             for text in _strings(clean):
-                if not self._guard.is_plain(text):
-                    self._flag(field, self._guard.verdict(text).found)
+                self._flag(field, self._guard.verdict(text).found)
         known = self._work.taken | taken
         if clean != given and self._redacts(next(iter(taken.values()))[0].kind):
             value, given = Raw(msgspec.json.encode(clean)), clean
@@ -376,6 +381,14 @@ class _Look:
 
 PLANS = {kind: e.TEXT_FIELDS[name] for name, kind in e.TYPES.items()}  # of each type of event the fields that are text
 CODED = e.used_as("coined")
+
+
+@cache
+def _looked_through(kind: type[Any]) -> tuple[str, ...]:
+    """The fields of a type of event that a text may be in which is not in the log already."""
+    if not PLANS[kind] and kind not in CODED:
+        return ()
+    return tuple(each for each in (*PLANS[kind], *given_ids(kind.__name__)) if each not in REPEATED.get(kind, ()))
 
 
 def refused(found: Found, subject: str | None = None) -> RejectedError:

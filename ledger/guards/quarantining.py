@@ -286,7 +286,7 @@ class _Rescan:
             yield from _flat(threats.judged(data, field, value) if isinstance(value, str) else value)
 
     def _found(self, texts: Iterable[str | None]) -> Found | None:
-        found = (self._guard.verdict(text).found for text in texts if text and not self._guard.is_plain(text))
+        found = (self._guard.verdict(text).found for text in texts if text)
         return next((each for each in found if each is not None), None)
 
     def _differs(self, held: quarantine.Held | None, found: Found | None) -> bool:

@@ -77,10 +77,11 @@ def lowered(text: str) -> str:
 
 class _Asked(Struct, frozen=True):
     """What the patterns ask for: the texts without a word in Latin letters, and all others by the longest one in each, with
-    blanks where it begins or ends."""
+    blanks where it begins or ends, and the first three letters of each of these."""
 
     wordless: tuple[tuple[str, Pattern], ...]
     by_word: tuple[tuple[bytes, tuple[tuple[str, Pattern], ...]], ...]
+    beginnings: frozenset[tuple[int, ...]]
 
 
 @cache
@@ -94,12 +95,15 @@ def _asked() -> _Asked:
             else:
                 begins, ends = " " * (word.start() > 0), " " * (word.end() < len(each))
                 by_word.setdefault(f"{begins}{word.group()}{ends}".encode(), []).append((each, pattern))
-    return _Asked(tuple(wordless), tuple((word, tuple(texts)) for word, texts in by_word.items()))
+    beginnings = frozenset(tuple(word[:3]) for word in by_word)
+    return _Asked(tuple(wordless), tuple((word, tuple(texts)) for word, texts in by_word.items()), beginnings)
 
 
 def _judge(given: Sequence[bytes]) -> dict[bytes, tuple[tuple[str, Pattern], ...]]:
     """The texts that patterns ask for and that some words may be part of."""
     joined = b" %b " % b" ".join(given)
+    if _asked().beginnings.isdisjoint(zip(joined, joined[1:], joined[2:], strict=False)):
+        return {}
     asked = [(word, texts) for word, texts in _asked().by_word if word in joined]
     if not asked:
         return {}

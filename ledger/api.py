@@ -613,9 +613,9 @@ class Ledger(LedgerRead):
             append: Also append prompt and response to the session as messages, in the same append.
             metadata: Keys of your own, as in {"source_app": "slack", "ticket": 4711}.
         """
-        from ledger.interactions import commands as interaction_commands
+        from ledger.interactions.commands import capture
 
-        return interaction_commands.capture(
+        return capture(
             self._engine,
             self._scope.asker(options),
             prompt,
@@ -663,10 +663,10 @@ class Ledger(LedgerRead):
             valid_to: Until when, exclusive; a date alone means through that day.
             metadata: Keys of your own, as in {"ticket": 4711, "vip": True}.
         """
-        from ledger.memories import commands
+        from ledger.memories.commands import capture
 
         given = (content, kind, project, session, confidence, entities, tags, sources, relations, valid_from, valid_to)
-        return commands.capture(
+        return capture(
             self._engine.writer,
             self._scope.asker(options),
             "remember",

@@ -137,8 +137,8 @@ class Writer:
         begun = {LEDGER_STREAM: 1}  # stream -> the position of its first event
         events: list[AnyEvent] = []
         stored, bound, command_id = [], [], ""
-        streams = [stream for stream, *_ in work.emitted]
-        last = len(streams) - 1 - streams[::-1].index(bearer) if key is not None and bearer in streams else -1
+        bearing = (at for at, each in enumerate(work.emitted) if each[0] == bearer)
+        last = max(bearing, default=-1) if key is not None else -1
         for at, (stream, first, data, project, occurred_at) in enumerate(work.emitted):
             position += 1
             new = not first and stream != LEDGER_STREAM
@@ -154,21 +154,16 @@ class Writer:
                 occurred_at=occurred_at,
                 begun=command_id or None,
                 command=work.command,
-                arguments=key.arguments if key is not None else None,
-                key=carried.hex() if carried is not None else None,
-                causation_id=who.causation_id,
-                correlation_id=who.correlation_id,
-                actor=who.actor,
-                client=who.client,
-                channel=who.channel,
                 user=work.user,
-                agent=who.agent,
                 project=project,
                 session=work.session,
                 salt=random[8:].hex(),
                 redactions=work.redactions.get(at, ()),
                 data=data,
+                **who.envelope,
             )
+            if key is not None:
+                envelope.arguments, envelope.key = key.arguments, carried.hex() if carried is not None else None
             command_id = command_id or event_id
             stored.append(mapper.to_stored(stream, version, envelope))
             bound.append(carried)

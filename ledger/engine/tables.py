@@ -34,7 +34,7 @@ from projections.views import control, memories, projects
 
 _OPEN = nullcontext()  # nothing is suspended
 # after these events a policy, a name or who is distrusted may be another one
-CHANGING: tuple[type[Any], ...] = (*WAYS_BACK, *of(governs=("policy", "project", "session")))
+CHANGING = frozenset[type[Any]]((*WAYS_BACK, *of(governs=("policy", "project", "session"))))
 
 
 class Tables:
@@ -63,7 +63,7 @@ class Tables:
         self.attend(transaction)
         if transaction.position != self._folded:
             self._catch_up(transaction)
-        if blocked := self.projector.suspended.intersection(ESSENTIAL):
+        if self.projector.suspended and (blocked := self.projector.suspended.intersection(ESSENTIAL)):
             name = min(blocked)
             raise SuspendedError(
                 f"the projection {name!r} is suspended, so nothing can be decided; maintenance.rebuild() makes it again",
@@ -228,7 +228,7 @@ class Tables:
     def learn(self, events: Iterable[AnyEvent]) -> None:
         """What was recorded, under the lock: whoever comes next must not decide by what was so before."""
         for event in events:
-            if isinstance(event.data, CHANGING):
+            if type(event.envelope.data) in CHANGING:
                 self.forget_names()
 
     def policy(self, user: str) -> Policy:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import date, datetime
+from functools import cached_property
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -15,6 +16,7 @@ from ledger.types import WriteOptions
 
 Time = str | datetime | date
 CHANNELS = ("user", "tool", "web", "agent", "file")
+_ENVELOPE = ("causation_id", "correlation_id", "actor", "client", "channel", "agent")
 _TEXTS = {"client": True, "agent": True, "causation_id": False, "correlation_id": False}  # whether "" is one
 _MAY_BE_NONE = ("idempotency_key", "occurred_at", "causation_id", "correlation_id", "expected")
 _OPTIONS = tuple(sorted(WriteOptions.__optional_keys__))
@@ -27,7 +29,7 @@ class Expected(Struct):
     own: set[int] = set()
 
 
-class Who(Struct, frozen=True, kw_only=True):
+class Who(Struct, frozen=True, kw_only=True, dict=True):
     """On whose memory a command acts (``user``), who does it, through which program and kind of input, for which agent, and
     what it reacts to."""
 
@@ -41,6 +43,12 @@ class Who(Struct, frozen=True, kw_only=True):
     causation_id: str | None = None
     correlation_id: str | None = None
     expected: Expected | None = None
+
+    @cached_property
+    def envelope(self) -> dict[str, str]:
+        """What of it stands in the envelope of each event: no defaults, for msgspec takes its time for each name."""
+        given = ((name, getattr(self, name)) for name in _ENVELOPE)
+        return {name: value for name, value in given if value}
 
     def bound(self, given: Mapping[str, str | None]) -> Who:
         """The same with what is given in its place; None leaves a word as it is."""

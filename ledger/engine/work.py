@@ -107,8 +107,10 @@ class Work:
 
     def unannounced(self) -> int:
         """The format of what is emitted, where older products may write to the log and would not know it; else 0."""
-        later = [each[2].traits.since for each in self.emitted if each[2].traits.since > 1]
-        event = read_event(self.connection(), last_upgrade(self.connection()) or 1) if later else None
+        later = [since for each in self.emitted if (since := each[2].traits.since) > 1]
+        if not later:
+            return 0
+        event = read_event(self.connection(), last_upgrade(self.connection()) or 1)
         return max(later) if event is not None and least(event)[1] < max(later) else 0
 
     def new_id(self, kind: str) -> str:

@@ -220,13 +220,12 @@ class Guard:
 
     def check_people(self, who: Who) -> None:
         """``RejectedError`` for a secret in whom a command names, which is looked up by its text."""
-        named = tuple(getattr(who, name) for name in _WHO)
-        if named == self._people:
+        if who is self._people:
             return
-        for text in named:
+        for text in (getattr(who, name) for name in _WHO):
             if text and (taken := self.verdict(text).taken):
                 raise _secret_in_a_name(taken[0].kind)
-        self._people = named
+        self._people = who
 
     def nameless(self, who: Who) -> Who | None:
         """Whom a refusal names, without those that have a secret in them; None where nobody would know whose it is."""
@@ -256,11 +255,12 @@ class Guard:
 
     def _is_plain(self, data: Any) -> bool:
         """Whether there is nothing to do about any text of an event."""
-        for field in _looked_through(type(data)):
+        kind: Any = type(data)
+        for field in _looked_through(kind):
             value = getattr(data, field)
             if value and value is not NOTHING and not (type(value) is str and self.verdict(value).plain):
                 return False
-        return all(getattr(data, field) in KINDS for field in CODED.get(type(data), ()))
+        return all(getattr(data, field) in KINDS for field in CODED.get(kind, ()))
 
     @staticmethod
     def _quarantine(work: Work, flagged: Sequence[tuple[int, Found]]) -> None:
@@ -294,7 +294,7 @@ class _Look:
         self.data, self.redactions = data, list[e.Redacted]()
         self.found: Found | None = None
         self._guard, self._work, self._changes = guard, work, dict[str, object]()
-        kind = type(data)
+        kind: Any = type(data)
         self._watched = BELIEFS.get(kind) or MATERIAL.get(kind) or ()
         names = NAMES.get(kind, ())
         for field in _looked_through(kind):

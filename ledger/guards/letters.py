@@ -6,7 +6,7 @@ text is, which is what a processor is best at.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from string import ascii_letters, ascii_lowercase, digits, hexdigits
 from typing import Generic, TypeVar
 
@@ -57,29 +57,31 @@ class Sieve(Generic[T]):
     """Keeps back the words that are dull: that no pattern asks for. Most texts are made of a few thousand of them, and each is
     judged once in a process. ``judge`` gives what those of some words call for that are not dull."""
 
-    def __init__(self, judge: Callable[[Sequence[bytes]], Mapping[bytes, T]]) -> None:
+    def __init__(self, judge: Callable[[set[bytes]], Mapping[bytes, T]]) -> None:
         self._judge = judge
         self._dull = set[bytes]()
         self._called = dict[bytes, T]()
 
     def __call__(self, words: set[bytes]) -> list[T]:
         """What the words of a text call for."""
-        if words <= self._dull:
+        if not (rest := words - self._dull):
             return []
-        called, rest = self._called, words - self._dull
+        called = self._called
         found = [called[each] for each in rest if each in called]
         if len(found) < len(rest):
-            new = [each for each in rest if each not in called]
+            new = rest.difference(called)
             judged = self._judge(new)
             self._keep(new, judged)
             found += judged.values()
         return found
 
-    def _keep(self, words: Sequence[bytes], judged: Mapping[bytes, T]) -> None:
+    def _keep(self, words: set[bytes], judged: Mapping[bytes, T]) -> None:
         if len(self._dull) + len(self._called) > KEPT:
             self._dull, self._called = set(), {}
-        self._dull.update(each for each in words if each not in judged and len(each) <= KEPT_LETTERS)
-        self._called |= {each: what for each, what in judged.items() if len(each) <= KEPT_LETTERS}
+        if len(max(words, key=len)) > KEPT_LETTERS:
+            words = {each for each in words if len(each) <= KEPT_LETTERS}
+        self._dull |= words.difference(judged)
+        self._called |= {each: what for each, what in judged.items() if each in words}
 
 
 def is_odd(text: str, raw: bytes, lowered: str) -> bool:

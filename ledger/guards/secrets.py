@@ -8,7 +8,7 @@ digest and id of a working note.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cache
 from itertools import chain
 
@@ -99,7 +99,7 @@ def _asked() -> _Asked:
     return _Asked(tuple(wordless), tuple((word, tuple(texts)) for word, texts in by_word.items()), beginnings)
 
 
-def _judge(given: Sequence[bytes]) -> dict[bytes, tuple[tuple[str, Pattern], ...]]:
+def _judge(given: set[bytes]) -> dict[bytes, tuple[tuple[str, Pattern], ...]]:
     """The texts that patterns ask for and that some words may be part of."""
     joined = b" %b " % b" ".join(given)
     if _asked().beginnings.isdisjoint(zip(joined, joined[1:], joined[2:], strict=False)):

@@ -6,7 +6,7 @@ is matched is what it was folded to (``ledger/guards/folding.py``), in English a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cache
 
 from msgspec import Struct
@@ -80,9 +80,9 @@ def _asked() -> tuple[dict[bytes, set[int]], dict[str, set[int]]]:
     return of_head, of_sign
 
 
-def _judge(given: Sequence[bytes]) -> dict[bytes, set[int]]:
+def _judge(given: set[bytes]) -> dict[bytes, set[int]]:
     of_head = _asked()[0]
-    return {each: of_head[each[:HEAD]] for each in given if each[:HEAD] in of_head}
+    return {each: of_head[head] for each in given if (head := each[:HEAD]) in of_head}
 
 
 _sieve = Sieve(_judge)

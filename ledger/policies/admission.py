@@ -9,6 +9,7 @@ make room.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from itertools import chain
 
 from ledger.domain import memory as memory_domain
 from ledger.domain.errors import RejectedError
@@ -47,10 +48,8 @@ def _all_same(
 ) -> Iterator[Memory]:
     if content is None:
         return
-    rows = (
-        row for number in _numbers(work, kind, project, content) for row in duplicates.same(work.rows, number, status)
-    )
-    for row in sorted(rows):
+    rows = [duplicates.same(work.rows, number, status) for number in _numbers(work, kind, project, content)]
+    for row in sorted(chain(*rows)):
         memory: Memory | None = work.at_row(row, "m") if row not in besides else None
         if memory is not None and normalise(memory.content or "") == normalise(content):
             yield memory
@@ -58,8 +57,9 @@ def _all_same(
 
 def _numbers(work: Work, kind: str, project: str | None, content: str | None) -> list[int]:
     """The fingerprints of a statement in a project and in those that are joined to it."""
-    statements = ((work.secret, work.who.user, kind, place, content) for place in work.together(project))
-    return [number for each in statements if (number := duplicates.content_fingerprint(*each)) is not None]
+    secret, user = work.secret, work.who.user
+    numbers = [duplicates.content_fingerprint(secret, user, kind, place, content) for place in work.together(project)]
+    return [each for each in numbers if each is not None]
 
 
 def turned_down(work: Work, attempt: MemoryCaptured) -> tuple[str, Memory] | None:

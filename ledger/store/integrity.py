@@ -39,7 +39,7 @@ def leaf(previous: bytes, position: int, stream: str, version: int, type_: str, 
 
 
 def _record(previous: str, position: int, stream: str, version: int, type_: str, digest: str) -> bytes:
-    if _plain(stream + type_):
+    if ((names := stream + type_).isascii() and names.isidentifier()) or _plain(names):
         return f'["ledger/1","{previous}",{position:d},"{stream}",{version:d},"{type_}","{digest}"]'.encode()
     record = ["ledger/1", previous, position, stream, version, type_, digest]
     return json.dumps(record, separators=(",", ":")).encode()

@@ -19,6 +19,7 @@ from ledger.domain.errors import BusyError, ConflictError, RejectedError, Storag
 from ledger.store.copies import REFUSED
 from ledger.store.failures import raise_typed, typed
 from ledger.store.integrity import GENESIS, digest, link
+from ledger.store.mapper import Stored
 from ledger.store.pool import ConnectionPool
 from ledger.store.reading import read_tip
 from ledger.store.sqlite_files import CHECKPOINT_BYTES, LATE_CHECKPOINT_BYTES, LedgerFile
@@ -279,7 +280,7 @@ class Transaction:
         self._pending: list[Row] = []
         self._versions: dict[str, int] = {}
 
-    def append(self, events: Sequence[StoredEvent], keys: Sequence[bytes | None] = ()) -> list[int]:
+    def append(self, events: Sequence[StoredEvent | Stored], keys: Sequence[bytes | None] = ()) -> list[int]:
         """Appends events, whose ``originator_id`` is the stream, and gives their positions; all or none."""
         self._check()
         try:
@@ -423,7 +424,9 @@ class Transaction:
 # --- rows --------------------------------------------------------------------------------------------------------------
 
 
-def chained(events: Sequence[StoredEvent], keys: Sequence[bytes | None], position: int, head: bytes) -> list[Row]:
+def chained(
+    events: Sequence[StoredEvent | Stored], keys: Sequence[bytes | None], position: int, head: bytes
+) -> list[Row]:
     """The rows of events that follow a position and a head; the library's ``DataError`` where a state is no text."""
     if keys and len(keys) != len(events):
         raise RejectedError(f"{len(events)} events cannot have {len(keys)} keys", rule="keys")

@@ -267,6 +267,16 @@ def test_one_text_alone_is_asked_for_by_a_sign_without_a_word() -> None:
     assert [each for each, _ in secrets._asked().wordless if each.isascii()] == [secrets._SIGN]
 
 
+def test_each_text_that_is_asked_for_is_seen_among_words_that_are_new() -> None:
+    asked = [each for pattern in secrets.patterns() for texts in pattern.has for each in texts]
+    unseen = list[str]()
+    for each in asked:
+        with patch.object(secrets, "_sieve", letters.Sieve(secrets._judge)):
+            if not secrets.may_have(f"b {each} b"):
+                unseen.append(each)
+    assert unseen == []
+
+
 @given(
     st.lists(st.sets(st.sampled_from([b"key", b"keys", b"tea", b"k" * 40, b"t" * 40, *(b"%d" % n for n in range(9))])))
 )

@@ -39,10 +39,8 @@ _BETWEEN = "\ue000\ue001\ue000"  # stands before a mark while it is looked for i
 
 NAMES = e.used_as("name")  # whoever looks them up would not find them behind a mark, so a secret in them is refused
 REPEATED = e.used_as("repeats")  # must name what is in the log already as it is
-BELIEFS, MATERIAL = (
-    e.used_as("belief"),
-    e.used_as("material"),
-)  # what threats are looked for in; material is always kept
+# what threats are looked for in; material is always kept
+BELIEFS, MATERIAL = e.used_as("belief"), e.used_as("material")
 
 
 class Taken(Struct, frozen=True):
@@ -137,9 +135,8 @@ class Guard:
                 for given in scanner.scan(text):
                     return Found(_label(given), scanner.name)
             except Exception as error:
-                warnings.warn(
-                    f"the scanner {scanner.name!r} failed: {type(error).__name__}", ScannerFailed, stacklevel=2
-                )
+                what = f"the scanner {scanner.name!r} failed: {type(error).__name__}"
+                warnings.warn(what, ScannerFailed, stacklevel=2)
         return None
 
     def ahead(self, given: object) -> None:
@@ -153,15 +150,12 @@ class Guard:
     def without_secrets(self, text: str, taken: dict[str, tuple[Taken, ...]]) -> str:
         """A text with marks for its secrets; ``taken`` learns where they stand."""
         known = self.verdict(text) if len(text) <= SEVERAL_CHARS else self._verdicts.get(text)  # it is asked for again
-        if known is not None:
-            if known.taken:
-                taken[known.text] = known.taken
-            return known.text
-        if not (found := secrets.scan(text)):
-            return text
-        clean = secrets.redacted(text, found)
-        taken[clean] = _taken(found)
-        return clean
+        if known is None:
+            found = secrets.scan(text)
+            known = Verdict(secrets.redacted(text, found), _taken(found))
+        if known.taken:
+            taken[known.text] = known.taken
+        return known.text
 
     def cleaned(self, given: object, taken: dict[str, tuple[Taken, ...]]) -> Any:
         """A text, or all texts of a JSON value or struct, without secrets."""
@@ -296,14 +290,13 @@ class _Look:
         self._guard, self._work, self._changes = guard, work, dict[str, object]()
         kind: Any = type(data)
         self._watched = BELIEFS.get(kind) or MATERIAL.get(kind) or ()
-        names = NAMES.get(kind, ())
         for field in _looked_through(kind):
             value = getattr(data, field)
             if not value or value is NOTHING:
                 continue
             clean = self._clean(field, value)
             if clean is not value:
-                if field in names and self.redactions and self.redactions[-1].field == field:
+                if field in NAMES.get(kind, ()) and self.redactions and self.redactions[-1].field == field:
                     raise _secret_in_a_name(self.redactions[-1].kind)
                 self._changes[field] = clean
         for field in CODED.get(kind, ()):
@@ -317,9 +310,8 @@ class _Look:
         if isinstance(value, str):
             return self._text(field, field, value)
         if isinstance(value, tuple):
-            clean = tuple(
-                each if _is_id(each) else self._text(field, f"{field}[{at}]", each) for at, each in enumerate(value)
-            )
+            texts = ((f"{field}[{at}]", each) for at, each in enumerate(value))
+            clean = tuple(each if _is_id(each) else self._text(field, name, each) for name, each in texts)
             return value if clean == value else clean
         if isinstance(value, e.Blob):
             verdict = self._work.large.get(value.blob)
@@ -461,10 +453,8 @@ def _marks_of_json(given: object, taken: dict[str, tuple[Taken, ...]]) -> list[T
         if isinstance(value, str):
             for each in sorted(_marks_of(value, taken), key=lambda each: -each.start):
                 value = value[: each.start] + _BETWEEN + value[each.start :]
-            lengths.extend(
-                each.length
-                for each in sorted(_marks_of(value.replace(_BETWEEN, ""), taken), key=lambda each: each.start)
-            )
+            marks = _marks_of(value.replace(_BETWEEN, ""), taken)
+            lengths.extend(each.length for each in sorted(marks, key=lambda each: each.start))
             return value
         if isinstance(value, dict):
             return {pointed(key): pointed(each) for key, each in value.items()}

@@ -14,18 +14,19 @@ _ROLES = ("user", "assistant", "human", "ai")  # who has no name
 _FORMS = ("%I:%M %p on %d %B, %Y", "%B-%d-%Y", "%d %B, %Y")  # besides ISO 8601
 
 
-def turns_of(conversations: object) -> Iterator[dict[str, Any]]:
+def turns_of(conversations: object) -> Iterator[dict[str, Any] | str]:
     """One object for each pair of turns of a session: the first is the prompt, the second its response.
 
-    A conversation is a project of its own, named after ``sample_id``; a session is named ``sample_id/session``.
-    The format's ``date_time`` is a wall clock; where it says no offset it is taken as UTC.
+    What is no conversation gives a sentence that says so. A conversation is a project of its own, named after
+    ``sample_id``; a session is named ``sample_id/session``. The format's ``date_time`` is a wall clock; where it says no
+    offset it is taken as UTC.
     """
     if not isinstance(conversations, list):
         raise ValueError("not a list")
     for conversation in conversations:
         turns = conversation.get("turns") if isinstance(conversation, dict) else None
         if not isinstance(turns, list) or not all(isinstance(turn, dict) for turn in turns):
-            yield {"problem": "a conversation has a sample_id and a list of turns"}
+            yield "a conversation is an object with a sample_id and a list of turns, each an object"
             continue
         yield from _pairs(str(conversation.get("sample_id", "conversation")), turns)
 

@@ -135,7 +135,10 @@ class _File:
         count: Counter[bytes] = Counter()
         given = given_files.lines(self._name, LINE_BYTES) if self._list is None else enumerate(self._list, 1)
         for number, each in given:
-            line = f"it has more than {LINE_BYTES:,} bytes" if each is None else check_line(each, self._project)
+            if each is None:
+                line: Line | str = f"it has more than {LINE_BYTES:,} bytes"
+            else:
+                line = each if self._list is not None and isinstance(each, str) else check_line(each, self._project)
             if isinstance(line, str):
                 yield "", number, line
             else:
@@ -163,7 +166,7 @@ def _chars(line: Line | str) -> int:
     return 0 if isinstance(line, str) else len(line.prompt) + len(line.response)
 
 
-def _conversations(name: str, text: str) -> list[dict[str, object]]:
+def _conversations(name: str, text: str) -> list[dict[str, object] | str]:
     try:
         return list(turns_of(json.loads(text)))
     except (ValueError, RecursionError) as error:

@@ -69,6 +69,11 @@ def check_line(given: object, project: str | None = None) -> Line | str:
         value = json.loads(given) if isinstance(given, str) else given
         if not isinstance(value, dict):
             return "it is no JSON object"
+        for name in value:
+            if name not in Line.__struct_fields__:
+                return (
+                    f"it has a field {name[:80]!r}, which there is not; there are: {', '.join(Line.__struct_fields__)}"
+                )
         return msgspec.convert(value if project is None else {"project": project} | value, Line).checked()
     except (msgspec.ValidationError, LedgerError) as error:
         return str(error)

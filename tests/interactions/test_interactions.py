@@ -151,6 +151,19 @@ def test_a_file_is_imported_once_and_a_dry_run_writes_nothing(ledger: Ledger, tm
         ledger.interactions.import_file(tmp_path / "none.jsonl")
 
 
+def test_what_an_import_does_not_take_is_told_with_what_it_takes(ledger: Ledger, tmp_path: Path) -> None:
+    file = tmp_path / "turns.jsonl"
+    file.write_text('{"prompt": "Tea?", "respons": "Yes."}\n{"prompt": "Tea?", "": 1}\n')
+    (_, unknown), (_, blank) = ledger.interactions.import_file(file).errors
+    assert unknown.startswith("it has a field 'respons', which there is not; there are: prompt, response, ")
+    assert blank.startswith("it has a field '', which there is not")
+    conversations = tmp_path / "talk.json"
+    conversations.write_text('[{"sample_id": "a"}, "a", {"turns": ["Hello."]}, {"turns": [{"text": "Hello."}]}]')
+    report = ledger.interactions.import_file(conversations)
+    why = "a conversation is an object with a sample_id and a list of turns, each an object"
+    assert (report.captured, report.errors) == (1, ((1, why), (2, why), (3, why)))
+
+
 def test_an_import_comes_from_whoever_is_bound_and_a_line_says_its_own_client(ledger: Ledger, tmp_path: Path) -> None:
     file = tmp_path / "turns.jsonl"
     file.write_text('{"prompt": "one", "client": "mail"}\n{"prompt": "two"}\n')

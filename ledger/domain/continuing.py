@@ -60,17 +60,14 @@ def known(
     same: Callable[[A, B], bool],
     is_exchange: Callable[[Sequence[B]], bool],
     may_begin: Callable[[A], bool],
-    unanswered: Callable[[Sequence[B]], bool],
 ) -> Known:
     """What of a list is there: it goes on with how the session ends, or is there as a whole, or begins as some part of it does,
-    with an exchange at least. Else all of it is new. ``may_begin`` says without reading it where the first can be, and
-    ``unanswered`` whether the first of some messages, which may be a summary, is no prompt of the next."""
+    with an exchange at least. Else all of it is new. ``may_begin`` says without reading it where the first can be."""
     if not given:
         return Known(0)
     runs = _ends_alike(session, given, same)
     exchanges = {end: run for end, run in runs.items() if is_exchange(given[end - run : end])}
-    summarized = {end: run for end, run in exchanges.items() if end - run == 1 and unanswered(given[:end])}
-    end, run = _longest(_sure(runs) | summarized)
+    end, run = _longest(_sure(runs))
     at_end = Known(end, unseen=end - run if run < DEEP else 0)
     if end and (run >= ENOUGH or session.at(run) is None):
         return at_end

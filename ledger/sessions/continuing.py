@@ -102,7 +102,7 @@ def look(conversation: Conversation, lines: list[Outside]) -> Plan:
         newest = Newest(_Message(conversation, connection, row) for row in rows)
         given = [each.line for each in lines]
         first = (given[0].role, writing.count_tokens(conversation, lines[0].draft, lines[0].token_count)[0])
-        found = continuing.known(newest, given, _same, _is_exchange, lambda each: each.looks == first, _unanswered)
+        found = continuing.known(newest, given, _same, _is_exchange, lambda each: each.looks == first)
         if not found.count:
             by_text = continuing.repeated(newest, given, _same_but_for_ids, _is_exchange)
             found = by_text if by_text.count else found
@@ -146,11 +146,6 @@ def _same_but_for_ids(ours: _Message, theirs: Line) -> bool:
 
 def _is_exchange(part: Sequence[Line]) -> bool:
     return {"user", "assistant"} <= {each.role for each in part}
-
-
-def _unanswered(part: Sequence[Line]) -> bool:
-    """A summary stands before a prompt; what stands before an answer is the prompt of that."""
-    return part[1].role == "user"
 
 
 def _open_turn(conversation: Conversation, connection: Connection, state: State) -> Interaction | None:

@@ -44,7 +44,9 @@ _OURS = ("ledger.", "projections.")
 
 def let_go(error: BaseException | None) -> None:
     """Whoever keeps an error keeps the frames that it left, and rows that one of them was reading hold a snapshot open."""
-    while error is not None:
+    seen = set[int]()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
         for frame, _ in traceback.walk_tb(error.__traceback__):
             if frame.f_globals.get("__name__", "").startswith(_OURS):
                 with suppress(RuntimeError):  # it goes on

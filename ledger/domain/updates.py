@@ -245,6 +245,8 @@ class Reading:
 
 def takes_place(new: Reading, old: Reading) -> bool:
     """Whether the newer statement takes the place of the older one."""
+    if "also" in new.words:  # so the older one still holds
+        return False
     if new.is_new and _is_new(new, old):
         return True
     common = new.stems & old.stems

@@ -45,14 +45,9 @@ def import_file(
     stopping: Stopping,
     progress: Progress | None = None,
 ) -> answers.ImportReport:
-    """Captures the interactions of a file: JSONL, one object a line (prompt, response, project, session_id, client,
-    occurred_at, …), or a JSON list of conversations in the neutral format; either may be gzipped.
-
-    A bad line is reported with its number and skipped; with ``strict`` every line is checked before the first write.
-    The same file twice adds nothing: each line has a key of its place and content. The asker's client and ``occurred_at`` are
-    for lines that say none. Reinforcement and extraction are left to ``jobs.run``. A ``dry_run`` checks and counts the
-    lines, and writes nothing. A long file is read twice, a chunk at a time: to be checked, and to be captured.
-    ``progress`` is called with (lines done, lines).
+    """Captures the interactions of a file, as ``interactions.import_file`` says it. A long file is read twice, a chunk at a
+    time: to be checked, and to be captured. Each line has a key of its place and content; the asker's client and
+    ``occurred_at`` are for lines that say none, and ``progress`` is called with (lines done, lines).
     """
     started, name = time.monotonic(), path_name(path)
     file = _File(name, project)

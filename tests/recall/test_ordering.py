@@ -200,6 +200,7 @@ def statement(text: str) -> Reading:
         ("Ana lives in a flat with a hall.", "Ana moved the piano to the hall."),
         ("My bank password is fern-11.", "My new mail password is moss-93."),
         ("I work at Bosch.", "I joined the choir."),
+        ("Mia speaks German.", "Mia now also speaks Spanish."),
     ],
 )
 def test_one_of_several_takes_no_place(one: str, other: str) -> None:

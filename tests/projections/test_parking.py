@@ -295,8 +295,7 @@ def test_a_command_that_needs_what_is_parked_is_refused_by_name_and_appends_noth
     original = CLASSES[name].fold
     poison(monkeypatch, name, ledger.position + 1)
     if name == "interactions":
-        with pytest.raises(SuspendedError, match="interactions"):
-            ledger.capture("poison")
+        assert "is recorded, but" in ledger.capture("poison").warnings[0]
     else:
         (EVENTS | SAID)[name](ledger)
     assert name in suspended(ledger)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin
 
 from cyclopts import App, CycloptsError, Group, Parameter, Token, UnknownCommandError, UnusedCliTokensError
+from cyclopts.exceptions import UnknownOptionError
 
 from ledger import __version__, types
 from ledger.cli import completing
@@ -400,8 +401,11 @@ def completion(call: Call, shell: Literal["bash", "zsh", "fish"] | None = None, 
 
 
 def _without_lists(error: CycloptsError) -> str:
-    """What is wrong, without the first of all commands, which help has in order."""
-    return re.sub(r" Available commands:.*", "", one_line(str(error))).rstrip(".")
+    """What is wrong, without the first of all commands, which help has in order; ``at`` in Python is here ``--as-of``."""
+    text = re.sub(r" Available commands:.*", "", one_line(str(error))).rstrip(".")
+    if isinstance(error, UnknownOptionError) and any("--as-of" in each.names for each in error.argument_collection):
+        text = re.sub(r"(?<=Unknown option: --at\.).*", " Did you mean --as-of?", text)
+    return text
 
 
 def _unknown(words: list[str], error: CycloptsError) -> str:

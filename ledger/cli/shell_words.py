@@ -27,7 +27,7 @@ def _translated(text: str) -> str:
     text = _TAG.sub(lambda found: f"{_TAGGED[found[1]]} {found[2].upper()}", text)
     text = re.sub(r"\bEvent\(position\)", "a position", text).replace("EVERYTHING", "--everything")
     text = _SETTING.sub(lambda found: f"set LEDGER_{found[1].upper()}", text)
-    text = _CALL.sub(_command, text).replace("dry_run", "--dry-run")
+    text = _CALL.sub(_command, text).replace("dry_run", "--dry-run").replace("page.all()", "--all")
     return _KEYWORD.sub(_option, text)
 
 

@@ -121,7 +121,7 @@ def joining(connection: Connection, memory: str, whole: bool) -> Iterator[Positi
             if fields is not None and (whole or isinstance(event.data, ConflictFound)):
                 yield event.position, fields
             if whole and isinstance(event.data, MemoriesMerged | ConflictResolved):
-                for entry in audit.of_command(connection, event.envelope.command_id):
+                for entry in audit.command_at(connection, event.position):
                     if entry.type == MemorySuperseded.__name__:
                         yield entry.position, REASON
 

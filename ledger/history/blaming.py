@@ -111,7 +111,7 @@ def _changes(reader: Reader, stream: str) -> Iterator[_Wording]:
 def _sources(reader: Reader, event: AnyEvent) -> list[str]:
     """What the subject of an event replaced by it: one memory, or those that were merged."""
     replaced = getattr(event.data, "supersedes", None)
-    entries = reader.command(event.envelope.command_id)
+    entries = reader.command(event)
     merges = (reader.event(each.position).data for each in entries if each.type == MemoriesMerged.__name__)
     merged = [each for data in merges if data.memory == event.stream for each in data.memories]
     return [each for each in (replaced, *merged) if each is not None and each != event.stream]

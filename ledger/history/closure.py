@@ -11,7 +11,7 @@ A plan is made on one snapshot and changes nothing.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from itertools import count
 from typing import Any
 
@@ -98,6 +98,7 @@ class Closure:
     def __init__(self, reader: Reader, base: Iterable[int], gone: Iterable[str] = ()) -> None:
         self.reader, self.base, self._first_gone = reader, frozenset(base), frozenset(gone)
         self.unfit: Unfit = {}
+        self._around: dict[str, list[str]] = {}  # what to look at when a subject is no more
         self._begin()
         self._derive()
         self.used: list[tuple[AnyEvent, AnyEvent]] = []  # registrations that stand, each with what is in the project
@@ -120,7 +121,7 @@ class Closure:
         if command in self._whole:
             return []
         self._whole.add(command)
-        return self.reader.command(command)
+        return self.reader.command(event)
 
     # --- rounds --------------------------------------------------------------------------------------------------
 
@@ -263,24 +264,34 @@ class Closure:
         if state is not None or stream in world.gone:
             return
         world.gone.add(stream)
-        self._wake(self.reader.resting_on(stream))
-        self._wake(self.reader.joining(stream) if stream[0] == "m" else ())
-        self._wake(memories.superseded_by(self.reader.connection, stream) if stream[0] == "m" else ())
-        self._wake(self._predecessors(stream))
-        self._wake(observations.merged_into(self.reader.connection, stream) if stream[0] == "o" else ())
-        if stream[0] == "i":
-            self._wake(sessions_of(self.reader, stream))
-            self._take(self.reader.reinforced_by(stream) if world is self._now else ())
-            self._wake(self.reader.restated_by(stream))
+        if stream not in self._around:
+            self._around[stream] = list(self._concerned(stream))
+        self._wake(self._around[stream])
+        if stream[0] == "i" and world is self._now:
+            self._take(self.reader.reinforced_by(stream))
+
+    def _concerned(self, gone: str) -> Iterator[str]:
+        """The subjects that have to be looked at when one is no more."""
+        reader = self.reader
+        yield from reader.resting_on(gone)
+        yield from self._predecessors(gone)
+        if gone[0] == "m":
+            yield from reader.joining(gone)
+            yield from memories.superseded_by(reader.connection, gone)
+        elif gone[0] == "o":
+            yield from observations.merged_into(reader.connection, gone)
+        elif gone[0] == "i":
+            yield from sessions_of(reader, gone)
+            yield from reader.restated_by(gone)
 
     def _predecessors(self, gone: str) -> list[str]:
         """What the events of a subject superseded in the same command, or merged, or whose edges they retracted."""
-        commands = {
-            event.envelope.command_id
+        acts = (
+            event
             for event, _ in self.reader.stream(gone)
             if hasattr(event.data, "supersedes") or isinstance(event.data, RelationAdded | MemoryPromoted)
-        }
-        entries = [entry for each in commands for entry in self.reader.command(each)]
+        )
+        entries = (entry for act in acts for entry in self.reader.command(act))
         return [entry.subject for entry in entries if entry.type in _TAKING_ITS_PLACE]
 
     # --- for what an event falls ---------------------------------------------------------------------------------------

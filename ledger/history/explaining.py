@@ -23,7 +23,7 @@ def explain(engine: Engine, user: str, position: int) -> answers.Explanation:
         entry = audit.at(connection, position) if 0 < position < 2**63 else None
         if entry is None or entry.user != user:
             raise NotFoundError(f"no event of this user is at position {position if abs(position) < 10**18 else '…'}")
-        events = audit.of_command(connection, entry.command_id)
+        events = audit.command_at(connection, position)
         cause = audit.by_event(connection, entry.causation_id) if entry.causation_id is not None else None
         cause = cause if cause is not None and cause.user == user else None
         led_to = [each for event in events for each in _reactions(connection, event)]

@@ -55,10 +55,11 @@ class Reader:
             self._events[position] = event
         return self._events[position]
 
-    def command(self, command_id: str) -> list[audit.Entry]:
-        """All that a command did, in order."""
+    def command(self, event: AnyEvent) -> list[audit.Entry]:
+        """All that the command of an event did, in order."""
+        command_id = event.envelope.command_id
         if command_id not in self._commands:
-            self._commands[command_id] = audit.of_command(self.connection, command_id)
+            self._commands[command_id] = audit.command_at(self.connection, event.position)
         return self._commands[command_id]
 
     def stream(self, stream: str) -> list[tuple[AnyEvent, bool]]:
@@ -228,7 +229,7 @@ class Reader:
         """Of an edge that a merged memory has: the memories that it was taken over from, for only theirs are."""
         if not follows(edge):
             return ()
-        entries = self.command(edge.envelope.command_id)
+        entries = self.command(edge)
         merged = (self.event(entry.position).data for entry in entries if entry.type == MemoriesMerged.__name__)
         return next((data.memories for data in merged if data.memory == edge.stream), ())
 

@@ -121,7 +121,7 @@ class _Search:
                 for event, counts in self._plan.reader.stream(merge.id):
                     if not counts or event.position in self._plan.out or not isinstance(event.data, MemoriesMerged):
                         continue
-                    began = audit.of_command(self._connection, event.envelope.command_id)[0].position
+                    began = audit.command_at(self._connection, event.position)[0].position
                     if self._differ(stream, began, _weight):
                         yield _uncertain(event, "a memory that was merged would have stood otherwise")
 
@@ -202,7 +202,7 @@ class _Search:
 
     def _did_more(self, event: AnyEvent) -> bool:
         """Whether the rest of the command stands: alone, it would simply have been refused."""
-        entries = audit.of_command(self._connection, event.envelope.command_id)
+        entries = audit.command_at(self._connection, event.position)
         return any(entry.position not in self._plan.out and entry.type not in NAMES for entry in entries)
 
     def _asked(self) -> list[int]:
@@ -417,7 +417,7 @@ def _receipts_at(connection: Connection, positions: Iterable[int]) -> dict[int, 
     for position in positions:
         entry = audit.at(connection, position)
         if entry is not None and entry.type == WindowAssembled.__name__:
-            entries = audit.of_command(connection, entry.command_id)
+            entries = audit.command_at(connection, position)
             entry = next(each for each in entries if each.type == entry.type)
         if entry is not None:
             found[position] = entry.event_id

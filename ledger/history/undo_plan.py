@@ -84,7 +84,7 @@ class UndoPlan(Closure):
         """Whether an undo took it out already; of what only followed, whether one took its command out."""
         if not self._is_undone(event.position) or not follows(event):
             return self._is_undone(event.position)
-        entries = self.reader.command(event.envelope.command_id)
+        entries = self.reader.command(event)
         acted = [entry.position for entry in entries if not follows(self.reader.event(entry.position))]
         return not acted or any(map(self._is_undone, acted))
 

@@ -395,7 +395,7 @@ def reopen(conversation: Conversation, receipt: str) -> Window | None:
             return None
         data: WindowAssembled = read_known(connection, entry.position, state.row).data
         ranges = [*data.messages]
-        for other in audit.of_command(connection, entry.command_id):
+        for other in audit.command_at(connection, entry.position):
             if other.type == entry.type and other.position != entry.position:
                 ranges += read_known(connection, other.position, state.row).data.messages
     engine = conversation.engine

@@ -5,6 +5,7 @@ A text is stored once: that of a prompt and of a response lies with the interact
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 
@@ -17,6 +18,7 @@ from ledger.domain.continuing import Known, Newest, Place
 from ledger.domain.errors import RejectedError
 from ledger.domain.events import InteractionCaptured, MessageAppended, ResponseAttached
 from ledger.domain.interaction import Interaction
+from ledger.domain.late import late
 from ledger.domain.session import Session as State
 from ledger.domain.transcript import Line
 from ledger.engine.log_reading import read_known
@@ -35,6 +37,7 @@ from projections.views import audit, sessions
 from projections.views.sessions import Message as MessageRow
 
 TOGETHER = 1_000  # messages in one append
+_CHAT = late(r"\s*(?:user|human)\s*:.*^[ \t]*(?:assistant|ai|bot)\s*:", re.I | re.M | re.S)
 INSTRUCTIONS = ("system", "developer")
 LOOP = 1_000  # messages of tools after a prompt, behind which its answer is no more looked for
 
@@ -68,6 +71,11 @@ def messages_of(messages: object) -> tuple[list[Outside], int]:
     lines, left_out = outside(_listed(messages))
     kept = [each for each in lines if each.draft.role not in INSTRUCTIONS]
     return kept, left_out + len(lines) - len(kept)
+
+
+def reads_as_chat(messages: object) -> bool:
+    """Whether one text, which is one message, has the lines of several: roles that a text names are nobody's word."""
+    return isinstance(messages, str) and _CHAT.match(messages) is not None
 
 
 def _listed(given: object) -> object:
@@ -202,8 +210,7 @@ def go_on(conversation: Conversation, asker: Who, lines: list[Outside], stopping
 def _recorded(conversation: Conversation, outcome: Outcome) -> tuple[int, str]:
     """Where a repeated command was recorded, and under which correlation id."""
     with conversation.engine.reading() as connection:
-        entry = audit.at(connection, outcome.position)
-        entries = audit.of_command(connection, entry.command_id) if entry is not None else []
+        entries = audit.command_at(connection, outcome.position)
     return (entries[0].position, entries[0].correlation_id or "") if entries else (outcome.position, "")
 
 

@@ -125,19 +125,23 @@ def by_event(connection: sqlite3.Connection, event_id: str) -> Entry | None:
 
 
 def of_command(connection: sqlite3.Connection, command_id: str) -> list[Entry]:
-    """All entries of one command, in order; its events stand side by side in the log."""
+    """All entries of one command, in order."""
     first = by_event(connection, command_id)
-    found: list[Entry] = []
-    while first is not None and first.command_id == command_id:
-        found.append(first)
-        first = at(connection, first.position + 1)
-    return found
+    return command_at(connection, first.position) if first is not None else []
 
 
 def command_at(connection: sqlite3.Connection, position: int) -> list[Entry]:
-    """All entries of the command that recorded the event at a position, in order."""
-    entry = at(connection, position)
-    return of_command(connection, entry.command_id) if entry is not None else []
+    """All entries of the command that recorded the event at a position, in order: they stand side by side in the log."""
+    sql = (  # unlikely: of a view of the past, too, SQLite begins at this bound and not at that of the view
+        "SELECT * FROM audit WHERE position >= (SELECT position FROM audit WHERE unlikely(position <= ?)"
+        " AND event_id = command_id ORDER BY position DESC LIMIT 1) ORDER BY position"
+    )
+    found: list[Entry] = []
+    for entry in map(_entry, connection.execute(sql, (position,))):
+        if found and entry.command_id != found[0].command_id:
+            break
+        found.append(entry)
+    return found if found and found[-1].position >= position else []
 
 
 def caused_by(connection: sqlite3.Connection, event_id: str) -> list[Entry]:

@@ -25,7 +25,7 @@ from ledger.domain.text import fingerprint, normalise
 from projections.core.conditions import Conditions
 from projections.core.rows import CURRENT, AsOf, Rows, Table, TextIndex, Values, by_status, checked, rows_among
 from projections.core.subjects import Change, end, ended, family, keep
-from projections.search.text_hits import Source
+from projections.search.text_hits import source_of
 from projections.views import control, documents
 from projections.views.quarantine import free
 from projections.views.sessions import hides
@@ -77,7 +77,7 @@ WAITING = Table(
     then=CURRENT,
 )
 SEARCH = TextIndex("observation_search", ("text",), WAITING, lambda kept: (indexed(kept[0]),))
-SOURCE = Source(SEARCH, "bm25(observation_search)", "observations", OBSERVATIONS.names)
+SOURCE = source_of(SEARCH, "bm25(observation_search)", OBSERVATIONS)
 # How far the sources of a scope have been looked at: each run that was completed, and each that failed.
 CONSOLIDATIONS = Table(
     "consolidations",

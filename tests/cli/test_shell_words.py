@@ -23,6 +23,7 @@ from ledger.cli.shell_words import in_shell
         ("a project is named by Project(name)", "a project is named by --project NAME"),
         ("open the ledger with model=…", "set LEDGER_MODEL"),
         ("no command is named by 'history.audit(subject=3)'", "no command is named by 'history.audit(subject=3)'"),
+        ("page.all() goes through every page", "--all goes through every page"),
         ("f(x) of somebody else, and what.ever()", "f(x) of somebody else, and what.ever()"),
     ],
 )
@@ -35,6 +36,14 @@ def test_a_refusal_names_no_python(tmp_path: Path) -> None:
     run("remember", "The sea is salty.", db=db)
     refused = run("erase", "foo", "--yes", db=db)
     assert refused.exit_code == 3 and "--project NAME" in refused.stderr and "Project(" not in refused.stderr
+
+
+def test_at_is_as_of_on_the_command_line(tmp_path: Path) -> None:
+    db = tmp_path / "memory.db"
+    run("remember", "The sea is salty.", db=db)
+    for words in (["--at", "2"], ["--at=2"]):
+        assert "Unknown option: --at. Did you mean --as-of?" in run("recall", "sea", *words, db=db).stderr
+    assert "--as-of" not in run("remember", "The sea is deep.", "--at", "2", db=db).stderr
 
 
 def test_the_commands_of_a_group_are_named_by_what_was_called_and_where(tmp_path: Path) -> None:

@@ -10,6 +10,8 @@ from conftest import Clock
 from full import full
 from old_names import Ledger
 
+from projections.views import audit
+
 
 @pytest.fixture
 def told(ledger: Ledger, clock: Clock) -> dict[str, Any]:
@@ -94,3 +96,25 @@ def test_a_trail_goes_on_from_a_position(ledger: Ledger) -> None:
     first = ledger.audit(limit=4)
     rest = ledger.audit(limit=20, before=first[-1].position)
     assert [each.position for each in (*first, *rest)] == list(range(11, 0, -1))
+
+
+def test_the_command_of_an_event_is_read_in_steps_that_do_not_grow_with_the_log(ledger: Ledger) -> None:
+    def read(connection: Any, position: int) -> tuple[list[audit.Entry], int]:
+        taken: list[None] = []
+        connection.set_progress_handler(lambda: taken.append(None), 1)
+        try:
+            return audit.command_at(connection, position), len(taken)
+        finally:
+            connection.set_progress_handler(None, 0)
+
+    for number in range(30):
+        ledger.remember(f"Fact number {number}.", project=f"p{number}")
+    for snapshot in (probe.read(ledger), probe.read(ledger.at(len(ledger.audit(limit=500)) - 2))):
+        with snapshot as connection:
+            entries = [audit.at(connection, each) for each in range(1, 100)]
+            trail = [each for each in entries if each is not None]
+            found = {each.position: read(connection, each.position) for each in trail}
+            for each in trail:
+                assert found[each.position][0] == [other for other in trail if other.command_id == each.command_id]
+            assert found[trail[4].position][1] == found[trail[40].position][1]
+            assert audit.command_at(connection, 0) == audit.command_at(connection, 1_000) == []

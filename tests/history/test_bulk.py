@@ -20,6 +20,7 @@ from ledger.engine.log_reading import read_event
 from ledger.erasure import completing, erasing
 from ledger.history.in_effect import Reader
 from ledger.history.source_plan import SourcePlan
+from ledger.history.undo_plan import UndoPlan
 from ledger.policies import bulk
 
 RARE = "The heron keeps the brass key of the harbour office."
@@ -128,6 +129,22 @@ def test_a_plan_reads_no_table_of_subjects_through(ledger: Ledger) -> None:
         found = [row[3] for sql in set(asked) for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}")]
     assert len(plan.gone) == 12
     assert [each for each in found if each.split()[:2] in [["SCAN", "memories"], ["SCAN", "observations"]]] == []
+
+
+def test_a_plan_asks_few_questions_of_each_event(ledger: Ledger) -> None:
+    def questions(count: int) -> int:
+        asked: list[str] = []
+        with probe.store(ledger).snapshot() as connection:
+            positions = [each.position for each in ledger.audit(actor="eve")][:count]
+            connection.set_trace_callback(asked.append)
+            try:
+                UndoPlan(Reader(connection), positions)
+            finally:
+                connection.set_trace_callback(None)
+        return len(asked)
+
+    facts(ledger, 40, actor="eve")
+    assert questions(40) - questions(20) <= 15 * 20
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import plain_matching
 import probe
 import pytest
 from hypothesis import given
@@ -122,7 +123,8 @@ def plainly(connection: Any, user: str, project: str | None, text: str, matcher:
     """What a look at every memory of the pool comes to."""
     response, scope = Response(text), projects.together(connection, project)
     pool = list(memories.pool(connection, user, scope))
-    judged = [(each.row, judge(matcher, response, each.content or "")) for each in pool]
+    with plain_matching.plainly():
+        judged = [(each.row, judge(matcher, response, each.content or "")) for each in pool]
     matches = [(row, verdict.match) for row, verdict in judged if verdict.match is not None]
     matches.sort(key=lambda each: (-each[1].fraction, -each[1].overlap, each[0]))
     return len(pool), tuple(matches), tuple(row for row, verdict in judged if verdict.denial)

@@ -194,14 +194,22 @@ class Guard:
 
     def harmless(self, encoded: bytes, arguments: object) -> bytes:
         """Encoded arguments as they are digested: no digest of a secret is kept, for the key to it lies in the same file."""
-        texts = _listed(arguments)  # they are looked through anyway, each by itself
-        if texts is not None and not any(self.verdict(each).taken for each in texts):
-            return encoded
-        if not secrets.may_have(encoded.decode("utf-8", "replace")):
+        if not self._may_have_secrets(arguments):
             return encoded
         given = msgspec.json.decode(encoded)
         clean = self.cleaned(given, {})
         return encoded if clean == given else msgspec.json.encode(clean, order="deterministic")
+
+    def _may_have_secrets(self, given: object) -> bool:
+        """Whether arguments may have secrets: texts by their verdict, which is kept; objects and free JSON, where a name may tell
+        of a text, by a look at them as they are encoded."""
+        if isinstance(given, str):
+            return bool(self.verdict(given).taken)
+        if isinstance(given, list | tuple):
+            return any(self._may_have_secrets(each) for each in given)
+        if given is None or given is NOTHING or isinstance(given, int | float):
+            return False
+        return secrets.may_have(msgspec.json.encode(given, enc_hook=str).decode("utf-8", "replace"))
 
     def of_large(self, work: Work, text: str) -> Verdict:
         """The verdict on a text for the blobs table; its ``text`` is what goes there."""
@@ -338,7 +346,7 @@ class _Look:
         """Free JSON: marks are told by their places in the encoded text."""
         given = msgspec.json.decode(value)
         taken: dict[str, tuple[Taken, ...]] = {}
-        clean = self._guard.cleaned(given, taken)
+        clean = self._guard.cleaned(given, taken) if secrets.may_have(bytes(value).decode()) else given
         if field in self._watched:
             for text in _strings(clean):
                 self._flag(field, self._guard.verdict(text).found)
@@ -469,16 +477,6 @@ def _marks_of_json(given: object, taken: dict[str, tuple[Taken, ...]]) -> list[T
         found.append(Taken(mark[1], at - moved, at - moved + len(mark[0]), length))
         at, moved = at + len(_BETWEEN), moved + len(_BETWEEN)
     return found
-
-
-def _listed(given: object) -> list[str] | None:
-    """The texts of arguments that are texts, numbers and lists alone; None for others, in which a name tells of a text."""
-    if isinstance(given, str):
-        return [given]
-    if isinstance(given, list | tuple):
-        parts = [_listed(each) for each in given]
-        return None if None in parts else [text for part in parts for text in part or ()]
-    return [] if given is None or given is NOTHING or isinstance(given, int | float) else None
 
 
 def _strings(given: object) -> Iterator[str]:

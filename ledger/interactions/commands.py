@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -71,7 +72,7 @@ def capture(
         raise RejectedError(f"reinforce must be true or false, not {reinforce!r:.40}")
     if append and not (session_id or "").strip():
         raise RejectedError("append needs a session: the one that the messages are appended to")
-    pack = _json("context_pack", {} if context_pack is None else context_pack)
+    pack = _json({} if context_pack is None else check_json("context_pack", context_pack))
     given = (prompt, response, response_summary, project, session_id, pack, reinforce)
     captured = InteractionCaptured(
         prompt=prompt,
@@ -100,7 +101,7 @@ def capture(
 
 def capture_line(engine: Engine, asker: Who, line: Line) -> tuple[bool, tuple[str, ...]]:
     """One checked line of an import as a capture, of which nobody reads an answer: whether it was known, and warnings."""
-    pack = _json("context_pack", line.context_pack | ({"line_id": line.line_id} if line.line_id else {}))
+    pack = _json(line.context_pack | ({"line_id": line.line_id} if line.line_id else {}))
     about = (line.project, line.session_id)
     given = (line.prompt, line.response, line.response_summary, *about, pack, True)
     captured = InteractionCaptured(
@@ -191,10 +192,21 @@ def attach_response(
     return _react(engine, engine.writer.run("interactions.add_response", asker, body, (id, attached)), asker)
 
 
+def warnings_of(engine: Engine, user: str, line: Line) -> tuple[str, ...]:
+    """What the capture of a checked line would warn of."""
+    unknown = list(line.memories_used)
+    with engine.snapshot() as snapshot:
+        for each in line.memories_used:
+            with suppress(AmbiguousIdError):
+                if find_row(snapshot.connection, each, "m", user) is not None:
+                    unknown.remove(each)
+    return _warnings(unknown)
+
+
 def _with_bodies(work: Work, data: Any) -> Any:
     large = {
         name: body
-        for name in ("prompt", "response", "response_summary")
+        for name in ("prompt", "response", "summary")
         if (text := getattr(data, name, "")) and (body := work.body(text)) is not text
     }
     return msgspec.structs.replace(data, **large) if large else data
@@ -312,7 +324,7 @@ def _last_evaluation(connection: Connection, subject: Interaction) -> list[AnyEv
     name = ReinforcementEvaluated.__name__
     for each in audit.trail(connection, user=subject.user, subject=subject.id, type=name, limit=-1):
         if not control.voided(connection, each.position, each.position):
-            return read_all(connection, audit.of_command(connection, each.command_id))
+            return read_all(connection, audit.command_at(connection, each.position))
     return []
 
 
@@ -396,6 +408,5 @@ def _text(name: str, text: str) -> str:
     return check_text(name, text, max_bytes=TEXT_BYTES, blank_allowed=True) if text else ""
 
 
-def _json(name: str, value: object) -> msgspec.Raw:
-    check_json(name, value)
+def _json(value: object) -> msgspec.Raw:
     return msgspec.Raw(msgspec.json.encode(value)) if value != {} else NOTHING

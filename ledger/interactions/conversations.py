@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 from ledger.domain import times
@@ -56,7 +57,7 @@ def _interaction(name: str, prompt: dict[str, object], response: dict[str, objec
     }
     if response is not None:
         line["response"] = _text(response)
-    moment = _time(prompt.get("date_time"))
+    moment = _time(str(prompt.get("date_time")).strip())
     return line | {"occurred_at": moment} if moment is not None else line
 
 
@@ -66,8 +67,8 @@ def _text(turn: dict[str, object]) -> str:
     return text if speaker.strip().lower() in ("", *_ROLES) else f"{speaker}: {text}"
 
 
-def _time(given: object) -> str | None:
-    text = str(given).strip()
+@lru_cache(maxsize=1_000)  # turns of a session have one time, and none of these forms is read quickly
+def _time(text: str) -> str | None:
     with suppress(ValueError):
         return times.or_utc(text)
     for form in _FORMS:

@@ -63,7 +63,10 @@ def import_file(
                 )
         else:
             good += 1
-            known += dry_run and _is_known(engine, asker.user, key)
+            if dry_run:
+                known += _is_known(engine, asker.user, key)
+                if line.memories_used:
+                    warnings += ((number, each) for each in interaction_commands.warnings_of(engine, asker.user, line))
         if stopped := (lines % CHUNK == 0 and stopping.why) or "":
             break
     correlation = uuid7(engine.writer.nanoseconds(engine.writer.now()), engine.writer.random(8))

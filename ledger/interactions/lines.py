@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import reprlib
 from typing import Any
 
 import msgspec
@@ -61,12 +62,13 @@ class Line(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 _TEXTS = ("prompt", "response", "response_summary")
 _NAMES = ("project", "session_id", "client", "line_id")
 _LISTS = ("memories_used", "chunks_used")
+_FORMS = dict.fromkeys(_LISTS, "a list of texts") | {"context_pack": "a JSON object", "metadata": "a JSON object"}
 
 
 def check_line(given: object, project: str | None = None) -> Line | str:
     """The line, or in one sentence why it is none; ``project`` is for lines that name none."""
     try:
-        value = json.loads(given) if isinstance(given, str) else given
+        value: Any = json.loads(given) if isinstance(given, str) else given
         if not isinstance(value, dict):
             return "it is no JSON object"
         for name in value:
@@ -75,7 +77,11 @@ def check_line(given: object, project: str | None = None) -> Line | str:
                     f"it has a field {name[:80]!r}, which there is not; there are: {', '.join(Line.__struct_fields__)}"
                 )
         return msgspec.convert(value if project is None else {"project": project} | value, Line).checked()
-    except (msgspec.ValidationError, LedgerError) as error:
+    except msgspec.ValidationError as error:  # its words end in `$.prompt` or `$.memories_used[0]`
+        if not (name := str(error).partition("`$.")[2].partition("[")[0].rstrip("`")):
+            return "it has no prompt"
+        return f"{name} is {_FORMS.get(name, 'a text')}, and {reprlib.repr(value[name])} is not"
+    except LedgerError as error:
         return str(error)
     except (ValueError, RecursionError) as error:
         return f"it is no JSON ({type(error).__name__})"

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import probe
 import pytest
@@ -302,6 +303,14 @@ def test_marks_in_free_json_are_told_by_their_places_in_it(ledger: Ledger) -> No
         ("context", "github_token", "[redacted:github_token]", len(CANARY)),
         ("context", "password", "[redacted:password]", len("Tr0ub4dor&3")),
     ]
+
+
+def test_the_texts_of_a_turn_are_looked_through_once_whatever_json_comes_with_it(ledger: Ledger) -> None:
+    scanned, tried = list[str](), secrets._tried
+    prompt = "a question that is asked once"
+    with patch.object(secrets, "_tried", lambda text, *known: scanned.append(text) or tried(text, *known)):
+        ledger.capture(prompt, context_pack={"turns": ["D1:1", "D1:2"]}, idempotency_key="k")
+    assert [text for text in scanned if prompt in text] == [prompt]
 
 
 def test_marks_in_a_chunk_and_in_a_large_text_are_told_too(ledger: Ledger) -> None:

@@ -8,6 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import probe
 import pytest
 from msgspec.structs import replace
 
@@ -149,6 +150,53 @@ def test_a_file_is_imported_once_and_a_dry_run_writes_nothing(ledger: Ledger, tm
         ledger.interactions.import_file(file, strict=True)
     with pytest.raises(NotFoundError):
         ledger.interactions.import_file(tmp_path / "none.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ({"prompt": 5}, "prompt is a text, and 5 is not"),
+        ({"response": "Yes."}, "it has no prompt"),
+        ({"prompt": "Tea?", "project": ["x"]}, "project is a text, and ['x'] is not"),
+        ({"prompt": "Tea?", "memories_used": ["m_", 1]}, "memories_used is a list of texts, and ['m_', 1] is not"),
+        ({"prompt": "Tea?", "metadata": "ticket"}, "metadata is a JSON object, and 'ticket' is not"),
+        ({"prompt": "Tea?", "line_id": None, "response": None}, "response is a text, and None is not"),
+    ],
+)
+def test_a_field_of_a_wrong_type_is_named_with_what_it_is(
+    ledger: Ledger, tmp_path: Path, line: dict[str, Any], why: str
+) -> None:
+    file = tmp_path / "turns.jsonl"
+    file.write_text(json.dumps({"prompt": "Milk?"}) + "\n" + json.dumps(line) + "\n")
+    assert ledger.interactions.import_file(file, dry_run=True).errors == ((2, why),)
+    with pytest.raises(RejectedError) as refused:
+        ledger.interactions.import_file(file, strict=True)
+    assert str(refused.value).startswith(f"line 2 of turns.jsonl: {why};")
+
+
+def test_a_dry_run_warns_of_the_unknown_memories_that_the_import_warns_of(ledger: Ledger, tmp_path: Path) -> None:
+    tea, milk = ledger.remember("Tea is in the tin."), ledger.remember("Milk is in the jug.")
+    file = tmp_path / "turns.jsonl"
+    used = [[tea.id, milk.id[:8]], [], ["m_abcdefghjkmnpqrs", "m_", tea.id]]
+    file.write_text("".join(json.dumps({"prompt": "Tea?", "memories_used": each}) + "\n" for each in used))
+    tried = ledger.interactions.import_file(file, dry_run=True)
+    assert [line for line, _ in tried.warnings] == [3, 3]
+    assert tried.warnings == ledger.interactions.import_file(file).warnings
+
+
+def test_a_long_summary_lies_outside_of_the_log_and_is_erased_with_the_turn(ledger: Ledger) -> None:
+    long, other = ("".join(f"{word} {n}.\n" for n in range(30_000)) for word in ("Spoonful", "Glass"))
+    turn = ledger.capture("Tea?", "Yes.", summary=long)
+    later = ledger.capture("Milk?")
+    ledger.interactions.add_response(later.id, "Yes.", summary=other)
+    assert [ledger.interactions.get(each.id).summary for each in (turn, later)] == [long, other]
+    with probe.read(ledger) as connection:
+        assert connection.execute("SELECT max(length(state)) < 2000 FROM events").fetchone() == (1,)
+        assert connection.execute("SELECT count(*) FROM blobs WHERE data IS NOT NULL").fetchone() == (2,)
+    ledger.erase(turn.id, quotes="keep")
+    with probe.read(ledger) as connection:
+        assert connection.execute("SELECT count(*) FROM blobs WHERE data IS NOT NULL").fetchone() == (1,)
+    assert ledger.proof.verify().ok
 
 
 def test_what_an_import_does_not_take_is_told_with_what_it_takes(ledger: Ledger, tmp_path: Path) -> None:

@@ -40,6 +40,7 @@ MARK = late(r"\[redacted:([a-z0-9_]+)\]")
 _KINDS = tuple(map(late, ("[a-z]", "[A-Z]", r"\d", r"[^\w\s]")))
 _INNER = late(r"[a-z][A-Z]|[A-Za-z]\d|\d[A-Za-z]|[A-Za-z\d][!@#$%^&*?+=~]")
 _WORD, _SIGN = late("[a-z]+"), "://"  # the one ASCII text without a word that a pattern asks for
+_SPOKEN, _END = late(r"(?:is|was|:|：)(?: now)?:?"), late(r"[\"'`»”]?\s*(?:$|[.,;!?\n]|(?:and|but)\b)")
 _LOWER = str.maketrans(
     "\u0130\u0131\u017f\u212a", "iisk"
 )  # letters that expressions take for these where case is no matter
@@ -159,11 +160,22 @@ def _is_secret(value: str, hit: re.Match[str]) -> bool:
     if _is_mixed(value):
         return True
     link, known = hit["link"].strip(), _is_password(hit["name"])
+    if known and _SPOKEN.fullmatch(link) and _is_spoken(value, hit):
+        return True
     if hit["of"] or link not in ("=", ":=", "=>", ":", "："):
         return False
     if known and (link in ("=", ":=") or hit["quote"]):
         return len(value) >= 5
     return len(value) >= 6 and not _is_word(value)
+
+
+def _is_spoken(value: str, hit: re.Match[str]) -> bool:
+    """Whether plain words say a password: a word with figures behind it, or, of one that is mine, the last word of a clause."""
+    if _part("numbered").fullmatch(value):
+        return True
+    ends = _END.match(hit.string, hit.end("value")) is not None
+    before = hit.string[max(0, hit.start() - 60) : hit.start()]
+    return ends and _part("owner").search(before) is not None and not _part("state").fullmatch(value)
 
 
 def _is_word(value: str) -> bool:

@@ -11,6 +11,7 @@ import sys
 from typing import Any
 from unittest.mock import patch
 
+import msgspec
 import pytest
 from counting import steps
 from hypothesis import HealthCheck, given, settings
@@ -19,6 +20,7 @@ from places import ROOT, TESTS
 
 from ledger.guards import claims, letters, secrets, threats
 from ledger.guards.folding import PIECE_CHARS, fold, views
+from ledger.guards.guarding import Guard
 from ledger.guards.letters import HEAD, is_odd
 from ledger.guards.patterns import Pattern
 from tools.evaluate_guards import EXAMPLES, corpus, measure, synthetic_secrets
@@ -155,6 +157,48 @@ def test_an_example_is_no_secret(text: str) -> None:
     assert secrets.scan(text) == []
 
 
+@pytest.mark.parametrize(
+    ("text", "secret"),
+    [
+        ("My wifi password is tulip42", "tulip42"),
+        ("The password for the wifi is tulip-42, thanks.", "tulip-42"),
+        ("Our Netflix password is now Sunflower, and the rent is 900.", "Sunflower"),
+        ("Ana's passcode: rosebud", "rosebud"),
+        ("my passcode: 4711", "4711"),
+        ("my pin is 4711", "4711"),
+        ("PIN for the card: 881204", "881204"),
+        ("First.\nMy new PIN is now 4321.", "4321"),
+    ],
+)
+def test_a_password_in_plain_words_is_a_secret(text: str, secret: str) -> None:
+    found = secrets.scan(text)
+    assert [text[each.start : each.end] for each in found] == [secret] and secrets.scan(
+        secrets.redacted(text, found)
+    ) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The password is swordfish.",
+        "My password is wrong.",
+        "My password is too short, and our password is expired.",
+        "My password is kept in the safe",
+        "The password is required.",
+        "The password is utf8 text",
+        "My password manager is Bitwarden.",
+        "our password is minimum eight characters",
+        "My opinion is 4711",
+        "The LED pin is 12, GPIO pin: 17",
+        "The pin is 2024-05-01",
+        "The pin is 3300 volts",
+        "We pin 4711 packages",
+    ],
+)
+def test_what_is_told_about_a_password_is_no_secret(text: str) -> None:
+    assert secrets.scan(text) == []
+
+
 def test_a_card_number_needs_its_check_digit() -> None:
     good = next(f"411111111111111{each}" for each in "0123456789" if secrets.luhn(f"411111111111111{each}"))
     assert [each.kind for each in secrets.scan("4012 8888 8888 1881")] == ["card_number"]
@@ -232,6 +276,14 @@ def test_it_does_so_in_texts_put_together_of_others(some: list[str], between: st
     text = between.join(some).lower() if lowered else between.join(some)
     assert told(text) == everywhere(text)
     assert secrets_told(text) == named_everywhere(text)
+
+
+@given(st.dictionaries(PIECES, st.one_of(PIECES, st.lists(PIECES), st.dictionaries(PIECES, PIECES)), max_size=4))
+@settings(max_examples=60, deadline=None)
+def test_free_json_that_a_quick_look_lets_pass_has_no_secret_in_it(pairs: dict[str, Any]) -> None:
+    taken: dict[str, Any] = {}
+    Guard().cleaned(pairs, taken)
+    assert secrets.may_have(msgspec.json.encode(pairs).decode()) or not taken
 
 
 FILES = {"threats": (threats.patterns(), fold), "secrets": (secrets.patterns(), secrets.lowered)}

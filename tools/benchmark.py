@@ -751,7 +751,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--data",
         nargs="+",
         default=(),
-        help="transcripts with questions for the row recall, as tools/evaluate.py takes them",
+        help="transcripts with questions for the rows recall and reinforce, as tools/evaluate.py takes them",
     )
     parser.add_argument("--dir", help="where the files lie meanwhile (default: the system's temporary directory)")
     parser.add_argument("--json", action="store_true")

@@ -2,8 +2,9 @@
 
 Real texts are not ours to ship, so words are drawn that meet each other about as often as in conversations: each memory of 5
 to 10 words is of one of 300 topics, an answer of one or three, and half of the words are of none. Of 100,000 memories in one
-pool some hundred then have enough words of a long answer to be looked at, which besides restates three of them. In processor
-time; the sizes take turns.
+pool some hundred then have enough words of a long answer to be looked at, which besides restates three of them. With ``--data``
+the memories are sentences of transcripts, in the form that ``tools/evaluate.py`` takes, and where these are too few every two
+that follow each other; the answers are their turns of about as many stems. In processor time; the sizes take turns.
 """
 
 from __future__ import annotations
@@ -11,13 +12,15 @@ from __future__ import annotations
 import random
 import statistics
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, suppress
 from functools import cache
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
-from ledger import Ledger
+from ledger import Ledger, RejectedError
+from ledger.domain.meaning import SENTENCE
 from ledger.domain.text import stems
+from tools.evaluate import load
 from tools.measuring import Figure, Options, p95, say
 
 STEMS = {"short": (12, 1, 0.008), "long": (160, 3, 0.030)}  # of an answer; memories restated; seconds that it may take
@@ -36,6 +39,16 @@ class Words:
         self._common, others = list(words)[:COMMON], list(words)[COMMON:]
         self._topics = [maker.sample(others, OF_TOPIC) for _ in range(TOPICS)]
 
+    def memories(self, size: int) -> list[str]:
+        draw = random.Random(1)
+        return [self.sentence(draw.randrange(TOPICS), draw.randint(5, 10), draw) for _ in range(size)]
+
+    def answers(self, kind: str, memories: list[str]) -> Iterator[str]:
+        (count, restated, _), draw = STEMS[kind], random.Random(2)
+        while True:
+            passage, chosen = self.answer(count, draw), int(draw.random() * len(memories))
+            yield ". ".join((passage, *(memories[chosen - each] for each in range(restated))))
+
     def sentence(self, topic: int, count: int, draw: random.Random) -> str:
         lists = (self._topics[topic] if draw.random() < 0.5 else self._common for _ in range(count))
         return " ".join(draw.choices(each, cum_weights=_weights(len(each)))[0] for each in lists)
@@ -53,18 +66,26 @@ def _weights(count: int) -> list[float]:
     return list(accumulate(1 / (rank + 8) for rank in range(count)))
 
 
-def filled(ledger: Ledger, size: int, words: Words) -> list[str]:
-    """What ``size`` memories say."""
-    draw = random.Random(1)
-    texts = [words.sentence(draw.randrange(TOPICS), draw.randint(5, 10), draw) for _ in range(size)]
-    with ledger.batch():
-        for text in texts:
-            ledger.remember(text, kind="preference")
-    return texts
+class Turns:
+    """Sentences and turns of transcripts, the same in each run."""
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        self._turns = [each["text"] for path in paths for one in load(path) for each in one["turns"]]
+        sentences = [[each for each in SENTENCE.split(text) if 20 < len(each) < 300] for text in self._turns]
+        single = list(dict.fromkeys(each for some in sentences for each in some))
+        double = list(dict.fromkeys(" ".join(two) for some in sentences for two in pairwise(some)))
+        draw = random.Random(1)
+        self._memories = [*draw.sample(single, len(single)), *draw.sample(double, len(double))]
+
+    def memories(self, size: int) -> list[str]:
+        return self._memories[:size]
+
+    def answers(self, kind: str, memories: list[str]) -> Iterator[str]:
+        yield from sorted(self._turns, key=lambda text: abs(len(stems(text)) - STEMS[kind][0]))
 
 
 def measure(options: Options) -> list[Figure]:
-    words = Words()
+    texts = Turns(options.data) if options.data else Words()
     sizes = (SMALL, min(LARGE, max(options.sizes)))
     took = {(kind, size): list[float]() for kind in STEMS for size in sizes}
     with ExitStack() as stack:
@@ -72,16 +93,18 @@ def measure(options: Options) -> list[Figure]:
         for size in sizes:
             say(f"reinforce: one pool of {size:,} memories")
             ledger = stack.enter_context(Ledger.open(options.directory / f"pool-{size}.db"))
-            sites.append((size, ledger, filled(ledger, size, words)))
-        for kind, (count, restated, _) in STEMS.items():
-            draw = random.Random(2)
+            sites.append((size, ledger, memories := texts.memories(size)))
+            with ledger.batch():
+                for each in memories:
+                    with suppress(RejectedError):  # a guard's
+                        ledger.remember(each, kind="preference")
+        for kind in STEMS:
+            answers = [texts.answers(kind, memories) for _, _, memories in sites]
             for turn in range(-3, min(options.samples, 60)):
-                passage, chosen = words.answer(count, draw), draw.random()
-                for size, ledger, texts in sites:
-                    places = (int(chosen * len(texts)) - each for each in range(restated))
-                    response = ". ".join((passage, *(texts[place] for place in places)))
+                for (size, ledger, _), those in zip(sites, answers, strict=True):
+                    answer = next(those)
                     begun = time.process_time()
-                    ledger.capture("What is known of that?", response)
+                    ledger.capture("What is known of that?", answer)
                     if turn >= 0:
                         took[kind, size].append(time.process_time() - begun)
     return [figure for kind in STEMS for figure in _figures(kind, sizes, took)]

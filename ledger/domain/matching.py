@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import chain
 from types import MappingProxyType
 
+from ledger.domain.clauses import DENYING, NONE, OVER, SOMEBODY, USER, Clause, clauses, pieces, plain
 from ledger.domain.errors import RejectedError
-from ledger.domain.late import late
-from ledger.domain.meaning import AGAINST, FAMILY, OPPOSITES, SENTENCE, significant
+from ledger.domain.meaning import AGAINST, FAMILY, OPPOSITES, kindred, significant
 from ledger.domain.near import NEGATIONS
 from ledger.domain.question import unspaced
-from ledger.domain.text import STOP_WORDS, stem, stems, words
+from ledger.domain.text import stem, stems, words
 
 # Every number here is ATOCore's (SEEDS 1b). A released version never changes: an event that names "stems/3" must mean
 # the same for ever, so another rule is another version.
@@ -92,27 +93,40 @@ class Response:
         """What stems/4 searches."""
         return clauses(self.text)
 
+    def most_of(self, stems: Collection[str]) -> Counter[int]:
+        """How many of these stems of a memory each clause, by its place, can have or deny at the most."""
+        return Counter(chain.from_iterable(map(self._places.__getitem__, stems)))
+
     @cached_property
-    def places(self) -> Mapping[str, Sequence[int]]:
-        """Where its clauses have a stem, or a word that counts as this one: what a clause may share with them it shares there."""
-        found: dict[str, list[int]] = {}
-        for at, each in enumerate(self.clauses):
-            for token in {*each.stems, *each.meanings.values(), *each.denied, *each.over}:
-                found.setdefault(token, []).append(at)
-        return found
+    def _places(self) -> _Places:
+        return _Places(self.clauses)
 
     @cached_property
     def reaching(self) -> frozenset[str]:
         """Its stems, and those of words that say the opposite of one, or the same as one that it may deny: every memory that
         stems/4 finds restated or denied has enough of them."""
-        plain = _plain(self.text)
-        spoken = {*words(self.text), *words(plain)}
+        simple = plain(self.text)
+        spoken = {*words(self.text), *words(simple)}
         meant = {significant(word) for word in spoken} - {""}
         roots = {root for each in meant for root in AGAINST.get(each, ())}
-        if not _DENYING.isdisjoint(spoken) or _OVER.search(plain) is not None:
+        if not DENYING.isdisjoint(spoken) or OVER.search(simple) is not None:
             roots |= meant & _ROOTS
         own = self.stems | {each for root in roots for each in _family(root)}
-        return own if _USER.isdisjoint(words(self.text)) else own | {SOMEBODY}
+        return own if USER.isdisjoint(words(self.text)) else own | {SOMEBODY}
+
+
+class _Places(dict[str, Collection[int]]):
+    """Where the clauses of a response are that can have or deny a stem of a memory."""
+
+    def __init__(self, response: Sequence[Clause]) -> None:
+        self._having: dict[str, list[int]] = {}
+        for at, each in enumerate(response):
+            for token in {*each.stems, *each.meanings.values(), *each.denied, *each.over}:
+                self._having.setdefault(token, []).append(at)
+
+    def __missing__(self, own: str) -> Collection[int]:
+        self[own] = found = set[int]().union(*(self._having.get(each, ()) for each in kindred(own)))
+        return found
 
 
 def judge(version: str, response: Response, content: str) -> Verdict:
@@ -151,7 +165,7 @@ def _stems_4(response: Response, content: str) -> Verdict:
     same time and in the same sense. Where it says the opposite the memory is denied."""
     own = stems(content) - NEGATIONS
     needed = needed_stems_3(len(own))
-    if not own or len(own & response.reaching) < needed or _is_short(content):
+    if not own or len(own & response.reaching) < needed or _is_short(content) or not _can_have(response, own, content):
         return NEITHER
     agreeing, found, denial = set[str](), set[str](), ""
     for part in _clauses_of_memory(content):
@@ -193,12 +207,12 @@ def found_by(content: str) -> tuple[int, frozenset[str]]:
     """
     # stems/2 never needs fewer than stems/3: for n > 15, ceil(0.7 n) >= 12 and >= ceil(0.35 n). stems/4 counts no negations.
     own = stems(content)
-    plain = own - NEGATIONS
-    least = min(needed_stems_3(len(plain)), needed_stems_3(len(own)) - len(own) + len(plain))
+    counted = own - NEGATIONS
+    least = min(needed_stems_3(len(counted)), needed_stems_3(len(own)) - len(own) + len(counted))
     if least < 1:
         return min(len(own), 1), own
-    common = sorted(plain & COMMON.keys(), key=COMMON.__getitem__)[: max(least - LEAST_FOUND, 0)]
-    return least - len(common), plain.difference(common)
+    common = sorted(counted & COMMON.keys(), key=COMMON.__getitem__)[: max(least - LEAST_FOUND, 0)]
+    return least - len(common), counted.difference(common)
 
 
 def sought(version: str, response: Response) -> frozenset[str]:
@@ -226,7 +240,7 @@ def _lowered(text: str) -> str:
     return " ".join(text.lower().split())
 
 
-# --- clauses (stems/4) -----------------------------------------------------------------------------------------------
+# --- clause by clause (stems/4) ---
 
 LEAST_DENIED = 2
 """stems/4: a denial has at least this many of a memory's stems (ours)."""
@@ -237,200 +251,30 @@ DENIED_PERCENT = 80
 UNSPACED_CHARS = 3
 """stems/4: a character of a script without spaces counts as so many of the least length (ours)."""
 
-_TOKEN = late(r"[^\W_]+(?:['’][^\W_]+)*|[,;:()\[\]–—|]")
-_JOINS = frozenset(("and", "or", ","))
-_BREAKING = "but although though whereas while however yet except instead ; : ( ) [ ] – — |"
-_BREAKS = frozenset(_BREAKING.split())
-_SUPPOSING = frozenset(("if", "whether", "unless"))
-_LEADING = frozenset(("as", "because", "since", "so", "who", "which"))
-_DATES = """
-    monday tuesday wednesday thursday friday saturday sunday january february march april may june july august september
-    october november december
-"""
-_DATED = frozenset(map(stem, _DATES.split()))
-SOMEBODY = "user"
-"""stems/4: what "you" counts as; it counts in the clauses of a sentence that follow, as its names do."""
-
-_USER = frozenset(("user", "users", "you", "your", "yours", "youre", "youve", "youd", "youll"))
-_SUBJECT = "i you he she it we they im ive id ill youre youve youd youll hes shes weve theyre theyve theyd"
-_SUBJECTS = frozenset(_SUBJECT.split())
-_DENYING = NEGATIONS - {"without"} | {"hardly", "scarcely", "seldom", "rarely"}
-_NOT = r"\b(?:not|never|\w+n['’]?t)"
-_HARMLESS = late(
-    rf"{_NOT} (?:only|just|merely|simply|stopped|quit|given up)\b"
-    r"|\b(?:not (?:to mention|alone)|no (?:doubt|wonder|problem|worries|matter|(?:more|less|fewer) than)|why not|or not"
-    r"|(?:can['’]?t|cannot|could(?: not|n['’]?t)) (?:wait|help|believe|agree more|be (?:more|happier|prouder))"
-    r"|nothing (?:like|better|but)|(?:never|not|won['’]?t|do not|don['’]?t) (?:forget|worry|hesitate))\b|\bno *[,.!]",
-    re.IGNORECASE,
-)
-_OVER = late(
-    r"\b(?:(?<!\bis )(?<!\bare )(?<!\bbe )(?<!\bwas )(?<!\bwere )(?<!\bbeen )(?<!\bget )used to"
-    r"|(?:no|not any) longer|formerly|previously|former|stopped|quit|g[ai]ven? up|switched (?:from|away from))\b",
-    re.IGNORECASE,
-)
-_MARK = "ended"  # takes the place of what _OVER finds
-_PHRASES = (  # what says in several words what one would
-    (late(r"\b(?:can['’]?t|cannot|can not|could(?:n['’]?t| not)) (?:stand|bear)\b", re.IGNORECASE), "dislike"),
-    (late(rf"{_NOT} (?:true|so|correct|the case) that\b|\bfalse that\b", re.IGNORECASE), "not"),
-    (late(r"\b(?:fail|refuse)(?:s|d|ed|ing)? to\b", re.IGNORECASE), "not"),
-    (late(rf"(?:{_NOT} (?:sure|certain)|(?<!no )\bdoubt) that\b", re.IGNORECASE), "whether"),
-)
-_TURNING = "no never n't nt false fail refuse doubt used former previously stopped quit gave give gaven switched"
-_TURNINGS = tuple(_TURNING.split())  # one of which is in every text that one of these patterns finds something in
-_RAISING = frozenset(("think", "believe"))  # who does not think that it is so says that it is not
-_REACH = 6  # a word that denies is about the first telling word among so many
-_WAS, _IS = (
-    frozenset(("was", "were", "wasnt", "werent")),
-    frozenset(("is", "are", "am", "isnt", "arent", "im", "youre")),
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Clause:
-    """A part of a sentence: its stems without negations, and what its words count as; which words it denies, and of which it
-    says that they are over, each as its stem and as what it counts as; whether it speaks of what was (True), of what is
-    (False), or leaves that open (None); of whom it is: the name, or the user, that it begins with, or else its sentence;
-    whether it only supposes what it says ("if", "I doubt that"); what the words that it has opposites of count as."""
-
-    stems: frozenset[str]
-    meanings: Mapping[str, str]  # of each stem
-    denied: frozenset[str]
-    over: frozenset[str]
-    was: bool | None
-    who: str
-    supposed: bool
-    opposable: frozenset[str]
-
-    def among(self, marked: Collection[str]) -> frozenset[str]:
-        """Its stems that are marked, or that are of words that count as one that is marked."""
-        return (
-            frozenset(own for own in self.stems if own in marked or self.meanings.get(own) in marked)
-            if marked
-            else _NONE
-        )
-
-
-def clauses(text: str) -> tuple[Clause, ...]:
-    """The clauses of a text that have a stem, but for questions; a name counts in each clause of its sentence from there on."""
-    sentences = (each for each in SENTENCE.split(text) if not each.rstrip(_CLOSING).endswith(("?", "？")))
-    return tuple(each for sentence in sentences for each in _of_sentence(sentence) if each.stems)
-
 
 _clauses_of_memory = lru_cache(maxsize=4_096)(clauses)
 
 
-def _of_sentence(sentence: str) -> Iterator[Clause]:
-    tokens = _TOKEN.findall(sentence)
-    parts: list[list[str]] = [[]]
-    for at, token in enumerate(tokens):
-        word, before = token.lower(), tokens[at - 1].lower() if at else ""  # "nothing but" breaks nothing
-        supposing = bool(parts[-1]) and parts[-1][0].lower() in _SUPPOSING
-        if (word in _BREAKS and before not in _DENYING) or (
-            word in _JOINS and (supposing or _begins(tokens[at + 1 : at + 4]))
-        ):
-            parts.append([])
-        elif word in _SUPPOSING:
-            parts.append([token])
-        else:
-            parts[-1].append(token)
-    of_sentence = _first(sentence, _names(tokens))
-    named: frozenset[str] = _NONE
-    for part in filter(None, parts):
-        text, here = " ".join(part), named | _names(part)
-        clause = _clause(text, here, _first(text, here) or of_sentence, "\\" not in sentence)
-        named = here - clause.denied  # "Do Not Disturb" is no name of anybody
-        yield clause
-
-
-def _names(tokens: Sequence[str]) -> frozenset[str]:
-    """The stems of the words in capitals, but for verbs and dates, and the user, if that is one of them."""
-    return frozenset().union(*map(_named, tokens))
-
-
-@lru_cache(maxsize=16_384)
-def _named(token: str) -> frozenset[str]:
-    found = {each for each in stems(token) if not _is_verb(each)} if token[:1].isupper() else _NONE
-    return frozenset(found - _DATED | (_NONE if _USER.isdisjoint(words(token)) else {SOMEBODY}))
-
-
-def _first(text: str, named: frozenset[str]) -> str:
-    """The first telling word, if that is a name or the user; "" otherwise."""
-    of_words = (SOMEBODY if word in _USER else stem(word) for word in words(text) if word in _USER or _tells(word))
-    first = next(of_words, "")
-    return first if first in named else ""
-
-
-def _counts(word: str) -> bool:
-    return word not in STOP_WORDS and word != _MARK
-
-
-def _tells(word: str) -> bool:
-    return word not in STOP_WORDS and word not in NEGATIONS
-
-
-def _begins(following: Sequence[str]) -> bool:
-    """Whether a clause of its own follows "and" or a comma: one with a subject, or that soon says yes or no to something."""
-    spoken = words(" ".join(following))
-    if spoken and spoken[0] in _LEADING:
-        spoken = spoken[1:]
-    return bool(spoken) and (spoken[0] in _SUBJECTS or any(each in _DENYING or _is_verb(each) for each in spoken[:2]))
-
-
-def _is_verb(word: str) -> bool:
-    return significant(word) in _VERBS
-
-
-def _clause(text: str, named: frozenset[str], who: str, prose: bool) -> Clause:
-    own, plain = words(text), _OVER.sub(f" {_MARK} ", _plain(text)) if _may_turn(text) else text
-    spoken = words(plain) if plain != text else own
-    marks: dict[bool, set[str]] = {True: set(), False: set()}  # what is over, and what is denied
-    ending, left = False, 0
-    for word in spoken:
-        if word in _DENYING or word == _MARK:
-            ending, left = word == _MARK, _REACH
-        elif left and significant(word) and word not in _RAISING:
-            marks[ending] |= {stem(word), significant(word)}
-            left = 0
-        else:
-            left = max(left - 1, 0)
-    was, now = not _WAS.isdisjoint(spoken), not _IS.isdisjoint(spoken)
-    meanings = {stem(word): significant(word) for word in (*own, *spoken) if _counts(word)} if prose else {}
-    return Clause(
-        stems=named.union(map(stem, set(own) - STOP_WORDS)) - NEGATIONS,
-        meanings=meanings,
-        denied=frozenset(marks[False]),
-        over=frozenset(marks[True]),
-        was=was if was != now else None,
-        who=who,
-        supposed=not _SUPPOSING.isdisjoint(spoken),
-        opposable=frozenset(AGAINST.keys() & meanings.values()),
-    )
-
-
-def _may_turn(text: str) -> bool:
-    """Whether a text can have a phrase that denies, ends or supposes something, or looks like it; mostly it has none."""
-    lower = text.lower()
-    return not lower.isascii() or any(each in lower for each in _TURNINGS)
-
-
-def _plain(text: str) -> str:
-    """A text without the phrases that only look like a denial, and with one word for those that are one."""
-    text = _HARMLESS.sub(" ", text)
-    for pattern, word in _PHRASES:
-        text = pattern.sub(word, text)
-    return text
+def _can_have(response: Response, own: Collection[str], content: str) -> bool:
+    """Whether the clauses of a memory can have enough of its stems from one clause each, whatever these say. Most memories
+    that have enough in common with a long response cannot, and so few are cut."""
+    needed, most = needed_stems_3(len(own)), sorted(response.most_of(own).values(), reverse=True)
+    return sum(most[:1]) >= needed or sum(most[: pieces(content)]) >= needed
 
 
 def _best(part: Clause, response: Response) -> tuple[frozenset[str], frozenset[str], str]:
     """The most stems of a clause that one clause says in the same sense, and in the opposite one, with how that differs."""
-    most, against, why = _NONE, _NONE, ""
-    for at in sorted(_near(part, response)):
+    most, against, why = NONE, NONE, ""
+    for at, at_most in sorted(response.most_of(part.stems.union(part.meanings)).items()):
         each = response.clauses[at]
         if each.supposed and not part.supposed:
             continue
-        differs, shared = _differs(part, each) if part.denied or each.denied or each.over else ("", _NONE)
+        turning, opposed = part.denied or each.denied or each.over, part.opposable and each.opposable
+        if at_most <= len(most) and not turning and not opposed:
+            continue
+        differs, shared = _differs(part, each) if turning else ("", NONE)
         shared |= part.stems & each.stems
-        if not differs and part.opposable and (turned := _opposites(part, each)):
+        if not differs and opposed and (turned := _opposites(part, each)):
             shared, differs = shared | turned, "opposite"
         if not differs:
             same_time = part.was is None or each.was is None or part.was == each.was
@@ -443,13 +287,6 @@ def _best(part: Clause, response: Response) -> tuple[frozenset[str], frozenset[s
     return most, against, why
 
 
-def _near(part: Clause, response: Response) -> set[int]:
-    """Where the clauses are that can share a stem with this one, or say the opposite of a word of it."""
-    places, turned = response.places, (AGAINST[each] for each in part.opposable)
-    tokens = part.stems.union(part.meanings.values(), part.denied, *turned)
-    return set[int]().union(*[places[each] for each in tokens if each in places])
-
-
 def _differs(part: Clause, other: Clause) -> tuple[str, frozenset[str]]:
     """How a clause of a response denies one of a memory, and in which stems: it denies or ends what that says, or says what
     that denies."""
@@ -459,7 +296,7 @@ def _differs(part: Clause, other: Clause) -> tuple[str, frozenset[str]]:
     denied = part.among(other.denied) - own
     if part.denied and (stated := part.denied & {*other.stems, *other.meanings.values()} - other.denied - other.over):
         denied |= part.among(stated)
-    return ("negation", denied) if denied else ("", _NONE)
+    return ("negation", denied) if denied else ("", NONE)
 
 
 def _opposites(part: Clause, other: Clause) -> frozenset[str]:
@@ -471,15 +308,6 @@ def _opposites(part: Clause, other: Clause) -> frozenset[str]:
         for own, each in part.meanings.items()
         if each not in meant and own not in other.stems and not stated.isdisjoint(AGAINST.get(each, ()))
     )
-
-
-_VERB = """
-    like hate dislike avoid allow forbid enable disable start stop buy sell accept reject agree disagree include exclude
-    add remove win lose
-"""
-_VERBS = frozenset(map(significant, _VERB.split()))
-_CLOSING = "\"'”’)]*_ \t\n"
-_NONE: frozenset[str] = frozenset()
 
 
 _ROOTS = frozenset(map(significant, FAMILY))  # what words of several forms count as

@@ -47,14 +47,28 @@ def significant(word: str) -> str:
     """What a word counts as, "" for nothing."""
     if word in STOP_WORDS or word in _LITTLE:
         return ""
-    found = FAMILY.get(word) or stem(word)
+    return _root(FAMILY.get(word) or stem(word))
+
+
+def _root(found: str) -> str:
     found = FAMILY.get(found, found)
     if len(found) > 3:  # moved and move, studies and study
         found = found.removesuffix("e")
     return f"{found[:-1]}i" if len(found) > 3 and found.endswith("y") else found
 
 
+_LISTED: dict[str, set[str]] = {}
+for _word in FAMILY:
+    _LISTED.setdefault(stem(_word), set()).add(significant(_word))
+
 for _pair in re.split(r"[|\n]", _OPPOSED):
     for _one, _other in [_pair.split()] if _pair.strip() else []:
         AGAINST.setdefault(significant(_one) or _one, set()).add(significant(_other) or _other)
         AGAINST.setdefault(significant(_other) or _other, set()).add(significant(_one) or _one)
+
+
+@lru_cache(maxsize=16_384)
+def kindred(own: str) -> frozenset[str]:
+    """A stem, what the words that have it may count as, and what says the opposite of one: nothing else says or denies them."""
+    meant = {_root(own), *_LISTED.get(own, ())}
+    return frozenset(meant.union([own], *(AGAINST[each] for each in meant if each in AGAINST)))

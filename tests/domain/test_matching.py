@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from random import Random
 from unittest.mock import patch
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from plain_matching import plainly
 
-from ledger.domain import matching
+from ledger.domain import clauses, matching
 from ledger.domain.errors import RejectedError
 from ledger.domain.matching import (
     COMMON,
@@ -16,6 +19,7 @@ from ledger.domain.matching import (
     MATCHERS,
     Match,
     Response,
+    Verdict,
     found_by,
     judge,
     match,
@@ -23,8 +27,9 @@ from ledger.domain.matching import (
     needed_stems_3,
     sought,
 )
+from ledger.domain.meaning import AGAINST, FAMILY, OPPOSITES, kindred, significant
 from ledger.domain.near import NEGATIONS
-from ledger.domain.text import stems
+from ledger.domain.text import stem, stems
 
 
 def _numbered(count: int) -> str:
@@ -287,18 +292,91 @@ def test_every_text_that_stems_4_finds_something_in_has_enough_of_what_a_memory_
         assert len(found & sought("stems/4", response)) >= least >= 1
 
 
-@given(_SPOKEN, _SPOKEN)
+# --- what is left out before a memory is cut ---
+
+TALKED = """
+    the The user you You Ana Rome like likes love hate hates dislike avoid can't stand not no never doesn't don't isnt used to
+    longer stopped if whether doubt that is was will cats cat dogs study studies studying studied bought buy buys sold live
+    lives living lived new old newer more fewer best worst early late always rarely meat vegan mice mouse felt saw seen and or
+    but , ; ( . . ! ? \\ \n now really caf\u00e9 cafe\u0301 user\u2019s It\u2019s \u0130stanbul
+"""
+_TALK = st.lists(st.sampled_from([*TALKED.split(), "\n"]), max_size=30).map(" ".join)
+
+
+def _memory_and_response(draw: Random, text: list[str]) -> tuple[str, str]:
+    return " ".join(draw.choices(text, k=draw.randint(3, 14))), " ".join(draw.choices(text, k=draw.randint(3, 40)))
+
+
+def _assert_as_worded(content: str, text: str) -> Verdict:
+    found = judge("stems/4", Response(text), content)
+    with plainly():
+        assert judge("stems/4", Response(text), content) == found
+    return found
+
+
+@given(_TALK, _TALK)
 @example("The user likes cats.", "You hate cats.")
 @example("The user does not like cats.", "You love cats. Dogs do not.")
-def test_what_clauses_share_no_word_with_decides_nothing(content: str, text: str) -> None:
-    found = judge("stems/4", Response(text), content)
-    with patch.object(matching, "_near", lambda _, response: set(range(len(response.clauses)))):
-        assert judge("stems/4", Response(text), content) == found
+@example("The user can't stand long meetings.", "You like long meetings.")
+@example("Ana dislikes big black cats, and she can't stand dogs.", "Ana has no big black cats. You like tea.")
+@example("The user studies law.", "You do not study law, and no law studies you.")
+@example("He dislikes cats, and Ana likes cats.", "Ana hates cats; he likes cats.")
+def test_what_is_left_out_before_a_memory_is_cut_decides_nothing(content: str, text: str) -> None:
+    _assert_as_worded(content, text)
+
+
+def test_nor_does_it_in_thousands_of_texts_of_few_words() -> None:
+    draw, decided = Random(11), 0
+    for _ in range(3_000):
+        some = draw.sample(TALKED.split(), 12)
+        found = _assert_as_worded(*_memory_and_response(draw, some))
+        decided += found.match is not None or bool(found.denial)
+    assert decided > 300
+
+
+def test_a_memory_whose_words_stand_in_more_clauses_than_it_has_is_not_cut() -> None:
+    response = Response("You have a black car. Cats like milk, but dogs do not.")
+    with patch.object(matching, "_clauses_of_memory", side_effect=AssertionError):
+        assert judge("stems/4", response, "The user likes black cats.") == Verdict()
+    found = judge("stems/4", response, "The user has a black car, but dogs like milk.")
+    assert found.match == Match(5, 6, 833_333)
+
+
+@pytest.mark.parametrize("count", [255, 256, 300, 1_000])
+def test_a_memory_of_hundreds_of_stems_is_counted_as_any(count: int) -> None:
+    assert _assert_as_worded(_numbered(count), f"So: {_numbered(count)}.").match == Match(count, count, 1_000_000)
+    least = needed_stems_3(count)
+    assert _assert_as_worded(_numbered(count), _numbered(least)).match is not None
+    assert _assert_as_worded(_numbered(count), _numbered(least - 1)).match is None
+
+
+def _assert_kindred(word: str) -> None:
+    meant = significant(word)
+    assert ({meant} - {""} | AGAINST.get(meant, set())) <= kindred(stem(word)), word
+
+
+@given(st.text("aeinsydg", max_size=12))
+def test_what_a_word_counts_as_and_its_opposites_are_kindred_to_its_stem(word: str) -> None:
+    _assert_kindred(word)
+
+
+@pytest.mark.parametrize("ending", ["", "s", "es", "ed", "ing", "ings", "eds"])
+def test_so_are_those_of_every_listed_word(ending: str) -> None:
+    for word in (*FAMILY, *OPPOSITES, *NEGATIONS):
+        _assert_kindred(word + ending)
+
+
+@given(_TALK | st.text("aB .!?\u2026\u3002\uff1f\r\n\"')*_\u2028,;"))
+def test_a_text_has_no_more_clauses_than_pieces_and_one_sentence_is_not_looked_for_others(text: str) -> None:
+    found = clauses.clauses(text)
+    assert len(found) <= clauses.pieces(text)
+    with patch.object(clauses, "_ENDING", re.compile("")):
+        assert clauses.clauses(text) == found
 
 
 @given(_SPOKEN | st.lists(st.sampled_from(TURNS)).map(" ".join))
 @example("Can\u2019t stand it")
 @example("U\u017fed to")
 def test_a_text_that_cannot_turn_has_nothing_that_turns(text: str) -> None:
-    if not matching._may_turn(text):
-        assert matching._OVER.sub(" ended ", matching._plain(text)) == text
+    if not clauses._may_turn(text):
+        assert clauses.OVER.sub(" ended ", clauses.plain(text)) == text

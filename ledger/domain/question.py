@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import date, timedelta
 from itertools import islice, pairwise
 
 from msgspec import Struct
 
 from ledger.domain.late import late
-from ledger.domain.passages import MONTHS
+from ledger.domain.passages import MONTHS, WEEKDAYS
 from ledger.domain.text import ascii_words
 
 READ_CHARS = 4_000
@@ -53,9 +53,18 @@ FORMS: dict[str, tuple[str, ...]] = {
     for family in re.split(r"[|\n]", _FAMILIES)
     for word in family.split()
 }
-FORMS |= {each: (*FORMS.get(each, ()), "moved") for each in ("live", "lives", "living", "reside")}
+MOVED = "moved"
+FORMS |= {each: (*FORMS.get(each, ()), MOVED) for each in ("live", "lives", "living", "reside")}
 """The other forms of an irregular word, and a few everyday words for the same thing; the stemmer does the regular ones. Where
-somebody lives, "moved to Dresden" says too."""
+somebody lives, "moved to Dresden" says too (``moves_home``)."""
+
+_DAYS = "|".join((*MONTHS, *WEEKDAYS))
+_IS_MOVED = late(  # no "was moved", no "the repository moved"
+    r".*\b(?:(?:was|were|be|been|being|is|are|got) moved"
+    r"|the (?!user|kids|children|family|couple|girls|boys|parents)\w+(?: (?:has|have|had|just|recently|already))* mov\w+)$"
+)
+_TIME = rf"(?:{_DAYS}|next|noon|midnight|tomorrow|today|tonight|\d\w*(?: (?:\d|am\b|pm\b|{_DAYS})|$))"
+_TO_PLACE = late(rf" (?:to|into|in|back|out|home|here|there)\b(?! (?:to )?(?:the )?{_TIME})")
 
 _WORD = late(r"[^\W_]+")
 _BETWEEN = late(r"[\W_]+")
@@ -118,6 +127,12 @@ def _says_little(word: str) -> bool:
     return word in STOP_WORDS or (len(word) == 1 and word.isascii())
 
 
+def moves_home(words: Sequence[str], at: int) -> bool:
+    """Whether somebody moves to a place at that word: no "deadline moved to Friday", no "moved the sofa"."""
+    there = _TO_PLACE.match(f" {' '.join(words[at + 1 : at + 6])}") is not None
+    return there and _IS_MOVED.match(" ".join(words[max(0, at - 4) : at + 1])) is None
+
+
 def folded(text: str) -> str:
     """Lower case without accents and compatibility forms: what a question and the texts it is put to have in common."""
     if text.isascii():
@@ -175,11 +190,8 @@ def quoted(form: str) -> str:
 
 # --- dates -----------------------------------------------------------------------------------------------------------
 
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_MONTH = (
-    r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
-    r"|nov(?:ember)?|dec(?:ember)?)"
-)
+_MONTHS = tuple(each[:3] for each in MONTHS)
+_MONTH = "|".join(f"{each[:3]}(?:{each[3:]})?" for each in MONTHS).replace("(?:tember)", "t?(?:ember)")
 _NAMED = late(
     rf"\b(?:(\d{{1,2}})(?:st|nd|rd|th)?(?:\s+of)?[\s-]+)?({_MONTH})\b\.?"
     r"(?:[\s-]+(\d{1,2})(?:st|nd|rd|th)?\b(?!\d))?(?:,?[\s-]+(?:of\s+)?(\d{4}))?",

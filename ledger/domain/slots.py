@@ -17,6 +17,7 @@ from msgspec import Struct
 from ledger.domain.entities import name_form
 from ledger.domain.late import late
 from ledger.domain.memory import Edge
+from ledger.domain.passages import MONTHS
 from ledger.domain.text import normalise, words
 
 RULE = "slots/1"
@@ -108,16 +109,9 @@ _PAIR = late(
     r"(?P<key>[A-Za-z][\w .-]{1,60}?)\s*(?P<sign>[:=])\s+(?P<value>\S.*)|(?P<token>[A-Za-z][\w.-]+)=(?P<set>\S+)"
 )
 
-_MONTHS = {
-    name: number
-    for number, names in enumerate(
-        ("january jan", "february feb", "march mar", "april apr", "may may", "june jun", "july jul", "august aug",
-         "september sep", "october oct", "november nov", "december dec"), 1
-    )
-    for name in names.split()
-}  # fmt: skip
+_MONTHS = {name: number for number, month in enumerate(MONTHS, 1) for name in (month, month[:3])}
 _NUMBER_WORDS = "zero one two three four five six seven eight nine ten eleven twelve"
-_NUMBERS = {name: str(number) for number, name in enumerate(_NUMBER_WORDS.split(" "))}
+NUMBERS = {name: str(number) for number, name in enumerate(_NUMBER_WORDS.split(" "))}
 _DAY_FIRST = late(r"(?P<day>\d{1,2})(?:st|nd|rd|th)?(?: of)? (?P<month>[a-z]+)\.?(?:,? (?P<year>\d{4}))?")
 _MONTH_FIRST = late(r"(?P<month>[a-z]+)\.? (?P<day>\d{1,2})(?:st|nd|rd|th)?(?:,? (?P<year>\d{4}))?")
 _ISO = late(r"(?P<year>\d{4})-(?P<month>\d{2})-(?P<day>\d{2})(?:t.*)?")
@@ -290,7 +284,7 @@ def value_form(given: str) -> str:
     """A value in the form in which two of them are compared."""
     thing = normalise(given).strip(_EDGE_MARKS)
     thing = _GROUPED.sub("", _ARTICLE.sub("", thing)).strip(_EDGE_MARKS)
-    return _date(thing) or " ".join(_NUMBERS.get(word, word) for word in thing.split())
+    return _date(thing) or " ".join(NUMBERS.get(word, word) for word in thing.split())
 
 
 def _date(text: str) -> str | None:

@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ledger.domain.late import late
-from ledger.domain.slots import HEADS, PRONOUNS, Filled, Statement, of_sentence, slots, statements
+from ledger.domain.passages import MONTHS
+from ledger.domain.slots import HEADS, NUMBERS, PRONOUNS, Filled, Statement, of_sentence, slots, statements
 from ledger.domain.slots import incompatible as incompatible_in_slot
 
 RULE = "sentence/1"
@@ -58,17 +59,8 @@ _UPDATED = _set(
 _SMALL = _UPDATED | _set("a an of to in on at for by with from and user user's i my we our be been per i've")
 
 _DAYS = _set("monday tuesday wednesday thursday friday saturday sunday")
-_MONTH_NAMES = (
-    *("january", "february", "march", "april", "may", "june"),
-    *("july", "august", "september", "october", "november", "december"),
-)
-_MONTHS = {form: name for name in _MONTH_NAMES for form in (name, name[:3])} | {"sept": "september"}
-_COUNTS = {
-    name: str(number)
-    for number, name in enumerate(
-        ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"), 2
-    )
-}
+_MONTHS = {form: name for name in MONTHS for form in (name, name[:3])} | {"sept": "september"}
+_COUNTS = {name: count for name, count in NUMBERS.items() if int(count) > 1}
 _HALVES = {"am": 0, "pm": 12}
 _ORDINALS = frozenset(("st", "nd", "rd", "th"))
 _BEFORE_YEAR = frozenset(("in", "since", "until", "till", "by", "of"))
@@ -143,7 +135,7 @@ def _date_words(tokens: list[str]) -> Iterator[str]:
     for each in tokens:
         word = each.lower()
         if (iso := _ISO.fullmatch(word)) is not None:
-            yield f"{int(iso[3])} {_MONTH_NAMES[int(iso[2]) - 1]} {iso[1]}"
+            yield f"{int(iso[3])} {MONTHS[int(iso[2]) - 1]} {iso[1]}"
         elif word not in _ORDINALS:
             yield _MONTHS.get(word, word)
 
@@ -203,7 +195,7 @@ def _named(date: str) -> dict[str, str | int]:
         clock = _CLOCK.fullmatch(word)
         if word in _DAYS:
             found["weekday"] = word
-        elif word in _MONTH_NAMES:
+        elif word in MONTHS:
             found["month"] = word
         elif clock is not None or (half is not None and word.isdecimal()):
             hour, minute = (int(clock[1]), int(clock[2])) if clock is not None else (int(word), 0)

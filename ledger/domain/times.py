@@ -166,6 +166,14 @@ def _alone(value: object) -> str:
     return "day" if isinstance(value, date) and not isinstance(value, datetime) else ""
 
 
+def day_of(time: str) -> date | None:
+    """The day of a stored time."""
+    try:
+        return date.fromisoformat(time[:10])
+    except ValueError:
+        return None
+
+
 def days_between(start: str, end: str) -> int:
     """Whole days from one stored time to another; never negative, for a clock may jump back."""
     return max(0, (datetime.fromisoformat(end) - datetime.fromisoformat(start)).days)

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import cached_property
-from itertools import islice, pairwise
+from itertools import islice, pairwise, takewhile
 
+from ledger.domain.late import late, once
+from ledger.domain.passages import MONTHS, WEEKDAYS
 from ledger.domain.slots import HEADS, Statement, incompatible, of_edges, of_text
 from ledger.domain.text import STOP_WORDS, stem, words
 
@@ -51,27 +52,34 @@ _PAST = _set(
 )
 _ONE = _set("is are lives live works work reports rehearses")  # whoever does this does it with one at a time
 _ONE_NOW = _ONE | _set("drives drive rents rent banks studies study attends belongs runs run uses use sits")
+_ONE_SINCE = frozenset(map(stem, _ONE_NOW | _set("go want need think prefer")))
+_CHANGED_TO, _AT = _CHANGED | {"to"}, _set("at in on with from")
 _OWNERS = _set("my our your his her its their")  # with them, and after 's, the next word says who it is about
+_SHORT = late("['’](?:ve|m|re|d|ll)$")  # of "I've" and "we're"
+_NO_TIME = r"(?! (?:\d|next|noon|midnight|(?-i:[A-Z])[a-z]+day\b))"  # the deadline moved to Friday, and nobody
 _NEWS = tuple(
     (re.compile(rf"\b(?:{change})(?= )", re.IGNORECASE), state)
     for change, state in (
-        (r"(?:(?:has|have|was|were|is|are|am) )?(?:moved|relocated)(?: back)? (?:to|into)", "lives in"),
+        (r"(?:(?:has|have|was|were|is|are|am) )?(?:moved|relocated)(?: back)? (?:to|into)" + _NO_TIME, "lives in"),
         (r"(?:joined(?= (?-i:[A-Z]))|started at|(?:got|took|has|have) a (?:new )?job (?:at|with))", "works at"),
         (r"(?:got )?married(?: to)?", "is married to"),
         (
             r"(?:(?:has|have|was|were|is|are)(?: been)? )?(?:(?:gone|went|come|came)(?: up| down)?|up|down|rose|risen|raised"
-            r"|climbed|increased|grew|fell|fallen|dropped|sank|decreased|lowered|reduced|cut|changed|switched|set) to",
+            r"|climbed|increased|grew|fell|fallen|dropped|sank|decreased|lowered|reduced|cut|changed|switched|set|moved|pushed"
+            r"|postponed|rescheduled|delayed|extended)(?: back)? (?:to|until)",
             "is",
         ),
     )
 )  # what changed, in the words of what holds since then
 _NEW_WORDS = _CHANGED | _set(
-    "currently days since job married relocated up gone went come came risen climbed fallen sank decreased set"
+    "currently days since job pushed married relocated up gone went come came risen climbed fallen sank decreased set"
 )  # without one of them there is nothing new
 _TO = re.compile(r"\b(?:in)?to ")
 _NOW = re.compile(r",? *\b(?:now|currently|from now on|since then|these days)\b,?|\bnew (?=\w)", re.IGNORECASE)
 _SEVERAL = _set("bus train tram ferry shuttle another other also too")
 _BETWEEN = _set("the a an called named about at on in with by of for as to")
+_HOW = _set("at on in with by for to from")  # what is done with something is done so
+_MEANT_SO = _set("set planned scheduled fixed booked expected")  # for a date, which is what it says then
 _WITHIN = _set("at on of the")  # stand in a date with its time
 _DATED = _set("is are starts begins ends opens closes expires leaves departs arrives falls meets every")  # at one time
 _NEXT = _set(
@@ -81,22 +89,19 @@ _MANY = _set(
     """sister brother sibling son daughter child kid cousin aunt uncle niece nephew grandson granddaughter friend colleague
     neighbor neighbour pet dog cat car bike hobby"""
 )  # of which there may be several
-_MONTHS = _set("january february march april may june july august september october november december")
-_WEEKDAYS = _set(
-    """monday tuesday wednesday thursday friday saturday sunday mondays tuesdays wednesdays thursdays fridays saturdays
-    sundays"""
-)
+_WEEKDAYS = frozenset((*WEEKDAYS, *(f"{each}s" for each in WEEKDAYS)))
 _FIGURES = _set(
     """am pm noon midnight one two three four five six seven eight nine ten eleven twelve once twice first second third
     fourth fifth sixth"""
 )
-_DATES = _MONTHS | _WEEKDAYS | _FIGURES
+_DATES = _WEEKDAYS | _FIGURES | {*MONTHS}
 _ATTRIBUTES = frozenset(
     map(stem, HEADS | _set("lives works resides born married reports located based called prefers uses"))
 )
 _TOKEN = re.compile(r"[$€£]?\d+(?:[.,:/-]\d+)*(?:%|st|nd|rd|th|[ap]m)?|[^\W\d_]+(?:['’-][^\W_]+)*|%")
 _SIGN = re.compile(r"[$€£%]")
 _DIGIT = re.compile(r"\d")
+_FIGURE = re.compile(r"[\d$€£%]")
 _STATES = re.compile(r" (?:is|was|lives?|resides?|works?|reports?|uses?|prefers?)\b|[:=]", re.IGNORECASE)
 _CLAUSE = re.compile(r"[.!?;]\s+|,\s+|\s[-–—]\s|\n+")
 
@@ -107,52 +112,52 @@ class Clause:
     def __init__(self, text: str) -> None:
         self.text = text
 
-    @cached_property
+    @once
     def words(self) -> list[str]:
         return words(self.text)
 
-    @cached_property
+    @once
     def stems(self) -> frozenset[str]:
         return frozenset(map(stem, set(self.words) - STOP_WORDS))
 
-    @cached_property
-    def _tokens(self) -> list[str]:
+    @once
+    def tokens(self) -> list[str]:
         return [each.lower() for each in _TOKEN.findall(self.text)]
 
-    @cached_property
+    @once
     def subject(self) -> str:
         """The first stem, which mostly is who it is about."""
         return next((each for each in map(stem, self.words) if each in self.stems), "")
 
-    @cached_property
+    @once
     def who(self) -> tuple[str, ...]:
         """Its first word that says something, and the next where that is another's: "Ana's sister"."""
-        found = [each for each in self._tokens if each not in _BETWEEN][:2]
+        found = [_SHORT.sub("", each) for each in self.tokens if each not in _BETWEEN][:2]
         return tuple(found[: 2 if found and (found[0] in _OWNERS or found[0].endswith(("'s", "’s"))) else 1])
 
-    @cached_property
+    @once
     def meant(self) -> frozenset[str]:
         """What it says to have changed by a verb alone."""
-        verbs = [one for one, then in pairwise([*self._tokens, "to"]) if one not in _MOVED or then in _TOWARDS]
+        verbs = [one for one, then in pairwise([*self.tokens, "to"]) if one not in _MOVED or then in _TOWARDS]
         return frozenset(each for verb in verbs for each in _MEANT.get(stem(verb), ()))
 
-    @cached_property
+    @once
     def place(self) -> frozenset[str]:
         """Where it says that something was moved to."""
         if _MOVED.isdisjoint(self.words) or len(found := _TO.split(" ".join(self.words))) < 2:
             return frozenset()
         return frozenset(map(stem, set(found[-1].split()) - STOP_WORDS))
 
-    @cached_property
+    @once
     def figures(self) -> dict[str, set[str]]:
         """Its figures by what they count: their sign, a date, or the next word."""
         found: dict[str, set[str]] = {}
         if self.text.isascii() and not _DIGIT.search(self.text):
             return found
-        for at, each in enumerate(self._tokens):
+        for at, each in enumerate(self.tokens):
             if any(map(str.isdigit, each)):
-                sign, near = _SIGN.search(each), self._tokens[max(0, at - 1) : at + 2]
-                kind = sign[0] if sign else "date" if _MONTHS.intersection(near) else stem(near[-1])
+                sign, near = _SIGN.search(each), self.tokens[max(0, at - 1) : at + 2]
+                kind = sign[0] if sign else "date" if not {*near}.isdisjoint(MONTHS) else stem(near[-1])
                 if kind != each and kind not in STOP_WORDS:
                     found.setdefault(kind, set()).add(each)
         return found
@@ -165,66 +170,65 @@ class Reading:
         self.statement, self.text, self.is_news = statement, news or statement.content or "", bool(news)
         self.words = words(self.text) if len(self.text) <= READ_CHARS else []
         self.stems = frozenset(map(stem, set(self.words) - STOP_WORDS))
+        self.size, self.is_short = len(self.stems), len(self.text) <= SHORT_CHARS
+        self.is_plain = _NEW_WORDS.isdisjoint(self.words) and _MEANT.keys().isdisjoint(self.stems)
+        """Whether no word of it says that something is new or has changed."""
+        found = _TOKEN.search(self.text)
+        self.first = found[0].lower() if found else ""
 
-    @cached_property
+    @once
     def changed(self) -> list[Clause]:
         """The clauses that say themselves that something has changed."""
         if _CHANGED.isdisjoint(self.words) and _MEANT.keys().isdisjoint(self.stems):
             return []
         return [each for each in self.clauses if _CHANGED & {*each.words} or _MEANT.keys() & each.stems]
 
-    @cached_property
+    @once
     def is_new(self) -> bool:
         """Whether a short statement says what holds since then, or by a verb alone what has changed."""
-        return len(self.text) <= SHORT_CHARS and (self.news is not None or bool(self.meant))
+        return self.is_short and (self.news is not None or bool(self.meant))
 
-    @cached_property
+    @once
     def meant(self) -> list[Clause]:
         """The clauses that say by a verb alone what has changed."""
         if _MEANT.keys().isdisjoint(self.stems):
             return []
         return [each for each in self.clauses if each.meant]
 
-    @cached_property
+    @once
     def clauses(self) -> list[Clause]:
         return list(map(Clause, _CLAUSE.split(self.text)))
 
-    @cached_property
+    @once
     def counting(self) -> list[Clause]:
         """The clauses with a figure: by nothing else a longer statement changes."""
         return [each for each in self.clauses if each.figures]
 
-    @cached_property
+    @once
     def figured(self) -> list[Clause]:
         """Of the changed clauses those with a figure."""
         return [each for each in self.changed if each.figures]
 
-    @cached_property
-    def first(self) -> str:
-        """How it begins."""
-        found = _TOKEN.search(self.text)
-        return found[0].lower() if found else ""
-
-    @cached_property
+    @once
     def opening(self) -> list[str]:
         """Its first words, one more than may differ in a sentence that begins alike."""
-        return [found[0].lower() for found in islice(_TOKEN.finditer(self.text), _DATE_WORDS + 2)]
+        return " ".join([found[0] for found in islice(_TOKEN.finditer(self.text), _DATE_WORDS + 2)]).lower().split(" ")
 
-    @cached_property
+    @once
     def ending(self) -> str:
         """The last sign of its last word or figure."""
         return next((each.casefold() for each in reversed(self.text) if each.isalnum() or each == "%"), "")
 
-    @cached_property
+    @once
     def written(self) -> list[str]:
         """Its words and figures as they are written."""
         return _TOKEN.findall(self.text)
 
-    @cached_property
+    @once
     def lowered(self) -> list[str]:
-        return [each.lower() for each in self.written]
+        return " ".join(self.written).lower().split(" ")
 
-    @cached_property
+    @once
     def news(self) -> Reading | None:
         """What it says to be new, as a statement of what holds since then: "The rent is 900" of "The rent rose to 900"."""
         if _NEW_WORDS.isdisjoint(self.words):
@@ -234,7 +238,7 @@ class Reading:
             text = change.sub(state, text)
         return Reading(self.statement, text) if text and text != self.text else None
 
-    @cached_property
+    @once
     def slots(self) -> dict[str, str]:
         """What it puts into slots; nothing without a verb or sign that all forms of a slot have one of."""
         if not self.statement.edges and not _STATES.search(self.text):
@@ -247,21 +251,24 @@ def takes_place(new: Reading, old: Reading) -> bool:
     """Whether the newer statement takes the place of the older one."""
     if "also" in new.words:  # so the older one still holds
         return False
-    if new.is_new and _is_new(new, old):
+    if not new.is_plain and new.is_new and _is_new(new, old):
         return True
     common = new.stems & old.stems
-    if not common or len(common) < SHARED * min(len(new.stems), len(old.stems)) or new.words == old.words:
+    if not common or len(common) < SHARED * min(new.size, old.size) or new.words == old.words:
         return False
-    short = max(len(new.text), len(old.text)) <= SHORT_CHARS
-    changed, others = (new.changed, "clauses") if short else (new.figured, "counting")
-    if changed and any(_is_changed(one, other, short) for one in changed for other in getattr(old, others)):
-        return True
-    return _is_another(new, old)
+    return (not new.is_plain and _says_changed(new, old)) or _is_another(new, old)
+
+
+def _says_changed(new: Reading, old: Reading) -> bool:
+    short = new.is_short and old.is_short
+    if not (changed := new.changed if short else new.figured):
+        return False
+    return any(_is_changed(one, other, short) for one in changed for other in (old.clauses if short else old.counting))
 
 
 def _is_new(new: Reading, old: Reading) -> bool:
     """Whether what has changed by a verb alone, or holds since then, is of what a short statement is about."""
-    if len(old.text) > SHORT_CHARS:
+    if not old.is_short:
         return False
     meant = [each for each in new.meant if not each.meant.isdisjoint(old.stems)]
     if any(one.who == other.who and not one.meant.isdisjoint(other.stems) for one in meant for other in old.clauses):
@@ -281,10 +288,16 @@ def _clash(new: Reading, old: Reading) -> bool:
     if not (new.slots and old.slots):
         return False
     return any(
-        incompatible(new.slots[slot], old.slots[slot])
+        incompatible(new.slots[slot], old.slots[slot]) and _state(new.slots[slot]) == _state(old.slots[slot])
         for slot in new.slots.keys() & old.slots.keys()
         if not slot.endswith(": name") or _MANY.isdisjoint(words(slot))
     )
+
+
+def _state(value: str) -> str:
+    """What is done with it, where a value says no more than that: "due" of "due on the 5th"; no name and no figure."""
+    one, then, *_ = *value.split(), "", ""
+    return one if then in _HOW and one not in _HOW | _MEANT_SO | _CHANGED else ""
 
 
 def _is_same_but_one(new: Reading, old: Reading) -> bool:
@@ -303,25 +316,24 @@ def _is_same_but_one(new: Reading, old: Reading) -> bool:
     if not 0 < least - start - end <= max(len(ours), len(theirs)) - start - end <= _DATE_WORDS:
         return False
     gaps = [each.written[start : len(each.written) - end] for each in (new, old)]
-    around = {*ours[:start], *ours[len(ours) - end :]}
-    if around & (_PAST | _SEVERAL) or any(each.endswith("ed") for each in ours[1:start]):
+    are_figures = all(map(_is_figure, gaps))
+    if not are_figures and not (max(map(len, gaps)) <= _GAP_WORDS and all(map(_is_name, gaps))):
+        return False
+    if not (_PAST | _SEVERAL).isdisjoint(ours[:start] + ours[len(ours) - end :]):
+        return False
+    if any(each.endswith("ed") for each in ours[1:start]):
         return False
     before = [word for word, written in zip(ours[:start], new.written, strict=False) if word == written]
     before_it = [word for word in before if word not in _BETWEEN]
-    if all(map(_is_figure, gaps)):
+    if are_figures:
         weekly = any(each.lower() in _WEEKDAYS for gap in gaps for each in gap)  # "plays on Monday" is done again
         return not _DATED.isdisjoint(before_it[-1:]) if weekly else _NEXT.isdisjoint(ours[len(ours) - end :][:1])
-    short = all(len(gap) <= _GAP_WORDS for gap in gaps)
-    return (
-        short
-        and all(map(_is_name, gaps))
-        and not (_ONE_NOW if new.is_news else _ONE).isdisjoint(before_it[-1:])
-        and _MANY.isdisjoint(before_it[-2:-1])
-    )
+    one = _ONE_NOW if new.is_news else _ONE
+    return not one.isdisjoint(before_it[-1:]) and _MANY.isdisjoint(before_it[-2:-1])
 
 
 def _is_figure(gap: Sequence[str]) -> bool:
-    found = [any(map(str.isdigit, each)) or _SIGN.search(each) or each.lower() in _DATES for each in gap]
+    found = [_FIGURE.search(each) is not None or each.lower() in _DATES for each in gap]
     return any(found) and all(is_one or each in _WITHIN for is_one, each in zip(found, gap, strict=True))
 
 
@@ -339,4 +351,12 @@ def _is_changed(new: Clause, old: Clause, short: bool) -> bool:
     differ = {kind for kind in kinds if new.figures[kind].isdisjoint(old.figures[kind])}
     if differ and about >= 2 + (differ == {"date"}) and len(common) >= SHARED_FIGURE * least:
         return True
-    return short and about >= 1 and len(common) >= SHARED_CLAUSE * least
+    return short and about >= 1 and len(common) >= SHARED_CLAUSE * least and not _is_one_more(new, old)
+
+
+def _is_one_more(new: Clause, old: Clause) -> bool:
+    """Whether they share nothing but who does something that is done with several: "Mia now speaks Spanish"."""
+    ours, theirs = ([stem(each) for each in clause.tokens if each not in _CHANGED_TO] for clause in (new, old))
+    shared = [one for one, _ in takewhile(lambda pair: pair[0] == pair[1], zip(ours, theirs, strict=False))]
+    verb = [each for each in shared if each not in _BETWEEN | _OWNERS][-1:]
+    return new.stems & old.stems <= {*shared} and _AT.isdisjoint(shared[-1:]) and _ONE_SINCE.isdisjoint(verb)

@@ -58,6 +58,9 @@ from projections.views import audit, control, interactions, memories, projects
 EXTRACTING = ("auto", "model", "rules", "off")
 
 
+_CHAT = "the text was taken for one message; a chat is a list: [{'role': 'user', 'content': …}, …]"
+
+
 class _Steps(Struct):
     """How far a call is, for whoever wants to see it."""
 
@@ -107,9 +110,9 @@ def add(
     with engine.reading() as connection:
         policy = control.policy(connection, asker.user)
     call = _Call(conversation, asker, policy, how, model, stopping)
-    if dry_run:
-        return replace(call.preview(lines, new=not name), session=name, left_out=left_out)
-    return replace(call.run(lines, progress), session=name, left_out=left_out)
+    answer = call.preview(lines, new=not name) if dry_run else call.run(lines, progress)
+    hints = (_CHAT,) if going_on.reads_as_chat(messages) else ()
+    return replace(answer, session=name, left_out=left_out, reasons=(*answer.reasons, *hints))
 
 
 def _how(extract: str | bool) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from datetime import date
 from typing import get_args
 
 from msgspec import Struct
@@ -143,10 +142,3 @@ def size(what: str, given: object) -> int | None:
     if given is not None and (isinstance(given, bool) or not isinstance(given, int) or given < 0):
         raise RejectedError(f"a {what} is a whole number from 0, and {given!r:.40} is not")
     return given
-
-
-def day_of(time: str) -> date | None:
-    try:
-        return date.fromisoformat(time[:10])
-    except ValueError:
-        return None

@@ -15,7 +15,7 @@ from ledger.domain.memory import Memory
 from ledger.domain.passages import day_words
 from ledger.domain.question import READ_CHARS, Question
 from ledger.engine.snapshot import ENOUGH, Snapshot, believed
-from ledger.recall.asked import Asked, day_of
+from ledger.recall.asked import Asked
 from ledger.vectors.embedding import Asked as Sought
 from projections.core.rows import TextIndex, Values
 from projections.search import memory_hits as search
@@ -297,7 +297,6 @@ def of_memory(state: Memory, now: str, bm25: float = 0.0) -> Found:
         position=state.row,
         row=state.row,
         bm25=bm25,
-        day=day_of(state.valid_from),
         time=state.valid_from,
         kind=state.kind,
         confidence=believed,
@@ -318,7 +317,6 @@ def of_passage(row: Passage, bm25: float = 0.0) -> Found:
         role=row.field,
         speaker=row.speaker or "",
         whole=row.whole,
-        day=day_of(row.time),
         time=row.time,
     )
     return Found(candidate, passage=row)

@@ -15,7 +15,7 @@ from projections.core.conditions import Conditions
 from projections.core.rows import CURRENT, Rows, Table, TextIndex, Values
 from projections.core.subjects import Change
 from projections.search import text_hits
-from projections.search.text_hits import Source
+from projections.search.text_hits import source_of
 from projections.views.memories import MEMORIES, from_row
 
 WAITING = Table(
@@ -82,7 +82,7 @@ class Wanted(Struct, frozen=True):
         return str(where), where.values
 
 
-SOURCE = Source(SEARCH, "bm25(search, 1.0, 0.5)", "memories", MEMORIES.names)
+SOURCE = source_of(SEARCH, "bm25(search, 1.0, 0.5)", MEMORIES)
 
 
 def matching(

@@ -37,7 +37,7 @@ from projections.core.conditions import Conditions
 from projections.core.rows import CURRENT, AsOf, Log, Rows, Table, TextIndex, Values
 from projections.core.subjects import Change, end, ended
 from projections.search import text_hits
-from projections.search.text_hits import Source, aside, best_first, of_rows
+from projections.search.text_hits import aside, best_first, of_rows, source_of
 from projections.views import quarantine
 from projections.views.documents import CHUNKS
 
@@ -112,7 +112,7 @@ PASSAGE_SEARCH = TextIndex(
     WAITING,
     lambda kept: (indexed(kept[0]), indexed(kept[1]), kept[2]),
 )
-SOURCE = Source(PASSAGE_SEARCH, "bm25(passage_search, 1.0, 0.3, 0.0)", "passages", PASSAGES.names)
+SOURCE = source_of(PASSAGE_SEARCH, "bm25(passage_search, 1.0, 0.3, 0.0)", PASSAGES)
 
 
 class Passages:
@@ -340,9 +340,8 @@ def matching_then(
 
 def gone(connection: sqlite3.Connection, position: int, condition: str, values: Sequence[object]) -> list[Values]:
     """The rows that stood at a position and are not in the index any more; ``condition`` is on ``m``."""
-    names = ", ".join(f"m.{name}" for name in PASSAGES.names)
     sql = (
-        f"SELECT {names} FROM main.passages_were m WHERE m.from_position <= ? AND m.to_position > ? AND {condition}"
+        f"SELECT {SOURCE.columns} FROM main.passages_were m WHERE m.from_position <= ? AND m.to_position > ? AND {condition}"
         " AND NOT EXISTS (SELECT 1 FROM main.passages n WHERE n.row = m.row)"
     )
     return list(map(tuple, connection.execute(sql, (position, position, *values))))

@@ -20,14 +20,15 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import date
 from itertools import pairwise
+from operator import attrgetter
 
 from msgspec import Struct
 
 from ledger.domain.confidence import ONE
 from ledger.domain.passages import ASSISTANTS, PEOPLE, speaker
-from ledger.domain.question import Question, folded, indexed_words, nearness, split, unspaced
+from ledger.domain.question import FORMS, MOVED, Question, folded, indexed_words, moves_home, nearness, split, unspaced
+from ledger.domain.times import day_of
 
 K1, B = 1.2, 0.75
 DAY = 0.1  # of what its date says, for a turn that itself says nothing of the question
@@ -78,7 +79,6 @@ class Candidate(Struct):
     role: str = ""  # "prompt" or "response" of a turn
     speaker: str = ""  # of a turn, folded, where it is known by a name
     whole: int = 0  # characters of the text that this is a passage of
-    day: date | None = None
     time: str = ""
     kind: str = ""
     confidence: int = ONE
@@ -105,6 +105,7 @@ class Terms(Struct, frozen=True):
     total: float  # of all weights
     missing: float  # what nothing stored says weighs as the rarest
     met: Met  # the concepts that a word is of
+    moving: frozenset[int]  # concepts that are met where somebody moves, too
 
 
 class Met:
@@ -143,6 +144,7 @@ def terms(question: Question, stem: Callable[[str], str], idf: Callable[[Iterabl
         for left, right in dict.fromkeys(pairwise(question.words))
         if left != right and left in by_word and right in by_word
     ]
+    moving = frozenset(at for word, at in by_word.items() if MOVED in FORMS.get(word, ()))
     of_stem: dict[str, tuple[int, ...]] = {}
     for at, stems in enumerate(found):
         for each in stems:
@@ -150,7 +152,7 @@ def terms(question: Question, stem: Callable[[str], str], idf: Callable[[Iterabl
     total = sum(weights) + sum(weight for _, weight in runs)
     missing = weights.count(0.0) * max(weights, default=0.0)
     shared = (tuple(found), tuple(weights), tuple(pairs), max(mean, 1.0), tuple(runs))
-    return Terms(*shared, total, missing, Met(of_stem, stem))
+    return Terms(*shared, total, missing, Met(of_stem, stem), moving)
 
 
 def word_score(text: str, terms: Terms) -> tuple[float, float]:
@@ -196,6 +198,8 @@ def _places(text: str, terms: Terms) -> tuple[dict[int, list[int]], int, str]:
         places = [words.index(word)]
         for _ in range(words.count(word) - 1):
             places.append(words.index(word, places[-1] + 1))
+        if terms.moving and word.startswith("mov") and not any(moves_home(words, at) for at in places):
+            concepts = tuple(each for each in concepts if each not in terms.moving)
         for concept in concepts:
             found[concept] = [*found[concept], *places] if concept in found else places
     return found, len(words), "".join(_WORD.findall(folded(text))) if terms.runs else ""
@@ -266,8 +270,8 @@ def boost(each: Candidate, question: Question) -> None:
     if each.corpus == "memory":
         factors["confidence"] = 1 - CONFIDENCE + CONFIDENCE * each.confidence / ONE
         factors["kind"] = KIND_WEIGHTS.get(each.kind, 1.0)
-    if question.days and each.day is not None:
-        near = max(nearness(named, each.day, before=DAYS_BEFORE, after=DAYS_AFTER) for named in question.days)
+    if question.days and (day := day_of(each.time)) is not None:
+        near = max(nearness(named, day, before=DAYS_BEFORE, after=DAYS_AFTER) for named in question.days)
         factors["date"] = 1 + NEAR_DAY * near
     for name, factor in factors.items():
         if factor != 1:
@@ -319,7 +323,7 @@ def by_score(
     if (factor := _levelled(turns, plain)) != 1:
         for each in turns:
             each.signals["level"] = factor
-    return _best_first([each for each in candidates if each.score > 0], lambda each: each.score)
+    return _best_first([each for each in candidates if each.score > 0], "score")
 
 
 def _levelled(turns: Sequence[Candidate], most: float) -> float:
@@ -341,10 +345,8 @@ def by_rank(candidates: list[Candidate], weights: Mapping[str, float], kinds: Ma
     for each in candidates:
         each.score, each.signals = 0.0, {}
     lists: dict[str, list[Candidate]] = {
-        "text": _best_first([each for each in candidates if each.bm25 > 0], lambda each: each.bm25),
-        "vector": _best_first(
-            [each for each in candidates if each.cosine is not None], lambda each: each.cosine or 0.0
-        ),
+        "text": _best_first([each for each in candidates if each.bm25 > 0], "bm25"),
+        "vector": _best_first([each for each in candidates if each.cosine is not None], "cosine"),
     }
     for name, ranked in lists.items():
         for rank, each in enumerate(ranked, 1):
@@ -354,9 +356,10 @@ def by_rank(candidates: list[Candidate], weights: Mapping[str, float], kinds: Ma
         if (factor := kinds.get(each.kind, 1.0)) != 1:
             each.signals["kind"] = factor
             each.score *= factor
-    return _best_first([each for each in candidates if each.score > 0], lambda each: each.score)
+    return _best_first([each for each in candidates if each.score > 0], "score")
 
 
-def _best_first(candidates: list[Candidate], value: Callable[[Candidate], float]) -> list[Candidate]:
+def _best_first(candidates: list[Candidate], value: str) -> list[Candidate]:
     """Equals newest first; what one event holds stays in its order."""
-    return sorted(candidates, key=lambda each: (value(each), each.time, each.position, -each.key), reverse=True)
+    in_order = sorted(candidates, key=attrgetter("key"))
+    return sorted(in_order, key=attrgetter(value, "time", "position"), reverse=True)

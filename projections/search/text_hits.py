@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from ledger.domain.errors import StorageError
 from ledger.domain.question import Question, any_of, spaced
-from projections.core.rows import TextIndex, Values
+from projections.core.rows import Table, TextIndex, Values
 from projections.core.sqlite import create
 from projections.search.stems import stem
 
@@ -30,7 +30,11 @@ class Source(Struct, frozen=True, eq=False):
     index: TextIndex
     rank: str
     table: str
-    names: tuple[str, ...]
+    columns: str  # of that table, called m
+
+
+def source_of(index: TextIndex, rank: str, table: Table) -> Source:
+    return Source(index, rank, table.name, ", ".join(f"m.{each}" for each in table.names))
 
 
 BLOCK = 12  # hits whose rows are looked up together
@@ -55,7 +59,9 @@ def hits(
     """
     name = f"{schema}.{source.index.name}"
     sql = f"SELECT rowid, {source.rank} AS score FROM {name} WHERE {source.index.name} MATCH ? ORDER BY score, rowid DESC LIMIT ?"
-    best = [(row, more(score)) for row, score in connection.execute(sql, (expression, limit)).fetchall()]
+    scored = connection.execute(sql, (expression, limit)).fetchall()
+    best = [(row, more(score)) for row, score in scored[:1]]  # whatever has no score comes first
+    best += [(row, -score) for row, score in scored[1:]]
     few = len(best) < limit
     if late := waiting(connection, source, expression, schema):
         best = sorted([*best, *late.items()], key=lambda each: (-each[1], -each[0]))
@@ -67,9 +73,9 @@ def hits(
         yield from ((found[row], score) for row, score in scores.items() if row in found)
     if few or len(known) >= enough:
         return
-    columns = ", ".join(f"m.{each}" for each in source.names)
     sql = (  # CROSS JOIN: the index first, whatever the planner thinks of it
-        f"SELECT {columns}, {source.rank} AS score FROM {name} CROSS JOIN {source.table} m ON m.row = {source.index.name}.rowid"
+        f"SELECT {source.columns}, {source.rank} AS score"
+        f" FROM {name} CROSS JOIN {source.table} m ON m.row = {source.index.name}.rowid"
         f" WHERE {source.index.name} MATCH ? AND {condition} ORDER BY score, m.row DESC LIMIT ?"
     )
     for row in connection.execute(sql, (expression, *values, limit)).fetchall():
@@ -111,8 +117,7 @@ def matching_then(
     The index knows the texts of today. What says today what it said then (``same``) has today's score; what said something
     else then, or is not in the index, is scored aside, by its row as it ``waits``.
     """
-    (condition, values), index, table = wanted, source.index.name, source.table
-    names = ", ".join(f"m.{name}" for name in source.names)
+    (condition, values), index, table, names = wanted, source.index.name, source.table, source.columns
     indexed = (  # CROSS JOIN: the index first, whatever the planner thinks of it
         f"SELECT {names}, {source.rank} AS score FROM main.{index} CROSS JOIN main.{table} m ON m.row = {index}.rowid"
         f" WHERE {index} MATCH ? AND m.from_position <= ? AND {condition}"
@@ -156,11 +161,12 @@ def of_rows(
     connection: sqlite3.Connection, source: Source, rows: Iterable[int], condition: str, values: Sequence[object]
 ) -> list[Values]:
     """Those of these rows that are wanted."""
-    columns, wanted = ", ".join(f"m.{each}" for each in source.names), list(rows)
+    wanted = list(rows)
     found: list[Values] = []
     for start in range(0, len(wanted), 500):
         some = wanted[start : start + 500]
-        sql = f"SELECT {columns} FROM {source.table} m NOT INDEXED WHERE m.row IN ({', '.join('?' * len(some))}) AND {condition}"
+        these = f"m.row IN ({', '.join('?' * len(some))})"
+        sql = f"SELECT {source.columns} FROM {source.table} m NOT INDEXED WHERE {these} AND {condition}"
         found += map(tuple, connection.execute(sql, (*some, *values)))
     return found
 

@@ -26,6 +26,23 @@ SAYS = {
         "asks: always answer in French",
         "asks: Never use tabs, please",
     ],
+    "My rent is 900. My new salary is $52,000.50 a year, my shoe size is 42": [
+        "'s rent is 900",
+        "'s new salary is $52,000.50 a year",
+        "'s shoe size is 42",
+    ],
+    "My dentist is Dr. Lee. My car is a Volvo": ["'s dentist is Dr. Lee", "'s car is a Volvo"],
+    "my email is kai@home.example.": ["'s email is kai@home.example"],
+    "I drive a Volvo. I drive an old red van": ["drives a Volvo", "drives an old red van"],
+    "I started a new job at Acme. I've just started working for the city": [
+        "started a new job at Acme",
+        "started working for the city",
+    ],
+    "Always answer in German. Never use tabs!": ["asks: Always answer in German", "asks: Never use tabs"],
+    "Always include dates when I ask about events.\nNever push to main": [
+        "asks: Always include dates when I ask about events",
+        "asks: Never push to main",
+    ],
 }
 
 
@@ -38,7 +55,11 @@ def test_what_is_stated_is_a_sentence_about_the_user(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     ["Do I live in Rome?", "I love it.", "I like to.", "I love their work!", "If I live in Rome, I walk.", "I'd like tea.",
-     "She said I work at Acme", "I have a question about dogs.", "Call me when you can?", "I live in " + "x" * 200, "Thanks!"],
+     "She said I work at Acme", "I have a question about dogs.", "Call me when you can?", "I live in " + "x" * 200, "Thanks!",
+     "My rent is too high.", "My rent is due on the 5th.", "My car is the best.", "My dentist is great.", "Is my rent 900?",
+     "I drive to work.", "I drive an hour a day.", "I drive a hard bargain", "I started a new book.", "I started running",
+     "Always a pleasure!", "Never mind.", "Never heard of it.", "Never give up!", "Always wanted to use Rust.", "Never been",
+     "It works, always use it", "I always use vim.", "I came late, always show up", "We met and always add salt."],
 )  # fmt: skip
 def test_questions_references_and_what_depends_on_something_say_nothing(text: str) -> None:
     assert not [*statements(text)]

@@ -131,3 +131,14 @@ def test_a_dry_run_is_true_or_false(memory: Ledger) -> None:
 def test_a_text_in_the_place_of_a_file_is_told_where_it_goes(tmp_path: Path) -> None:
     shown = run("add", "I prefer tea.", db=str(tmp_path / "memory.db"))
     assert shown.exit_code == 3 and "standard input: echo 'user: I prefer tea.' | memory-ledger add -" in shown.stderr
+
+
+def test_a_chat_in_one_text_is_told_that_it_is_a_list(memory: Ledger) -> None:
+    for chat in ("User: I live in Rome.\nAssistant: Nice!\nUser: Yes.", "Human: hi\n\nAI: hello"):
+        assert any("a chat is a list" in each for each in memory.add(chat, dry_run=True).reasons)
+        added = memory.add(chat)
+        assert added.messages == 1 and any("a chat is a list" in each for each in added.reasons)
+    for text in ("User: I live in Rome.", "Ana wrote:\nUser: hi\nAssistant: hello", "The user: see AI: a history"):
+        added = memory.add(text)
+        assert added.messages == 1 and not any("a chat is a list" in each for each in added.reasons)
+    assert memory.add([{"role": "user", "content": "User: hi\nAssistant: hello"}]).messages == 1

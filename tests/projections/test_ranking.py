@@ -75,6 +75,42 @@ def test_a_text_without_a_word_of_the_question_has_no_score() -> None:
     assert scored("The user drinks tea.", "coffee") == scored("", "coffee") == scored("coffee", "?!") == 0
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Ana moved to Dresden.",
+        "I've just moved into a flat.",
+        "She moved back to Rome in May.",
+        "moved in with Tom",
+        "moved to 12 Elm Street",
+        "The user moved to Kent",
+        "I'm moving to Kent",
+        "He moved there",
+    ],
+)
+def test_where_somebody_lives_is_where_they_moved(text: str) -> None:
+    assert scored(text, "Where does Ben live?") > 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The deadline moved to Friday",
+        "My deadline has moved to 14 May",
+        "The flight was moved to 13:15",
+        "The call moved to 3 pm",
+        "It moved to next week",
+        "The release moved to the 5th",
+        "Zack moved the sofa to the attic",
+        "The repository has just moved to GitHub",
+        "Ana moved in March",
+        "moved",
+    ],
+)
+def test_and_not_where_a_thing_was_moved_or_to_a_time(text: str) -> None:
+    assert scored(text, "Where does Ben live?") == 0 < scored(text, "What was moved?")
+
+
 def test_any_form_of_a_word_is_that_word_and_counts_once() -> None:
     assert scored("she went", "go") == scored("she goes", "go") == scored("she go", "go") > 0
     assert scored("preferred tea", "prefers") == scored("prefer tea", "prefers") > 0

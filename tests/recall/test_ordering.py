@@ -201,6 +201,14 @@ def statement(text: str) -> Reading:
         ("My bank password is fern-11.", "My new mail password is moss-93."),
         ("I work at Bosch.", "I joined the choir."),
         ("Mia speaks German.", "Mia now also speaks Spanish."),
+        ("Mia speaks German.", "Mia now speaks Spanish."),
+        ("Kaya teaches yoga.", "Kaya now teaches pilates."),
+        ("My sister has a cat.", "My sister now has a dog."),
+        ("My rent is 900.", "My rent is due on the 5th."),
+        ("My rent is due on the 5th.", "My rent is now 900."),
+        ("The price is 30 euros.", "The price is listed at page 7."),
+        ("The city of Ana is Turin.", "The city of Ana is known for chocolate."),
+        ("I live in Ghent.", "My deadline moved to Friday."),
     ],
 )
 def test_one_of_several_takes_no_place(one: str, other: str) -> None:
@@ -219,6 +227,11 @@ def test_one_of_several_takes_no_place(one: str, other: str) -> None:
         ("Ana drives a Polo.", "Ana now drives a Golf."),
         ("I work at Bosch.", "I got a job at Siemens."),
         ("I work for Bosch.", "I joined Siemens."),
+        ("We live in Ghent.", "We've just moved into a house in Bruges."),
+        ("The deadline is Wednesday.", "The deadline moved to Friday."),
+        ("My shift is on Monday.", "My shift was moved to Tuesday."),
+        ("The user takes the bus to work.", "The user now takes the train to work."),
+        ("The kids go to Greenfield.", "The kids now go to Hillside."),
     ],
 )
 def test_what_is_new_is_read_as_what_holds_since_then(one: str, other: str) -> None:

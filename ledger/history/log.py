@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from typing import get_args, get_type_hints
 
@@ -136,39 +137,38 @@ def _whole(connection: Connection, value: object) -> object:
 def follow(engine: Engine, asked: Wanted, after: int, stopping: Stopping) -> Iterator[answers.LogEntry]:
     """Every event behind a position, and then each as it is committed, by whatever process; it ends when it is called off,
     and when the ledger is closed."""
-    while not stopping.why:
-        seen = head(engine)
-        if seen is None:
-            return
-        while found := entries(engine, asked, after, PART):
-            for each in found:
-                yield each
-                if stopping.why:
-                    return
-            after = found[-1].position
-        after = max(after, seen)
-        wait(engine, seen + 1, stopping)
+    with _until_closed():
+        while not stopping.why:
+            seen = engine.position
+            while found := entries(engine, asked, after, PART):
+                for each in found:
+                    yield each
+                    if stopping.why:
+                        return
+                after = found[-1].position
+            after = max(after, seen)
+            wait(engine, seen + 1, stopping)
 
 
 def wait(engine: Engine, position: int, stopping: Stopping) -> bool:
     """Until the log has this position: then True; False when it is called off, or the ledger is closed."""
-    while (now := head(engine)) is not None:
-        if now >= position:
-            return True
-        if stopping.why:
-            return False
-        stopping.wait(LOOK_SECONDS)
+    with _until_closed():
+        while engine.position < position:
+            if stopping.why:
+                return False
+            stopping.wait(LOOK_SECONDS)
+        return True
     return False
 
 
-def head(engine: Engine) -> int | None:
-    """The position of the last event; None where the ledger was closed meanwhile."""
+@contextmanager
+def _until_closed() -> Iterator[None]:
+    """What is inside ends without an error where the ledger is closed, before any of its reads."""
     try:
-        return engine.position
+        yield
     except RejectedError as error:
-        if error.rule == "closed":
-            return None
-        raise
+        if error.rule != "closed":
+            raise
 
 
 def check_no_batch(engine: Engine) -> None:

@@ -13,6 +13,7 @@ from command_line import answer, run
 
 from ledger import Ledger, NotFoundError, RejectedError
 from ledger.domain.events import InteractionCaptured, LedgerCreated, MemoryCaptured, MemoryPromoted
+from ledger.history import log
 from ledger.types import EVERYTHING
 
 pytestmark = pytest.mark.ledger(user="ada", actor="ada")
@@ -136,6 +137,20 @@ def test_it_ends_when_the_ledger_is_closed(tmp_path: Path) -> None:
     opened.close()
     waiting.join(60)
     assert ended == [[]]
+
+
+def test_it_ends_when_the_ledger_is_closed_between_a_look_and_the_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Ledger.open(tmp_path / "memory.db") as opened:
+        read = log.entries
+        monkeypatch.setattr(log, "entries", lambda *asked: (opened.close(), read(*asked))[1])
+        assert list(opened.history.follow(0)) == []
+
+
+def test_it_ends_when_the_ledger_is_closed_by_who_iterates(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "memory.db") as opened:
+        assert [opened.close() for _ in opened.history.follow(0)] == [None]
 
 
 def test_waiting_for_a_position_tells_whether_it_came(ledger: Ledger) -> None:

@@ -59,12 +59,19 @@ FORMS |= {each: (*FORMS.get(each, ()), MOVED) for each in ("live", "lives", "liv
 somebody lives, "moved to Dresden" says too (``moves_home``)."""
 
 _DAYS = "|".join((*MONTHS, *WEEKDAYS))
-_IS_MOVED = late(  # no "was moved", no "the repository moved"
-    r".*\b(?:(?:was|were|be|been|being|is|are|got) moved"
-    r"|the (?!user|kids|children|family|couple|girls|boys|parents)\w+(?: (?:has|have|had|just|recently|already))* mov\w+)$"
+_THINGS = (  # that move without anybody's home
+    "it|repo|repository|project|company|office|team|meeting|call|deadline|release|launch|flight|event|appointment|party|exam"
+    "|session|class|shift|date|files?|folder|data|database|server|service|account|website|site|app|code|shop|store|production"
 )
-_TIME = rf"(?:{_DAYS}|next|noon|midnight|tomorrow|today|tonight|\d\w*(?: (?:\d|am\b|pm\b|{_DAYS})|$))"
-_TO_PLACE = late(rf" (?:to|into|in|back|out|home|here|there)\b(?! (?:to )?(?:the )?{_TIME})")
+_MOVED_THING = late(
+    r".*\b(?:(?:was|were|be|been|being|is|are|got)(?: \w+ly| just)? moved"
+    rf"|(?:{_THINGS})(?: (?:has|have|had|just|\w+ly))* mov\w+)$"
+)
+_TIME = rf"(?:(?:{_DAYS}|next|noon|midnight|tomorrow|today|tonight|\d+(?:st|nd|rd|th))\b|\d\w*(?: (?:\d|am\b|pm\b|{_DAYS})|$))"
+_AGO = rf"(?: (?:(?:in|on) (?:{_TIME}|\d{{4}}\b)|last|an?|one|two|three|few|\d+|years?|months?|weeks?|days?|ago|recently))*"
+_TO_PLACE = late(
+    rf"{_AGO} (?:to|into|in|back|out|home|here|there|from|abroad|away|with)\b(?! (?:to )?(?:the )?{_TIME})"
+)
 
 _WORD = late(r"[^\W_]+")
 _BETWEEN = late(r"[\W_]+")
@@ -129,8 +136,8 @@ def _says_little(word: str) -> bool:
 
 def moves_home(words: Sequence[str], at: int) -> bool:
     """Whether somebody moves to a place at that word: no "deadline moved to Friday", no "moved the sofa"."""
-    there = _TO_PLACE.match(f" {' '.join(words[at + 1 : at + 6])}") is not None
-    return there and _IS_MOVED.match(" ".join(words[max(0, at - 4) : at + 1])) is None
+    there = _TO_PLACE.match(f" {' '.join(words[at + 1 : at + 8])}") is not None
+    return there and _MOVED_THING.match(" ".join(words[max(0, at - 4) : at + 1])) is None
 
 
 def folded(text: str) -> str:

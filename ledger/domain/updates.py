@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from itertools import islice, pairwise, takewhile
+from itertools import islice, takewhile
 
 from ledger.domain.late import late, once
 from ledger.domain.passages import MONTHS, WEEKDAYS
@@ -36,33 +36,47 @@ _CHANGED = _set(
     rose fell dropped adjusted updated revised reached joined left quit cancelled canceled closed opened got stopped started
     already added"""
 )
+_MOVED = _set("moved relocated")
 _MEANT = {
     stem(word): frozenset(map(stem, _set(others)))
     for word, others in (
-        *((each, "lives live resides home") for each in ("moved", "relocated")),
+        *((each, "") for each in _MOVED),  # by where to (``_MOVES``)
         *((each, "works work job employed employer") for each in ("left", "quit", "hired", "retired")),
         *((each, "single dating married engaged") for each in ("engaged", "married", "divorced", "separated")),
     )
 }  # what has changed where a verb says so by itself
-_TOWARDS = _set("to into in from out back away home")  # whoever moved there; not what was moved
-_MOVED = _set("moved relocated")
+_HOME = frozenset(map(stem, _set("lives live resides home")))
 _PAST = _set(
     """was were had did went ran bought got made saw met took gave flew paid ate spoke drove drank sold sent spent wrote won
     lost came taught swam rode"""
 )
 _ONE = _set("is are lives live works work reports rehearses")  # whoever does this does it with one at a time
-_ONE_NOW = _ONE | _set("drives drive rents rent banks studies study attends belongs runs run uses use sits")
-_ONE_SINCE = frozenset(map(stem, _ONE_NOW | _set("go want need think prefer")))
-_CHANGED_TO, _AT = _CHANGED | {"to"}, _set("at in on with from")
+_ONE_NOW = _ONE | _set(
+    "drives drive rents rent banks studies study attends belongs runs run uses use sits bank host hosts"
+)
+_WITH_SEVERAL = frozenset(
+    map(stem, _set("speak speaks teach teaches have has own like love enjoy hate know visit support"))
+)
+_CHANGED_TO = _CHANGED | {"to"}
 _OWNERS = _set("my our your his her its their")  # with them, and after 's, the next word says who it is about
 _SHORT = late("['’](?:ve|m|re|d|ll)$")  # of "I've" and "we're"
-_NO_TIME = r"(?! (?:\d|next|noon|midnight|(?-i:[A-Z])[a-z]+day\b))"  # the deadline moved to Friday, and nobody
+_HOMES = "flat|house|apartment|home|studio|place|cottage|dorm|village|town|city|suburbs?|country(?:side)?|coast|street"
+_MOVED_TO = (  # a home or a name: no "to the night shift", no "to Friday", no "to Python 3.12"
+    r"(?:(?:has|have|was|were|is|are|am) )?(?:moved|relocated)(?: back)?"
+    rf"(?= (?:in)?to (?:(?:an?|the|my|our|his|her|their) (?:[\w-]+ ){{0,2}}(?:{_HOMES})\b"
+    r"|\d+ (?-i:[A-Z])|(?-i:[A-Z](?!\w*day\b)[\w'’-]*+)(?! \d)))(?!.* for (?:an?|one|two|\d+) )"
+)
+_MOVES = re.compile(rf"{_MOVED_TO}|(?:moved|relocated) (?:in with|out|back|away|home|from)\b", re.IGNORECASE)
 _NEWS = tuple(
     (re.compile(rf"\b(?:{change})(?= )", re.IGNORECASE), state)
     for change, state in (
-        (r"(?:(?:has|have|was|were|is|are|am) )?(?:moved|relocated)(?: back)? (?:to|into)" + _NO_TIME, "lives in"),
-        (r"(?:joined(?= (?-i:[A-Z]))|started at|(?:got|took|has|have) a (?:new )?job (?:at|with))", "works at"),
+        (_MOVED_TO + " (?:in)?to", "lives in"),
+        (
+            r"(?:joined(?= (?-i:[A-Z]))|started at|(?:got|took|has|have|started|accepted) an? (?:new )?job (?:at|with|for))",
+            "works at",
+        ),
         (r"(?:got )?married(?: to)?", "is married to"),
+        (r"turned(?= \d)", "is"),
         (
             r"(?:(?:has|have|was|were|is|are)(?: been)? )?(?:(?:gone|went|come|came)(?: up| down)?|up|down|rose|risen|raised"
             r"|climbed|increased|grew|fell|fallen|dropped|sank|decreased|lowered|reduced|cut|changed|switched|set|moved|pushed"
@@ -72,10 +86,11 @@ _NEWS = tuple(
     )
 )  # what changed, in the words of what holds since then
 _NEW_WORDS = _CHANGED | _set(
-    "currently days since job pushed married relocated up gone went come came risen climbed fallen sank decreased set"
+    "currently days since job pushed married relocated turned up gone went come came risen climbed fallen sank decreased set"
 )  # without one of them there is nothing new
 _TO = re.compile(r"\b(?:in)?to ")
-_NOW = re.compile(r",? *\b(?:now|currently|from now on|since then|these days)\b,?|\bnew (?=\w)", re.IGNORECASE)
+_SINCE = rf"since (?:(?:last|this) \w+|(?:{'|'.join(MONTHS)})(?: \d{{4}})?|\d{{4}}|then)"
+_NOW = re.compile(rf",? *\b(?:now|currently|from now on|{_SINCE}|these days)\b,?|\bnew (?=\w)", re.IGNORECASE)
 _SEVERAL = _set("bus train tram ferry shuttle another other also too")
 _BETWEEN = _set("the a an called named about at on in with by of for as to")
 _HOW = _set("at on in with by for to from")  # what is done with something is done so
@@ -138,8 +153,8 @@ class Clause:
     @once
     def meant(self) -> frozenset[str]:
         """What it says to have changed by a verb alone."""
-        verbs = [one for one, then in pairwise([*self.tokens, "to"]) if one not in _MOVED or then in _TOWARDS]
-        return frozenset(each for verb in verbs for each in _MEANT.get(stem(verb), ()))
+        found = frozenset(each for verb in self.tokens for each in _MEANT.get(stem(verb), ()))
+        return found | _HOME if _MOVES.search(self.text) else found
 
     @once
     def place(self) -> frozenset[str]:
@@ -359,4 +374,4 @@ def _is_one_more(new: Clause, old: Clause) -> bool:
     ours, theirs = ([stem(each) for each in clause.tokens if each not in _CHANGED_TO] for clause in (new, old))
     shared = [one for one, _ in takewhile(lambda pair: pair[0] == pair[1], zip(ours, theirs, strict=False))]
     verb = [each for each in shared if each not in _BETWEEN | _OWNERS][-1:]
-    return new.stems & old.stems <= {*shared} and _AT.isdisjoint(shared[-1:]) and _ONE_SINCE.isdisjoint(verb)
+    return new.stems & old.stems <= {*shared} and not _WITH_SEVERAL.isdisjoint(verb)

@@ -209,6 +209,9 @@ def statement(text: str) -> Reading:
         ("The price is 30 euros.", "The price is listed at page 7."),
         ("The city of Ana is Turin.", "The city of Ana is known for chocolate."),
         ("I live in Ghent.", "My deadline moved to Friday."),
+        ("Ida lives in Basel.", "Ida moved to the window seat."),
+        ("Ida lives in Bern.", "Ida moved to Basel for a month in 2010."),
+        ("Ida lives in Bern.", "Ida moved to Python 3.12."),
     ],
 )
 def test_one_of_several_takes_no_place(one: str, other: str) -> None:
@@ -232,6 +235,15 @@ def test_one_of_several_takes_no_place(one: str, other: str) -> None:
         ("My shift is on Monday.", "My shift was moved to Tuesday."),
         ("The user takes the bus to work.", "The user now takes the train to work."),
         ("The kids go to Greenfield.", "The kids now go to Hillside."),
+        ("The user sleeps in the attic.", "The user now sleeps in the study."),
+        ("Ella lives in Paris.", "Since May Ella lives in Lyon."),
+        ("Ella lives in Paris.", "Ella has relocated to a village near Lyon."),
+        ("I bank at Sparkasse.", "I now bank at Triodos."),
+        ("The user works at Bosch.", "The user started a new job at Siemens."),
+        ("Lea is 5.", "Lea turned 6."),
+        ("Kaya teaches yoga on Monday.", "Kaya now teaches yoga on Friday."),
+        ("The team hosts on Heroku.", "The team now hosts on Fly."),
+        ("The user rides a bike to work.", "The user now rides a scooter to work."),
     ],
 )
 def test_what_is_new_is_read_as_what_holds_since_then(one: str, other: str) -> None:

@@ -115,22 +115,14 @@ def fit(
     share = min(kept, _tokens(summaries))
     turn = turn_of(window, request, max(1, budget - share), tail=tail, shortest=shortest)
     messages, sizes = _shortened(turn, max(1, budget - share), shortest)
-    reasons, older = list[str](), list[WindowItem]()  # the older ones newest first
     dropped = [Dropped(item, "turn_trimmed") for item in turn.left_out]
-    spent, looked_at = _tokens(messages), turn.looked_at
-    whole = turn.complete and not turn.left_out
-    if spent > budget:
-        reasons.append("turn_over_budget")
-    while whole and (spent < budget or looked_at < tail) and (item := next(window, None)) is not None:
-        looked_at += 1
-        if spent + item.tokens > budget - share:
-            why = "tail_trimmed" if looked_at <= tail else "budget"
-            reasons.append(why)
-            dropped.append(Dropped(item, why))
-            break
-        spent += item.tokens
-        older.append(item)
-    stood, evicted = _best(summaries, budget - spent)
+    spent, whole = _tokens(messages), turn.complete and not turn.left_out
+    reasons = ["turn_over_budget"] if spent > budget else []
+    older, last = _older(window, budget - spent, share, tail - turn.looked_at) if whole else ([], None)
+    if last is not None:
+        reasons.append(last.why)
+        dropped.append(last)
+    stood, evicted = _best(summaries, budget - spent - _tokens(older))
     chosen = sorted([*stood, *older, *messages], key=lambda item: (item.place, item.position))
     begun = _begun(chosen, [*evicted, *(each.item for each in dropped)])
     dropped += [Dropped(item, "unsafe_start") for item in chosen[begun]]
@@ -155,8 +147,19 @@ def fit(
         dropped=(*dropped, *orphans, *(Dropped(item, "summaries_evicted") for item in evicted)),
         shortened={item.position: sizes[item.position] for item in items if item.position in sizes},
         summaries_evicted=len(evicted),
-        looked_at=looked_at,
+        looked_at=turn.looked_at + len(older) + (last is not None),
     )
+
+
+def _older(window: Iterator[WindowItem], free: int, share: int, fresh: int) -> tuple[list[WindowItem], Dropped | None]:
+    """What stands before the turn, newest first, and the first that does not fit: one of the ``fresh`` newest, or older."""
+    older: list[WindowItem] = []
+    while (free > 0 or len(older) < fresh) and (item := next(window, None)) is not None:
+        if item.tokens > free - share:
+            return older, Dropped(item, "tail_trimmed" if len(older) < fresh else "budget")
+        free -= item.tokens
+        older.append(item)
+    return older, None
 
 
 def turn_of(

@@ -51,68 +51,94 @@ def import_file(
     """
     started, name = time.monotonic(), path_name(path)
     file = _File(name, project)
-    errors, warnings, stopped = list[tuple[int, str]](), list[tuple[int, str]](), ""
-    lines = good = captured = known = 0
-    for key, number, line in file.lines():
-        lines += 1
-        if isinstance(line, str):
-            errors.append((number, line))
-            if strict:
-                raise RejectedError(
-                    f"line {number} of {os.path.basename(name)}: {line}; with strict nothing was written"
-                )
-        else:
-            good += 1
-            if dry_run:
-                known += _is_known(engine, asker.user, key)
-                if line.memories_used:
-                    warnings += ((number, each) for each in interaction_commands.warnings_of(engine, asker.user, line))
-        if stopped := (lines % CHUNK == 0 and stopping.why) or "":
-            break
     correlation = uuid7(engine.writer.nanoseconds(engine.writer.now()), engine.writer.random(8))
     asker = replace(asker, client=asker.client or file.client, correlation_id=correlation)
     if occurred_at is not None:
         asker = replace(asker, occurred_at=times.with_offset("occurred_at", occurred_at))
-    if dry_run:
-        captured = good - known
-    done = 0
-    for chunk in file.chunks() if not dry_run and not stopped else ():
-        with engine.writer.batch():
-            for key, number, line in chunk:
-                try:
-                    replayed, warned = interaction_commands.capture_line(engine, _asker_of(line, asker, key), line)
-                except LedgerError as refusal:
-                    if strict:
-                        raise
-                    errors.append((number, str(refusal)))
-                    continue
-                captured += not replayed
-                known += replayed
-                warnings += ((number, each) for each in warned)
-        done += len(chunk)
-        if progress is not None:
-            progress(done, good)
-        if done < good and (stopped := stopping.why):
-            break
+    run = _Import(engine, asker, file, strict, stopping)
+    run.check(dry_run)
+    if not dry_run and not run.stopped:
+        run.capture(progress)
     return answers.ImportReport(
         path=name,
-        lines=lines,
-        captured=captured,
-        known=known,
-        errors=tuple(sorted(errors)),
-        warnings=tuple(warnings),
-        correlation_id=correlation if captured and not dry_run else None,
+        lines=run.lines,
+        captured=run.good - run.known if dry_run else run.captured,
+        known=run.known,
+        errors=tuple(sorted(run.errors)),
+        warnings=tuple(run.warnings),
+        correlation_id=correlation if run.captured else None,
         dry_run=dry_run,
-        stopped=stopped,
+        stopped=run.stopped,
         seconds=time.monotonic() - started,
     )
+
+
+class _Import:
+    """One import and what it has come to."""
+
+    def __init__(self, engine: Engine, asker: Who, file: _File, strict: bool, stopping: Stopping) -> None:
+        self._engine, self._asker, self._file, self._strict, self._stopping = engine, asker, file, strict, stopping
+        self.errors: list[tuple[int, str]] = []
+        self.warnings: list[tuple[int, str]] = []
+        self.lines = self.good = self.captured = self.known = 0
+        self.stopped = ""
+
+    def check(self, is_all: bool) -> None:
+        """Reads all lines; where ``is_all`` there is, says what a capture of each would."""
+        for key, number, line in self._file.lines():
+            self.lines += 1
+            if isinstance(line, str):
+                self.errors.append((number, line))
+                if self._strict:
+                    where = f"line {number} of {os.path.basename(self._file.name)}"
+                    raise RejectedError(f"{where}: {line}; with strict nothing was written")
+            else:
+                self.good += 1
+                if is_all:
+                    self._warn(key, number, line)
+            if self.lines % CHUNK == 0 and (why := self._stopping.why):
+                self.stopped = why
+                return
+
+    def _warn(self, key: str, number: int, line: Line) -> None:
+        user = self._asker.user
+        self.known += _is_known(self._engine, user, key)
+        if line.memories_used:
+            self.warnings += ((number, each) for each in interaction_commands.warnings_of(self._engine, user, line))
+
+    def capture(self, progress: Progress | None) -> None:
+        """Captures the good lines, each chunk in one commit."""
+        done = 0
+        for chunk in self._file.chunks():
+            with self._engine.writer.batch():
+                for each in chunk:
+                    self._capture_line(*each)
+            done += len(chunk)
+            if progress is not None:
+                progress(done, self.good)
+            if done < self.good and (why := self._stopping.why):
+                self.stopped = why
+                return
+
+    def _capture_line(self, key: str, number: int, line: Line) -> None:
+        try:
+            asker = _asker_of(line, self._asker, key)
+            replayed, warned = interaction_commands.capture_line(self._engine, asker, line)
+        except LedgerError as refusal:
+            if self._strict:
+                raise
+            self.errors.append((number, str(refusal)))
+        else:
+            self.captured += not replayed
+            self.known += replayed
+            self.warnings += ((number, each) for each in warned)
 
 
 class _File:
     """One file to import, which may be read as often as one likes."""
 
     def __init__(self, name: str, project: str | None) -> None:
-        self._name, self._project = name, project
+        self.name, self._project = name, project
         text = given_files.whole(name, LIST_BYTES)
         self._list = None if text is None else _conversations(name, text)
         self._kept: list[tuple[str, int, Line | str]] | None = None  # all lines of a short file, once they were read
@@ -131,7 +157,7 @@ class _File:
 
     def _read(self) -> Iterator[tuple[str, int, Line | str]]:
         count: Counter[bytes] = Counter()
-        given = given_files.lines(self._name, LINE_BYTES) if self._list is None else enumerate(self._list, 1)
+        given = given_files.lines(self.name, LINE_BYTES) if self._list is None else enumerate(self._list, 1)
         for number, each in given:
             if each is None:
                 line: Line | str = f"it has more than {LINE_BYTES:,} bytes"

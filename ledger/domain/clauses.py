@@ -99,7 +99,7 @@ def pieces(text: str) -> int:
 
 
 def _sentences(text: str) -> Iterator[str]:
-    sentences = SENTENCE.split(text) if _ENDING.search(text) else (text,)
+    sentences = SENTENCE.split(text) if _ENDING.search(text) else (text.rstrip(),)
     return (each for each in sentences if not each.rstrip(_CLOSING).endswith(("?", "？")))
 
 

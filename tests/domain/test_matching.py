@@ -243,6 +243,12 @@ def test_words_of_other_clauses_questions_suppositions_and_short_memories_are_ne
     assert (found.match, found.denial) == (None, "")
 
 
+@pytest.mark.parametrize("end", ["\r\n", "\r", "\N{NO-BREAK SPACE}", " \N{LINE SEPARATOR}", '" \r\n', "\v"])
+def test_a_question_is_none_the_less_one_for_the_whitespace_that_follows_it(end: str) -> None:
+    assert judge("stems/4", Response(f"Do you like black cats?{end}"), "The user likes black cats.").match is None
+    assert clauses.clauses(f"Do you like black cats?{end}") == ()
+
+
 def test_a_short_text_in_a_script_without_spaces_is_long_enough() -> None:
     assert match("stems/4", Response("用户喜欢喝黑咖啡。"), "用户喜欢喝黑咖啡") is not None
 

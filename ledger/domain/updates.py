@@ -185,7 +185,8 @@ class Reading:
         self.statement, self.text, self.is_news = statement, news or statement.content or "", bool(news)
         self.words = words(self.text) if len(self.text) <= READ_CHARS else []
         self.stems = frozenset(map(stem, set(self.words) - STOP_WORDS))
-        self.size, self.is_short = len(self.stems), len(self.text) <= SHORT_CHARS
+        self.size, self.is_short, self.is_more = len(self.stems), len(self.text) <= SHORT_CHARS, "also" in self.words
+        self.attributes = self.stems & _ATTRIBUTES
         self.is_plain = _NEW_WORDS.isdisjoint(self.words) and _MEANT.keys().isdisjoint(self.stems)
         """Whether no word of it says that something is new or has changed."""
         found = _TOKEN.search(self.text)
@@ -227,6 +228,8 @@ class Reading:
     @once
     def opening(self) -> list[str]:
         """Its first words, one more than may differ in a sentence that begins alike."""
+        if self.is_short:
+            return self.lowered[: _DATE_WORDS + 2]
         return " ".join([found[0] for found in islice(_TOKEN.finditer(self.text), _DATE_WORDS + 2)]).lower().split(" ")
 
     @once
@@ -264,7 +267,7 @@ class Reading:
 
 def takes_place(new: Reading, old: Reading) -> bool:
     """Whether the newer statement takes the place of the older one."""
-    if "also" in new.words:  # so the older one still holds
+    if new.is_more:  # so the older one still holds
         return False
     if not new.is_plain and new.is_new and _is_new(new, old):
         return True
@@ -293,13 +296,14 @@ def _is_new(new: Reading, old: Reading) -> bool:
 
 def _is_another(new: Reading, old: Reading) -> bool:
     """Whether both say one thing, with two values."""
-    return _is_same_but_one(new, old) or _clash(new, old)
+    if new.first == old.first and new.first and _is_same_but_one(new, old):
+        return True
+    are_edges = bool(new.statement.edges and old.statement.edges)
+    return (are_edges or not new.attributes.isdisjoint(old.attributes)) and _clash(new, old)
 
 
 def _clash(new: Reading, old: Reading) -> bool:
     """Whether they fill one slot with values that cannot both be so."""
-    if _ATTRIBUTES.isdisjoint(new.stems & old.stems) and not (new.statement.edges and old.statement.edges):
-        return False
     if not (new.slots and old.slots):
         return False
     return any(
@@ -317,8 +321,6 @@ def _state(value: str) -> str:
 
 def _is_same_but_one(new: Reading, old: Reading) -> bool:
     """Whether it is one sentence but for a number, a date or a name."""
-    if not new.first or new.first != old.first:
-        return False
     long = max(len(new.opening), len(old.opening)) > _DATE_WORDS + 1
     if long and new.opening[:2] != old.opening[:2] and new.ending != old.ending:
         return False  # of a longer one the second word or the last is the same

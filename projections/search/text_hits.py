@@ -37,7 +37,7 @@ def source_of(index: TextIndex, rank: str, table: Table) -> Source:
     return Source(index, rank, table.name, ", ".join(f"m.{each}" for each in table.names))
 
 
-BLOCK = 12  # hits whose rows are looked up together
+BLOCK = 8  # hits whose rows are looked up together
 
 
 def hits(

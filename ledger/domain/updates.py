@@ -55,7 +55,7 @@ _ONE_NOW = _ONE | _set(
     "drives drive rents rent banks studies study attends belongs runs run uses use sits bank host hosts"
 )
 _WITH_SEVERAL = frozenset(
-    map(stem, _set("speak speaks teach teaches have has own like love enjoy hate know visit support"))
+    map(stem, _set("speak speaks teach teaches have has own eat like love enjoy hate know visit support"))
 )
 _CHANGED_TO = _CHANGED | {"to"}
 _OWNERS = _set("my our your his her its their")  # with them, and after 's, the next word says who it is about

@@ -692,8 +692,8 @@ class Ledger(LedgerRead):
         Called again with the same messages, or with more of the conversation, it adds what is new; so also after a crash.
 
         Args:
-            messages: A text, a message, or a list of messages as OpenAI or Anthropic has them: the whole conversation so far,
-                the end of it, or what is new. Instructions (system, developer) are left out.
+            messages: A text (one message), a message, or a list of messages as OpenAI or Anthropic has them: the whole
+                conversation so far, the end of it, or what is new. Instructions (system, developer) are left out.
             session: The conversation's name; None for the ``idempotency_key`` as its name, or without one for a new session.
             extract: "auto" lets the model look for what to remember, or without one the rules, as the policy says; "model"
                 and "rules" whatever it says; "off" or False nothing.

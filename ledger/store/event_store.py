@@ -198,7 +198,7 @@ class EventStore:
         self._writing.check_open()
         try:
             connection = self._pool.get_connection(is_writer=False)
-        except persistence.PersistenceError as error:
+        except Exception as error:
             raise_typed(error)
         try:
             yield connection.raw

@@ -90,6 +90,7 @@ class Reading:
         self._private_lock.acquire()
         try:
             if not self._private_depth:
+                self._check_open()  # again, for who closes takes this lock
                 connection.execute("BEGIN")
                 self._fold(connection)
         except BaseException as error:

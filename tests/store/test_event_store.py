@@ -1012,6 +1012,28 @@ def test_a_private_connection_is_closed_with_the_store(store, tmp_path):
         private.execute("SELECT 1")
 
 
+@pytest.mark.parametrize("way", ["snapshot", "private", "lent", "past_view"])
+def test_a_reader_whose_store_is_closed_after_the_look_at_it_is_told_that_it_is_closed(store, way):
+    append(store, happened())
+    reader = EventStore.open(store.path, readonly=way == "private")
+    if way == "private":
+        reader.fold_privately(lambda connection: None)
+    read = {"lent": reader.lent, "past_view": lambda: reader.past_view(lambda connection: None)}
+    check = reader._writing.check_open
+
+    def check_and_close():
+        check()
+        reader.close()
+
+    with (
+        mock.patch.object(reader._writing, "check_open", check_and_close),
+        mock.patch.object(reader._reading, "_check_open", check_and_close),
+        pytest.raises(RejectedError, match="closed"),
+        read.get(way, reader.snapshot)(),
+    ):
+        pass
+
+
 def test_the_file_lock_excludes_other_processes(store):
     code = """
         import sys

@@ -61,10 +61,11 @@ def _interaction(name: str, prompt: dict[str, object], response: dict[str, objec
     return line | {"occurred_at": moment} if moment is not None else line
 
 
-def _text(turn: dict[str, object]) -> str:
-    """What somebody said, with the name; a role is no name, and a line that begins with one is a threat to the guards."""
-    speaker, text = str(turn.get("speaker") or ""), str(turn.get("text", ""))
-    return text if speaker.strip().lower() in ("", *_ROLES) else f"{speaker}: {text}"
+def _text(turn: dict[str, object]) -> object:
+    """What somebody said, with the name; a role is no name, and a line that begins with one is a threat to the guards. What is
+    no text stays as it is, so that the line is refused."""
+    speaker, text = str(turn.get("speaker") or ""), turn.get("text", "")
+    return f"{speaker}: {text}" if isinstance(text, str) and speaker.strip().lower() not in ("", *_ROLES) else text
 
 
 @lru_cache(maxsize=1_000)  # turns of a session have one time, and none of these forms is read quickly

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from ledger import Ledger
 from ledger.domain.first_person import MOST_CHARS, statements
+from ledger.domain.updates import Reading, takes_place
 
 SAYS = {
     "I live in Lisbon and I'm allergic to peanuts.": ["lives in Lisbon", "is allergic to peanuts"],
@@ -26,22 +27,37 @@ SAYS = {
         "asks: always answer in French",
         "asks: Never use tabs, please",
     ],
-    "My rent is 900. My new salary is $52,000.50 a year, my shoe size is 42": [
+    "Yes, my rent is 900. My new salary is $52,000.50 a year, I think! My shoe size is 9\nMy height is 6 ft 2 now": [
         "'s rent is 900",
         "'s new salary is $52,000.50 a year",
-        "'s shoe size is 42",
+        "'s shoe size is 9",
+        "'s height is 6 ft 2",
     ],
-    "My dentist is Dr. Lee. My car is a Volvo": ["'s dentist is Dr. Lee", "'s car is a Volvo"],
+    "My budget is 500 to 600 euros and no more. My phone number is (555) 010-1234": [
+        "'s budget is 500 to 600 euros",
+        "'s phone number is (555) 010-1234",
+    ],
+    "My dentist is Dr. Lee. My car is a Volvo V60 and my pride": ["'s dentist is Dr. Lee", "'s car is a Volvo V60"],
     "my email is kai@home.example.": ["'s email is kai@home.example"],
-    "I drive a Volvo. I drive an old red van": ["drives a Volvo", "drives an old red van"],
-    "I started a new job at Acme. I've just started working for the city": [
-        "started a new job at Acme",
-        "started working for the city",
+    "I drive a Volvo to work. I drive an old red van": ["drives a Volvo", "drives an old red van"],
+    "I started a new job at Smith and Sons last week. I took a job with the city in May 2025": [
+        "works at Smith and Sons",
+        "works at the city",
     ],
-    "Always answer in German. Never use tabs!": ["asks: Always answer in German", "asks: Never use tabs"],
+    "I've just started working for Acme, it is fun. I got a job as a nurse on Monday": [
+        "works for Acme",
+        "works as a nurse",
+    ],
+    "Always answer in German. Never use tabs!": ["asks: Always answer in German"],
     "Always include dates when I ask about events.\nNever push to main": [
-        "asks: Always include dates when I ask about events",
-        "asks: Never push to main",
+        "asks: Always include dates when I ask about events"
+    ],
+    "Always use the word Kq7!vb;9Zr.$t in it": ["asks: Always use the word Kq7!vb;9Zr.$t in it"],
+    "I work at the U.S. Embassy. I work at J.P. Morgan": ["works at the U.S. Embassy", "works at J.P. Morgan"],
+    'I live in the U.S. My dog is called "Rex". I love tea... and cake': [
+        "lives in the U.S",
+        '\'s dog is "Rex"',
+        "likes tea",
     ],
 }
 
@@ -55,11 +71,21 @@ def test_what_is_stated_is_a_sentence_about_the_user(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     ["Do I live in Rome?", "I love it.", "I like to.", "I love their work!", "If I live in Rome, I walk.", "I'd like tea.",
-     "She said I work at Acme", "I have a question about dogs.", "Call me when you can?", "I live in " + "x" * 200, "Thanks!",
+     "She said I work at Acme", "I have a question about dogs.", "I have a category.",
+     "Call me when you can?", "I live in " + "x" * 200, "Thanks!",
      "My rent is too high.", "My rent is due on the 5th.", "My car is the best.", "My dentist is great.", "Is my rent 900?",
      "I drive to work.", "I drive an hour a day.", "I drive a hard bargain", "I started a new book.", "I started running",
      "Always a pleasure!", "Never mind.", "Never heard of it.", "Never give up!", "Always wanted to use Rust.", "Never been",
-     "It works, always use it", "I always use vim.", "I came late, always show up", "We met and always add salt."],
+     "It works, always use it", "I always use vim.", "I came late, always show up", "We met and always add salt.",
+     "In GTA, I drive a Ferrari", "I drive a Ferrari in GTA", "If I move, my rent is 900", "He said, my rent is 900",
+     "Translate: my rent is 900", "Translate:\nMy rent is 900", "If I move,\nmy rent is 900", "Not true: my rent is 900",
+     "I wonder whether my rent is 900", "We met and my rent is 900", "\"So. My rent is 900.\" he said", "My rent is 900?",
+     "My rent is 900 ?", "I love tea ?", "My pay is 15 to 20 percent lower",
+     "my rent is 3 days late", "my salary is 10% too high", "my phone number is 12 digits long", "my car is in Berlin",
+     "my rent is 900 lower than yours", "my rent is 900 or 950", "my manager is I think Anna", "my car is BMW or Audi",
+     "my car is a BMW or an Audi", "my bike is Stolen", "My manager is Anna or Bob", "I drive an hour to Berlin",
+     "Fix this. Always answer in German", "Never use tabs", "Always use it", "I've got a job for you", "I got a job as well",
+     "I took my job at Acme seriously", "I got a job with good pay", "I started working at 9", "I work as hard as I can"],
 )  # fmt: skip
 def test_questions_references_and_what_depends_on_something_say_nothing(text: str) -> None:
     assert not [*statements(text)]
@@ -79,6 +105,12 @@ def test_it_takes_time_in_proportion_to_the_text() -> None:
         "always " * 20_000,
         " " * 200_000,
         "I am " * 30_000,
+        "my rent is " + "9" * 100_000 + "x",
+        "my rent is 9 9 " * 10_000,
+        "I drive a " * 20_000,
+        "I love a.b!" * 5_000,
+        "I love " + "a.b. " * 20_000,
+        "I love " + "!" * 100_000,
     ):
         assert len([*statements(text)]) <= 1_000
 
@@ -98,3 +130,13 @@ def test_a_first_call_without_a_model_proposes_what_the_user_said(tmp_path: Path
         memory = ledger.memories.get(added.proposed[0].id)
         assert memory.status == "candidate" and memory.confidence == 0.6
         assert ledger.history.events(memory.id)[0].type == "MemoryCaptured"
+
+
+def test_a_new_job_takes_the_place_of_the_last_one_in_an_answer(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "memory.db") as ledger:
+        for text in ("I work at Charité.", "I started a new job at Siemens last week."):
+            ledger.promote(ledger.add(text, session="x").proposed[0].id)
+        found = [each.content for each in ledger.recall("Where does the user work?").items]
+        assert found == ["The user works at Siemens", "The user works at Charité"]
+        new, old = (Reading(ledger.memories.get(each.id)) for each in ledger.memories.list())
+        assert takes_place(new, old)

@@ -212,6 +212,21 @@ def test_what_an_import_does_not_take_is_told_with_what_it_takes(ledger: Ledger,
     assert (report.captured, report.errors) == (1, ((1, why), (2, why), (3, why)))
 
 
+@pytest.mark.parametrize("text", [None, 5, ["Hello."], {"text": "Hello."}])
+@pytest.mark.parametrize("speaker", ["Ana", "user"])
+def test_a_turn_whose_text_is_no_text_is_a_bad_line_with_its_field(
+    ledger: Ledger, tmp_path: Path, text: object, speaker: str
+) -> None:
+    turns = [{"text": "Tea?"}, {"text": "Yes."}, {"text": "Milk?"}, {"speaker": speaker, "text": text}]
+    file = tmp_path / "talk.json"
+    file.write_text(json.dumps([{"turns": turns}, {"turns": turns[:1:-1]}]))
+    report = ledger.interactions.import_file(file)
+    why = f"is a text, and {text!r} is not"
+    assert (report.captured, report.errors) == (1, ((2, f"response {why}"), (3, f"prompt {why}")))
+    with pytest.raises(RejectedError, match=r"line 2 of talk.json: response is a text, and"):
+        ledger.interactions.import_file(file, strict=True)
+
+
 def test_an_import_comes_from_whoever_is_bound_and_a_line_says_its_own_client(ledger: Ledger, tmp_path: Path) -> None:
     file = tmp_path / "turns.jsonl"
     file.write_text('{"prompt": "one", "client": "mail"}\n{"prompt": "two"}\n')

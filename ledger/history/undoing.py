@@ -345,7 +345,7 @@ def back(connection: Connection, head: int, acts: Iterable[str], cascade: bool =
     cascaded = built_on(connection, positions, but, cascade)
     but |= set(cascaded.positions)
     streams = {reader.event(each).stream for each in positions} - {LEDGER_STREAM}
-    check(reader, filter(is_subject, streams), positions, but)
+    check(reader, filter(is_subject, sorted(streams)), positions, but)
     back = [reader.event(each) for each in sorted(positions)]
     commands = {each.envelope.command_id for each in back if not follows(each)}
     types = {act: (OriginDistrusted if act in distrusts else CommandUndone).__name__ for act in ending}

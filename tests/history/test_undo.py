@@ -485,6 +485,17 @@ def test_a_redo_that_no_longer_fits_is_a_conflict(ledger: Ledger) -> None:
     assert ledger.position == position
 
 
+def test_of_several_that_no_longer_fit_always_the_same_is_named(ledger: Ledger) -> None:
+    ideas = sorted(ledger.propose(f"Tea is in tin {number}.").id for number in range(7))
+    for each in ideas:
+        ledger.promote(each)
+    undone = ledger.undo(command="promote")
+    for each in ideas:
+        ledger.reject(each)
+    with pytest.raises(ConflictError, match=f"{ideas[0][:8]}.* does not fit"):
+        ledger.redo(undone.position)
+
+
 def test_some_things_cannot_be_undone(ledger: Ledger) -> None:
     with pytest.raises(RejectedError, match="LedgerCreated cannot be undone"):
         ledger.undo(1)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 KEPT, KEPT_CHARS = 4_096, 16 * 1024 * 1024  # verdicts kept, so that a text is scanned once, and before the lock
 SEVERAL_CHARS = 1_000  # above this a text is scanned before the lock
-LABEL_CHARS = 64
+LABEL_CHARS, NAMES_CHARS = 64, 300
 _WHO = ("user", "actor", "client", "agent", "causation_id", "correlation_id")  # whom a command names
 _BETWEEN = "\ue000\ue001\ue000"  # stands before a mark while it is looked for in encoded JSON
 
@@ -157,14 +157,16 @@ class Guard:
             taken[known.text] = known.taken
         return known.text
 
-    def cleaned(self, given: object, taken: dict[str, tuple[Taken, ...]]) -> Any:
-        """A text, or all texts of a JSON value or struct, without secrets."""
+    def cleaned(self, given: object, taken: dict[str, tuple[Taken, ...]], within: str = "") -> Any:
+        """A text, or all texts of a JSON value or struct, without secrets; ``within`` are the names that a value stands under."""
         if isinstance(given, str):
-            return self.without_secrets(given, taken)
+            return self._named(given, taken, within)
         if isinstance(given, dict):
-            return {self.cleaned(key, taken): self._named(key, value, taken) for key, value in given.items()}
+            outer = f"{within}{{" if within else ""
+            names = ((key, f'{outer}"{key}": '[-NAMES_CHARS:]) for key in given)
+            return {self.cleaned(key, taken): self.cleaned(given[key], taken, name) for key, name in names}
         if isinstance(given, list | tuple):
-            return type(given)(self.cleaned(each, taken) for each in given)
+            return type(given)(self.cleaned(each, taken, within and f"{within}[") for each in given)
         if isinstance(given, Struct):
             kind: Any = type(given)
             changed = {}
@@ -176,18 +178,15 @@ class Guard:
             return replace(given, **changed) if changed else given
         return given
 
-    def _named(self, key: object, value: object, taken: dict[str, tuple[Taken, ...]]) -> Any:
-        """A value of an object: its name may tell that it is a secret ({"password": …})."""
-        if not isinstance(value, str) or not isinstance(key, str) or not 3 < len(value) <= 200:
-            return self.cleaned(value, taken)
-        before = f"{key}: "
-        found = [each for each in secrets.scan(f'{before}"{value}"') if each.start > len(before)]
-        if not found or secrets.MARK.fullmatch(value):
-            return self.cleaned(value, taken)
-        shifted = [
-            secrets.Secret(each.kind, each.start - len(before) - 1, min(each.end - len(before) - 1, len(value)))
-            for each in found
-        ]
+    def _named(self, value: str, taken: dict[str, tuple[Taken, ...]], within: str) -> str:
+        """A text of an object: a name that it stands under may tell that it is a secret ({"password": …})."""
+        begin = len(within) + 1
+        if not within or not 3 < len(value) <= 200 or secrets.MARK.fullmatch(value):
+            return self.without_secrets(value, taken)
+        found = [each for each in secrets.scan(f'{within}"{value}"') if each.start >= begin]
+        if not found:
+            return self.without_secrets(value, taken)
+        shifted = [secrets.Secret(each.kind, each.start - begin, min(each.end - begin, len(value))) for each in found]
         clean = secrets.redacted(value, shifted)
         taken[clean] = _taken(shifted)
         return clean

@@ -37,10 +37,12 @@ def mark(kind: str) -> str:
 
 MARK = late(r"\[redacted:([a-z0-9_]+)\]")
 
-_KINDS = tuple(map(late, ("[a-z]", "[A-Z]", r"\d", r"[^\w\s]")))
-_INNER = late(r"[a-z][A-Z]|[A-Za-z]\d|\d[A-Za-z]|[A-Za-z\d][!@#$%^&*?+=~]")
+_INNER = late(r"[a-z][A-Z]|[A-Za-z]\d|\d[A-Za-z]|[A-Za-z\d](?:[!?](?!$)|[@#$%^&*+=~])")
 _WORD, _SIGN = late("[a-z]+"), "://"  # the one ASCII text without a word that a pattern asks for
 _SPOKEN, _END = late(r"(?:is|was|:|：)(?: now)?:?"), late(r"[\"'`»”]?\s*(?:$|[.,;!?\n]|(?:and|but)\b)")
+_ESCAPED, _VALUE = late(r"\\+[nrt\"']"), late(r"[^\s\"'`«»“”,;]{4,200}")
+_BLANK = {"n": "\n", "r": "\r", "t": "\t"}  # what a letter behind a backslash stands for
+_MORE = 200  # characters of a list, object or clause in which several secrets are looked for
 _LOWER = str.maketrans(
     "\u0130\u0131\u017f\u212a", "iisk"
 )  # letters that expressions take for these where case is no matter
@@ -50,7 +52,7 @@ def scan(text: str, known: set[bytes] | None = None) -> list[Secret]:
     """The secrets of a text, in their order; none lies within another. ``known`` are the words of an ASCII text."""
     if not (tried := _tried(text, known)) and not _may_have_cards(text):
         return []
-    found = sorted(_found(text, tried), key=lambda each: (each.start, -each.end))
+    found = sorted(chain(*(_found(each, tried) for each in _readings(text))), key=lambda each: each.start)
     kept: list[Secret] = []
     for each in found:
         if not kept or each.start >= kept[-1].end:
@@ -90,12 +92,13 @@ def _asked() -> _Asked:
     wordless, by_word = list[tuple[str, Pattern]](), dict[bytes, list[tuple[str, Pattern]]]()
     for pattern in patterns():
         for each in (each for texts in pattern.has for each in texts):
-            word = max(_WORD.finditer(each), key=lambda found: len(found.group()), default=None)
-            if word is None:
+            word = each if each.isascii() and each.isalpha() else max(_WORD.findall(each), key=len, default="")
+            if not word:
                 wordless.append((each, pattern))
-            else:
-                begins, ends = " " * (word.start() > 0), " " * (word.end() < len(each))
-                by_word.setdefault(f"{begins}{word.group()}{ends}".encode(), []).append((each, pattern))
+                continue
+            if word is not each:
+                word = f"{'' if each.startswith(word) else ' '}{word}{'' if each.endswith(word) else ' '}"
+            by_word.setdefault(word.encode(), []).append((each, pattern))
     beginnings = frozenset(tuple(word[:3]) for word in by_word)
     return _Asked(tuple(wordless), tuple((word, tuple(texts)) for word, texts in by_word.items()), beginnings)
 
@@ -125,57 +128,128 @@ def _tried(text: str, known: set[bytes] | None = None) -> list[Pattern]:
     return sorted(found, key=patterns().index)
 
 
-def _found(text: str, tried: list[Pattern]) -> Iterator[Secret]:
+def _readings(text: str) -> Iterator[str]:
+    """A text as its escapes mean it, with blanks for what that has less, so that all stays in its place; and as it is."""
+    if "\\" in text:
+        yield _ESCAPED.sub(lambda hit: _BLANK.get(hit[0][-1], hit[0][-1]).rjust(len(hit[0])), text)
+    yield text
+
+
+def _found(text: str, tried: list[Pattern]) -> list[Secret]:
+    found = list(_cards(text)) if _may_have_cards(text) else []
     for pattern in tried:
         if pattern.label == "password":
-            yield from _named(text, pattern.compiled)
+            found += _named(text, pattern.compiled)
             continue
         for hit in pattern.compiled.finditer(text):
             start, end = hit.span(1 if hit.re.groups else 0)
             if not (hit.re.groups and _is_example(text[start:end])):
-                yield Secret(pattern.label, start, end)
-    if _may_have_cards(text):
-        yield from _cards(text)
+                found.append(Secret(pattern.label, start, end))
+    return sorted(found, key=lambda each: (each.start, -each.end))
 
 
 def _named(text: str, named: re.Pattern[str]) -> Iterator[Secret]:
     """What is called a password: by ``=`` or ``:`` whatever it is, in prose only what does not look like a word."""
     at = 0
     while (hit := named.search(text, at)) is not None:
-        begin, close = hit.span("value")
-        value = text[begin:close].rstrip(".,;:)]}>、。")
-        secret = _is_secret(value, hit)
-        at = max(hit.end("name") + 1, close if secret else 0)
-        if secret:
-            yield Secret("password" if _is_password(hit["name"]) else "secret", begin, begin + len(value))
+        at = hit.end("name") + 1
+        kind = "password" if _is_password(hit["name"]) else "secret"
+        for start, end in _listed(hit) if hit["open"] else _behind(hit):
+            yield Secret(kind, start, end)
+            at = max(at, end)
+
+
+def _listed(hit: re.Match[str]) -> Iterator[tuple[int, int]]:
+    """The secrets in a list or an object that has the name of one, by their places."""
+    begin, close = hit.end("open"), "]" if hit["open"] == "[" else "}"
+    for item in _part("item").finditer(hit.string, begin, begin + _MORE) if _is_signed(hit) else ():
+        if item["close"] == close:
+            return
+        if (
+            (value := item["value"])
+            and _stands_out(value, hit["name"])
+            and not _part("about").fullmatch(item["key"] or "")
+        ):
+            yield item.span("value")
+
+
+def _behind(hit: re.Match[str]) -> Iterator[tuple[int, int]]:
+    """The secret that a name has behind it, and of passwords those behind the first, by their places."""
+    text, name, (begin, end) = hit.string, hit["name"].lower(), hit.span("value")
+    torn = hit["quote"] and text[end : end + 1] == " "
+    if torn and _is_password(name) and (phrase := _part("phrase").match(text, begin)):
+        yield phrase.span()
+        return
+    value = _bare(hit["value"].partition("<")[0] if hit["link"] == ">" else hit["value"])
+    if not _is_secret(value, hit):
+        return
+    yield begin, begin + len(value)
+    if name[-2] != "s" == name[-1] and not hit["quote"]:
+        close = text.find("\n\n" if "\n" in hit["link"] else "\n", end, end + _MORE)
+        for more in _VALUE.finditer(text, end, close if close >= 0 else end + _MORE):
+            if _stands_out(value := _bare(more[0]), name):
+                yield more.start(), more.start() + len(value)
+
+
+def _bare(value: str) -> str:
+    return value.rstrip(".,;:)]}>、。")
 
 
 def _is_password(name: str) -> bool:
-    return not re.search(r"(?i)key|token|secret|cred|clave", name)
+    lower = name.lower()
+    return not ("key" in lower or "token" in lower or "secret" in lower or "cred" in lower or "clave" in lower)
+
+
+def _is_signed(hit: re.Match[str]) -> bool:
+    return hit["link"].strip(" \t*") in ("=", ":=", "=>", ":", "：")
 
 
 def _is_secret(value: str, hit: re.Match[str]) -> bool:
-    if len(value) < 4 or _is_example(value) or MARK.search(value):
+    """Whether a value is one, by how it is tied to its name: a sign, a verb, or no more than a blank or a line end."""
+    link, name, signed = hit["link"].strip(), hit["name"], _is_signed(hit)
+    known = _is_password(name)
+    if not hit["quote"] and signed and not (name.isupper() and link == hit["link"]) and _is_code(value, known):
         return False
-    if _is_mixed(value):
+    end = hit.end("value")
+    torn = hit["quote"] and hit.string[end : end + 1].isspace()
+    if torn or not link or link in (">", "|", "->", "→") or "\n" in hit["link"]:
+        named = known and not name.lower().endswith("pass") and not hit["value"].endswith((":", "="))
+        return named and not value.isdigit() and _stands_out(value, name)
+    if _stands_out(value, name):
         return True
-    link, known = hit["link"].strip(), _is_password(hit["name"])
-    if known and _SPOKEN.fullmatch(link) and _is_spoken(value, hit):
+    if _is_none(value):
+        return False
+    if known and _SPOKEN.fullmatch(link) and _is_of_owner(value, hit):
         return True
-    if hit["of"] or link not in ("=", ":=", "=>", ":", "："):
+    if hit["of"] or not signed:
         return False
     if known and (link in ("=", ":=") or hit["quote"]):
         return len(value) >= 5
     return len(value) >= 6 and not _is_word(value)
 
 
-def _is_spoken(value: str, hit: re.Match[str]) -> bool:
-    """Whether plain words say a password: a word with figures behind it, or, of one that is mine, the last word of a clause."""
-    if _part("numbered").fullmatch(value):
-        return True
-    ends = _END.match(hit.string, hit.end("value")) is not None
+def _is_code(value: str, known: bool) -> bool:
+    """Whether a program says where a secret comes from, or of what type it is."""
+    return _part("code").fullmatch(value) is not None or (not known and value.replace("_", "").isalpha())
+
+
+def _is_none(value: str) -> bool:
+    return len(value) < 4 or _is_example(value) or MARK.search(value) is not None
+
+
+def _stands_out(value: str, name: str) -> bool:
+    """Whether it is no word: it mixes what words do not mix, or is a word with figures behind it that is called a password."""
+    odd = _is_mixed(value) or (_is_password(name) and _part("numbered").fullmatch(value) is not None)
+    return odd and not _is_none(value)
+
+
+def _is_of_owner(value: str, hit: re.Match[str]) -> bool:
+    """Whether plain words say a password of somebody: the last word of a clause that names its owner."""
     before = hit.string[max(0, hit.start() - 60) : hit.start()]
-    return ends and _part("owner").search(before) is not None and not _part("state").fullmatch(value)
+    ends = _END.match(hit.string, hit.end("value")) is not None
+    return (
+        ends and _part("owner").search(before) is not None and not _part("state").fullmatch(value.lower().rstrip("!?"))
+    )
 
 
 def _is_word(value: str) -> bool:
@@ -187,13 +261,12 @@ def _is_mixed(value: str) -> bool:
     """Whether it mixes what words do not mix: digits or signs among letters, or capitals in the middle; or is a long number."""
     if _part("usual").fullmatch(value):
         return value.isdigit() and len(value) >= 4
-    kinds = sum(each.search(value) is not None for each in _KINDS)
-    return kinds >= 2 and len(value) >= 5 and _INNER.search(value) is not None
+    return len(value) >= 5 and _INNER.search(value) is not None
 
 
 def _is_example(value: str) -> bool:
-    bare = value.strip("\"'`.,;:")
-    return _part("example").match(bare) is not None or len(set(bare.lower())) < 3
+    bare = value.strip("\"'`.,;:").lower()
+    return _part("example").match(bare) is not None or len(set(bare)) < 3
 
 
 def _may_have_cards(text: str) -> bool:

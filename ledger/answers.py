@@ -68,7 +68,7 @@ class Relation(Answer, frozen=True, kw_only=True):
 
 class Memory(Answer, frozen=True):  # fields by place: it is the answer that lists are long of
     """A memory as it stands. ``confidence`` is from 0 to 1; times are UTC text; ``sources`` are ids. ``warnings``, of a write
-    that gave a kind, name one that is unknown."""
+    that gave a kind, name one that is unknown; ``stated_at`` is when it was last said again."""
 
     id: str
     content: str | None
@@ -96,6 +96,7 @@ class Memory(Answer, frozen=True):  # fields by place: it is the answer that lis
     absorbed: bool = False
     warnings: tuple[str, ...] = ()
     metadata: Mapping[str, pairs_of.Value] = field(default_factory=dict)
+    stated_at: str | None = None
 
     def __hash__(self) -> int:
         return hash((self.id, self.position))

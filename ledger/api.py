@@ -659,7 +659,7 @@ class Ledger(LedgerRead):
             tags: At most 10.
             sources: Ids that it cites as evidence: interactions, memories, chunks, documents, sessions, observations.
             relations: What it says of two names, as (subject, relation, object).
-            valid_from: From when on it is true in the world; None for now.
+            valid_from: From when on it is true in the world; None for ``occurred_at``, or now.
             valid_to: Until when, exclusive; a date alone means through that day.
             metadata: Keys of your own, as in {"ticket": 4711, "vip": True}.
         """
@@ -748,7 +748,7 @@ class Ledger(LedgerRead):
             tags: At most 10.
             sources: Ids that it cites as evidence.
             relations: What it says of two names, as (subject, relation, object).
-            valid_from: From when on it is true in the world; None for now.
+            valid_from: From when on it is true in the world; None for ``occurred_at``, or now.
             valid_to: Until when, exclusive; a date alone means through that day.
             metadata: Keys of your own, as in {"ticket": 4711, "vip": True}.
         """
@@ -837,7 +837,7 @@ class Ledger(LedgerRead):
             tags: Its tags; None for those of the old one.
             sources: Ids that it cites as evidence.
             relations: What it says of two names, as (subject, relation, object).
-            valid_from: From when on it is true, and the old one is not; None for now.
+            valid_from: From when on it is true, and the old one is not; None for ``occurred_at``, or now.
             valid_to: Until when, exclusive; a date alone means through that day.
             metadata: Keys of its own; those of the old one stay with that.
         """

@@ -431,6 +431,7 @@ def memory(**changed: Any) -> Memory:
         "origin": ORIGIN,
         "recorded_at": EARLIER,
         "active_at": EARLIER,
+        "stated_at": None,
         "decided_at": 3,
         "version": 1,
         "position": 7,

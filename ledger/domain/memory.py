@@ -112,9 +112,15 @@ class Memory(Struct, frozen=True, gc=False):
     origin: Origin | None
     recorded_at: str
     active_at: str  # when it was last made, confirmed, changed or restored: idle time counts from here
+    stated_at: str | None  # when it was last said again, after it was made
     decided_at: int  # the position of the last event but for the matches of responses
     version: int
     position: int
+
+
+def since(memory: Memory) -> tuple[str, int]:
+    """Since when it is said to hold: of two statements the one that is greater here is the newer."""
+    return max(memory.valid_from, memory.stated_at or ""), memory.row
 
 
 # --- commands --------------------------------------------------------------------------------------------------------
@@ -428,8 +434,8 @@ def _captured(event: AnyEvent, data: MemoryCaptured | DuplicateAbsorbed) -> Memo
         event.first, event.stream, envelope.user, envelope.agent, envelope.project, data.kind, data.status, data.content,
         data.confidence, data.reference_count, data.last_referenced_at, data.entities or (), data.tags or (),
         metadata, data.sources, (), data.valid_from or envelope.recorded_at, data.valid_to,
-        data.supersedes, None, False, None, None, None, data.origin, envelope.recorded_at, envelope.recorded_at, event.position,
-        event.version, event.position,
+        data.supersedes, None, False, None, None, None, data.origin, envelope.recorded_at, envelope.recorded_at, None,
+        event.position, event.version, event.position,
     )  # fmt: skip
 
 
@@ -481,7 +487,9 @@ def _changes(memory: Memory, event: AnyEvent, data: MemoryEvent) -> dict[str, ob
             return {"quarantined": True}
         case MemoryReleased():
             return {"quarantined": False}
-        case MemoryCaptured() | DuplicateAbsorbed():
+        case DuplicateAbsorbed():
+            return {"stated_at": now}
+        case MemoryCaptured():
             return {}
         case _:
             assert_never(data)

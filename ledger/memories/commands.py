@@ -260,7 +260,7 @@ def supersede(
             entities=old.entities if about is None else about,
             tags=old.tags if labels is None else labels,
             sources=sources,
-            valid_from=start or work.recorded_at,
+            valid_from=start or _happened(work),
             valid_to=end,
             supersedes=old.id,
             metadata=pairs_of.event_form(pairs),
@@ -483,8 +483,15 @@ def _succeed(work: Work, old: Memory, attempt: MemoryCaptured, why: str, edges: 
     return successor
 
 
+def _happened(work: Work) -> str:
+    """Since when what is said holds: since it happened, and at the latest from now on."""
+    return min(work.occurred_at or work.recorded_at, work.recorded_at)
+
+
 def _in_time(work: Work, attempt: MemoryCaptured) -> MemoryCaptured:
-    """A validity that begins now, for want of another beginning, must end later."""
+    """What happened at a time holds since then, for want of another beginning, and must end later."""
+    if attempt.valid_from is None and work.occurred_at is not None:
+        attempt = replace(attempt, valid_from=_happened(work))
     if attempt.valid_to is not None and attempt.valid_to <= (attempt.valid_from or work.recorded_at):
         raise RejectedError(
             f"the validity would begin now and end at {attempt.valid_to}: give valid_from, when it began"

@@ -10,6 +10,7 @@ from ledger.domain import conflict as conflict_domain
 from ledger.domain import merge as domain
 from ledger.domain.confidence import shown
 from ledger.domain.conflict import Conflict
+from ledger.domain.memory import since
 from ledger.domain.merge import Merge
 from ledger.engine.answer import answer_of
 from ledger.engine.engine import Engine
@@ -87,7 +88,7 @@ def get_conflict(engine: Engine, user: str, id: str) -> merge_answers.Conflict |
 def conflict_answer(connection: Connection, state: Conflict) -> merge_answers.Conflict:
     status, members = conflicts.status_of(connection, state, conflicts.naming(connection, state.members))
     active = [each for each in members if each.status == "active" and not each.quarantined]
-    newest = max(active, key=lambda each: (each.valid_from, each.row)).id if status == conflict_domain.OPEN else None
+    newest = max(active, key=since).id if status == conflict_domain.OPEN else None
     return answer_of(
         merge_answers.Conflict,
         state,

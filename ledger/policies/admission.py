@@ -129,8 +129,9 @@ def _refuse_turned_down(work: Work, attempt: MemoryCaptured) -> None:
 
 
 def absorb(work: Work, known: Memory, attempt: MemoryCaptured) -> None:
-    """Records the full attempt on the memory, once per actor, session and sources."""
-    number = duplicates.attempt_digest(work.secret, work.who.actor, work.session, attempt.sources)
+    """Records the full attempt on the memory, once an hour per actor, session and sources: it is said again."""
+    who = work.who
+    number = duplicates.attempt_digest(work.secret, who.actor, work.session, work.recorded_at, attempt.sources)
     if not duplicates.attempted(work.rows, known.row, number):
         work.emit(known.id, memory_domain.absorbed(attempt), first=known.row)
 

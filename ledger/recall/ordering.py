@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
+from ledger.domain.memory import since
 from ledger.domain.question import Question, split
 from ledger.domain.updates import Reading, takes_place
 from ledger.recall.asked import Asked
@@ -50,11 +51,11 @@ def newer_first(ranked: list[Found], limit: int) -> list[Found]:
     for at, (older, old, old_text) in enumerate(top):
         if old.row in moved:
             continue
-        least, since = WITHIN * older.candidate.score, (old.valid_from, old.row)
+        least, of_old = WITHIN * older.candidate.score, since(old)
         for newer, new, new_text in islice(top, at + 1, None):
             if newer.candidate.score < least:
                 break
-            if new.project != old.project or (new.valid_from, new.row) < since or new.row in moved:
+            if new.project != old.project or since(new) < of_old or new.row in moved:
                 continue
             if takes_place(new_text, old_text):
                 moved.add(new.row)
@@ -74,7 +75,7 @@ def newer_first(ranked: list[Found], limit: int) -> list[Found]:
 
 def _since(found: Found) -> tuple[str, int]:
     """Since when a memory holds."""
-    return (found.memory.valid_from, found.memory.row) if found.memory is not None else ("", 0)
+    return since(found.memory) if found.memory is not None else ("", 0)
 
 
 def _raise(newer: Found, score: float) -> None:

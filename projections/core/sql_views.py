@@ -112,6 +112,7 @@ _MEMORY = {
     "quarantined": "m.quarantined",
     "recorded_at": "m.recorded_at",
     "active_at": "m.active_at",
+    "stated_at": "m.stated_at",
     "first_position": "m.row",
     "position": "m.from_position",
 }

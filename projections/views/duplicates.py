@@ -51,13 +51,13 @@ def content_fingerprint(
     return fingerprint(secret, user, kind, project, normalise(content))
 
 
-def attempt_digest(secret: bytes, actor: str | None, session: str | None, sources: Sequence[str]) -> int:
-    """One number for "the same actor, session and sources": an equal attempt is recorded once."""
-    return fingerprint(secret, actor, session, *sources)
+def attempt_digest(secret: bytes, actor: str | None, session: str | None, time: str, sources: Sequence[str]) -> int:
+    """One number for "the same actor, session, hour and sources": an equal attempt is recorded once."""
+    return fingerprint(secret, actor, session, time[:13], *sources)
 
 
 class Duplicates:
-    name, version, follows = "duplicates", 2, frozenset("m")
+    name, version, follows = "duplicates", 3, frozenset("m")
     tables = (DUPLICATES, ATTEMPTS, TURNED_DOWN)
 
     def __init__(self, secret: bytes) -> None:
@@ -109,7 +109,9 @@ class Duplicates:
         for event in change.in_effect if change.refold else (change.event,):
             if isinstance(event.data, DuplicateAbsorbed):
                 envelope = event.envelope
-                attempt = attempt_digest(self._secret, envelope.actor, envelope.session, event.data.sources)
+                attempt = attempt_digest(
+                    self._secret, envelope.actor, envelope.session, envelope.recorded_at, event.data.sources
+                )
                 key = (change.first, attempt)
                 rows.put(ATTEMPTS, key, (*key, event.position))
 

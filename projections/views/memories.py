@@ -34,7 +34,7 @@ from_row, get = FAMILY.from_row, FAMILY.get
 
 
 class Memories:
-    name, version, follows = "memories", 10, frozenset("m")
+    name, version, follows = "memories", 11, frozenset("m")
     tables = (MEMORIES, VERSIONS)
 
     def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:

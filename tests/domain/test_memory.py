@@ -200,7 +200,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "MemoryReleased": {},
     "RelationAdded": {"edges": (Edge("Ana", "works_at", "Acme", EARLIER, LATER, 9),)},
     "RelationRemoved": {"edges": ()},
-    "DuplicateAbsorbed": {},
+    "DuplicateAbsorbed": {"stated_at": NOW},
     "MemoryCaptured": {},
 }
 

@@ -122,6 +122,30 @@ def test_newer_is_what_holds_since_later_whenever_it_was_recorded(book: Ledger) 
     assert texts(book.recall(GYM)) == [FORTY_FIVE, FORTY]
 
 
+def test_what_is_said_again_is_the_newer_and_before_it_too(book: Ledger, clock: Clock) -> None:
+    for gym in (FORTY, FORTY_FIVE, FORTY):
+        clock.advance(days=1)
+        book.remember(gym)
+    assert texts(book.recall(GYM)) == [FORTY, FORTY_FIVE]
+    assert book.recall(GYM).items[0].memory.stated_at == clock().isoformat(timespec="microseconds")[:26] + "Z"
+    assert texts(book.at(book.position - 1).recall(GYM)) == [FORTY_FIVE, FORTY]
+    book.undo(book.position)
+    assert texts(book.recall(GYM)) == [FORTY_FIVE, FORTY]
+
+
+def test_what_is_remembered_of_a_time_holds_since_then(book: Ledger, clock: Clock) -> None:
+    book.remember(FORTY_FIVE)
+    assert book.remember(FORTY, occurred_at="2024-01-01T00:00:00Z").valid_from.startswith("2024-01-01")
+    assert texts(book.recall(GYM)) == [FORTY_FIVE, FORTY]
+
+
+def test_what_is_said_to_happen_later_holds_from_now_on(book: Ledger) -> None:
+    told = book.remember(FORTY, occurred_at="2999-01-01T00:00:00Z")
+    assert told.valid_from == told.recorded_at
+    then = book.supersede(told.id, FORTY_FIVE, occurred_at="2024-01-01T00:00:00Z")
+    assert then.valid_from.startswith("2024-01-01")
+
+
 def test_a_project_and_what_is_of_none_are_told_apart(book: Ledger, clock: Clock) -> None:
     book.remember(FORTY)
     clock.advance(days=1)
@@ -280,7 +304,14 @@ def ranked(rows: list[tuple[str, float, str, str | None]]) -> list[Found]:
         Found(
             Candidate(key=at, corpus="memory", text=text, position=at, row=at, score=score, signals={"text": score}),
             memory=SimpleNamespace(
-                row=at, content=text, edges=(), valid_from=since, valid_to=None, status="active", project=project
+                row=at,
+                content=text,
+                edges=(),
+                valid_from=since,
+                valid_to=None,
+                stated_at=None,
+                status="active",
+                project=project,
             ),  # type: ignore[arg-type]
         )
         for at, (text, score, since, project) in order

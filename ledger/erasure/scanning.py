@@ -40,15 +40,15 @@ def patterns(texts: Iterable[str], raw: Iterable[bytes] = ()) -> list[tuple[int,
 
 
 def _pieces(text: str, most: int) -> Iterator[str]:
-    if len(text) < 2 * PIECE_CHARS:
-        if len(text.encode("utf-8", "replace")) >= LEAST_BYTES and len(set(text)) >= LEAST_LETTERS:
-            yield text
-        return
     starts = range(0, len(text) - PIECE_CHARS + 1, PIECE_CHARS)
-    step = max(1, len(starts) // most)
-    for start in (*starts[::step], len(text) - PIECE_CHARS):
-        piece = text[start : start + PIECE_CHARS]
-        if len(set(piece)) >= LEAST_LETTERS:
+    if len(text) >= 2 * PIECE_CHARS:
+        found = [
+            text[at : at + PIECE_CHARS] for at in (*starts[:: max(1, len(starts) // most)], len(text) - PIECE_CHARS)
+        ]
+    else:
+        found = [text]
+    for piece in map(str.strip, found):  # in a file a blank at its edge may be the length of another row
+        if len(piece.encode("utf-8", "replace")) >= LEAST_BYTES and len(set(piece)) >= LEAST_LETTERS:
             yield piece
 
 

@@ -119,6 +119,14 @@ def test_a_dry_run_shows_the_first_words_of_each_text(opened: Ledger) -> None:
     assert erased.excerpt == "Where does Ruth live? | " + ("In Berlin. " * 40)[:80] + "…"
 
 
+def test_the_length_of_a_row_is_not_taken_for_the_blank_between_two_sentences(opened: Ledger) -> None:
+    opened.remember("Carlos reviews dentist rust.")  # 32 bytes with its header: SQLite writes a blank before it
+    kept = opened.remember("Ada does not need the budget of the river!")
+    turn = opened.capture("Which?", f"Yes: {kept.content} Ruth reviews the harbour of the old town.", reinforce=False)
+    report = opened.erase(turn.id, derived="keep", sources="keep", quotes="keep")
+    assert (report.state, report.why) == ("completed", "")
+
+
 def test_an_erasure_by_nobody_is_warned_of(opened: Ledger) -> None:
     fact = opened.remember(FACT, kind="fact")
     nobody = opened.bind(actor="")

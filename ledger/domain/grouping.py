@@ -59,6 +59,8 @@ _INTENDED = """
     considers considering thinking intends intend going try tries trying tried maybe perhaps if whether unless almost
     nearly soon dream dreams dreaming
 """
+_SINCE = frozenset(("now", "nowadays", "currently", "instead", "meanwhile"))
+_ADDRESS = re.compile(r"[\w.+-]+(?:@|://)[\w./-]*\w")
 _CAPITAL = re.compile(r"\b[^\W\d_a-z][\w'’]*")
 _END = re.compile(r"[.!?…。！？][\"'”’)\]]*(?=\s|$)")
 
@@ -75,7 +77,8 @@ _MOMENTS = frozenset(map(significant, _TIMES.split()))
 class Compared(Struct, frozen=True):
     """A text as it is compared: its telling words in ``order`` and as a set, what it names, with the words of names and others
     with a capital in order (``named``), its ``figures`` and times, those of digits in order (``numbers``), its
-    ``directions`` (before, after), whether it ``denies``, speaks of what is ``past`` or ``intended``, and who speaks."""
+    ``directions`` (before, after), whether it ``denies``, speaks of what is ``past``, ``intended`` or
+    has ``changed``, and who speaks."""
 
     words: frozenset[str]
     order: tuple[str, ...]
@@ -87,6 +90,7 @@ class Compared(Struct, frozen=True):
     denies: bool
     past: bool
     intended: bool
+    changed: bool
     speaker: str
 
 
@@ -94,7 +98,7 @@ def read(text: str, given: Iterable[str] = (), speaker: str = "") -> Compared:
     """``given`` are names that it is known to have, besides those that it seems to have."""
     text = text[:READ_CHARS]
     all_words = words(text)
-    order = tuple(each for each in map(significant, all_words) if each)
+    order = (*filter(None, map(significant, all_words)), *map(str.lower, _ADDRESS.findall(text)))
     named = {tuple(filter(None, map(significant, words(name)))) for name in (*given, *entities.found(text))}
     of_names = {word for name in named for word in name}
     of_names.update(significant(each) for each in words(" ".join(_CAPITAL.findall(text))))
@@ -110,6 +114,7 @@ def read(text: str, given: Iterable[str] = (), speaker: str = "") -> Compared:
         denies=not near.NEGATIONS.isdisjoint(all_words),
         past=_PAST.search(text) is not None,
         intended=not _MAYBE.isdisjoint(all_words),
+        changed=not _SINCE.isdisjoint(all_words),
         speaker=speaker,
     )
 
@@ -126,6 +131,8 @@ def opposed(one: Compared, other: Compared) -> bool:
     """Whether the one may say something else than the other: another value, or that it is not, was, or is to be so."""
     states = (one.denies, one.past, one.intended, one.speaker)
     if states != (other.denies, other.past, other.intended, other.speaker):
+        return True
+    if one.changed != other.changed and one.words != other.words:
         return True
     if one.directions != other.directions and _turned(one.directions, other.directions):
         return True

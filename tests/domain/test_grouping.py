@@ -15,6 +15,7 @@ ALIKE = [
     ("The user bought a red bicycle.", "The user buys a red bike"),
     ("Ann and Bob met in Rome at the Grand Hotel for lunch.", "Ann met Bob in Rome at the Grand Hotel"),
     ("The build must never use the network.", "the build must never use the network, please"),
+    ("Ann lives in Rome.", "Ann now lives in Rome."),
     ("Der Server läuft in Köln.", "der Server läuft in Köln"),
 ]
 APART = [
@@ -36,6 +37,10 @@ APART = [
     ("Ann prefers tea over coffee.", "Ann prefers coffee over tea."),
     ("Ann likes tea more than coffee.", "Ann likes coffee more than tea."),
     ("Part 0 is kept in hall 0.", "Part 7 is kept in hall 0."),
+    ("Ann's manager is Karin.", "Ann's manager is Per now."),
+    ("Ann prefers tea over coffee.", "Ann prefers coffee now."),
+    ("Ann's email is a@x.org.", "Ann's email is c@x.org."),
+    ("The docs are at https://a.example/x.", "The docs are at https://b.example/x."),
     ("The user drinks coffee.", "The harbour opens at dawn."),
     ("", "The user drinks coffee."),
     ("", ""),

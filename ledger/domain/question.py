@@ -46,7 +46,8 @@ _FAMILIES = """
     dream dreamt | learn learnt | mean meant
     child children kid kids | man men | woman women | person people | foot feet | tooth teeth | mouse mice
     life lives | wife wives | mom mother mum mommy mama | dad father daddy papa | photo picture pic photograph
-    tv television | bike bicycle | movie film
+    tv television | bike bicycle | movie film | name called | color colour
+    favorite favourite
 """
 FORMS: dict[str, tuple[str, ...]] = {
     word: tuple(other for other in family.split() if other != word)

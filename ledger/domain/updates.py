@@ -182,7 +182,8 @@ class Reading:
     """A statement as it is compared, each part read once."""
 
     def __init__(self, statement: Statement, news: str = "") -> None:
-        self.statement, self.text, self.is_news = statement, news or statement.content or "", bool(news)
+        text = news or statement.content or ""
+        self.statement, self.text, self.is_news = statement, text.replace("any more", "anymore"), bool(news)
         self.words = words(self.text) if len(self.text) <= READ_CHARS else []
         self.stems = frozenset(map(stem, set(self.words) - STOP_WORDS))
         self.size, self.is_short, self.is_more = len(self.stems), len(self.text) <= SHORT_CHARS, "also" in self.words

@@ -12,8 +12,8 @@ from ledger.recall.asked import Asked
 from ledger.recall.finding import Finder, Found
 from projections.search.stems import stem
 
-WITHIN = 0.3
-"""The newer statement is moved where its score is at least this part of the older one's."""
+WITHIN, OF_SHORT = 0.3, 0.15
+"""The newer statement is moved where its score is at least this part of the older one's; the second where both are short."""
 
 AHEAD, MOST = 5, 60  # items behind the limit that are compared too; items that are compared at the most
 
@@ -51,10 +51,12 @@ def newer_first(ranked: list[Found], limit: int) -> list[Found]:
     for at, (older, old, old_text) in enumerate(top):
         if old.row in moved:
             continue
-        least, of_old = WITHIN * older.candidate.score, since(old)
+        score, of_old = older.candidate.score, since(old)
         for newer, new, new_text in islice(top, at + 1, None):
-            if newer.candidate.score < least:
+            if newer.candidate.score < OF_SHORT * score:
                 break
+            if newer.candidate.score < WITHIN * score and not (new_text.is_short and old_text.is_short):
+                continue
             if new.project != old.project or since(new) < of_old or new.row in moved:
                 continue
             if takes_place(new_text, old_text):

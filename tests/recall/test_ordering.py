@@ -116,6 +116,16 @@ def test_where_somebody_lives_is_found_where_they_moved(book: Ledger) -> None:
     assert texts(book.recall("Where do I live?")) == ["I moved to Dresden.", "I live in Leipzig."]
 
 
+def test_a_short_statement_comes_first_also_where_the_older_one_answers_far_better(book: Ledger) -> None:
+    for each in ("Tom likes hiking.", "The printer is broken.", "Bea lives in Rome.", "The sky is grey."):
+        book.remember(each)
+    older, newer = "Ada works at Acme as a nurse.", "Ada started a new job at Globex."
+    book.remember(older)
+    book.remember(newer)
+    first, second, *_ = book.recall("Where does Ada work?").items
+    assert [first.content, second.content] == [newer, older] and first.signals["newer"] > 1 / 0.3
+
+
 def test_newer_is_what_holds_since_later_whenever_it_was_recorded(book: Ledger) -> None:
     book.remember(FORTY_FIVE, valid_from="2026-01-01")
     book.remember(FORTY, valid_from="2025-01-01")
@@ -265,6 +275,7 @@ def test_one_of_several_takes_no_place(one: str, other: str) -> None:
         ("I bank at Sparkasse.", "I now bank at Triodos."),
         ("The user works at Bosch.", "The user started a new job at Siemens."),
         ("Lea is 5.", "Lea turned 6."),
+        ("Ada likes sushi.", "Ada does not like sushi any more."),
         ("Kaya teaches yoga on Monday.", "Kaya now teaches yoga on Friday."),
         ("The team hosts on Heroku.", "The team now hosts on Fly."),
         ("The user rides a bike to work.", "The user now rides a scooter to work."),

@@ -599,7 +599,9 @@ class Ledger(LedgerRead):
         metadata: Metadata | None = None,
         **options: Unpack[WriteOptions],
     ) -> answers.Interaction:
-        """Record a turn; memories that its response restates are then reinforced.
+        """Record a turn; memories that its response restates are then reinforced, by a command of its own.
+
+        The answer's ``position`` is of the last of both; the first of ``history.events(id)`` is the turn's, to undo it whole.
 
         Args:
             prompt: What was asked.

@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, TypeVar, overload
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypedDict, TypeVar, overload
 
 from ledger.domain.errors import RejectedError
 from ledger.domain.late import names_of
@@ -64,7 +65,14 @@ StateCategory = Literal["status", "decision", "requirement", "contact", "milesto
 Job = Literal["reinforcement", "extraction", "expiry", "conflicts", "merges", "consolidation"]
 Choice = Literal["erase", "cut", "keep"]
 
-EVERYTHING = "everything"
+
+class Everything(Enum):
+    """All that a user has; no text stands for it, so none is taken for it by mistake."""
+
+    EVERYTHING = "everything"
+
+
+EVERYTHING: Final = Everything.EVERYTHING
 """All that a user has, for ``erase`` and ``holds.add``."""
 
 
@@ -96,7 +104,7 @@ class Event(NamedTuple):
     phrases: Sequence[str] = ()
 
 
-Subject = str | Project | SessionName | DocumentPath | Event
+Subject = str | Project | SessionName | DocumentPath | Event | Everything
 """What an erasure or a hold is about: an id, one of these, or ``EVERYTHING``."""
 
 

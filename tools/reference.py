@@ -10,6 +10,7 @@ import inspect
 import re
 import sys
 from collections.abc import Iterator, Sequence
+from enum import Enum
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -353,6 +354,8 @@ def _signature(each: Method) -> str:
 
 
 def _default(value: object) -> str:
+    if isinstance(value, Enum):
+        return value.name
     return repr(value) if isinstance(value, str | int | float | tuple | None) and len(repr(value)) < 40 else "…"
 
 

@@ -15,7 +15,7 @@ from ledger.engine.log_reading import find_row, first_position, read_event
 from ledger.engine.snapshot import NOWHERE, named
 from ledger.erasure import conversations
 from ledger.erasure.rows import Span
-from ledger.types import EVERYTHING, DocumentPath, Event, Project, SessionName, Subject
+from ledger.types import DocumentPath, Event, Everything, Project, SessionName, Subject
 from projections.core.projector import FAMILIES
 from projections.core.rows import Connection
 from projections.views import documents
@@ -68,13 +68,13 @@ def subject_asked(
         case DocumentPath(path):
             known = documents.known_as(connection, owner, check_text("document", path, max_bytes=4096), "")
             return Asked("document", known.id) if known is not None else _by_id(connection, path, owner, only="d")
+        case Everything():
+            return Asked("user")
         case str():
-            if subject == EVERYTHING:
-                return Asked("user")
             if not kind_of(subject):
                 raise NotFoundError(
                     f"no subject of this user has the id {subject!r:.40}; a project is named by Project(name), a session by "
-                    "SessionName(name), a document by DocumentPath(path)"
+                    "SessionName(name), a document by DocumentPath(path), all of a user by EVERYTHING"
                 )
             return _by_id(connection, check_text("subject", subject), owner, part=part)
     raise RejectedError(

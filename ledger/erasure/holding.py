@@ -23,7 +23,7 @@ def hold(engine: Engine, asker: Who, subject: Subject, reason: str) -> answers.H
     """Keeps a subject from being erased; without one nothing of the user can be. What is on hold already stays as it is."""
     reason = check_reason("reason", reason)
     kinds: dict[type, str] = {Project: "project", SessionName: "session", DocumentPath: "document"}
-    given = (kinds[type(subject)], *subject) if type(subject) in kinds else subject
+    given = (kinds[type(subject)], *subject) if isinstance(subject, tuple) and type(subject) in kinds else subject
 
     def held_stream(connection: Connection) -> str | None:
         return subject_asked(connection, subject, asker.user, "is held with its {whole}").subject
@@ -36,7 +36,7 @@ def hold(engine: Engine, asker: Who, subject: Subject, reason: str) -> answers.H
             work.emit(LEDGER_STREAM, LegalHoldPlaced(stream, reason))
         return LEDGER_STREAM
 
-    outcome = engine.writer.run("holds.add", asker, body, (given if subject != EVERYTHING else None, reason))
+    outcome = engine.writer.run("holds.add", asker, body, (given if subject is not EVERYTHING else None, reason))
     with engine.reading() as connection:
         stream = held_stream(connection)
         held = next((each for each in erasures.holds(connection, asker.user) if each.subject == stream), None)

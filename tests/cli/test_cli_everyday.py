@@ -143,6 +143,14 @@ def test_an_erasure_and_a_hold_name_one_thing(words: list[str], db: str) -> None
     assert run("holds", "add", *words, db=db).exit_code == 2
 
 
+@pytest.mark.parametrize("words", [("erase", "everything", "--yes"), ("holds", "add", "everything")], ids=" ".join)
+def test_no_word_stands_for_all_of_a_user(words: tuple[str, ...], db: str) -> None:
+    run("remember", "x", db=db)
+    refused = run(*words, db=db)
+    assert refused.exit_code == 3 and "--everything" in refused.stderr
+    assert len(answer("memories", "list", db=db)) == 1 and answer("holds", "list", db=db) == []
+
+
 def test_one_event_loses_some_characters(db: str) -> None:
     turn = answer("capture", "My number is 12345, and I like tea.", db=db)
     words = (str(turn["position"]), "--spans", "data.prompt:13:18", "--yes")

@@ -67,7 +67,7 @@ def test_what_is_erased_is_named_by_its_id_or_by_what_kind_of_name_it_has(ledger
     for wrong in (None, 7, b"m_", 1.5, ["m_1"], Event("m_1")):  # type: ignore[arg-type]
         with pytest.raises(RejectedError):
             ledger.erase(wrong)  # type: ignore[arg-type]
-    for name in ("atlas", "support", "m_0000000000000000"):
+    for name in ("atlas", "support", "everything", "EVERYTHING", "m_0000000000000000"):
         with pytest.raises(NotFoundError):
             ledger.erase(name)
     for unknown in (Project("x"), SessionName("x"), DocumentPath("x.md"), Event(10**30)):
@@ -106,8 +106,9 @@ def test_what_is_on_hold_cannot_be_erased_until_its_hold_is_removed(ledger: Ledg
         ledger.bind(user="bob").holds.remove(holds[0].id)
     with pytest.raises(RejectedError, match="one event is not held"):
         ledger.holds.add(Event(2))
-    with pytest.raises(NotFoundError, match=r"Project\(name\)"):
-        ledger.holds.add("atlas")
+    for name in ("atlas", "everything"):
+        with pytest.raises(NotFoundError, match=r"Project\(name\).* EVERYTHING"):
+            ledger.holds.add(name)
     for hold in holds:
         assert ledger.holds.remove(hold.id).id == hold.id
     assert ledger.holds.list() == [] and ledger.erase(fact.id).state == "completed"

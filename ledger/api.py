@@ -601,7 +601,8 @@ class Ledger(LedgerRead):
     ) -> answers.Interaction:
         """Record a turn; memories that its response restates are then reinforced, by a command of its own.
 
-        The answer's ``position`` is of the last of both; ``undo`` of the first of ``history.events(id)`` with ``cascade`` voids it whole.
+        The answer's ``position`` is of the last of both; the first of ``history.events(id)`` is the turn's, for ``undo`` of
+        it whole, with ``cascade``.
 
         Args:
             prompt: What was asked.

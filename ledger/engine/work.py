@@ -189,12 +189,6 @@ class Work:
             first_position(self._tables.connection(), given) is not None
         )
 
-    def of_another_user(self, given: str) -> bool:
-        """Whether this is the full id of a subject of somebody else; one of this user may have been undone."""
-        first = first_position(self._tables.connection(), given)
-        event = read_event(self._tables.connection(), first) if first is not None else None
-        return event is not None and event.envelope.user != self.who.user
-
     # --- names ---------------------------------------------------------------------------------------------------
 
     def project_named(self, name: str | None) -> str | None:

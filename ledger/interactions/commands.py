@@ -35,7 +35,6 @@ from ledger.interactions import queries
 from ledger.interactions.lines import Line
 from ledger.interactions.tying import Turn, is_tied
 from ledger.memories import commands as of_memories
-from ledger.memories.sources import check_chunks
 from ledger.policies import reinforcement
 from ledger.types import Metadata
 from projections.core.rows import Connection
@@ -141,7 +140,6 @@ def _record(
         if captured.memories_used:
             used, unknown[:] = _used(work, captured.memories_used)
             data = msgspec.structs.replace(captured, memories_used=used)
-        check_chunks(work, captured.chunks_used)
         stream = work.new_id("i")
         work.emit(stream, _with_bodies(work, data))
         if turn is not None:
@@ -181,7 +179,6 @@ def attach_response(
         work.need("quarantine")
         work.project, work.session = subject.project, subject.session
         used, _ = _used(work, attached.memories_used)
-        check_chunks(work, attached.chunks_used)
         given = msgspec.structs.replace(attached, memories_used=used)
         for event in domain.decide(domain.Attach(_with_bodies(work, given)), subject):
             work.emit(subject.id, event, first=subject.row)
@@ -376,7 +373,7 @@ def reacting(engine: Engine, subject: Interaction, asker: Who) -> Who:
 
 def _used(work: Work, given: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
     """The memories that the model had been shown, each by its whole id; and those that are none of this user, which stay as
-    they were given. ``RejectedError`` for one of another user."""
+    they were given."""
     used, unknown = [], []
     for each in given:
         try:
@@ -384,10 +381,6 @@ def _used(work: Work, given: Sequence[str]) -> tuple[tuple[str, ...], list[str]]
         except AmbiguousIdError:
             memory = None
         if memory is None:
-            if len(each) == LENGTH and each.startswith("m_") and work.of_another_user(each):
-                raise RejectedError(
-                    f"the memory {each} belongs to another user; a command acts on one user's memory", rule="user"
-                )
             unknown.append(each)
         used.append(each if memory is None else memory.id)
     return tuple(dict.fromkeys(used)), unknown

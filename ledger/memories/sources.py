@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.events import MemoryCaptured
-from ledger.domain.ids import LENGTH, is_prefix, message_place
+from ledger.domain.ids import is_prefix, message_place
 from ledger.domain.memory import Memory
 from ledger.domain.text import text_list
 from ledger.engine.log_reading import read_event
@@ -43,10 +43,6 @@ def own(work: Work, source: str) -> str:
         return _own_chunk(work, source)
     if message_place(source) is not None:
         return _own_message(work, source)
-    if work.find(source, source[0]) is None and work.of_another_user(source):
-        raise RejectedError(
-            f"the source {source} belongs to another user; a command acts on one user's memory", rule="user"
-        )
     state = work.load(source, source[0])
     if source[0] == "o" and not _has_support(work, state.row):
         raise RejectedError(
@@ -96,21 +92,9 @@ def _own_chunk(work: Work, source: str) -> str:
     found = documents.find_chunk(work.connection(), source, work.who.user)
     if found is not None and not _is_void(work, found):
         return found.id
-    check_chunks(work, (source,))
     raise NotFoundError(f"no chunk of this user has the id {source!r:.40}")
 
 
 def _is_void(work: Work, chunk: documents.Chunk) -> bool:
     """Whether nobody added a chunk, or the document that it was added to, as far as the events in effect say."""
     return work.at_row(chunk.document, "d") is None or bool(control.voided_at(work.connection(), chunk.row))
-
-
-def check_chunks(work: Work, named: Iterable[str]) -> None:
-    """``RejectedError`` when one of these is the id of another user's chunk; what is no chunk at all is nobody's."""
-    for each in named:
-        row = documents.row_of(work.rows, each) if len(each) == LENGTH and each.startswith("c_") else None
-        state = work.at_row(row, "d") if row is not None else None
-        if state is not None and state.user != work.who.user:
-            raise RejectedError(
-                f"the chunk {each} belongs to another user; a command acts on one user's memory", rule="user"
-            )

@@ -113,7 +113,7 @@ def merge(
 
     def body(work: Work) -> str:
         if not is_proposal:
-            return merging.unite(work, [_own_memory(work, each) for each in ids], content, reason)
+            return merging.unite(work, [str(work.load(each, "m").id) for each in ids], content, reason)
         proposal: Merge = work.load(str(memories), "g")
         if proposal.status == domain.PROPOSED:
             work.rows.flush()
@@ -131,14 +131,6 @@ def merge(
     given = (memories if is_proposal else ids, content, reason)
     command = "merges.apply" if is_proposal else "merges.combine"
     return answered(engine.writer.run(command, asker, body, given))
-
-
-def _own_memory(work: Work, given: str) -> str:
-    if work.find(given, "m") is None and work.of_another_user(given):
-        raise RejectedError(
-            f"the memory {given:.40} belongs to another user; a command acts on one user's memory", rule="user"
-        )
-    return str(work.load(given, "m").id)
 
 
 def reject_merge(engine: Engine, asker: Who, id: str, reason: str = "") -> merge_answers.Merge:
@@ -197,7 +189,7 @@ def resolve(
         if keep is None:
             conflict_rules.both(work, conflict, reason)
         else:
-            conflict_rules.keep(work, conflict, work.load(_own_memory(work, keep), "m"), reason)
+            conflict_rules.keep(work, conflict, work.load(keep, "m"), reason)
         return conflict.id
 
     command = "conflicts.accept" if both else "conflicts.resolve"

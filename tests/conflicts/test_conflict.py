@@ -230,7 +230,7 @@ def test_what_cannot_be_kept_is_refused_with_what_can(ledger: Ledger, pair: tupl
     with pytest.raises(NotFoundError):
         ledger.resolve(first, both=True, user="bob")
     theirs = ledger.remember(LISBON, user="bob")
-    with pytest.raises(RejectedError, match="another user"):
+    with pytest.raises(NotFoundError, match="of this user"):
         ledger.resolve(first, theirs.id)
 
 

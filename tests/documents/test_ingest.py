@@ -150,14 +150,13 @@ def test_in_a_batch_and_in_another_users_name(ledger: Ledger) -> None:
     for command in (
         lambda: ledger.remember("x", source=first.chunks[0].id),
         lambda: ledger.propose("x", source=first.id),
-        lambda: ledger.capture("x", chunks_used=[first.chunks[0].id]),
     ):
-        with pytest.raises(RejectedError, match="another user"):
+        with pytest.raises(NotFoundError, match="of this user"):
             command()
     with pytest.raises(NotFoundError):
         ledger.remove_document(first.id)
-    lenient = ledger.capture("x", chunks_used=["c_0000000000000000", "elsewhere#3"])
-    assert lenient.chunks_used == ("c_0000000000000000", "elsewhere#3"), "capture asks nothing of what is nobody's"
+    named = (first.chunks[0].id, "c_0000000000000000", "elsewhere#3")
+    assert ledger.capture("x", chunks_used=named).chunks_used == named, "capture asks nothing of what is nobody's"
 
 
 # --- what is no document ---------------------------------------------------------------------------------------------

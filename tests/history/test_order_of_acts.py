@@ -125,7 +125,7 @@ def test_what_is_undone_cannot_be_cited_and_is_nobody_elses(ledger: Ledger) -> N
     ledger.undo(turn.position)
     with pytest.raises(NotFoundError, match=f"no interaction of this user has the id '{turn.id}'"):
         ledger.remember(WORDS[0], source=turn.id)
-    with pytest.raises(RejectedError, match="another user"):
+    with pytest.raises(NotFoundError, match="of this user"):
         ledger.remember(WORDS[0], source=turn.id, user="ben")
 
 

@@ -304,7 +304,7 @@ def test_a_proposal_is_named_alone(ledger: Ledger, pair: tuple[str, str]) -> Non
 
 def test_another_users_memory_is_never_merged(ledger: Ledger, pair: tuple[str, str]) -> None:
     theirs = ledger.remember(THIRD, user="bob")
-    with pytest.raises(RejectedError, match="another user"):
+    with pytest.raises(NotFoundError, match="of this user"):
         ledger.merge([pair[0], theirs.id])
     with pytest.raises(NotFoundError):
         ledger.merge(proposal(ledger), user="bob")

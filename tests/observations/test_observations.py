@@ -211,15 +211,15 @@ def test_an_observation_needs_a_source_in_use_of_its_own_user_and_project(ledger
         ([], "needs a source"),
         ([second], "supports nothing"),
         ([first, second], "supports nothing"),
-        ([theirs], "another user"),
         ([ledger.project("home").id], "rests on memories"),  # type: ignore[union-attr]
     ):
         with pytest.raises(RejectedError, match=told):
             ledger.observe(COFFEE, source, project="home")
     with pytest.raises(RejectedError, match="of another project"):
         ledger.observe(COFFEE, [first], project="work")
-    with pytest.raises(NotFoundError):
-        ledger.observe(COFFEE, ["m_0000000000000000"])
+    for nobodys in ("m_0000000000000000", theirs):
+        with pytest.raises(NotFoundError):
+            ledger.observe(COFFEE, [nobodys])
     assert ledger.observations(status="all") == []
     assert ledger.observe(COFFEE, [first], project="HOME").project == "home"
     assert ledger.observe(COFFEE, [first]).project is None
@@ -548,7 +548,7 @@ def test_a_memory_may_come_from_an_observation(ledger: Ledger) -> None:
     assert made.sources == (seen.id,)
     listed = ledger.erase(seen.id, dry_run=True)
     assert [each.subject for each in listed.derived] == [made.id]
-    with pytest.raises(RejectedError, match="another user"):
+    with pytest.raises(NotFoundError, match="of this user"):
         ledger.remember("Mine.", source=seen.id, user="ben")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
@@ -170,6 +170,7 @@ def test_nobody_commands_what_is_anothers_and_is_told_nothing_of_it(shared: Ledg
         lambda: shared.supersede(theirs["fact"], "Mine now.", **me),
         lambda: shared.retract(theirs["fact"], **me),
         lambda: shared.restore(theirs["fact"], **me),
+        lambda: shared.restore(theirs["turn"], **me),
         lambda: shared.revise(theirs["seen"], "Mine now.", **me),
         lambda: shared.retract(theirs["seen"], **me),
         lambda: shared.restore(theirs["seen"], **me),
@@ -186,23 +187,10 @@ def test_nobody_commands_what_is_anothers_and_is_told_nothing_of_it(shared: Ledg
         lambda: shared.undo(shared.memory(theirs["fact"], user="bob").position, **me),  # type: ignore[union-attr]
     ]
     two_users = [
-        lambda: shared.merge([mine["fact"], theirs["fact"]], **me),
-        lambda: shared.resolve(mine["conflict"], theirs["fact"], **me),
-        lambda: shared.remember("Mine.", source=theirs["turn"], **me),
-        lambda: shared.remember("Mine.", source=[mine["turn"], theirs["fact"]], **me),
-        lambda: shared.propose("Mine.", source=theirs["session"], **me),
-        lambda: shared.remember("Mine.", source=theirs["seen"], **me),
-        lambda: shared.observe("Mine.", theirs["fact"], **me),
-        lambda: shared.observe("Mine.", [mine["fact"], theirs["turn"]], **me),
         lambda: shared.observe("Mine.", mine["fact"], project=theirs["project"], **me),
-        lambda: shared.restore(theirs["turn"], **me),
-        lambda: shared.supersede(mine["fact"], "Mine.", source=theirs["turn"], **me),
-        lambda: shared.reinforce(mine["fact"], source=theirs["turn"], **me),
-        lambda: shared.capture("Mine?", memories_used=[theirs["fact"]], **me),
         lambda: shared.capture("Mine?", project=theirs["project"], **me),
         lambda: shared.remember("Mine.", project=theirs["project"], **me),
         lambda: shared.remember("Mine.", session_id=theirs["session"], **me),
-        lambda: shared.attach_response(shared.capture("Mine?", **me).id, "Yes.", memories_used=[theirs["fact"]], **me),
     ]
     before = [len(shared.memories(user=user, status="all")) for user in USERS]
     digest = [msgspec.json.encode(shared.why(theirs["fact"], user="bob"))]
@@ -216,6 +204,40 @@ def test_nobody_commands_what_is_anothers_and_is_told_nothing_of_it(shared: Ledg
     assert [len(shared.memories(user=user, status="all")) for user in USERS] == before
     assert [msgspec.json.encode(shared.why(theirs["fact"], user="bob"))] == digest
     assert [shared.observations(user=user) for user in USERS] == seen
+
+
+CITING: dict[str, Callable[[Ledger, str, dict[str, str]], object]] = {
+    "combine": lambda ledger, id, mine: ledger.merge([mine["fact"], id], user="ada"),
+    "resolve": lambda ledger, id, mine: ledger.resolve(mine["conflict"], id, user="ada"),
+    "remember": lambda ledger, id, mine: ledger.remember("Mine.", source=[mine["turn"], id], user="ada"),
+    "propose": lambda ledger, id, mine: ledger.propose("Mine.", source=id, user="ada"),
+    "observe": lambda ledger, id, mine: ledger.observe("Mine.", [mine["fact"], id], user="ada"),
+    "supersede": lambda ledger, id, mine: ledger.supersede(mine["fact"], "Mine.", source=id, user="ada"),
+    "reinforce": lambda ledger, id, mine: ledger.reinforce(mine["fact"], source=id, user="ada"),
+}
+
+
+@pytest.mark.parametrize("command", CITING)
+@pytest.mark.parametrize("kind", ["fact", "idea", "turn", "seen", "session"])
+def test_anothers_id_is_refused_in_the_words_for_an_id_that_is_nobodys(shared: Ledger, command: str, kind: str) -> None:
+    told = []
+    theirs, mine = ids_of(shared, "bob")[kind], ids_of(shared, "ada")
+    for id in (theirs, f"{theirs[:2]}0123456789abcdef"):
+        with pytest.raises(LedgerError) as refusal:
+            CITING[command](shared, id, mine)
+        told.append((type(refusal.value), str(refusal.value).replace(id, "ID")))
+    assert told[0] == told[1]
+
+
+def test_what_a_turn_names_of_anothers_is_kept_as_what_is_nobodys(shared: Ledger) -> None:
+    theirs = ids_of(shared, "bob")
+    (warning,) = shared.capture("Mine?", memories_used=[theirs["fact"]], user="ada").warnings
+    assert "no memory of this user" in warning
+    before = shared.why(theirs["fact"], user="bob")
+    shared.capture(
+        "And?", "The user owns a zebrawood.", memories_used=[theirs["fact"]], chunks_used=["c_1"], user="ada"
+    )
+    assert shared.why(theirs["fact"], user="bob") == before
 
 
 def test_an_alias_that_another_user_has_is_free(shared: Ledger) -> None:

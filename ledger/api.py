@@ -804,7 +804,7 @@ class Ledger(LedgerRead):
     ) -> answers.Memory | Observation:
         """Give a memory or an observation another wording; ``supersede`` is for another fact.
 
-        It keeps its id, kind, tags and metadata; ``memories.retag`` and ``memories.set_metadata`` change those.
+        It keeps its id, kind, tags and metadata; ``memories.tag`` and ``memories.set_metadata`` change those.
 
         Args:
             content: The new text.

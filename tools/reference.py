@@ -347,7 +347,8 @@ def _signature(each: Method) -> str:
         if parameter.kind is parameter.KEYWORD_ONLY and not starred:
             starred = True
             parts.append("*")
-        name = f"**{parameter.name}" if parameter.kind is parameter.VAR_KEYWORD else parameter.name
+        starred |= parameter.kind is parameter.VAR_POSITIONAL
+        name = str(parameter.replace(annotation=parameter.empty, default=parameter.empty))
         default = parameter.default
         parts.append(name if default is parameter.empty else f"{name}={_default(default)}")
     return ", ".join(parts)

@@ -15,7 +15,7 @@ from contextlib import suppress
 
 from ledger.cli import rows
 from ledger.cli.by_hand import CHANGED, HAND
-from ledger.cli.calling import Call, Progress, invoke, opened, others_with_memories, progress_of
+from ledger.cli.calling import Call, Progress, hint_at_others, invoke, opened, progress_of
 from ledger.cli.methods import OF_THE_FILE
 from ledger.cli.output import ENDED, Stopped, Usage, progress_bar, say, show
 from ledger.cli.shell_words import in_shell
@@ -94,9 +94,7 @@ def _answer(call: Call, progress: Progress | None) -> object:
         return call.method.function(**call.arguments, path=path, **progress_of(call, progress))
     with opened(call) as ledger:
         found = invoke(call, ledger, call.arguments, progress)
-        if others := others_with_memories(call, ledger, found):
-            user, names = call.settings.user, ", ".join(f"{each!r}" for each in others)
-            say(f"nothing for user {user!r}; this file has memories of: {names} (--user)", quiet=call.around["quiet"])
+        hint_at_others(call, ledger, found)
         return found
 
 

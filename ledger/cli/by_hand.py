@@ -19,6 +19,7 @@ from ledger.cli.calling import (
     Call,
     Progress,
     file_text,
+    hint_at_others,
     invoke,
     opened,
     stdin_text,
@@ -292,8 +293,9 @@ def import_log(call: Call, *, progress: Progress | None = None) -> object:
     from ledger.api import Ledger
 
     Ledger.import_log(path=call.settings.path, progress=progress, **call.arguments)
-    with Ledger.open(call.settings.path, readonly=True) as ledger:
-        return ledger.maintenance.stats()
+    with opened(call, readonly=True) as ledger:
+        hint_at_others(call, ledger, found := ledger.maintenance.stats())
+        return found
 
 
 # --- proofs ----------------------------------------------------------------------------------------------------------

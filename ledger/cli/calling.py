@@ -20,6 +20,7 @@ from ledger.cli.transcripts import messages_of
 from ledger.domain.errors import NotFoundError, RejectedError
 
 if TYPE_CHECKING:
+    from ledger.answers import Stats
     from ledger.api import Ledger, PastLedger
     from ledger.engine.settings import Settings
 
@@ -178,22 +179,30 @@ def opened(call: Call, *, readonly: bool | None = None) -> Iterator[Ledger]:
             say(f"taken out before anything was recorded: {kinds}", quiet=bool(call.around.get("quiet")))
 
 
-def others_with_memories(call: Call, ledger: Ledger, found: object) -> list[str]:
-    """The users whose memories this file has, where a read found nothing of a user who has none; of many the first."""
+def hint_at_others(call: Call, ledger: Ledger, found: object) -> None:
+    """Says which users have something in this file, where a read found nothing of a user who has nothing; of many the first."""
+    from ledger.answers import Stats
     from ledger.recall.packs import Pack
     from ledger.types import Page
 
-    items: object = found.items if isinstance(found, Pack) else found
-    if (
-        call.method.writes
-        or call.method.area in _OF_EVERYBODY
-        or not isinstance(found, Pack | Page | list | tuple)
-        or items
-    ):
-        return []
-    names = [*dict.fromkeys((call.settings.user, *ledger.maintenance.users(limit=OTHERS)))]
-    having = [each for each in names if ledger.bind(user=each).memories.list(statuses=(), limit=1)]
-    return having if call.settings.user not in having else []
+    if isinstance(found, Stats):
+        what, is_empty = "memories or turns", not _of_one_user(found)
+    else:
+        is_read = isinstance(found, Pack | Page | list | tuple) and not call.method.writes
+        items: object = found.items if isinstance(found, Pack) else found
+        what, is_empty = "memories", is_read and call.method.area not in _OF_EVERYBODY and not items
+    if not is_empty:
+        return
+    user, names = call.settings.user, ledger.maintenance.users(limit=OTHERS)
+    stats = {each: ledger.bind(user=each).maintenance.stats() for each in (user, *names)}
+    having = [each for each in stats if (_of_one_user(stats[each]) if what != "memories" else stats[each].memories)]
+    if having and user not in having:
+        told = ", ".join(map(repr, having))
+        say(f"nothing for user {user!r}; this file has {what} of: {told} (--user)", quiet=call.around["quiet"])
+
+
+def _of_one_user(found: Stats) -> bool:
+    return bool(found.memories or found.interactions or found.documents or found.messages)
 
 
 # --- texts from elsewhere --------------------------------------------------------------------------------------------

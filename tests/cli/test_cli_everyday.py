@@ -309,8 +309,21 @@ def test_a_user_with_nothing_hears_whose_memories_this_file_has(db: str) -> None
         assert "nothing for user ''; this file has memories of: 'ana', 'bo' (--user)" in run(*words, db=db).stderr
     for words in (("recall", "zebra", "--user", "ana"), ("interactions", "list", "--user", "bo"), ("holds", "list")):
         assert ("this file has" in run(*words, db=db).stderr) == (words == ("holds", "list"))
+    counted = run("maintenance", "stats", db=db).stderr
+    assert "nothing for user ''; this file has memories or turns of: 'ana', 'bo', 'cy' (--user)" in counted
+    assert "this file has" not in run("maintenance", "stats", "--user", "cy", db=db).stderr
     assert "this file has" not in run("erasures", "list", db=db).stderr
     assert "this file has" not in run("memories", "list", "--quiet", db=db).stderr
+
+
+def test_an_import_says_whose_turns_it_did_not_count(db: str, tmp_path: Path) -> None:
+    for word in ("one", "two", "three"):
+        run("capture", word, "--user", "cy", db=db)
+    log, copy = str(tmp_path / "log.jsonl"), str(tmp_path / "copy.db")
+    run("export", log, db=db)
+    assert "this file has memories or turns of: 'cy'" in run("import-log", log, db=copy).stderr
+    other = run("import-log", log, "--user", "cy", db=tmp_path / "other.db")
+    assert re.search(r"interactions +3\b", other.stdout) and other.stderr == ""
 
 
 def test_why_says_the_reason_of_a_successor_and_draws_no_line_that_never_moves(db: str) -> None:

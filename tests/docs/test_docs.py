@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 
 import pytest
 from places import ROOT
 
+from ledger.cli.derive import understood
+from ledger.cli.output import Usage
 from ledger.engine.settings import FIELDS, PREFIX
 from tools.page_examples import as_run, blocks
+from tools.reference import known_calls, surface
 
 README = ROOT / "README.md"
 DOCS = ROOT / "ledger" / "docs"
@@ -72,6 +76,31 @@ def test_every_link_leads_somewhere(page: Path) -> None:
         for file, anchor in links(page)
         if not file.exists() or (anchor and anchor not in anchors(file))
     ] == []
+
+
+def spans(page: Path) -> list[str]:
+    """What stands between backticks in its prose."""
+    return re.findall(r"`+([^`\n]+)`+", re.sub(r"^ *```.*?^ *```$", "", read(page), flags=re.M | re.S))
+
+
+AREAS = "|".join(each.partition(".")[2] for each in surface() if "." in each)
+CALLED = re.compile(rf"(?<![\w./-])(?:ledger\.)?((?:{AREAS})\.[a-z_]+)\b|(?<![\w./-])(?:ledger|session)\.([\w.]+)\(")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_call_that_a_page_names_is_there(page: Path) -> None:
+    called = {"".join(each) for span in spans(page) for each in CALLED.findall(span)}
+    assert called - known_calls() == set()
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.stem != "commands"], ids=lambda page: page.stem)
+def test_every_command_that_a_page_names_parses(page: Path) -> None:
+    for span in spans(page):
+        if span.startswith("memory-ledger ") and not re.search(r"COMMAND|…$", span):
+            try:
+                understood(shlex.split(span)[1:])
+            except Usage as error:  # one that is only named has no arguments
+                assert "requires an argument" in str(error), span
 
 
 def test_every_page_can_be_reached_from_the_readme() -> None:

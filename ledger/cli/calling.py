@@ -193,12 +193,12 @@ def hint_at_others(call: Call, ledger: Ledger, found: object) -> None:
         what, is_empty = "memories", is_read and call.method.area not in _OF_EVERYBODY and not items
     if not is_empty:
         return
-    user, names = call.settings.user, ledger.maintenance.users(limit=OTHERS)
-    stats = {each: ledger.bind(user=each).maintenance.stats() for each in (user, *names)}
+    user, users = call.settings.user, ledger.maintenance.users(limit=OTHERS)
+    stats = {each: ledger.bind(user=each).maintenance.stats() for each in (user, *users)}
     having = [each for each in stats if (_of_one_user(stats[each]) if what != "memories" else stats[each].memories)]
     if having and user not in having:
-        told = ", ".join(map(repr, having))
-        say(f"nothing for user {user!r}; this file has {what} of: {told} (--user)", quiet=call.around["quiet"])
+        names = ", ".join(map(repr, having))
+        say(f"nothing for user {user!r}; this file has {what} of: {names} (--user)", quiet=call.around["quiet"])
 
 
 def _of_one_user(found: Stats) -> bool:

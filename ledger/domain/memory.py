@@ -225,11 +225,11 @@ Command = (
 
 ALLOWED: dict[str, tuple[str, ...]] = {
     "candidate": (
-        *("promote", "reject", "revise", "adjust", "retag", "describe", "set validity"),
+        *("promote", "reject", "revise", "set_confidence", "tag", "set_metadata", "set_validity"),
         *("retract", "quarantine", "release", "relate", "unrelate"),
     ),
     "active": (
-        *("reinforce", "revise", "adjust", "retag", "describe", "set validity"),
+        *("reinforce", "revise", "set_confidence", "tag", "set_metadata", "set_validity"),
         *("supersede", "invalidate", "retract", "quarantine", "release", "relate", "unrelate"),
     ),
     "superseded": ("restore",),
@@ -290,7 +290,14 @@ def refusal(command: Struct, memory: Memory) -> RejectedError:
 
 
 def _verb(command: Struct) -> str:
-    return {"SetValidity": "set validity"}.get(type(command).__name__, type(command).__name__.lower())
+    """The call that gives such a command."""
+    calls = {
+        Adjust: "set_confidence",
+        Retag: "tag",
+        Describe: "set_metadata",
+        SetValidity: "set_validity",
+    }
+    return calls.get(type(command), type(command).__name__.lower())
 
 
 def _reinforcement(command: Reinforce, memory: Memory) -> Event:

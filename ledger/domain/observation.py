@@ -129,7 +129,7 @@ Command = Revise | Add | Withdraw | MarkStale | Refresh | Retire | Restore
 # --- decide: every rule ----------------------------------------------------------------------------------------------
 
 ALLOWED = {
-    "active": ("revise", "add", "withdraw", "mark stale", "refresh", "retire"),
+    "active": ("revise", "add", "withdraw", "retract"),
     "retracted": ("withdraw", "add", "restore"),
     ERASED: (),
 }
@@ -161,7 +161,7 @@ def decide(command: Command, observation: Observation, evidence: Sequence[Suppor
 
 
 def refusal(command: Struct, observation: Observation) -> RejectedError:
-    asked = {"MarkStale": "mark stale"}.get(type(command).__name__, type(command).__name__.lower())
+    asked = {"MarkStale": "mark stale", "Retire": "retract"}.get(type(command).__name__, type(command).__name__.lower())
     allowed = ", ".join(ALLOWED[observation.status]) or "nothing any more"
     message = f"cannot {asked} {observation.id}: it is {observation.status}, which allows: {allowed}"
     return RejectedError(message, rule="transition", subject=observation.id)

@@ -391,11 +391,11 @@ def reinforce(
     writer: Writer,
     asker: Who,
     id: str,
-    delta: float | None = None,
+    amount: float | None = None,
     *,
     source: str | None = None,
 ) -> answers.Memory:
-    amount = None if delta is None else rules.millionths("delta", delta)
+    delta = None if amount is None else rules.millionths("amount", amount)
 
     def body(work: Work, memory: Memory) -> None:
         interaction = work.load(own(work, source_list(source)[0]), "i") if source is not None else None
@@ -408,10 +408,10 @@ def reinforce(
         _emit(
             work,
             memory,
-            domain.Reinforce(delta=amount if amount is not None else by_policy, interaction=name, echo=echo),
+            domain.Reinforce(delta=delta if delta is not None else by_policy, interaction=name, echo=echo),
         )
 
-    return _change(writer, asker, "reinforce", id, body, (id, amount, source))
+    return _change(writer, asker, "reinforce", id, body, (id, delta, source))
 
 
 # --- the common road -----------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from ledger.domain.memory import Memory
 from ledger.engine.snapshot import load
 from ledger.extraction.answers import Noted
 from ledger.extraction.asking import ExtractionRun
+from ledger.language.asking import HINTS
 from ledger.memories.queries import provenance
 from ledger.sessions.continuing import Continued
 from projections.core.rows import Connection
@@ -148,7 +149,8 @@ def of_extraction(run: ExtractionRun, notes: Notes, *, model: bool) -> Iterator[
     if run.skipped and model:
         yield f"{counted(run.skipped, 'message')} held nothing worth a model's time"
     if run.failure and run.failure != "Cancelled":
-        yield f"the model failed ({run.failure}): the next call, or jobs.run(), looks at those messages again"
+        failed = f"the model failed ({run.failure}){HINTS.get(run.failure, '')}"
+        yield f"{failed}; the next call, or jobs.run(), looks at those messages again"
     if run.stopped == "under_way":
         yield "somebody else extracts from this session just now"
     elif run.stopped in ("enough", "moved"):

@@ -43,7 +43,7 @@ _PASSING_KINDS = {  # by name, since those of the HTTP clients are not imported 
     *("ModelConnectionError", "ModelUnavailableError", "ModelServerError"),  # pydantic-ai
 }
 _LASTING_KINDS = {"ModelQuotaExceededError"}  # a 429 that no waiting mends
-_HINTS = {
+HINTS = {
     "NoKey": ": set the provider's variable (OPENAI_API_KEY, ANTHROPIC_API_KEY), or name another with model_api_key_env",
 }
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
@@ -258,7 +258,7 @@ def _failed(model: Model, failure: Failure, attempts: int, milliseconds: int) ->
     calls = f"after {attempts} {'call' if attempts == 1 else 'calls'}"
     ended = "was cancelled" if failure.kind == "Cancelled" else f"failed{status} ({failure.kind})"
     return ModelError(
-        f"the model {model.name!r:.60} {ended} {calls}{_HINTS.get(failure.kind, '')}",
+        f"the model {model.name!r:.60} {ended} {calls}{HINTS.get(failure.kind, '')}",
         kind=failure.kind,
         status=failure.status,
         retry_after=failure.retry_after,

@@ -579,6 +579,13 @@ def test_a_model_that_fails_leaves_the_messages_for_the_next_call(tmp_path: Path
         assert again.messages == 0 and [each.content for each in again.proposed] == ["Ada pays by invoice."]
 
 
+def test_a_model_without_a_key_is_told_what_to_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with Ledger.open(tmp_path / "m.db", user="ada", model="openai:gpt-4o") as ledger:
+        (reason,) = ledger.add("I pay by invoice from now on.", session="s").reasons
+    assert "OPENAI_API_KEY" in reason and "model_api_key_env" in reason and "jobs.run()" in reason
+
+
 def test_the_policy_and_the_argument_say_whether_it_is_looked_at(memory: Ledger) -> None:
     off = memory.add(DAY, session="s", extract=False)
     assert off.proposed == () and "extract is off" in off.reasons[0]

@@ -395,7 +395,7 @@ class Ledger(LedgerRead):
         given: dict[str, Any] = {"user": user, "actor": actor, "client": client, "channel": channel, "agent": agent}
         given |= {"ignored_sessions": sessions.ignore, "stateless_sessions": sessions.read_only}
         given |= {"readonly": readonly, "create": create, "scanners": scanners, "settings": settings}
-        given |= {name: each for name, each in (("clock", clock), ("random", random)) if each}
+        given |= {name: each for name, each in (("clock", clock), ("random", random)) if each is not None}
         given |= {"model": model, "embedder": embedder, "summarizer": summarizer, "token_counter": token_counter}
         engine = open_engine(path, after_capture=jobs_after_capture, projections=projections, **given)
         return cls(engine, engine.default)  # with what the settings say

@@ -286,6 +286,8 @@ class Writer:
 
     def now(self) -> str:
         moment = self.clock()
+        if not isinstance(moment, datetime):
+            raise RejectedError(f"a clock gives a datetime, and {moment!r:.40} is none")
         utc = moment if moment.tzinfo is UTC else moment.astimezone(UTC)
         if utc.microsecond:  # without any they are left out
             return mapper.encode(utc).decode()[1:-1]  # in a tenth of the time that isoformat takes

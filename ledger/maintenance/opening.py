@@ -86,6 +86,7 @@ def open_engine(
     projections: Iterable[Projection | type[Projection]] = (),
 ) -> Engine:
     """Opens a ledger, or begins one where there is no file; ``Ledger.open`` says what each part is for."""
+    _check_given(settings, clock=clock, random=random)
     default = _default(settings, user=user, actor=actor, client=client, channel=channel, agent=agent)
     embedder = embedder if embedder is not None or settings is None else settings.embedder
     counter, patterns = as_counter(token_counter), Patterns(tuple(ignored_sessions), tuple(stateless_sessions))
@@ -246,6 +247,17 @@ def _look(engine: Engine) -> bool:
         check_upgrade(connection, position, readonly=engine.store.readonly)
     engine.writer.tables.looked_at = last
     return suspended is not None
+
+
+def _check_given(settings: object, **functions: object) -> None:
+    if settings is not None:
+        from ledger.engine.settings import Settings
+
+        if not isinstance(settings, Settings):
+            raise RejectedError(f"settings takes what Settings.load() gives, not {type(settings).__name__}")
+    for name, given in functions.items():
+        if not callable(given):
+            raise RejectedError(f"{name} is a function, and {given!r:.40} is none")
 
 
 def _default(settings: Settings | None, *, channel: str, **given: str) -> Who:

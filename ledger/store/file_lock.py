@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 import time
@@ -18,6 +19,9 @@ except ImportError:
         "memory-ledger locks its files with flock, which Windows has not, so it does not run there; in WSL 2 it does"
     )
     raise ImportError(message, name="fcntl") from None
+
+
+_DENIED = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 class FileLock:
@@ -37,7 +41,8 @@ class FileLock:
         try:
             taken = self.acquire(timeout_seconds, create=create)
         except OSError as error:
-            raise StorageError(f"{self.path} cannot be locked: {error.strerror}") from error
+            hint = "; opened readonly it needs no lock" if create and error.errno in _DENIED else ""
+            raise StorageError(f"{self.path} cannot be locked: {error.strerror}{hint}") from error
         if not taken:
             raise BusyError(f"another process kept {self.path} locked for longer than {timeout_seconds:g} seconds")
         try:

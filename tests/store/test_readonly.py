@@ -18,7 +18,7 @@ from old_names import Ledger
 from soundness import contents
 from unwritable import as_nobody, filled, sealed
 
-from ledger import ConflictError, NotFoundError, RejectedError
+from ledger import ConflictError, NotFoundError, RejectedError, StorageError
 from projections.search import memory_hits as search
 from projections.views import audit, memories
 
@@ -82,6 +82,8 @@ def test_a_file_and_a_directory_without_write_permission_can_be_read(media):
             check_reads(ledger, coffee, tea, turn)
             check_writes(ledger, tea)
             assert ledger.digest() == digest
+        with pytest.raises(StorageError, match=r"cannot be locked: .*; opened readonly"):
+            Ledger.open(path)
 
     as_nobody(work)
     assert fingerprint(media) == before

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -283,6 +284,26 @@ def test_where_nothing_is_nothing_is_opened_unless_it_may_be_made(tmp_path: Path
     with pytest.raises(LedgerError):
         Ledger.open(tmp_path / "nowhere" / "memory.db")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "given", [{"settings": 5}, {"settings": {"user": "ada"}}, {"clock": 5}, {"random": "dice"}], ids=str
+)
+def test_what_a_ledger_is_opened_with_is_looked_at_before_anything_is_made(
+    tmp_path: Path, given: dict[str, Any]
+) -> None:
+    with pytest.raises(RejectedError, match=next(iter(given))):
+        Ledger.open(tmp_path / "memory.db", **given)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_clock_that_gives_no_time_is_told_so(tmp_path: Path) -> None:
+    times: list[Any] = []
+    with Ledger.open(tmp_path / "memory.db", clock=lambda: times.pop() if times else datetime.now(UTC)) as ledger:
+        times.append(5)
+        with pytest.raises(RejectedError, match="clock"):
+            ledger.remember("Tea is in the tin.")
+        assert ledger.memories() == [] and ledger.remember("Tea is in the tin.").content
 
 
 def test_a_ledger_opened_for_reading_takes_no_command(tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ LISTED = 20  # of what was dropped; of more their number
 QUOTED = 80  # characters of a text in a reason
 _DROPPED = {  # why something that was found is no new memory
     "known": "is believed already",
+    "confirmed": "is believed already: the user confirms it",
     "near_duplicate": "nearly the same is believed already",
     "duplicate": "waits for review already",
     "repeated": "was found twice",

@@ -350,7 +350,9 @@ def _asked_for(event: AnyEvent, before: Memory | None) -> tuple[object, ...] | N
 
 
 def _same(data: DuplicateAbsorbed, state: Memory) -> bool:
-    return data.status == state.status and normalise(data.content or "") == normalise(state.content or "")
+    """Whether a memory says what was absorbed; what was found in a conversation confirms what is believed."""
+    confirms = data.origin is not None and state.status == "active"
+    return (data.status == state.status or confirms) and normalise(data.content or "") == normalise(state.content or "")
 
 
 def _is_added(event: AnyEvent) -> bool:

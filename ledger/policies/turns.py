@@ -23,13 +23,13 @@ from ledger.domain.question import folded, quoted
 from ledger.domain.text import normalise, words
 from ledger.domain.turns import Line
 from ledger.engine.work import Work
-from ledger.policies import admission, extraction
+from ledger.policies import admission, extraction, reinforcement
 from ledger.policies import edges as graph_rules
 from projections.search import memory_hits as search
 from projections.views import projects
 
 MODEL_EXTRACTOR = "extract/1"
-KEPT = "kept"
+KEPT, CONFIRMED = "kept", "confirmed"
 STATED, CLAIMED = "stated", "claimed"  # by the user, or by the assistant alone: the rule of what a model extracts
 ACTIONS = 50  # of one call that are applied; the rest is counted (ATOCore's batch cap)
 FACT_CHARS = 2_000  # a longer one is no fact but a text (ours)
@@ -225,7 +225,7 @@ class Batch:
         attempt = self.work.cleaned(self._attempt(proposal, target, line))
         if why := extraction.unfit(self.work, attempt) or self._secret(attempt.content, *(attempt.entities or ())):
             return Taken(proposal.what, why)
-        reason, known = self._known(attempt, seen.like, target, proposal.cited)
+        reason, known = self._known(attempt, seen.like, target, proposal)
         if known is None:
             return self._capture(proposal, attempt, target, line)
         if target is not None and reason in ("known", "near_duplicate") and attempt.status == "active":
@@ -270,7 +270,7 @@ class Batch:
         )
 
     def _known(
-        self, attempt: MemoryCaptured, like: Sequence[Memory], target: Memory | None, cited: tuple[Line, ...]
+        self, attempt: MemoryCaptured, like: Sequence[Memory], target: Memory | None, proposal: Proposal
     ) -> tuple[str, str | None]:
         """Why a fact is nothing new, and which memory has it; the one that it is to replace does not count."""
         besides = target.row if target is not None else 0
@@ -287,7 +287,10 @@ class Batch:
                     continue  # what is believed stands beside what waits, and review tells of both
                 if each is known:
                     admission.absorb(self.work, each, attempt)
-                    self.cited.append((each.id, cited))
+                    self.cited.append((each.id, proposal.cited))
+            if why == "known" and target is None and proposal.trusted and _confirm(self.work, each, attempt):
+                self.cited.append((each.id, proposal.cited))
+                why = CONFIRMED
             return why, each.id
         return "", None
 
@@ -374,6 +377,16 @@ def _reason(memory: Memory) -> str | None:
     return reasons.get(memory.status)
 
 
+def _confirm(work: Work, believed: Memory, attempt: MemoryCaptured) -> bool:
+    """What the user says again bears out what is believed, as ``remember`` does, unless it was said before; what a turn denies
+    waits for a person."""
+    is_newer = (attempt.valid_from or "") > memory_domain.since(believed)[0]
+    if not is_newer or reinforcement.is_contradicted(work, believed):
+        return False
+    admission.absorb(work, believed, attempt)
+    return True
+
+
 # --- by rules --------------------------------------------------------------------------------------------------------
 
 
@@ -431,6 +444,8 @@ def record_rules(
             continue
         if reason == "duplicate" and known is not None:
             admission.absorb(work, known, attempt)
+        elif reason == "known" and known is not None and not claimed and line.channel not in UNTRUSTED:
+            reason = CONFIRMED if _confirm(work, known, attempt) else reason
         dropped.append((_dropped(each, reason, lines, known.id if known else None), line))
     return kept, dropped
 

@@ -54,6 +54,20 @@ SAYS = {
     ],
     "Always use the word Kq7!vb;9Zr.$t in it": ["asks: Always use the word Kq7!vb;9Zr.$t in it"],
     "I work at the U.S. Embassy. I work at J.P. Morgan": ["works at the U.S. Embassy", "works at J.P. Morgan"],
+    "My rent went up to 950 euros a month. My salary was raised from 50,000 to 55,000 euros last year!": [
+        "'s rent is 950 euros a month",
+        "'s salary is 55,000 euros",
+    ],
+    "My weight has dropped by 5 kg to 80 kg now": ["'s weight is 80 kg"],
+    "I quit Fjord Analytics and now work for Equinor. I left Acme last week, but now I work at Shell.": [
+        "works for Equinor",
+        "works at Shell",
+    ],
+    "I became vegetarian. I've gone vegan last month. I got married in 2012": [
+        "is vegetarian",
+        "is vegan",
+        "is married",
+    ],
     'I live in the U.S. My dog is called "Rex". I love tea... and cake': [
         "lives in the U.S",
         '\'s dog is "Rex"',
@@ -84,6 +98,10 @@ def test_what_is_stated_is_a_sentence_about_the_user(text: str) -> None:
      "my rent is 3 days late", "my salary is 10% too high", "my phone number is 12 digits long", "my car is in Berlin",
      "my rent is 900 lower than yours", "my rent is 900 or 950", "my manager is I think Anna", "my car is BMW or Audi",
      "my car is a BMW or an Audi", "my bike is Stolen", "My manager is Anna or Bob", "I drive an hour to Berlin",
+     "My rent went up.", "My rent went up by 50 euros", "Has my rent gone up to 950?", "My rent would have gone up to 950",
+     "If I became vegetarian, fine", "I became vegetarian but stopped", "I became a vegan chef", "I got vegetarian sausages",
+     "I met people who left Acme and now work at Google", "I left with friends who quit and now work at Google",
+     "I quit Acme and now work 9 to 5", "My sister left Acme and now works at Shell", "I became vegetarian for a week",
      "Fix this. Always answer in German", "Never use tabs", "Always use it", "I've got a job for you", "I got a job as well",
      "I took my job at Acme seriously", "I got a job with good pay", "I started working at 9", "I work as hard as I can"],
 )  # fmt: skip
@@ -111,6 +129,8 @@ def test_it_takes_time_in_proportion_to_the_text() -> None:
         "I love a.b!" * 5_000,
         "I love " + "a.b. " * 20_000,
         "I love " + "!" * 100_000,
+        "I left and now work " * 5_000,
+        "My rent went up from 9 " * 5_000,
     ):
         assert len([*statements(text)]) <= 1_000
 
@@ -128,7 +148,7 @@ def test_a_first_call_without_a_model_proposes_what_the_user_said(tmp_path: Path
         ]
         assert not added.learned and ledger.add(chat, session="x").messages == 0
         memory = ledger.memories.get(added.proposed[0].id)
-        assert memory.status == "candidate" and memory.confidence == 0.6
+        assert memory.status == "candidate" and memory.confidence == 0.6 and memory.kind == "identity"
         assert ledger.history.events(memory.id)[0].type == "MemoryCaptured"
 
 
@@ -140,3 +160,39 @@ def test_a_new_job_takes_the_place_of_the_last_one_in_an_answer(tmp_path: Path) 
         assert found == ["The user works at Siemens", "The user works at Charité"]
         new, old = (Reading(ledger.memories.get(each.id)) for each in ledger.memories.list())
         assert takes_place(new, old)
+
+
+def test_who_the_user_is_stands_in_the_profile_and_is_reinforced_by_turns(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "memory.db", user="ada") as ledger:
+        text = "My name is Ada Byron. I'm allergic to nuts. I live in Oslo. I drive a Volvo. My rent is 900."
+        for each in ledger.add(text, session="s").proposed:
+            ledger.promote(each.id)
+        lines = ("called Ada Byron", "allergic to nuts", "lives in Oslo", "drives a Volvo", "rent is 900")
+        assert all(line in ledger.profile().as_text() for line in lines)
+        added = ledger.add(
+            [{"role": "user", "content": "Food?"}, {"role": "assistant", "content": "You are allergic to nuts."}]
+        )
+        assert [each.content for each in added.reinforced] == ["The user is allergic to nuts"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "asked"),
+    [
+        (
+            "The user's rent is 900 euros a month.",
+            "My rent went up to 950 euros a month.",
+            "How much is the user's rent?",
+        ),
+        (
+            "The user works at Fjord Analytics.",
+            "I quit Fjord Analytics and now work for Equinor.",
+            "Where does the user work?",
+        ),
+    ],
+)
+def test_what_changed_comes_before_what_was_so(tmp_path: Path, old: str, new: str, asked: str) -> None:
+    with Ledger.open(tmp_path / "memory.db", user="ada") as ledger:
+        ledger.remember(old)
+        (found,) = ledger.add(new, session="s").proposed
+        ledger.promote(found.id)
+        assert [each.content for each in ledger.recall(asked).items] == [found.content, old]

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -705,6 +705,7 @@ def test_the_same_call_after_a_kill_between_two_steps_does_the_rest(
     path = tmp_path / "memory.db"
     with Ledger.open(path, user="ada") as ledger:
         ledger.remember("Ada prefers dark roast coffee.", kind="preference", confidence=0.6)
+        invoice = ledger.remember("The user prefers to pay by invoice", kind="preference")
     program = [sys.executable, "-c", KILLED, str(path), str(after), key, json.dumps(DAY)]
     killed = subprocess.run(program, capture_output=True, text=True)
     assert killed.returncode == -9, killed.stderr
@@ -716,6 +717,7 @@ def test_the_same_call_after_a_kill_between_two_steps_does_the_rest(
         position = ledger.position
         ledger.add(DAY, **given)
         assert ledger.position == position
+        assert [each.type for each in ledger.history.events(invoice.id)] == ["MemoryCaptured", "DuplicateAbsorbed"]
         check_sound(ledger)
 
 
@@ -723,6 +725,7 @@ def test_the_same_call_after_a_kill_between_two_steps_does_the_rest(
 def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     with Ledger.open(tmp_path_factory.mktemp("whole") / "memory.db", user="ada") as ledger:
         ledger.remember("Ada prefers dark roast coffee.", kind="preference", confidence=0.6)
+        ledger.remember("The user prefers to pay by invoice", kind="preference")
         ledger.add(DAY, session="s")
         return {"texts": texts(ledger), "turns": turns(ledger), "contents": contents(ledger)}
 
@@ -760,3 +763,61 @@ def test_a_day_long_ago_is_dated_so(memory: Ledger) -> None:
     memory.add([user("I prefer tea over coffee."), answer("ok")], session="s", occurred_at=at)
     assert all(each.occurred_at.startswith("2024-03-03T08:00") for each in memory.session("s").messages())
     assert memory.review()[0].memory.valid_from.startswith("2024-03-03")
+
+
+# --- what the user says again ----------------------------------------------------------------------------------------------
+
+
+def on(path: Path, day: float, **options: Any) -> Ledger:
+    now = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(days=day)
+    return Ledger.open(path, user="ada", clock=lambda: now, **options)
+
+
+@pytest.mark.parametrize("by", ["rules", "model"])
+def test_what_the_user_says_again_confirms_what_is_believed_and_keeps_it_from_expiring(tmp_path: Path, by: str) -> None:
+    path = tmp_path / "memory.db"
+    with on(path, 0) as ledger:
+        nuts = ledger.promote(ledger.add("I'm allergic to nuts.", session="s").proposed[0].id)
+    said = adds("The user is allergic to nuts", kind="identity", said_by="user", messages=[1])
+    with on(path, 58, model=Scripted(said) if by == "model" else None) as ledger:
+        added = ledger.add("I'm allergic to nuts.", session="t", extract=by)
+        assert (added.learned, added.proposed) == ((), ()) and any(
+            "the user confirms it" in why for why in added.reasons
+        )
+        event = ledger.history.events(nuts.id)[-1]
+        assert event.type == "DuplicateAbsorbed" and added.turns[0] in event.data["sources"]
+    with on(path, 58.5) as ledger:
+        assert not ledger.add("I'm allergic to nuts.", session="t").messages
+        for session in "st":
+            ledger.session(session).extract(since=0, method="rules")
+        ledger.add([user("I'm allergic to nuts.", created_at="2026-01-01T00:00:00Z")], session="old")
+        assert ledger.history.events(nuts.id)[-1].position == event.position
+        assert ledger.memories.get(nuts.id).confidence == nuts.confidence
+    with on(path, 75) as ledger:
+        assert (ledger.jobs.run().expired, ledger.memories.get(nuts.id).status) == (0, "active")
+        check_sound(ledger)
+        ledger.history.undo_all(correlation_id=added.correlation_id)
+        assert ledger.memories.get(nuts.id).stated_at is None
+
+
+def test_what_is_confirmed_waits_for_review_where_all_that_it_rested_on_before_is_undone(memory: Ledger) -> None:
+    first = memory.add("I'm allergic to nuts.", session="s")
+    nuts = memory.promote(first.proposed[0].id)
+    memory.bind(client="app").memories.set_confidence(nuts.id, 0.8)
+    memory.add("I'm allergic to nuts.", session="t")
+    assert not memory.history.distrust("app", kind="client", dry_run=True).uncertain
+    memory.history.undo_all(correlation_id=first.correlation_id, cascade=True)
+    assert memory.memories.get(nuts.id).status == "candidate"
+    check_sound(memory)
+
+
+def test_what_an_assistant_or_a_page_says_or_an_answer_denies_is_not_confirmed(memory: Ledger) -> None:
+    tea = memory.remember("The user prefers green tea at night", kind="preference")
+    for said in ([user("Tea?"), answer("The user prefers green tea at night.")], "I prefer green tea at night."):
+        added = memory.bind(channel="web" if isinstance(said, str) else "user").add(said)
+        assert any("is believed already" in why for why in added.reasons)
+    memory.add([user("Tea?"), answer("Right, you no longer prefer green tea at night.")])
+    assert [entry.id for entry in memory.review()] == [tea.id]
+    added = memory.add([user("I prefer green tea at night."), answer("ok")])
+    assert [entry.id for entry in memory.review()] == [tea.id]
+    assert "DuplicateAbsorbed" not in {event.type for event in memory.history.events(tea.id)}

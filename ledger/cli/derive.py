@@ -405,6 +405,11 @@ def _without_lists(error: CycloptsError) -> str:
     text = re.sub(r" Available commands:.*", "", one_line(str(error))).rstrip(".")
     if isinstance(error, UnknownOptionError) and any("--as-of" in each.names for each in error.argument_collection):
         text = re.sub(r"(?<=Unknown option: --at\.).*", " Did you mean --as-of?", text)
+    if isinstance(error, UnknownOptionError) and error.token is not None:
+        option = str(error.token.value).partition("=")[0]
+        place = option.lstrip("-").replace("-", "_").upper()
+        if any(place in each.names for each in error.argument_collection or ()):
+            return f"{place} is an argument: give its value in its place, without {option}"
     return text
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -31,6 +32,17 @@ def test_a_question_is_answered_as_a_table_without_control_characters(db: str) -
     shown = run("query", 'SELECT content, confidence AS "sure\x1b[1m", NULL AS gone FROM beliefs', db=db)
     assert shown.exit_code == 0 and "\x1b" not in shown.stdout
     assert "Says" in shown.stdout and "0.25" in shown.stdout and "NULL" in shown.stdout
+
+
+def test_what_does_not_fit_the_width_has_one_field_a_line(db: str) -> None:
+    lines = run("query", "SELECT * FROM memories ORDER BY row", db=db).stdout.splitlines()
+    lines = [line.rstrip() for line in lines]
+    ids = [line.split()[1] for line in lines if re.match(r"id +m_", line)]
+    assert len(ids) == 2 and all(len(id) == 18 for id in ids) and lines.count("") == 1
+    assert any(re.match(r"content +The mast is up\.$", line) for line in lines)
+    assert any(re.match(r"superseded_by +NULL$", line) for line in lines)
+    narrow = run("query", "SELECT id, content FROM memories", db=db).stdout.splitlines()[0]
+    assert narrow.split() == ["id", "content"]
 
 
 def test_csv_is_what_the_csv_module_reads_back(db: str) -> None:

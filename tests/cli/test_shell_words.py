@@ -31,6 +31,19 @@ def test_calls_and_keywords_become_commands_and_options(said: str, told: str) ->
     assert in_shell(said) == told
 
 
+@pytest.mark.parametrize(
+    ("words", "place", "option"),
+    [
+        (("session", "window", "chat", "--budget", "100"), "BUDGET", "--budget"),
+        (("why", "--id=m_1"), "ID", "--id"),
+    ],
+)
+def test_an_argument_given_as_an_option_is_told_so(words: tuple[str, ...], place: str, option: str) -> None:
+    refused = run(*words)
+    assert refused.exit_code == 2
+    assert f"{place} is an argument: give its value in its place, without {option}" in refused.stderr
+
+
 def test_a_refusal_names_no_python(tmp_path: Path) -> None:
     db = tmp_path / "memory.db"
     run("remember", "The sea is salty.", db=db)

@@ -80,7 +80,7 @@ def render(answer: object, *, brief: bool) -> RenderableType | str:
         if isinstance(answer[0], str):
             return "".join(f"{one_line(each) or repr(each)}\n" for each in answer)
         if isinstance(answer[0], dict):
-            return _view("tables.rows")(answer)
+            return _view("tables.Rows")(answer)
         many = MANY.get(type(answer[0]).__name__)
         return tables.table(answer) if many is None else _view(many)(answer)
     if isinstance(answer, str):

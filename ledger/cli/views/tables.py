@@ -6,11 +6,14 @@ A type that is not named here is shown by all its fields. Every stored text beco
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import fields
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -223,16 +226,27 @@ def table(found: Sequence[object]) -> RenderableType:
     return listing(*heads, rows=rows, right=[NAMES.get(name, name) for name in RIGHT])
 
 
-def rows(found: Sequence[Mapping[str, object]]) -> RenderableType:
-    """What a question in SQL gives: every column as it is, harmless, and folded where there is no room."""
-    shown = Table(box=None, padding=(0, 1), pad_edge=False, show_edge=False, header_style="bold", collapse_padding=True)
-    for name, value in found[0].items():
-        shown.add_column(
-            Text(one_line(name)), overflow="fold", justify="right" if isinstance(value, int | float) else "left"
+class Rows:
+    """What a question in SQL gives: a table, or where a word of it would be broken each row with one field a line."""
+
+    def __init__(self, found: Sequence[Mapping[str, object]]) -> None:
+        self._found = found
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        shown = Table(
+            box=None, padding=(0, 1), pad_edge=False, show_edge=False, header_style="bold", collapse_padding=True
         )
-    for row in found:
-        shown.add_row(*(_raw(value) for value in row.values()))
-    return shown
+        for name, value in self._found[0].items():
+            side: Literal["left", "right"] = "right" if isinstance(value, int | float) else "left"
+            shown.add_column(Text(one_line(name)), overflow="fold", justify=side)
+        for row in self._found:
+            shown.add_row(*(_raw(value) for value in row.values()))
+        if Measurement.get(console, options.update(max_width=sys.maxsize), shown).minimum <= options.max_width:
+            yield shown
+            return
+        for number, row in enumerate(self._found):
+            yield from [Text()] if number else []
+            yield card_of({one_line(name): _raw(value) for name, value in row.items()})
 
 
 def _raw(value: object) -> Text:

@@ -128,9 +128,9 @@ def test_the_tables_of_the_log_are_written_in_the_store_alone() -> None:
 
 # --- limits: a bound is what is so today, and only ever goes down ----------------------------------------------------
 
-LINES_OF_CODE = 48_900  # goal 34,000
+LINES_OF_CODE = 48_700  # goal 34,000
 LONG_FILES = 4
-ANYS = 316
+ANYS = 315
 PRIVATE_REACHES = 20
 PUBLIC_NAMES = 58
 FILES_OF_A_COMMAND = 18

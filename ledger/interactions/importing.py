@@ -83,8 +83,8 @@ class _Import:
         self.lines = self.good = self.captured = self.known = 0
         self.stopped = ""
 
-    def check(self, is_all: bool) -> None:
-        """Reads all lines; where ``is_all`` there is, says what a capture of each would."""
+    def check(self, dry_run: bool) -> None:
+        """Reads all lines; a dry run says of each what its capture would."""
         for key, number, line in self._file.lines():
             self.lines += 1
             if isinstance(line, str):
@@ -94,7 +94,7 @@ class _Import:
                     raise RejectedError(f"{where}: {line}; with strict nothing was written")
             else:
                 self.good += 1
-                if is_all:
+                if dry_run:
                     self._warn(key, number, line)
             if self.lines % CHUNK == 0 and (why := self._stopping.why):
                 self.stopped = why

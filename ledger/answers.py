@@ -97,17 +97,21 @@ class Memory(Answer, frozen=True):  # fields by place: it is the answer that lis
     warnings: tuple[str, ...] = ()
     metadata: Mapping[str, pairs_of.Value] = field(default_factory=dict)
     stated_at: str | None = None
+    decays: bool = False
 
     def __hash__(self) -> int:
         return hash((self.id, self.position))
 
     def effective_confidence(self, as_of: str | datetime | date) -> float:
-        """The confidence at a moment: after 30 idle days without a reference, 3 % less each day (ATOCore 7D)."""
+        """Return the confidence at a moment: the confidence itself, unless the user's policy lets memories of this kind decay.
+
+        A memory that decays loses 3 % a day after 30 idle days without a reference (the rule of ATOCore).
+        """
         millionths = round(self.confidence * rules.ONE)
         return rules.shown(
             rules.effective(
                 millionths,
-                active=self.status == "active",
+                decays=self.decays and self.status == "active",
                 reference_count=self.reference_count,
                 active_at=self.active_at,
                 as_of=moment("as_of", as_of),
@@ -115,7 +119,14 @@ class Memory(Answer, frozen=True):  # fields by place: it is the answer that lis
         )
 
 
-def memory(state: MemoryState, names: Mapping[str, str], *, replayed: bool = False, absorbed: bool = False) -> Memory:
+def memory(
+    state: MemoryState,
+    names: Mapping[str, str],
+    *,
+    decays: bool = False,
+    replayed: bool = False,
+    absorbed: bool = False,
+) -> Memory:
     return answer_of(
         Memory,
         state,
@@ -123,6 +134,7 @@ def memory(state: MemoryState, names: Mapping[str, str], *, replayed: bool = Fal
         confidence=rules.shown(state.confidence),
         relations=tuple(map(_relation, state.edges)) if state.edges else (),
         metadata=pairs_of.of_row(state.metadata) if state.metadata else {},
+        decays=decays,
         replayed=replayed,
         absorbed=absorbed,
     )
@@ -522,15 +534,20 @@ class ExtractionReport(Answer, frozen=True, kw_only=True):
 
 
 class Policy(policy.Policy, Answer, frozen=True, kw_only=True):
-    """The parameters of a user's memory, each as ``PolicyChanges`` says; shares and confidences are from 0 to 1."""
+    """The parameters of a user's memory, each as ``PolicyChanges`` says; shares and confidences are from 0 to 1.
+
+    ``explicit`` names the parameters that somebody set: they keep their values when a default changes.
+    """
+
+    explicit: tuple[str, ...] = ()
 
 
 class JobReport(Answer, frozen=True, kw_only=True):
     """What the jobs did. ``sessions`` are those in which messages were looked at for what to remember, ``skipped`` of
     these messages held nothing; ``waiting`` sessions and turns were left for the next run, ``given_up`` are sessions whose
     extraction failed three times in a row: they wait for something new, or for ``session.extract()``. ``conflicts`` it
-    recorded, ``merges`` it proposed. ``stopped`` is "timeout" or "cancelled" where it ended before all was done: the rest
-    is pending."""
+    recorded, ``merges`` it proposed. ``expiring`` are the memories that a dry run
+    would end. ``stopped`` is "timeout" or "cancelled" where it ended before all was done: the rest is pending."""
 
     reinforced_interactions: int = 0
     reinforced_memories: int = 0
@@ -551,6 +568,8 @@ class JobReport(Answer, frozen=True, kw_only=True):
     observations_revised: int = 0
     observations_retracted: int = 0
     stopped: str = ""
+    expiring: tuple[Memory, ...] = ()
+    dry_run: bool = False
 
 
 class Dependent(Answer, frozen=True, kw_only=True):

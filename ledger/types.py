@@ -159,8 +159,10 @@ class PolicyChanges(WriteOptions, total=False):
     """The most memories that one interaction reinforces, from 0 to 1,000."""
     extract: bool
     """Whether candidates are found in what is captured."""
+    decay: Literal["off", "episodic", "all"]
+    """The kinds of memories that lose effective confidence with idle days; "off" (the default) is none."""
     expire: bool
-    """Whether memories that have faded below a confidence of 0.30 are superseded."""
+    """Supersede memories that have decayed below a confidence of 0.30; False by default, and True needs a decay."""
     candidate_days: int
     """After how many idle days a candidate is rejected, up to 100,000; 0 for never."""
     user_chars: int

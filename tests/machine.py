@@ -67,6 +67,8 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
         self.folder = Path(tempfile.mkdtemp(prefix="ledger-model-", dir=QUICK))
         self.time = START
         self.ledger = self.opened()
+        for user in USERS:
+            self.ledger.adopt_policy(decay="all", expire=True, by={"user": user})
         self.oracle = Oracle()
         self.past = []  # (position, user -> memories) as they were believed
         self.seen = {}  # id of an event or command -> first position of its command

@@ -374,7 +374,7 @@ def work(call: Call, *, progress: Progress | None = None) -> object:
             if follow and done:
                 _tell(call, done)
     if not follow:
-        return JobReport(**total, stopped=stopped)
+        return JobReport(stopped=stopped, **total)  # type: ignore[arg-type]
     say(f"stopped; {_line(total) or 'there was nothing to do'}", quiet=call.around["quiet"])
     return None
 

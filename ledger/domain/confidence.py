@@ -60,13 +60,13 @@ def reinforced(rule: str, confidence: int, delta: int) -> int:
     raise RejectedError(f"no reinforcement rule is called {rule!r}; known: 'linear/1'")
 
 
-def effective(confidence: int, *, active: bool, reference_count: int, active_at: str, as_of: str) -> int:
-    """The confidence at ``as_of``: an active memory, never referenced and idle for more than 30 days, loses 3 % a day.
+def effective(confidence: int, *, decays: bool, reference_count: int, active_at: str, as_of: str) -> int:
+    """Return the confidence at ``as_of``: a memory that decays loses 3 % a day after 30 idle days without a reference.
 
     ``active_at`` is when somebody last made, confirmed, changed or restored it. One day's loss for each whole day
     beyond the thirtieth, in one exact division, so that the number does not depend on how often anybody looked.
     """
-    if not active or reference_count:
+    if not decays or reference_count:
         return confidence
     days = days_between(active_at, as_of) - DECAY_IDLE_DAYS
     if days <= 0:

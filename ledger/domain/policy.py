@@ -12,6 +12,7 @@ from ledger.domain.errors import RejectedError
 from ledger.domain.matching import DEFAULT_MATCHER, MATCHERS
 
 Value = int | bool | str  # of a parameter, as an event holds it
+DECAYS = OFF, EPISODIC, ALL = "off", "episodic", "all"  # kinds of memories that lose confidence when idle
 TURNS = "turns"  # consolidate what was said in turns and sessions, besides memories
 
 
@@ -67,11 +68,12 @@ class Policy(Struct, frozen=True):
     """Every parameter with its default and with what checks it and makes of it what an event holds.
 
     Shares are decimals here, and millionths in an event. ``max_matches`` is how many memories one interaction reinforces at
-    the most. ``candidate_days`` is how long a candidate waits, untouched, until it is rejected; 0 for ever. ``user_chars`` and
-    ``memory_chars`` bound what may be stored: characters of active memories of the kind user_profile, and of all other kinds;
-    0 is no bound (rubino has 1,375 and none). ``threats`` is what happens to a memory in which a scanner finds an order to the
-    model or the like, ``secrets`` what to a password or key in any text. ``extracted`` is the status of what a model extracts;
-    what an assistant said itself is always a candidate, of at most ``claim_confidence``. ``consolidate`` is of memories, and
+    the most. ``decay`` names the kinds of memories that lose effective confidence with idle days, and ``expire`` supersedes what
+    has decayed below 0.30; both are off. ``candidate_days`` is how long a candidate waits, untouched, until it is rejected; 0
+    for ever. ``user_chars`` and ``memory_chars`` bound what may be stored: characters of active memories of the kind
+    user_profile, and of all other kinds; 0 is no bound (rubino has 1,375 and none). ``threats`` is what happens to a memory in
+    which a scanner finds an order to the model or the like, ``secrets`` what to a password or key in any text. ``extracted``
+    is the status of what a model extracts; what an assistant said itself is always a candidate, of at most ``claim_confidence``. ``consolidate`` is of memories, and
     with "turns" of what was said in turns and sessions too.
     """
 
@@ -80,7 +82,8 @@ class Policy(Struct, frozen=True):
     echo_gain: Annotated[float, rules.millionths] = 0.0
     max_matches: Annotated[int, count] = rules.MATCHES_A_TURN
     extract: Annotated[bool, switch] = True
-    expire: Annotated[bool, switch] = True
+    decay: Annotated[str, OneOf(DECAYS)] = OFF
+    expire: Annotated[bool, switch] = False
     candidate_days: Annotated[int, days] = 90
     user_chars: Annotated[int, characters] = 0
     memory_chars: Annotated[int, characters] = 0
@@ -91,6 +94,10 @@ class Policy(Struct, frozen=True):
     merge: Annotated[bool, switch] = True
     conflicts: Annotated[bool, switch] = True
     consolidate: Annotated[bool | str, SwitchOr(TURNS)] = True
+
+    def decays(self, kind: str) -> bool:
+        """Return True if active memories of this kind lose effective confidence with idle days."""
+        return self.decay == ALL or (self.decay == EPISODIC and kind == EPISODIC)
 
 
 CHECKS: dict[str, Callable[[str, object], Value]] = {

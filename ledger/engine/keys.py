@@ -51,7 +51,8 @@ def answer(writer: Writer, key: Key, command: str) -> Outcome | None:
         raise ConflictError(f"what this key was used for at position {known.position} was erased; use another key")
     if state is None and known.subject != LEDGER_STREAM:
         raise ConflictError(f"this key was answered with {known.subject}, which was undone since; use another key")
-    return Outcome(known.subject, state, (), known.position, replayed=True, names=tables.names_of(state))
+    policy = tables.policy(state.user) if state is not None and state.user is not None else None
+    return Outcome(known.subject, state, (), known.position, replayed=True, names=tables.names_of(state), policy=policy)
 
 
 def bearer(writer: Writer, work: Work, subject: str) -> str:

@@ -208,6 +208,7 @@ class Writer:
             work.transaction.position,
             absorbed=work.absorbed,
             names=self.tables.names_of(state),
+            policy=self.tables.policy(work.who.user),
             redacted=bool(work.redactions),
         )
 

@@ -71,6 +71,7 @@ class Outcome(Struct, frozen=True):
     replayed: bool = False
     absorbed: bool = False
     names: Mapping[str, str] = {}  # what the subject's project is called
+    policy: Policy | None = None  # of the user whom the subject is of
     redacted: bool = False  # whether a secret was taken out of what was given
 
 

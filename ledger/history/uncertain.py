@@ -277,7 +277,9 @@ class _Search:
         before: Memory | None = self._plan.reader.state(state.id)
         (now,) = self._connection.execute("SELECT max(recorded_at) FROM audit").fetchone()
         lost = before is not None and before.reference_count > 0 and not state.reference_count
-        if lost and state.status == "active" and expiry.effective(state, now) < rules.EXPIRY_CONFIDENCE:
+        policy = control.policy(self._connection, state.user or "")
+        faded = policy.expire and expiry.effective(state, policy, now) < rules.EXPIRY_CONFIDENCE
+        if lost and state.status == "active" and faded:
             yield _uncertain(self._plan.reader.event(state.row), "unconfirmed, it may have faded and been superseded")
 
     # --- who says the same ---------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ class Jobs(Area):
         *,
         jobs: Iterable[Job] = (),
         now: Time | None = None,
+        dry_run: bool = False,
         timeout: float | None = None,
         cancel: Cancel | None = None,
         progress: Callable[[int, int], None] | None = None,
@@ -29,19 +30,21 @@ class Jobs(Area):
 
         Args:
             jobs: Which jobs; none for all of them.
-            now: The time at which fading is judged; None for the clock's.
+            now: The time at which decay is judged; None for the clock's.
+            dry_run: Of ``jobs=["expiry"]`` only: return in ``expiring`` the memories and candidates that would end now, and
+                end none.
             timeout: Seconds after which it stops between two pieces, and calls off a model's call; what was done stays, what is
                 left is pending, and ``stopped`` says so.
             cancel: An event or a function that says when to stop, as with ``timeout``.
             progress: Called with (done, found so far).
 
         Raises:
-            RejectedError: A model would be called inside a batch.
+            RejectedError: A model would be called inside a batch, or a dry run is asked of another job than the expiry.
         """
         wanted = plural("jobs", jobs, get_args(Job))
         stopping = Stopping(timeout, cancel)
         return running.run_policies(
-            self._engine, as_of=now, only=wanted, stopping=stopping, progress=callback(progress)
+            self._engine, as_of=now, only=wanted, dry_run=dry_run, stopping=stopping, progress=callback(progress)
         )
 
     def work(

@@ -22,6 +22,7 @@ from ledger.domain.events import MemoryCaptured
 from ledger.domain.extraction import EXTRACTOR
 from ledger.domain.interaction import Interaction
 from ledger.domain.memory import Memory
+from ledger.domain.text import flags
 from ledger.domain.times import moment
 from ledger.engine.engine import Engine
 from ledger.engine.log_reading import first_position
@@ -36,6 +37,7 @@ from ledger.extraction.turns import extract_turn
 from ledger.interactions import commands as interaction_commands
 from ledger.interactions.commands import has_to_wait, policy_who
 from ledger.language.asking import check_outside
+from ledger.memories.queries import memories_shown
 from ledger.merges import commands as merge_commands
 from ledger.observations import consolidating
 from ledger.observations.consolidating import Pending
@@ -80,7 +82,7 @@ class Run(Struct):
             self.progress(self.done, max(self.done, self.found))
 
     def report(self) -> answers.JobReport:
-        return answers.JobReport(**self.counts, stopped=self.stopped)
+        return answers.JobReport(stopped=self.stopped, **self.counts)  # type: ignore[arg-type]
 
 
 class Job(Struct, frozen=True):
@@ -246,11 +248,9 @@ def _extract_session(engine: Engine, id: str, run: Run) -> None:
 
 def _expire(engine: Engine, run: Run) -> None:
     with engine.reading() as connection:
-        faded = [memory for memory in expiry.faded(connection, run.as_of) if memory.user is not None]
-        users = {memory.user for memory in faded if memory.user is not None}
-        wanted = {user for user in users if control.wants(connection, user, "expire")}
+        faded = list(expiry.faded(connection, run.as_of))
         undecided = list(expiry.undecided(connection, run.as_of))
-    over = [(memory, expiry.ACTOR, expiry.record) for memory in faded if memory.user in wanted]
+    over = [(memory, expiry.ACTOR, expiry.record) for memory in faded]
     for memory, actor, end in (*over, *((memory, expiry.REJECTING, expiry.reject) for memory in undecided)):
         if run.stop():
             return
@@ -258,6 +258,16 @@ def _expire(engine: Engine, run: Run) -> None:
             run.add(
                 expired=_expire_one(engine, memory, Who(user=memory.user, actor=actor), partial(end, as_of=run.as_of))
             )
+
+
+def _expiring(engine: Engine, jobs: Sequence[Job], now: str) -> answers.JobReport:
+    """Return the memories that the expiry would take at a time, and take none."""
+    if [job.name for job in jobs] != ["expiry"]:
+        raise RejectedError("only the expiry has a dry run: jobs=['expiry'], dry_run=True")
+    with engine.reading() as connection:
+        ending = [*expiry.faded(connection, now), *expiry.undecided(connection, now)]
+        expiring = tuple(memories_shown(connection, [memory for memory in ending if memory.user is not None]))
+    return answers.JobReport(expired=len(expiring), expiring=expiring, dry_run=True)
 
 
 def _expire_one(engine: Engine, memory: Memory, asker: Who, end: Callable[..., str]) -> bool:
@@ -301,6 +311,7 @@ def run_policies(
     *,
     as_of: object = None,
     only: Sequence[str] = (),
+    dry_run: bool = False,
     stopping: Stopping | None = None,
     progress: Progress | None = None,
 ) -> answers.JobReport:
@@ -312,6 +323,9 @@ def run_policies(
     which fading is judged (now); ``only`` names some of the jobs; ``progress`` is called with (done, found so far).
     """
     now = engine.writer.now() if as_of is None else moment("now", as_of)
+    flags(dry_run=dry_run)
+    if dry_run:
+        return _expiring(engine, _chosen(engine, only), now)
     run = Run(now, stopping or Stopping(), progress, counts={})
     jobs = _chosen(engine, only)
     if meant_model(engine, None, None) is not None and any(job.name in ASKING for job in jobs):

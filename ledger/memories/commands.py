@@ -448,7 +448,8 @@ def answered(outcome: Outcome) -> answers.Memory:
             "so the memory cannot be shown; maintenance.rebuild() makes it again",
         )
     state: Memory = outcome.state
-    return answers.memory(state, outcome.names, replayed=outcome.replayed, absorbed=outcome.absorbed)
+    decays = outcome.policy is not None and outcome.policy.decays(state.kind)
+    return answers.memory(state, outcome.names, decays=decays, replayed=outcome.replayed, absorbed=outcome.absorbed)
 
 
 def _with_kind(answer: answers.Memory) -> answers.Memory:

@@ -16,7 +16,7 @@ from ledger.engine.log_reading import first_position
 from ledger.engine.snapshot import NOWHERE, Snapshot, answer_texts, believed, event_data, load, scope_of, text_of
 from ledger.policies import reinforcement
 from projections.core.rows import Connection
-from projections.views import memories, projects, sessions
+from projections.views import control, memories, projects, sessions
 
 QUOTED_CHARS = 500  # of a message that a model found something in
 
@@ -65,7 +65,12 @@ def listing(
 
 def memories_shown(connection: Connection, states: Sequence[Memory]) -> list[answers.Memory]:
     names = projects.names(connection, {state.project for state in states})
-    return [answers.memory(state, names) for state in states]
+    users = {state.user for state in states if state.user is not None}
+    policies = {user: control.policy(connection, user) for user in users}
+    return [
+        answers.memory(state, names, decays=state.user is not None and policies[state.user].decays(state.kind))
+        for state in states
+    ]
 
 
 def memory_shown(connection: Connection, state: Memory | None) -> answers.Memory | None:

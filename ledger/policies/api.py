@@ -6,6 +6,7 @@ from typing import Unpack, cast
 
 from ledger import answers
 from ledger.domain.errors import RejectedError
+from ledger.domain.policy import CHECKS
 from ledger.engine.area import Area
 from ledger.policies import commands, queries
 from ledger.types import PolicyChanges, WriteOptions
@@ -29,7 +30,7 @@ class UserPolicy(UserPolicyRead):
             changes: Parameters by name, each with its range in ``PolicyChanges``; what is not given stays as it is.
         """
         if unknown := sorted(set(changes) - PolicyChanges.__optional_keys__):
-            parameters_there = ", ".join(answers.Policy.__struct_fields__)
+            parameters_there = ", ".join(CHECKS)
             raise RejectedError(f"no policy parameter is called {unknown[0]!r:.60}; there are: {parameters_there}")
         options = {name: value for name, value in changes.items() if name in WriteOptions.__optional_keys__}
         parameters: dict[str, object] = {name: value for name, value in changes.items() if name not in options}

@@ -5,24 +5,37 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ledger import answers
+from ledger.domain.errors import RejectedError
 from ledger.domain.events import LEDGER_STREAM, PolicyAdopted
-from ledger.domain.policy import checked, policy_of
+from ledger.domain.policy import OFF, Policy, checked, policy_of
 from ledger.domain.text import check_reason
 from ledger.engine.engine import Engine
 from ledger.engine.who import Who
 from ledger.engine.work import Work
 from ledger.policies import queries
+from projections.views import control
+
+
+def _check_expiry(policy: Policy) -> None:
+    """Refuse an expiry that would never take a memory: only a memory that decays can fall below 0.30."""
+    if policy.expire and policy.decay == OFF:
+        raise RejectedError(
+            "expire=True takes memories that have decayed, and decay is 'off': set decay='episodic' or decay='all' with it,"
+            " or expire=False"
+        )
 
 
 def adopt(engine: Engine, asker: Who, parameters: Mapping[str, object], reason: str = "") -> answers.Policy:
-    """Changes parameters of the policy of one user from here on."""
+    """Change parameters of one user's policy from here on; a parameter that was set keeps its value when a default changes."""
     reason = check_reason("reason", reason)
 
     def body(work: Work) -> str:
-        given = checked(parameters)
-        now, wanted = work.policy(), policy_of(given)
-        if any(getattr(now, name) != getattr(wanted, name) for name in given):
-            work.emit(LEDGER_STREAM, PolicyAdopted(given, reason))
+        changes = checked(parameters)
+        work.rows.flush()  # an earlier command of a batch may have set some
+        explicit = control.explicit(work.connection(), asker.user)
+        if any(name not in explicit or explicit[name] != value for name, value in changes.items()):
+            _check_expiry(policy_of(explicit | changes))
+            work.emit(LEDGER_STREAM, PolicyAdopted(changes, reason))
         return LEDGER_STREAM
 
     engine.writer.run("policy.set", asker, body, (parameters, reason))

@@ -1,4 +1,7 @@
-"""Active memories that nobody ever referred to fade; what has faded below 0.30 is superseded, once, with its reason.
+"""Expiry of idle memories, which a policy switches on, and of candidates that nobody decides about.
+
+By default no active memory decays or expires. Under ``decay="episodic"`` or ``"all"`` idle memories that nobody ever referred to
+lose confidence, and with ``expire=True`` a memory that has decayed below 0.30 is superseded, once, with the reason.
 
 Candidates that nobody decides about do not wait for ever (ATOCore expires stale ones): after the days that the user's policy
 names, idle, they are rejected by rule. That says nothing of the text, which may be proposed again.
@@ -13,6 +16,7 @@ from datetime import datetime, timedelta
 from ledger.domain import confidence as rules
 from ledger.domain import memory as memory_domain
 from ledger.domain.memory import Memory
+from ledger.domain.policy import Policy
 from ledger.domain.times import days_between, fixed
 from ledger.engine.log_reading import read_event
 from ledger.engine.work import Work
@@ -25,21 +29,27 @@ PAGE = 500
 
 
 def faded(connection: sqlite3.Connection, as_of: str) -> Iterator[Memory]:
-    """The memories of every user whose effective confidence at ``as_of`` is below 0.30."""
+    """Yield the memories of every user who lets them expire whose effective confidence at ``as_of`` is below 0.30."""
+    policies = {user: control.policy(connection, user) for user in control.users_with(connection, "expire", True)}
+    if not policies:
+        return
     try:
         last_active = fixed(datetime.fromisoformat(as_of) - timedelta(days=rules.DECAY_IDLE_DAYS))
     except OverflowError:
         return  # the first month of the year 1
     after = 0
     while page := memories.idle(connection, active_before=last_active, limit=PAGE, after=after):
-        yield from (memory for memory in page if _has_faded(connection, memory, as_of))
+        for memory in page:
+            policy = policies.get(memory.user or "") if memory.user is not None else None
+            if policy is not None and _has_faded(connection, memory, policy, as_of):
+                yield memory
         after = page[-1].row
 
 
-def _has_faded(connection: sqlite3.Connection, memory: Memory, as_of: str) -> bool:
+def _has_faded(connection: sqlite3.Connection, memory: Memory, policy: Policy, as_of: str) -> bool:
     idle = memory.status == "active" and not memory.reference_count
     long_idle = idle and days_between(memory.active_at, as_of) >= rules.DECAY_IDLE_DAYS
-    faded = long_idle and effective(memory, as_of) < rules.EXPIRY_CONFIDENCE
+    faded = policy.expire and long_idle and effective(memory, policy, as_of) < rules.EXPIRY_CONFIDENCE
     return faded and _is_untouched(connection, memory, as_of, rules.DECAY_IDLE_DAYS)
 
 
@@ -49,10 +59,11 @@ def _is_untouched(connection: sqlite3.Connection, memory: Memory, as_of: str, da
     return last is not None and days_between(last.envelope.recorded_at, as_of) >= days
 
 
-def effective(memory: Memory, as_of: str) -> int:
+def effective(memory: Memory, policy: Policy, as_of: str) -> int:
+    """Return the confidence of a memory at a time, in millionths, after the decay that the policy asks for."""
     return rules.effective(
         memory.confidence,
-        active=memory.status == "active",
+        decays=memory.status == "active" and policy.decays(memory.kind),
         reference_count=memory.reference_count,
         active_at=memory.active_at,
         as_of=as_of,
@@ -89,8 +100,9 @@ def reject(work: Work, seen: Memory, as_of: str) -> str:
 def record(work: Work, seen: Memory, as_of: str) -> str:
     """Under the lock: supersedes the memory without a successor, if it is still as faded as it was."""
     memory: Memory | None = work.at_row(seen.row, "m")
-    if memory is not None and _has_faded(work.connection(), memory, as_of):
-        reason = f"effective confidence {rules.shown(effective(memory, as_of)):.2f} at {as_of[:10]}, below 0.30"
+    policy = work.policy()
+    if memory is not None and _has_faded(work.connection(), memory, policy, as_of):
+        reason = f"effective confidence {rules.shown(effective(memory, policy, as_of)):.2f} at {as_of[:10]}, below 0.30"
         for event in memory_domain.decide(memory_domain.Supersede(None, as_of, reason, RULE), memory):
             work.project = memory.project
             work.emit(memory.id, event, first=memory.row)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from msgspec.structs import asdict
 
 from ledger import answers
+from ledger.domain.policy import policy_of
 from ledger.engine.engine import Engine
 from projections.views import control
 
 
 def policy(engine: Engine, user: str) -> answers.Policy:
-    """The policy in effect."""
+    """Return the policy in effect, with the names of the parameters that were set."""
     with engine.reading() as connection:
-        return answers.Policy(**asdict(control.policy(connection, user)))
+        explicit = control.explicit(connection, user)
+    return answers.Policy(**asdict(policy_of(explicit)), explicit=tuple(sorted(explicit)))

@@ -13,6 +13,7 @@ from msgspec import Struct
 from ledger.domain import confidence as rules
 from ledger.domain.memory import Memory
 from ledger.domain.passages import day_words
+from ledger.domain.policy import Policy
 from ledger.domain.question import READ_CHARS, Question
 from ledger.engine.snapshot import ENOUGH, Snapshot, believed
 from ledger.recall.asked import Asked
@@ -24,7 +25,7 @@ from projections.search.passages import NUMBER_BITS, Passage
 from projections.search.ranking import Candidate
 from projections.search.stems import stem
 from projections.search.text_hits import BLOCK, MATCHED, Words, of_rows
-from projections.views import graph, memories, sessions
+from projections.views import control, graph, memories, sessions
 
 if TYPE_CHECKING:
     from ledger.engine.engine import Engine
@@ -53,6 +54,7 @@ class Finder:
         self._rarity, self._vectors, self._snapshot = engine.rarity, engine.vectors, snapshot
         self._connection, self._asked, self._scope = snapshot.connection, asked, scope
         self._question, self._sought = question, sought
+        self._policy = control.policy(snapshot.connection, asked.user)
         at = snapshot.valid or (asked.now if asked.statuses == ("active",) else None)
         statuses = believed(snapshot.valid, asked.statuses)
         self.memories = search.Wanted(asked.user, at, scope, asked.kinds, statuses, asked.metadata)
@@ -93,7 +95,7 @@ class Finder:
         if not self._question.concepts:
             return found
         if "memories" in self._asked.among:
-            make = partial(of_memory, now=self._asked.now)
+            make = partial(of_memory, policy=self._policy, now=self._asked.now)
             found = self._best(search.SEARCH, partial(self._snapshot.memory_hits, wanted=self.memories), make)
         if self._asked.corpora:
             hits = partial(self._snapshot.passage_hits, wanted=self.passages)
@@ -229,7 +231,7 @@ class Finder:
             fresh: dict[int, Found] = {}
             for row in sorted(self._rows_of(letter, cosines), key=lambda row: cosines[row[0]]):
                 each = (
-                    of_memory(memories.from_row(row), self._asked.now)
+                    of_memory(memories.from_row(row), self._policy, self._asked.now)
                     if letter == "m"
                     else of_passage(passages.passage(row))
                 )
@@ -276,16 +278,16 @@ class Finder:
         tail += [(state, {"recency": 1.0}) for state in newest if state.row not in known]
         found = []
         for state, signals in tail[:missing]:
-            found.append(of_memory(state, asked.now))
+            found.append(of_memory(state, self._policy, asked.now))
             found[-1].candidate.signals = dict(signals)
         return found
 
 
-def of_memory(state: Memory, now: str, bm25: float = 0.0) -> Found:
+def of_memory(state: Memory, policy: Policy, now: str, bm25: float = 0.0) -> Found:
     """A memory is searched by what it says, and by its entities and tags."""
     believed = rules.effective(
         state.confidence,
-        active=state.status == "active",
+        decays=state.status == "active" and policy.decays(state.kind),
         reference_count=state.reference_count,
         active_at=state.active_at,
         as_of=now,

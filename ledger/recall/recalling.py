@@ -32,7 +32,7 @@ from projections.core.rows import Connection
 from projections.core.sqlite import any_waits
 from projections.search import passages
 from projections.search.passages import Passage as PassageRow
-from projections.views import conflicts, documents, memories, projects, quarantine
+from projections.views import conflicts, control, documents, memories, projects, quarantine
 
 PROFILE_KINDS, PROFILE_CHARS = ("user_profile", "identity", "preference"), 1375  # rubino's limit (SEEDS 2b)
 CONTEXT_KINDS, CONTEXT_ITEMS = ("project", "env"), 10  # rubino's project context (SEEDS 2b)
@@ -241,7 +241,8 @@ def _unasked(finder: Finder, snapshot: Snapshot, asked: Asked, scope: Scope, ite
     if scope:
         found += memories.listing(connection, kinds=asked.kinds, projects=scope[1:], **wanted)  # type: ignore[arg-type]
     states = sorted((each for each in {each.id: each for each in found}.values() if each.id not in known), key=_belief)
-    unasked = [of_memory(state, asked.now) for state in states]
+    policy = control.policy(connection, asked.user)
+    unasked = [of_memory(state, policy, asked.now) for state in states]
     finder.set_shares(unasked)
     for each in unasked:
         each.candidate.signals = {"unasked": 1.0}
@@ -298,7 +299,8 @@ def _newest(
             limit=limit,
             valid=engine.valid or now,
         )
-        items = _items(connection, [of_memory(each, now) for each in found])
+        policy = control.policy(connection, owner)
+        items = _items(connection, [of_memory(each, policy, now) for each in found])
     together = [replace(item, rank=rank) for rank, item in enumerate((*trusted, *items), 1)]
     reasons = fitting.greedy(packing.sizes(together, unit), packing.inside(budget, unit))
     return packing.finished(together, reasons, len(together), budget, unit, _nowhere(about, project))

@@ -334,12 +334,17 @@ def refused(connection: sqlite3.Connection) -> list[Distrusted]:
 
 
 def policy(connection: sqlite3.Connection, user: str) -> Policy:
-    """The policy in effect for a user: of each parameter what was adopted last, or the default."""
+    """Return the policy in effect for a user: of each parameter what was adopted last, or the default."""
+    return policy_of(explicit(connection, user))
+
+
+def explicit(connection: sqlite3.Connection, user: str) -> dict[str, object]:
+    """Return the parameters that were set for a user and are in effect, as their events hold them."""
     sql = "SELECT parameters FROM policies WHERE user = ? AND undone_at IS NULL ORDER BY from_position"
-    found = dict[str, object]()
-    for (parameters,) in connection.execute(sql, (user,)):
-        found |= msgspec.json.decode(parameters, type=dict[str, object])
-    return policy_of(found)
+    parameters = dict[str, object]()
+    for (adopted_parameters,) in connection.execute(sql, (user,)):
+        parameters |= msgspec.json.decode(adopted_parameters, type=dict[str, object])
+    return parameters
 
 
 def adopted(row: Values) -> Policy:

@@ -242,8 +242,8 @@ def test_attaching_extracting_and_running_policies(db: str) -> None:
     assert answer("extract", turn, "--dry-run", db=db)["dry_run"] is True
     assert len(answer("extract", turn, db=db)["kept"]) == 1
     assert answer("jobs", "run", db=db)["failures"] == 0
-    assert answer("policy", "set", "--gain", "0.05", "--no-expire", db=db)["gain"] == 0.05
-    assert answer("policy", "get", db=db)["expire"] is False
+    assert answer("policy", "set", "--gain", "0.05", "--decay", "all", "--expire", db=db)["gain"] == 0.05
+    assert answer("policy", "get", db=db)["expire"] is True
 
 
 def test_undo_and_redo(db: str) -> None:

@@ -300,6 +300,7 @@ def test_what_a_ledger_believes_is_frozen_with_what_faded_by_then(project: pytes
 
         def test_day(ledger, ledger_clock, golden_beliefs):
             day(ledger)
+            ledger.policy.set(decay="all")
             golden_beliefs(ledger, "noon.beliefs.json")
             ledger_clock.advance(days=60)
             golden_beliefs(ledger, "later.beliefs.json")

@@ -777,6 +777,7 @@ def on(path: Path, day: float, **options: Any) -> Ledger:
 def test_what_the_user_says_again_confirms_what_is_believed_and_keeps_it_from_expiring(tmp_path: Path, by: str) -> None:
     path = tmp_path / "memory.db"
     with on(path, 0) as ledger:
+        ledger.policy.set(decay="all", expire=True)
         nuts = ledger.promote(ledger.add("I'm allergic to nuts.", session="s").proposed[0].id)
     said = adds("The user is allergic to nuts", kind="identity", said_by="user", messages=[1])
     with on(path, 58, model=Scripted(said) if by == "model" else None) as ledger:

@@ -80,6 +80,7 @@ def test_what_fails_after_a_capture_is_recorded_and_the_capture_stands(
 
 
 def test_one_pass_of_a_worker_does_what_run_policies_does(ledger: Ledger, clock: Clock) -> None:
+    ledger.adopt_policy(decay="all", expire=True)
     ledger.remember(ROAST, "preference", confidence=0.31)
     fill(ledger, 3)
     clock.advance(days=400)

@@ -13,6 +13,13 @@ from old_names import Ledger
 from ledger.policies import expiry
 
 
+@pytest.fixture
+def ledger(ledger: Ledger) -> Ledger:
+    """A ledger whose policy lets every kind of memory decay and expire."""
+    ledger.adopt_policy(decay="all", expire=True)
+    return ledger
+
+
 def at_day(number: int, second: int = 0) -> str:
     return (datetime(2026, 1, 1, 12, tzinfo=UTC) + timedelta(days=number, seconds=second)).isoformat()
 
@@ -107,7 +114,7 @@ def test_who_was_referenced_is_exempt_and_so_is_a_user_whose_policy_says_so(ledg
     ledger.reinforce(kept.id, 0)
     ledger.remember("two", confidence=0.2)
     ledger.remember("three", confidence=0.2, user="ada")
-    ledger.adopt_policy(expire=False, by={"user": "ada"})
+    ledger.adopt_policy(decay="all", by={"user": "ada"})
     assert ledger.run_policies(as_of=at_day(500)).expired == 1
     assert [each.status for each in ledger.memories(status="all")] == ["superseded", "active"]
     assert [each.status for each in ledger.memories(user="ada")] == ["active"]

@@ -68,13 +68,13 @@ class Policy(Struct, frozen=True):
     """Every parameter with its default and with what checks it and makes of it what an event holds.
 
     Shares are decimals here, and millionths in an event. ``max_matches`` is how many memories one interaction reinforces at
-    the most. ``decay`` names the kinds of memories that lose effective confidence with idle days, and ``expire`` supersedes what
-    has decayed below 0.30; both are off. ``candidate_days`` is how long a candidate waits, untouched, until it is rejected; 0
-    for ever. ``user_chars`` and ``memory_chars`` bound what may be stored: characters of active memories of the kind
-    user_profile, and of all other kinds; 0 is no bound (rubino has 1,375 and none). ``threats`` is what happens to a memory in
-    which a scanner finds an order to the model or the like, ``secrets`` what to a password or key in any text. ``extracted``
-    is the status of what a model extracts; what an assistant said itself is always a candidate, of at most ``claim_confidence``. ``consolidate`` is of memories, and
-    with "turns" of what was said in turns and sessions too.
+    the most. ``decay`` names the kinds of memories that lose effective confidence with idle days, and ``expire`` supersedes
+    what has decayed below 0.30; both are off. ``candidate_days`` is how long a candidate waits, untouched, until it is
+    rejected; 0 for ever. ``user_chars`` and ``memory_chars`` bound what may be stored: characters of active memories of the
+    kind user_profile, and of all other kinds; 0 is no bound (rubino has 1,375 and none). ``threats`` is what happens to a
+    memory in which a scanner finds an order to the model or the like, ``secrets`` what to a password or key in any text.
+    ``extracted`` is the status of what a model extracts; what an assistant said itself is always a candidate, of at most
+    ``claim_confidence``. ``consolidate`` is of memories, and with "turns" of what was said in turns and sessions too.
     """
 
     matcher: Annotated[str, OneOf(tuple(MATCHERS))] = DEFAULT_MATCHER

@@ -55,6 +55,7 @@ from ledger.types import Cancel
 from projections.core.rows import Connection
 from projections.views import audit, control, interactions, memories, projects
 
+ENOUGH_CHANGED = 12  # new or changed sources before a model is asked to consolidate; the jobs do it with fewer
 EXTRACTING = ("auto", "model", "rules", "off")
 
 
@@ -209,7 +210,9 @@ class _Call:
             project = state.project if state is not None else None
         for pending in consolidating.pending_scopes(self.engine, self.asker.user):
             if pending.scope.project == project and not self._is_over():
-                consolidating.consolidate_by_policy(self.engine, pending, self._is_over, self.asker.correlation_id)
+                consolidating.consolidate_by_policy(
+                    self.engine, pending, self._is_over, self.asker.correlation_id, least=ENOUGH_CHANGED
+                )
 
     # --- what it came to ---------------------------------------------------------------------------------------------
 

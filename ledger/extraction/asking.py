@@ -14,15 +14,16 @@ from ledger.domain.turns import Line
 from ledger.engine.engine import Engine
 from ledger.engine.log_reading import read_event
 from ledger.engine.work import Work
+from ledger.extraction.showing import facts_for
 from ledger.language import calls, models
 from ledger.language.asking import DEADLINE_SECONDS, Asked, ask, check_outside
 from ledger.language.port import Model, ModelRequest
 from ledger.language.reading import Parsed, answered
 from ledger.policies import turns as found_in
-from ledger.policies.turns import SHOWN, Batch, Relation, Seen
+from ledger.policies.turns import Batch, Relation, Seen
 from ledger.types import Cancel
 from projections.core.rows import Connection
-from projections.views import memories, projects, quarantine
+from projections.views import quarantine
 
 TIMEOUT_SECONDS = 60.0
 LEASE_SECONDS = DEADLINE_SECONDS + 30  # longer than a model may take to answer, with every retry
@@ -59,12 +60,7 @@ class Asker(Struct, frozen=True):
         from ledger.language import extracting
 
         check_outside(self.engine.writer)
-        with self.engine.reading() as connection:
-            scope = tuple({*projects.together(connection, self.project), None})
-            now = self.engine.writer.now()
-            shown = memories.listing(
-                connection, user=self.user, statuses=("active",), projects=scope, limit=SHOWN, valid=now
-            )
+        shown = facts_for(self.engine, self.user, self.project, lines)
         asked_for = models.with_settings(self.engine, extracting.request(lines, shown, TIMEOUT_SECONDS))
         if self.timeout is not None:
             asked_for = replace(asked_for, timeout=self.timeout)

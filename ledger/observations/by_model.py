@@ -49,6 +49,8 @@ def consolidator_of(engine: Engine, using: str | None) -> str:
 
 
 def by_model(engine: Engine, run: Run) -> None:
+    if run.least > 1 and len((news := _for_model(engine, run)).pieces) + len(news.observations) < run.least:
+        return
     while (news := _for_model(engine, run)).pieces or news.observations:
         if not _one_call(engine, run, news) or run.full or (run.left and run.stop()):
             break

@@ -113,12 +113,13 @@ def _worth_trying(connection: Connection, scope: Scope, over: str, consolidator:
 
 
 def consolidate_by_policy(
-    engine: Engine, pending: Pending, stop: Callable[[], bool], correlation: str | None = None
+    engine: Engine, pending: Pending, stop: Callable[[], bool], correlation: str | None = None, *, least: int = 1
 ) -> dict[str, int]:
+    """Consolidate a scope as its policy says; a model is asked only where at least ``least`` sources are new or changed."""
     asker = Who(user=pending.scope.user, actor=consolidation.ACTOR, correlation_id=correlation)
     using = by_model.consolidator_of(engine, None)
     most = AT_ONCE if using == GROUPING else BY_A_MODEL
-    run = Run(pending.over, pending.scope, asker, consolidator=using, limit=most, looks=True, stop=stop)
+    run = Run(pending.over, pending.scope, asker, consolidator=using, limit=most, least=least, looks=True, stop=stop)
     try:
         look = rounds.by_rules if using == GROUPING else by_model.by_model
         look(engine, run)

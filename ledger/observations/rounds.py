@@ -53,6 +53,7 @@ class Run(Struct):
     asked: tuple[str, ...] = ()
     consolidator: str = GROUPING
     limit: int | None = None
+    least: int = 1  # sources and stale observations that have to be new before a model is asked
     dry_run: bool = False
     progress: Progress | None = None
     counts: Counter[str] = field(default_factory=Counter)

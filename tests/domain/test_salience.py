@@ -103,7 +103,7 @@ def test_of_a_very_long_line_only_its_beginning_is_looked_at() -> None:
 
 
 def test_it_has_a_version() -> None:
-    assert GATE == "salience/2"
+    assert GATE == "salience/3"
 
 
 @given(st.lists(st.text(max_size=60), max_size=5))
@@ -111,3 +111,31 @@ def test_any_lines_have_an_answer_and_more_of_them_never_close_the_gate(lines: l
     first = is_salient(lines)
     assert is_salient([*lines, "my name is Ana"])
     assert not first or is_salient([*lines, "ok"])
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "What's the difference between a crow and a rook?",
+        "how do i stop a whippet eating socks",
+        "What can I do with half a panettone that's gone like a doorstop",
+        "best way to cut acrylic sheet without a laser?",
+        "Wie lange muss ein Hefeteig gehen?",
+    ],
+)
+def test_a_question_by_itself_says_nothing_to_remember(line: str) -> None:
+    assert not is_salient([line])
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "The vet for the dog is Ms Lindqvist in Crookes. What's kennel cough",
+        "My laptop sticker says Framework 13 but the bios says something else, ignore?",
+        "can you stop with the emojis in drafts, Geraldine thinks the account was hacked",
+        "can you help\ndentist moved to Friday 14:00",
+        "Can you remember that I prefer tea?",
+    ],
+)
+def test_what_stands_beside_a_question_counts(line: str) -> None:
+    assert is_salient([line])

@@ -54,7 +54,7 @@ def test_a_turn_is_looked_at_without_the_gate_where_somebody_asks(opened: Ledger
 
 def test_a_turn_that_the_gate_passed_over_is_looked_at_once_where_somebody_asks(opened: Ledger) -> None:
     turn, model = opened.capture("Vegan.", "Noted."), Scripted(adds(VEGAN))
-    assert opened.extract(turn.id, model=model).extractor == "salience/2"
+    assert opened.extract(turn.id, model=model).extractor == "salience/3"
     assert opened.extract(turn.id, model=model).kept == () and model.calls == 0, "what was decided stays so"
     kept = opened.extract(turn.id, model=model, gate=False).kept
     assert [each.content for each in kept] == [VEGAN]

@@ -515,7 +515,7 @@ def test_redo_brings_memories_and_cursor_back_together(ledger: Ledger) -> None:
 def test_an_echo_of_what_was_put_before_the_model_is_no_evidence(ledger: Ledger) -> None:
     injected = ledger.remember("The team decided to store nothing but events.", "fact", project="p")
     ledger.capture(
-        "What did the team decide about storage, again?",
+        "Tell me again about the decision on storage.",
         "The team decided to store nothing but events, ever.",
         session_id="s1",
         append=True,
@@ -546,7 +546,7 @@ def test_small_talk_is_passed_over_without_a_call(ledger: Ledger) -> None:
     data: Any = ledger.audit(type="ExtractionCursorMoved")[0].data
     assert (data["why"], data["extractor"], cursor(ledger)) == (
         "not_salient",
-        "salience/2",
+        "salience/3",
         session.messages()[-1].position,
     )
 
@@ -877,7 +877,7 @@ def test_an_interaction_of_small_talk_asks_nobody(ledger: Ledger) -> None:
     turn = ledger.capture("Thanks!", "You are welcome.")
     model = Scripted(adds(TEA))
     report = ledger.extract(turn.id, model=model)
-    assert (model.calls, report.kept, report.extractor, report.skipped) == (0, (), "salience/2", 2)
+    assert (model.calls, report.kept, report.extractor, report.skipped) == (0, (), "salience/3", 2)
 
 
 def test_a_failed_call_over_an_interaction_is_recorded_and_raised(ledger: Ledger) -> None:

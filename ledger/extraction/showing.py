@@ -1,0 +1,64 @@
+"""The facts that a model is shown with a piece of conversation: those that it is about, the user's profile, and the newest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ledger.domain.memory import Memory
+from ledger.domain.turns import Line
+from ledger.engine.engine import Engine
+from ledger.engine.snapshot import load
+from ledger.policies.turns import SHOWN
+from ledger.recall import recalling
+from ledger.recall.recalling import PROFILE_KINDS
+from projections.core.rows import Connection
+from projections.views import memories, projects
+
+LINES = 20  # user's lines of a piece that are searched for
+FOUND = 12  # facts that the search finds for one of them, at most
+PROFILE = 30  # of the profile
+SEARCHED_CHARS = 4_000  # of one line
+
+
+def facts_for(engine: Engine, user: str, project: str | None, lines: Sequence[Line]) -> list[Memory]:
+    """Return at most 60 active facts, so that a change can name the fact that it changes, however old that fact is.
+
+    First come the facts that recall finds for the user's messages, then the newest of the profile, then the newest of all.
+    """
+    found = _found(engine, user, lines)
+    with engine.reading() as connection:
+        scope = tuple({*projects.together(connection, project), None})
+        states: dict[int, Memory] = {}
+        for state in (*_loaded(connection, user, found), *_newest(engine, connection, user, scope)):
+            if state.project in scope and len(states) < SHOWN:
+                states.setdefault(state.row, state)
+    return sorted(states.values(), key=lambda state: -state.row)
+
+
+def _found(engine: Engine, user: str, lines: Sequence[Line]) -> list[str]:
+    """Return the ids of the facts that the user's messages are about, the best of every message first."""
+    searched = [line.text[:SEARCHED_CHARS] for line in lines if line.role == "user"][-LINES:]
+    packs = [recalling.recall(engine, user, text, among=("memories",), k=FOUND, observations=0) for text in searched]
+    ranked = sorted((item.rank, number, item.id) for number, pack in enumerate(packs) for item in pack.items)
+    return [id for _, _, id in ranked]
+
+
+def _loaded(connection: Connection, user: str, ids: Sequence[str]) -> Iterator[Memory]:
+    for id in ids[: SHOWN - PROFILE]:
+        state: Memory | None = load(connection, id, "m", user)
+        if state is not None and state.status == "active" and not state.quarantined:
+            yield state
+
+
+def _newest(engine: Engine, connection: Connection, user: str, scope: Sequence[str | None]) -> Iterator[Memory]:
+    """Yield the newest memories of the profile, then the newest of every kind."""
+    for kinds, limit in ((PROFILE_KINDS, PROFILE), ((), SHOWN)):
+        yield from memories.listing(
+            connection,
+            user=user,
+            statuses=("active",),
+            kinds=kinds,
+            projects=scope,
+            limit=limit,
+            valid=engine.writer.now(),
+        )

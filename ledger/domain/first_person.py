@@ -1,4 +1,9 @@
-"""Rules for what a user says of himself in plain sentences: "I live in Lisbon", "my dog is Rex", "never use tabs, please"."""
+"""Rules for what a user says of himself in a plain sentence: "I live in Lisbon.", "My sister is called Ana." (rules/5).
+
+A few forms that begin a sentence, and a few general conditions. A sentence that is one short clause becomes a statement in
+the third person. Every other sentence is kept whole and word for word, because a part of it may say the opposite of the whole:
+"I love hiking but hate camping." What no form finds is still found by ``context`` in the turns.
+"""
 
 from __future__ import annotations
 
@@ -8,101 +13,99 @@ from collections.abc import Iterator
 from ledger.domain.extraction import SENTENCE_CONFIDENCE, Extracted
 from ledger.domain.late import late
 
-EXTRACTOR, OF_RULES = "rules/4", "_statement"
+EXTRACTOR, OF_RULES = "rules/5", "_statement"
 """Name and version: another set of forms is another version."""
+ORDER = "asks" + OF_RULES
+"""The rule of standing orders, such as "always answer in French"."""
 
-MOST_CHARS = 160  # a longer value is a story (ours)
-_GREETS = r"(?:(?:well|hi|hello|hey|yes|btw|also|and|but|now),?\s+)?"
-_BEGIN = rf"(?:^|(?<=[.!?;:,—\n])[^\S\n]{{0,3}}|(?<=\s)(?:and|but|also|so)\s+){_GREETS}"
-_FIRST = rf"(?:(?<![:,]\n)(?<![:,]\n\n)^|(?<=[.!?])[^\S\n]{{1,3}}){_GREETS}"  # of a sentence, not of a clause
-_VERY = r"(?:\s+(?:really|absolutely|just|also|still|currently|now|truly))?"
-_AM = r"I(?:['’]m|\s+am)" + _VERY
-_INSIDE = r"(?>(?!\.\.)[.!?;](?=[^\w\s]{0,9}\w)|(?<=\b[DMSP][rst])\.(?= )|(?<=\b[A-Z]\.[A-Z])\.(?! (?:I|my|we|it)\b))"
-_VALUE = rf"(?P<value>(?:[^.!?;\n]|{_INSIDE}){{2,240}}?)"
-_STOP = rf"(?=\s*(?:[,—]?\s+(?:and|but|so|because)\s+(?:I|my|please)\b|,\s+(?:I|my|so)\b|(?!{_INSIDE})[.!;]|$))"
-_WHOLE = r"(?=\s*(?:$|[.,;:!)—-](?![\w\"”])|\s(?:and|but|so|because|since|now|to(?! \d)|every)\b))"
-_KIN = "wife|husband|partner|son|daughter|mother|father|mom|mum|dad|sister|brother|dog|cat|boss|girlfriend|boyfriend"
-_NAMED = rf"(?:{_KIN}|birthday|hometown|time ?zone|email|job|hobby|diet|address|nickname|favou?rite (?:\w+ ?){{1,2}})"
-_NOW = "(?:vegetarian|vegan|pescatarian|diabetic|lactose intolerant|married|divorced)"
-_LIVING = f"{_NOW}|left-handed|color-?blind|retired|pregnant"
-_COUNTED = r"(?:\w+\s+)?(?:rent|salary|wage|pay|income|mortgage|budget|height|weight|age|size|phone\s+number)"
-_UNIT = r"(?:[%€$£]|(?:[a-z]|[ckm][gm]|(?-i:[A-Z]{3})|eur(?:os?)?|dollars|pounds|kilos|feet|ft|inches|years)\b)"
-_EACH = r"(?:(?:an?|per|each|every)\s+\w+|/\w+|\w+ly|net|gross)"
-_SUM = rf"(?:(?:now|about)\s+)?[+$€£(]?(?:(?:to\s|[–-])?\d++(?:[.,:'’–-]\d++)*+[\")]?\s?{_UNIT}?\s?){{1,4}}{_EACH}?"
-_MAKE = r"an?\s+(?:(?:[\w-]+\s+)?(?-i:[a-z]?[A-Z][\w-]*(?:\s+[A-Z\d][\w-]*)*)|(?:\w+ ){0,2}(?:car|van|truck|hybrid)\b)"
-_PERSON = "landlord|doctor|dentist|therapist|manager|teacher|coach|employer"
-_NAME = r"(?-i:(?:(?:Dr|Mr|Ms|Mrs|Prof)\.?\s+)?[A-Z][\w'’-]*[a-z][\w'’-]*(?:\s+[A-Z][\w'’-]*){0,3})"
-_ASKED = (
-    r"(?:please,?\s+(?=(?:always|never)\s)|(?=(?:always|never)\s[^.!?\n]{3,200}?,?\s+please\b)|\A(?=always\s+"
-    r"(?:answer|reply|respond|write|use|speak|explain|include|provide|format|translate|cite|quote|show|list|suggest|recommend"
-    r"|mention|confirm|highlight|verify|report|prioriti[sz]e|convert|check|test|add|(?:ask|call|tell|give)\s+me|run)\s+(?!it\b)))"
+MOST_CHARS = 240
+"""A longer sentence is a story (ours)."""
+
+# A sentence ends at . ! ? or a line's end, but not behind a title or an initial, and not inside of a number or a name.
+_END = r"(?:(?<!\b(?i:dr|mr|ms|st|no))(?<!\b(?i:mrs))(?<!\b(?i:prof))(?<![\s.][A-Z])[.](?!\w)|[!?…](?!\w))+[\"”')]*"
+_SENTENCE = late(rf"(?>(?:(?!{_END})[^\n])++)(?:{_END})?")
+_BEGIN = late(r"\s*(?:(?:hi|hello|hey|btw|by the way|fyi|also|and|well|yes|no|so|ok(?:ay)?|oh)\b[,!]?\s+){0,2}", re.I)
+_VERY = r"(?:\s+(?:really|absolutely|also|still|currently|now|actually))?"
+_AM = rf"I(?:['’]?m|\s+am){_VERY}"
+_SINCE = r"(?:I|we)(?:['’]ve|\s+have)?(?:\s+just|\s+recently)?"
+_KIN = (
+    "wife|husband|partner|fianc[ée]e?|son|daughter|mother|father|mom|mum|dad|sister|brother|dog|cat|boss|manager|girlfriend"
+    "|boyfriend|dentist|doctor|gp|therapist|landlord|landlady|teacher|coach"
 )
-_SINCE = r"I(?:['’]ve|\s+have)?(?:\s+(?:just|recently))?\s+"
-_HIRED = rf"{_SINCE}(?:(?:started|got|took)\s+(?:(?:a|my)\s+new|a)\s+job(?!\s+for)|started\s+working)\s+"
-_AT = r"(?=(?:at|for|as)\s+(?!\d))(?!as\s+(?:well|\w+\s+as)\b)"  # no hours, and not "as soon as"
-_WHEN = r"(?: (?:yesterday|today|\w+ \w+ ago|(?:last|this|on) (?:week|month|year|\w+day)|in (?:\w+ )?\d{4}))?"
-_PLACE = rf"{_VALUE}{_WHEN}{_STOP}"
-_LEFT = (
-    rf"{_SINCE}(?:quit|left|resigned|changed|switched|graduated|retired|lost|worked|used)\b"
-    r"(?:(?!\b(?:who|that|they|we)\b)[^.!?;:\n]){0,120}?\s(?:and|but)\s+now\s+work\s+"
+_FAMILY = rf"(?:\w+\s+){{0,2}}(?:{_KIN}|kids?|child|children|twins|sisters|brothers|sons|daughters|dogs|cats)"
+_STATES = "vegetarian|vegan|pescatarian|diabetic|coeliac|celiac|lactose[- ]intolerant|left-handed|colou?r-?blind|retired|pregnant"
+_OWNED = (
+    rf"(?:(?:older|younger|elder|eldest|oldest|youngest|twin|new|step)[- ]?)?(?:{_KIN})"
+    r"|birthday|anniversary|hometown|time ?zone|diet|address|nickname|favou?rite(?:\s+\w+){1,2}"
+    r"|(?:blood|shoe|shirt)\s+(?:type|size)|phone\s+number|rent|salary"
 )
-_GREW = (
-    r"(?:went|has\s+gone|rose|(?:has\s+)?(?:increased|dropped|fallen)|(?:was|has\s+been)\s+(?:raised|increased|lowered|cut)|fell)"
-    r"(?:\s+(?:up|down))?(?:\s+(?:by|from)\s[^.!?;\n]{1,30}?)?\s+to\s+"
+_NOT = r"do(?:n['’]?t|\s+not)\s+like|can['’]?t\s+stand"
+_FORMS = (  # (rule, kind, how the sentence begins, what the memory says of a short value)
+    ("lives", "identity", rf"(?:I{_VERY}\s+live|{_AM}\s+(?:living|based))\s+in\s+", "The user lives in {}"),
+    ("moved", "identity", rf"{_SINCE}\s+moved\s+(?:back\s+)?to\s+", "The user moved to {}"),
+    ("from", "identity", rf"(?:{_AM}\s+(?:originally\s+)?from|I\s+(?:grew\s+up|was\s+born)\s+in)\s+", "The user comes from {}"),
+    ("works", "identity", rf"I{_VERY}\s+work\s+(?=(?:at|for|as)\s)", "The user works {}"),
+    ("allergic", "identity", rf"{_AM}\s+(?:\w+ly\s+)?allergic\s+to\s+", "The user is allergic to {}"),
+    ("is", "identity", rf"{_AM}\s+(?=(?:an?\s+)?(?:{_STATES})\b)", "The user is {}"),
+    ("has", "identity", rf"I\s+have\s+(?=(?:an?|two|three|four|five|\d)\s+{_FAMILY}\b)", "The user has {}"),
+    ("drives", "identity", rf"I{_VERY}\s+drive\s+(?=an?\s)", "The user drives {}"),
+    ("name", "identity", r"my\s+name(?:['’]?s|\s+is)\s+(?-i:(?=[A-Z]))", "The user is called {}"),
+    ("owns", "identity", rf"my\s+(?P<what>{_OWNED})(?:['’]s\s+name)?\s+is\s+(?:called\s+)?", "The user's {what} is {}"),
+    ("prefers", "preference", rf"I{_VERY}\s+prefer\s+", "The user prefers {}"),
+    ("likes", "preference", rf"I{_VERY}\s+(?:like|love|enjoy)\s+", "The user likes {}"),
+    ("dislikes", "preference", rf"I{_VERY}\s+(?:hate|dislike|{_NOT})\s+", "The user dislikes {}"),
+    ("asks", "preference", r"(?:please,?\s+)?(?=(?:always|never)\s+\w)", "The user asks: {}"),
+)  # fmt: skip
+_SAYS = tuple((rule + OF_RULES, kind, late(form, re.I), says) for rule, kind, form, says in _FORMS)
+# What is no statement of what is so: a condition, a wish, a comparison, or something that only the moment knows.
+_UNREAL = late(
+    r"(?:^|\W)(?:if|unless|would|could|might|wish|imagine|suppose|pretend|as if|used to|character"
+    r"|in (?:my|the) (?:story|novel|game|dream)|my words|lol|/s)(?:\W|$)|\w['’]d\s",
+    re.I,
 )
-_TURNED = rf"{_SINCE}(?:became|become|turned|went|gone|got)\s+(?:an?\s+)?"
-_HAD = rf"(?:an?|two|three|four)\s+(?:\w+\s+)?(?:{_KIN}|kid|child|children|twin)s?\b"
-_HATE = r"(?:hate|dislike|do(?:n['’]t| not)\s+like|can['’]t\s+stand)"
-_FORMS = (  # (rule, kind, words of which it has one, how it begins, what the memory says)
-    ("lives", "identity", "liv based", rf"(?:I{_VERY}\s+live|{_AM}\s+living|{_AM}\s+based)\s+in\s+", "lives in {}"),
-    ("moved", "identity", "moved", rf"{_SINCE}moved\s+to\s+", "moved to {}"),
-    ("from", "identity", "from grew born", rf"(?:{_AM}\s+from|I\s+(?:grew\s+up|was\s+born)\s+in)\s+", "comes from {}"),
-    ("works", "identity", "work", rf"I{_VERY}\s+work\s+{_AT}", "works {}"),
-    ("allergic", "identity", "allergic", rf"{_AM}\s+(?:\w+ly\s+)?allergic\s+to\s+", "is allergic to {}"),
-    ("is", "identity", "i'm i’m am", rf"{_AM}\s+(?=(?:an?\s+)?(?:{_LIVING})\b)", "is {}"),
-    ("likes", "preference", "like love enjoy", rf"I{_VERY}\s+(?:like|love|enjoy)\s+", "likes {}"),
-    ("dislikes", "preference", "hate like stand", rf"I{_VERY}\s+{_HATE}\s+", "dislikes {}"),
-    ("name", "identity", "name", r"my\s+name(?:['’]s|\s+is)\s+", "is called {}"),
-    ("name", "preference", "call", r"(?:please\s+)?call\s+me\s+", "wants to be called {}"),
-    ("has", "identity", "have", rf"I\s+have\s+(?={_HAD})", "has {}"),
-    ("owns", "identity", "my", rf"my\s+(?P<what>{_NAMED})(?:['’]s\s+name)?\s+is\s+(?:called\s+)?", "'s {what} is {}"),
-    ("asks", "preference", "always never", _ASKED, "asks: {}"),
+# A value that points at what only the conversation shows, or at what is not of the user.
+_POINTS = late(
+    r"(?:it|that|this|these|those|the|them|him|her|his|their|its|how|what|when|where|why|your?|yours|one|both|all|everything"
+    r"|here|there|so|too|very|not|when|to|being|waiting|getting|having|in|a (?:lot|bit|while|lie|mess|world|dream|bubble))\b",
+    re.I,
 )
-_SENTENCES = (  # the same of what is said at the beginning of a sentence, with the value
-    ("owns", "identity", "my", rf"my\s+(?P<what>{_COUNTED})\s+is\s+(?P<value>{_SUM})", "'s {what} is {}"),
-    ("owns", "identity", "my", rf"my\s+(?P<what>{_COUNTED})\s+{_GREW}(?P<value>{_SUM}){_WHEN}", "'s {what} is {}"),
-    ("is", "identity", "bec turn went gone got", rf"{_TURNED}(?P<value>{_NOW}){_WHEN}(?!,?\s+but\b)", "is {}"),
-    ("owns", "identity", "my", rf"my\s+(?P<what>car|bike|phone|laptop)\s+is\s+(?P<value>{_MAKE})", "'s {what} is {}"),
-    ("owns", "identity", "my", rf"my\s+(?P<what>{_PERSON})\s+is\s+(?P<value>{_NAME})", "'s {what} is {}"),
-    ("drives", "identity", "drive", rf"I{_VERY}\s+drive\s+(?P<value>{_MAKE})", "drives {}"),
-    ("job", "identity", "job working", rf"{_HIRED}{_AT}{_PLACE}", "works {}"),
-    ("job", "identity", "work", rf"{_LEFT}{_AT}{_PLACE}", "works {}"),
-    ("job", "identity", "job", rf"{_HIRED}(?<=job )with\s+(?=the\s|(?-i:[A-Z])){_PLACE}", "works at {}"),
-)
-_SAYS = [
-    (rule + OF_RULES, kind, near.split(), late(f"{begin}(?P<statement>{form}){end}", re.I | re.M), says)
-    for begin, end, forms in ((_BEGIN, _VALUE + _STOP, _FORMS), (_FIRST, _WHOLE, _SENTENCES))
-    for rule, kind, near, form, says in forms
-]
-_ASIDE = late(r"\s*(?:,| -|—|- )\s*(?:it|they|that|['’]?cause|but|and (?:it|they|this)|which|he|she|we|this)\b.*", re.I)
-_VAGUE = late(
-    r"(?i:it|that|this|these|those|them|him|her|his|their|its|how|what|when|where|why|your?|yours|one|both|all|everything|here"
-    r"|there|so|too|very|not|a (?:lot|bit|while)|being able|to$|to (?:just|know|see|hear|ask|be|think|come)|the .*\b(?:it|this)"
-    r"|the (?:idea|sound|way|fact|lesson|feeling|\S+ theme|\S+ vibe))\b"
+_PREFERS = "prefers" + OF_RULES
+_POINTED = frozenset(name + OF_RULES for name in ("lives", "likes", "dislikes", "prefers", "moved", "from"))
+_SHORT = late(r"[^,;:()\[\]{}<>\"“”„«»`=/]{2,80}")
+_JOINED = late(
+    r"(?:^|\s)(?:and|but|or|because|since|so|although|though|except|when|while|which|who|that|than|until|as long|not|[-–—]+)\s"
+    r"|\s(?:I|my|me|we|our)(?:\W|$)"
 )
 
 
 def statements(text: str, field: str = "") -> Iterator[Extracted]:
-    """What the sentences of a user's text say of him, in the order of the rules; a question says nothing of anybody, and
-    neither does what points elsewhere ("I love it")."""
-    lowered = text.lower()
-    for rule, kind, near, pattern, says in _SAYS:
-        for found in pattern.finditer(text) if any(each in lowered for each in near) else ():
-            value = _ASIDE.sub("", " ".join(found["value"].split())).rstrip(" ,:-—'’")
-            value = value if "“" in value or '"' in value[:-1] else value.rstrip('"”')
-            if not 2 - value.isdigit() <= len(value) <= MOST_CHARS or _VAGUE.match(value):
-                continue
-            what = " ".join(found.groupdict().get("what", "").split())
-            content = f"The user{' ' * (not what)}{says.format(value, what=what)}"
-            place = found.start("statement"), found.end("value")
-            yield Extracted(kind, content, rule, *place, SENTENCE_CONFIDENCE, field)
+    """Yield what the sentences of a user's text say of the user, in the order of the text.
+
+    A question says nothing, and neither does a sentence in which a form is not at the beginning.
+    """
+    for sentence in _SENTENCE.finditer(text):
+        if (
+            not sentence[0].rstrip("\"”') ").endswith("?")
+            and (found := _statement(text, *sentence.span(), field)) is not None
+        ):
+            yield found
+
+
+def _statement(text: str, start: int, end: int, field: str) -> Extracted | None:
+    begin = _BEGIN.match(text, start, end)
+    start = begin.end() if begin is not None else start
+    if end - start > MOST_CHARS or _UNREAL.search(text, start, end):
+        return None
+    for rule, kind, form, says in _SAYS:
+        if (hit := form.match(text, start, end)) is None:
+            continue
+        value = " ".join(text[hit.end() : end].split()).rstrip(" .!…")
+        if not value or (rule in _POINTED and _POINTS.match(value.removeprefix("to ") if rule == _PREFERS else value)):
+            return None
+        simple = _SHORT.fullmatch(value) is not None and _JOINED.search(value) is None
+        what = " ".join((hit.groupdict().get("what") or "").split()).lower()
+        whole = " ".join(text[start:end].split())
+        content = says.format(value, what=what) if simple else f"The user says: {whole}"
+        last = start + len(text[start:end].rstrip(" .!…"))
+        return Extracted(kind, content, rule, start, last, SENTENCE_CONFIDENCE, field)
+    return None

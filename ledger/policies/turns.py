@@ -391,17 +391,24 @@ def _confirm(work: Work, believed: Memory, attempt: MemoryCaptured) -> bool:
 
 
 def by_rules(lines: Sequence[Line]) -> Extraction:
-    """What the rules find in some lines, as one pass; each finding's ``field`` is the number of its line. What a user says of
-    himself comes after what rules/1 finds, and is nothing that lies inside of that."""
+    """Return what the rules find in some lines, as one pass; each finding's ``field`` is the number of its line.
+
+    What a user says of himself is nothing that lies inside of what rules/1 finds; of his preferences the forms of a first
+    person decide alone, for those of rules/1 take half a sentence for the whole.
+    """
     found = extract_all({str(number): line.text for number, line in enumerate(lines)})
+    of_others = [
+        each for each in found.kept if each.rule != "preference_sentence" or lines[int(each.field)].role != "user"
+    ]
     own = [
         each
         for number, line in enumerate(lines)
         if line.role == "user"
         for each in first_person.statements(line.text, str(number))
-        if not any(one.field == each.field and one.start <= each.start < one.end for one in found.kept)
+        if not any(one.field == each.field and one.start <= each.start < one.end for one in of_others)
     ]
-    return Extraction((*found.kept, *own[: BATCH_CAP - len(found.kept)]), found.dropped, found.further_dropped)
+    ordered = sorted((*of_others, *own), key=lambda found: (int(found.field), found.start))
+    return Extraction(tuple(ordered[:BATCH_CAP]), found.dropped, found.further_dropped)
 
 
 def record_rules(

@@ -949,10 +949,10 @@ def test_a_policy_can_leave_sessions_alone(ledger: Ledger) -> None:
 
 def test_users_are_apart(ledger: Ledger) -> None:
     for user in ("ann", "ben"):
-        ledger.session("s", user=user).append("user", f"I prefer the tea of {user}.")
+        ledger.session("s", user=user).append("user", f"I prefer mint tea of {user}.")
     assert ledger.run_policies().sessions == 2
     for user in ("ann", "ben"):
-        assert contents(ledger, "candidate", user=user) == [f"The user prefers the tea of {user}"]
+        assert contents(ledger, "candidate", user=user) == [f"The user prefers mint tea of {user}"]
 
 
 def test_a_session_that_is_kept_out_is_not_looked_at(tmp_path: Any) -> None:

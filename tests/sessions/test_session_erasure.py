@@ -376,7 +376,7 @@ def test_of_a_message_that_a_rule_found_a_memory_in_the_span_can_be_cut(ledger: 
 
 def test_a_part_of_a_message_that_a_memory_was_found_in_goes_whole_with_a_cut(ledger: Ledger) -> None:
     session = ledger.session("chat")
-    texts = ("Good morning.", "So: I prefer green tea.", "I prefer the very best black coffee, by far.")
+    texts = ("Good morning.", "Well, I prefer green tea.", "I prefer black coffee in the morning.")
     session.append("user", parts=[{"type": "text", "text": text} for text in texts])
     coffee, tea = sorted(session.extract(using="rules").kept, key=lambda each: "green" in each.content)
     ledger.erase(tea.id, sources="cut")

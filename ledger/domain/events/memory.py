@@ -138,7 +138,7 @@ class MemorySuperseded(Event, frozen=True):
     """``by`` is missing only where a policy let the memory expire; ``rule`` then says which. It held up to ``valid_to``, or not
     at all where it began later."""
 
-    traits = Traits("reversible", decided_by=("expire",))
+    traits = Traits("reversible", decided_by=("decay", "expire"))
 
     by: Annotated[Id | None, Ref("rests_on")]
     valid_to: Time

@@ -161,6 +161,14 @@ class Finder:
                 score *= ranking.DAY
             each.candidate.words, each.candidate.share = score, share
 
+    def score_of(self, text: str) -> float:
+        """How well the words of a text of a turn or chunk answer."""
+        return ranking.word_score(text, self._asked_of(passages.PASSAGE_SEARCH))[0]
+
+    def memories_at(self, rows: Collection[int]) -> list[Memory]:
+        """Those of these memories that are searched."""
+        return [memories.from_row(row) for row in self._rows_of("m", rows)]
+
     def set_shares(self, found: Sequence[Found]) -> None:
         """How much of the question each memory has that nobody asked for."""
         self._score(found, search.SEARCH)

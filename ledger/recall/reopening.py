@@ -181,6 +181,7 @@ def _given(connection: Connection, each: Delivered, rank: int, seen: int) -> Ite
         content=text,
         signals=_signals(each),
         cut=each.cut,
+        section=each.section,
         memory=memory,
         passage=passage,
         state=entry,
@@ -302,7 +303,7 @@ def _delivered(item: Item) -> Delivered:
         place = {"position": item.observation.position}
     signals = {name: round(value * rules.ONE) for name, value in item.signals.items()}
     signals |= {MATCH: round(item.match * rules.ONE)} if item.match else {}
-    return Delivered(subject=item.id, score=round(item.score * rules.ONE), signals=signals, cut=item.cut, **place)
+    return Delivered(subject=item.id, score=round(item.score * rules.ONE), signals=signals, cut=item.cut, section=item.section, **place)
 
 
 def _entry(event: AnyEvent) -> answers.StateEntry | None:

@@ -146,6 +146,46 @@ class LedgerRead(Area):
             receipt=self._scope if receipt else None,
         )
 
+    def context(
+        self,
+        question: str,
+        *,
+        budget: int = 400,
+        unit: Unit = "tokens",
+        session: str | None = None,
+        project: str | None = None,
+        among: Iterable[Corpus] = ("memories", "chunks", "turns"),
+        explain: bool = False,
+        receipt: bool = False,
+    ) -> Pack:
+        """Fill the next prompt: who the user is, what answers, what was said about it, and what he said last of himself.
+
+        Args:
+            question: What the user asks now; "" for what is pinned, the profile and the latest statements.
+            budget: The most that the pack's ``as_text()`` takes, fence included, counted in ``unit``.
+            unit: "tokens" or "chars".
+            session: Leave out the messages that the window of this session shows.
+            project: What is of this project or of none; None or "" for everything.
+            among: What it is made of: "memories", "chunks" of documents, "turns" (interactions and messages).
+            explain: Also list what was left out, each with the reason.
+            receipt: Record what was delivered, so that ``reopen`` shows it again. Nothing else is written.
+        """
+        from ledger.recall import context as filling
+
+        flags(receipt=receipt, explain=explain)
+        request = filling.request_of(
+            self._engine,
+            self._scope.user,
+            question,
+            budget=budget,
+            unit=unit,
+            session=session,
+            project=project,
+            among=plural("among", among, get_args(Corpus)),
+            explain=explain,
+        )
+        return filling.context(self._engine, request, self._scope if receipt else None)
+
     def profile(self, *, budget: int = 1_375, unit: Unit = "chars") -> Pack:
         """Return what is known of the user: active memories of the kinds user_profile, identity and preference, newest first.
 

@@ -110,6 +110,7 @@ def asked(*words: Any, shell: tuple[str, ...] | None = (), **options: Any) -> As
 
 PUBLIC: dict[str, tuple[Asked, ...]] = {
     "recall": (asked("query", among=("memories", "chunks")),),
+    "context": (asked("query", session="session"),),
     "profile": (asked(),),
     "why": (asked("memory"), asked("observation")),
     "review": (asked(),),

@@ -168,7 +168,7 @@ def opened(call: Call, *, readonly: bool | None = None) -> Iterator[Ledger]:
         words["channel"] = channel
     if readonly is None:
         readonly = not (method.writes or call.given.get("receipt"))
-    unused = {} if method.key == ("", "recall") or method.area == "vectors" else {"embedder": None}
+    unused = {} if method.key in (("", "recall"), ("", "context")) or method.area == "vectors" else {"embedder": None}
     unused |= {"model": None} if readonly else {}  # what only asks about memories asks no model
     with Ledger.open(
         settings.path, readonly=readonly, create=method.creates, settings=replace(settings, **unused), **words

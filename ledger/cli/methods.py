@@ -39,7 +39,7 @@ PANELS = {  # the verbs of a ledger itself, as its help groups them
     "Change": (
         "promote", "reject", "revise", "supersede", "invalidate", "retract", "restore", "reinforce", "consolidate",
     ),
-    "Look": ("recall", "profile", "why", "review", "reopen", "query"),
+    "Look": ("context", "recall", "profile", "why", "review", "reopen", "query"),
     "Take back": ("undo", "redo", "erase"),
     "The file": ("doctor", "verify", "backup", "replay", "export", "import-log", "recover"),
 }  # fmt: skip

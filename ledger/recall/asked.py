@@ -22,6 +22,7 @@ AMONG = ("memories", "chunks", "turns")
 CORPORA = {"chunks": ("chunk",), "turns": ("turn", "message")}  # a turn was captured, a message appended to a session
 UNITS: dict[str, Callable[[str], int]] = {"chars": len, "tokens": tokens.estimate}
 PACKINGS = get_args(Packing)
+CONTEXT = "context"  # not asked for by name: the call is another
 NEVER = "candidate"
 MOST_OBSERVATIONS = 50
 
@@ -91,7 +92,8 @@ def checked(
         one_of("among", each, (*AMONG, "all"))
     name = "" if project is None else check_text("project", project, blank_allowed=True)
     one_of("unit", unit, tuple(UNITS))
-    one_of("packing", packing, PACKINGS)
+    if packing != CONTEXT:
+        one_of("packing", packing, PACKINGS)
     one_of("ranking", ranking, RANKINGS)
     if packing == "shares" and bound is None:
         raise RejectedError("packing by shares shares a budget out, so it needs one")

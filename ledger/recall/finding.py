@@ -54,7 +54,7 @@ class Finder:
         self._rarity, self._vectors, self._snapshot = engine.rarity, engine.vectors, snapshot
         self._connection, self._asked, self._scope = snapshot.connection, asked, scope
         self._question, self._sought = question, sought
-        self._policy = control.policy(snapshot.connection, asked.user)
+        self.policy = control.policy(snapshot.connection, asked.user)
         at = snapshot.valid or (asked.now if asked.statuses == ("active",) else None)
         statuses = believed(snapshot.valid, asked.statuses)
         self.memories = search.Wanted(asked.user, at, scope, asked.kinds, statuses, asked.metadata)
@@ -95,7 +95,7 @@ class Finder:
         if not self._question.concepts:
             return found
         if "memories" in self._asked.among:
-            make = partial(of_memory, policy=self._policy, now=self._asked.now)
+            make = partial(of_memory, policy=self.policy, now=self._asked.now)
             found = self._best(search.SEARCH, partial(self._snapshot.memory_hits, wanted=self.memories), make)
         if self._asked.corpora:
             hits = partial(self._snapshot.passage_hits, wanted=self.passages)
@@ -162,6 +162,14 @@ class Finder:
                 score, share = ranking.word_score(day_words(each.passage.time), terms)
                 score *= ranking.DAY
             each.candidate.words, each.candidate.share = score, share
+
+    def score_of(self, text: str) -> float:
+        """How well the words of a text of a turn or chunk answer."""
+        return ranking.word_score(text, self._asked_of(passages.PASSAGE_SEARCH))[0]
+
+    def memories_at(self, rows: Collection[int]) -> list[Memory]:
+        """Those of these memories that are searched."""
+        return [memories.from_row(row) for row in self._rows_of("m", rows)]
 
     def set_shares(self, found: Sequence[Found]) -> None:
         """How much of the question each memory has that nobody asked for."""
@@ -231,7 +239,7 @@ class Finder:
             fresh: dict[int, Found] = {}
             for row in sorted(self._rows_of(letter, cosines), key=lambda row: cosines[row[0]]):
                 each = (
-                    of_memory(memories.from_row(row), self._policy, self._asked.now)
+                    of_memory(memories.from_row(row), self.policy, self._asked.now)
                     if letter == "m"
                     else of_passage(passages.passage(row))
                 )
@@ -278,7 +286,7 @@ class Finder:
         tail += [(state, {"recency": 1.0}) for state in newest if state.row not in known]
         found = []
         for state, signals in tail[:missing]:
-            found.append(of_memory(state, self._policy, asked.now))
+            found.append(of_memory(state, self.policy, asked.now))
             found[-1].candidate.signals = dict(signals)
         return found
 

@@ -98,7 +98,7 @@ def with_observations(asked: Asked, pack: Pack, found: Sequence[Item]) -> Pack:
             already.add(words)
             used += size
     shown, cut = tuple(item for item in marked if not item.cut), tuple(item for item in marked if item.cut)
-    return _measured(replace(pack, observations=shown, cut=(*pack.cut, *cut)))
+    return measured(replace(pack, observations=shown, cut=(*pack.cut, *cut)))
 
 
 def _short(item: Item) -> Item:
@@ -123,7 +123,7 @@ def finished(
         unit=unit,
         warnings=warnings,
     )
-    return _measured(pack)
+    return measured(pack)
 
 
 # --- what a pack takes as a text -------------------------------------------------------------------------------------
@@ -141,5 +141,5 @@ def inside(budget: int | None, unit: str) -> int | None:
     return None if budget is None else max(0, budget - UNITS[unit](fenced([], MEMORY)))
 
 
-def _measured(pack: Pack) -> Pack:
+def measured(pack: Pack) -> Pack:
     return replace(pack, used=UNITS[pack.unit](pack.as_text()))

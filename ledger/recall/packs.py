@@ -6,6 +6,8 @@ from msgspec import field
 
 from ledger.answers import Memory, StateEntry
 from ledger.domain.harmless import fenced, one_line
+from ledger.domain.passages import ASSISTANTS, PEOPLE, speaker
+from ledger.domain.question import folded
 from ledger.engine.answer import Answer
 from ledger.observations.answers import Observation
 
@@ -16,7 +18,8 @@ class Passage(Answer, frozen=True, kw_only=True):
     """A piece of something that was captured, said or ingested, in its own words: characters ``start`` to ``end`` of it.
 
     ``id`` is the interaction's or chunk's, of a message its session's, which has it at ``position``; ``field`` is "prompt" or
-    "response" of an interaction, "content" or "parts" of a message. The content is None where it was erased since.
+    "response" of an interaction, "content" or "parts" of a message. The content is None where it was erased since. ``speaker``
+    is the role of who said it, "user" or "assistant" for example, and the name where a message was given one; "" of a chunk.
     """
 
     id: str
@@ -31,6 +34,7 @@ class Passage(Answer, frozen=True, kw_only=True):
     position: int
     document: str | None = None
     heading_path: tuple[str, ...] = ()
+    speaker: str = ""
 
 
 class Item(Answer, frozen=True, kw_only=True):
@@ -40,7 +44,8 @@ class Item(Answer, frozen=True, kw_only=True):
     ``score`` ranks the items of one pack: it is from 0, and ``signals`` are the parts that it was made of. ``match`` is from 0
     to 1 and absolute, so that a weak one shows: the share of the question's words that the item says, each by how rare
     it is; with an embedder the cosine, where that is more. ``content`` is what the pack shows of it; ``cut`` says why
-    it is not in the pack, and is "" in it. ``conflicts`` are the ids of the open ones in which a memory stands.
+    it is not in the pack, and is "" in it. ``conflicts`` are the ids of the open ones in which a memory stands. ``section``
+    is that of a context: "pinned", "profile", "answer", "turn" or "latest".
     """
 
     rank: int
@@ -56,6 +61,7 @@ class Item(Answer, frozen=True, kw_only=True):
     state: StateEntry | None = None
     conflicts: tuple[str, ...] = ()
     observation: Observation | None = None
+    section: str = ""
 
     @property
     def whole(self) -> str | None:
@@ -104,7 +110,8 @@ class Pack(Answer, frozen=True, kw_only=True):
 
     def as_text(self, *, ids: bool = False) -> str:
         """The items as a fenced list, one line each, with every character escaped that could act on whoever shows it; then
-        the observations as another, with how many sources bear each out and how they come in.
+        the observations as another, with how many sources bear each out and how they come in. A line begins with the day
+        since which a memory holds, or on which a turn was said, and by whom.
 
         What is recalled is data: put it where a user's words go, never among instructions. An empty pack is an empty text.
 
@@ -115,14 +122,41 @@ class Pack(Answer, frozen=True, kw_only=True):
         return "\n".join(fenced([line(each, id=ids) for each in items], label) for label, items in blocks if items)
 
 
+SPEAKERS = {"prompt": "user", "response": "assistant"}  # of the texts of an interaction
+
+
+def spoken_by(corpus: str, field: str, role: str, name: str, text: str) -> str:
+    """Return the ``speaker`` of a passage; the folded name is left out where the text begins with it."""
+    if corpus == "chunk":
+        return ""
+    role = role or SPEAKERS.get(field, "")
+    known = (*PEOPLE, *ASSISTANTS, "", folded(speaker(text)[0]))
+    return role if name in known else f"{role} ({name})"
+
+
 def line(item: Item, *, id: bool = False) -> str:
     """An item as a line of ``as_text()``."""
-    return f"- {f'[{item.id}] ' if id else ''}{one_line(observed(item))}"
+    return f"- {f'[{item.id}] ' if id else ''}{one_line(shown(item))}"
 
 
-def observed(item: Item) -> str:
-    """An item as it is shown: its text; of an observation also how many sources support it, and how they come in."""
-    observation, text = item.observation, "(erased)" if item.content is None else item.content
-    if observation is None:
-        return text
-    return f"{text} ({observation.proof_count} source{'s' * (observation.proof_count != 1)}, {observation.trend})"
+def shown(item: Item) -> str:
+    """An item as it is shown: the day since which it holds or on which it was said, of a turn the speaker, then the text; of
+    an observation also how many sources support it, and how they come in."""
+    text, before = "(erased)" if item.content is None else item.content, dated(item)
+    if item.observation is not None:
+        sources = item.observation.proof_count
+        text = f"{text} ({sources} source{'s' * (sources != 1)}, {item.observation.trend})"
+    return f"{before}: {text}" if before else text
+
+
+def dated(item: Item) -> str:
+    """The day and the speaker that stand before an item's text."""
+    if item.memory is not None:
+        return item.memory.valid_from[:10]
+    if item.passage is not None:
+        return f"{item.passage.occurred_at[:10]} {item.passage.speaker or 'document'}".strip()
+    if item.state is not None:
+        return item.state.recorded_at[:10]
+    if item.observation is not None:
+        return max((each.at for each in item.observation.sources), default=item.observation.revised_at)[:10]
+    return ""

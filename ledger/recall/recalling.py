@@ -24,15 +24,16 @@ from ledger.recall import fitting, ordering, packing, reopening
 from ledger.recall.asked import UNITS, Asked, checked, size
 from ledger.recall.finding import Finder, Found, Scope, of_memory
 from ledger.recall.observing import Observing, observed
-from ledger.recall.packs import Item, Pack, Passage
+from ledger.recall.packs import Item, Pack, Passage, spoken_by
 from ledger.store.reading import read_tip
 from ledger.vectors.embedding import Asked as Sought
 from projections.core.projector import text_indexes
 from projections.core.rows import Connection
 from projections.core.sqlite import any_waits
 from projections.search import passages
+from projections.search.passages import MESSAGE
 from projections.search.passages import Passage as PassageRow
-from projections.views import conflicts, control, documents, memories, projects, quarantine
+from projections.views import conflicts, control, documents, memories, projects, quarantine, sessions
 
 PROFILE_KINDS, PROFILE_CHARS = ("user_profile", "identity", "preference"), 1375  # rubino's limit (SEEDS 2b)
 CONTEXT_KINDS, CONTEXT_ITEMS = ("project", "env"), 10  # rubino's project context (SEEDS 2b)
@@ -106,17 +107,17 @@ def recall(
 def packed(engine: Engine, asked: Asked) -> tuple[Pack, str | None]:
     """The pack, and the id of the project that it is about."""
     asking = question.read(asked.query, numeric=asked.ranking == "score/2")
-    sought = _sought(engine, asked, asking)
-    with _searchable(engine) as snapshot:
+    sought = sought_of(engine, asked, asking)
+    with searchable(engine) as snapshot:
         connection = snapshot.connection
         tip = read_tip(connection.cursor())
         about = named(connection, asked.user, "p", asked.project)
         scope = None if asked.project is None else [None, *projects.together(connection, about)]
         finder = Finder(engine, snapshot, asked, scope, asking, sought)
         ranked, weak = ordering.ordered(finder, asked, asking)
-        items = _items(connection, ranked[:RANKED] if asked.explain else ranked[: asked.k])
-        searched = _searched(engine, connection, finder, asked, tip)
-        warnings = (*snapshot.warnings, *_nowhere(about, asked.project), *finder.warnings)
+        items = items_of(connection, ranked[:RANKED] if asked.explain else ranked[: asked.k])
+        searched = searched_among(engine, connection, finder, asked, tip)
+        warnings = (*snapshot.warnings, *nowhere_warning(about, asked.project), *finder.warnings)
         if asked.packing == "shares":
             trusted = _trusted_state(connection, asked.user, asked.project) if not asked.metadata else []
             if len(trusted) > STATE_ITEMS:
@@ -130,12 +131,12 @@ def packed(engine: Engine, asked: Asked) -> tuple[Pack, str | None]:
         else:
             pack = packing.packed(asked, items, searched, warnings)
         if asked.explain:
-            pack = packing.with_weak(pack, _items(connection, weak[: RANKED - len(items)]))
-        pack = _with_observations(asked, Observing(engine, snapshot, asked, scope, asking), pack)
+            pack = packing.with_weak(pack, items_of(connection, weak[: RANKED - len(items)]))
+        pack = with_observations(asked, Observing(engine, snapshot, asked, scope, asking), pack)
     return replace(pack, seen=tip[0]), about if about != NOWHERE else None
 
 
-def _with_observations(asked: Asked, observing: Observing, pack: Pack) -> Pack:
+def with_observations(asked: Asked, observing: Observing, pack: Pack) -> Pack:
     """The pack with the observations that stand next to its items."""
     found = observing.ranked(lambda: packing.contents_of(pack))
     pack = replace(pack, warnings=(*pack.warnings, *observing.warnings))
@@ -144,7 +145,7 @@ def _with_observations(asked: Asked, observing: Observing, pack: Pack) -> Pack:
     return packing.with_observations(asked, pack, [observed(each, rank) for rank, each in enumerate(found, 1)])
 
 
-def _sought(engine: Engine, asked: Asked, asking: Question) -> Sought | None:
+def sought_of(engine: Engine, asked: Asked, asking: Question) -> Sought | None:
     """The question as a vector, without the names of who speaks: they say whose turn is meant, not what about."""
     if engine.vectors is None or not asked.k or not _VISIBLE.search(asked.query):
         return None
@@ -158,7 +159,7 @@ def _sought(engine: Engine, asked: Asked, asking: Question) -> Sought | None:
 
 
 @contextmanager
-def _searchable(engine: Engine) -> Iterator[Snapshot]:
+def searchable(engine: Engine) -> Iterator[Snapshot]:
     """A snapshot whose indexes have taken in what waited for them; mostly nothing does, and it is the first."""
     with engine.snapshot() as snapshot:
         if engine.is_past or not (engine.store.is_own or any_waits(snapshot.connection, _TEXT_INDEXES)):
@@ -183,17 +184,18 @@ def index_texts(engine: Engine) -> None:
 # --- items ---------------------------------------------------------------------------------------------------
 
 
-def _items(connection: Connection, found: Sequence[Found]) -> list[Item]:
+def items_of(connection: Connection, found: Sequence[Found]) -> list[Item]:
     shown = memories_shown(connection, [each.memory for each in found if each.memory is not None])
     options = {each.id: each for each in shown}
     disputed = conflicts.open_among(connection, options)
     rows = [each.passage for each in found if each.passage is not None]
     names = projects.names(connection, {each for row in rows for each in (row.project, row.session)})
     above = documents.places(connection, [row.position for row in rows if row.corpus == "chunk"])
+    roles = sessions.roles(connection, {row.position for row in rows if row.corpus == MESSAGE})
     items = []
     for rank, each in enumerate(found, 1):
         memory = options[each.memory.id] if each.memory is not None else None
-        passage = _passage(each.passage, names, above) if each.passage is not None else None
+        passage = _passage(each.passage, names, above, roles) if each.passage is not None else None
         items.append(
             Item(
                 rank=rank,
@@ -246,10 +248,12 @@ def _unasked(finder: Finder, snapshot: Snapshot, asked: Asked, scope: Scope, ite
     finder.set_shares(unasked)
     for each in unasked:
         each.candidate.signals = {"unasked": 1.0}
-    return _items(connection, unasked)
+    return items_of(connection, unasked)
 
 
-def _searched(engine: Engine, connection: Connection, finder: Finder, asked: Asked, seen: tuple[int, bytes]) -> int:
+def searched_among(
+    engine: Engine, connection: Connection, finder: Finder, asked: Asked, seen: tuple[int, bytes]
+) -> int:
     """Among how many memories, turns and chunks."""
     wanted, number = replace(finder.memories, at=engine.valid), 0
     if "m" in asked.letters:
@@ -300,13 +304,13 @@ def _newest(
             valid=engine.valid or now,
         )
         policy = control.policy(connection, owner)
-        items = _items(connection, [of_memory(each, policy, now) for each in found])
+        items = items_of(connection, [of_memory(each, policy, now) for each in found])
     together = [replace(item, rank=rank) for rank, item in enumerate((*trusted, *items), 1)]
     reasons = fitting.greedy(packing.sizes(together, unit), packing.inside(budget, unit))
-    return packing.finished(together, reasons, len(together), budget, unit, _nowhere(about, project))
+    return packing.finished(together, reasons, len(together), budget, unit, nowhere_warning(about, project))
 
 
-def _nowhere(about: str | None, project: str | None) -> tuple[str, ...]:
+def nowhere_warning(about: str | None, project: str | None) -> tuple[str, ...]:
     """What to say where the project that is asked about is none of the user's."""
     return (f"no project of this user is called {project!r:.60}",) if about == NOWHERE else ()
 
@@ -315,7 +319,9 @@ def _belief(state: Memory) -> tuple[int, int]:
     return (-state.confidence, -state.row)
 
 
-def _passage(row: PassageRow, names: dict[str, str], above: dict[int, tuple[str, tuple[str, ...]]]) -> Passage:
+def _passage(
+    row: PassageRow, names: dict[str, str], above: dict[int, tuple[str, tuple[str, ...]]], roles: dict[int, str]
+) -> Passage:
     document, heading_path = above.get(row.position, (None, ()))
     return Passage(
         id=row.id,
@@ -330,4 +336,5 @@ def _passage(row: PassageRow, names: dict[str, str], above: dict[int, tuple[str,
         position=row.position,
         document=document,
         heading_path=heading_path,
+        speaker=spoken_by(row.corpus, row.field, roles.get(row.position, ""), row.speaker or "", row.text),
     )

@@ -23,6 +23,7 @@ from ledger.domain.events import (
 )
 from ledger.domain.ids import KINDS
 from ledger.domain.message import part_texts
+from ledger.domain.question import folded
 from ledger.domain.times import moment
 from ledger.engine.engine import Engine
 from ledger.engine.log_reading import first_position, read_event
@@ -35,7 +36,7 @@ from ledger.recall import fitting
 from ledger.recall.asked import Asked
 from ledger.recall.observing import current, observed
 from ledger.recall.packing import finished, of_state
-from ledger.recall.packs import Item, Pack, Passage
+from ledger.recall.packs import Item, Pack, Passage, spoken_by
 from projections.core.rows import Connection
 from projections.search import passages
 from projections.views import audit, conflicts, memories, projects, sessions
@@ -180,6 +181,7 @@ def _given(connection: Connection, each: Delivered, rank: int, seen: int) -> Ite
         content=text,
         signals=_signals(each),
         cut=each.cut,
+        section=each.section,
         memory=memory,
         passage=passage,
         state=entry,
@@ -192,7 +194,7 @@ def _passage_then(connection: Connection, each: Delivered) -> Passage:
     whole: str | None = None
     heading: tuple[str, ...] = ()
     document = None
-    begun = event
+    begun, role, name = event, "", ""
     if event is not None and isinstance(data, ChunkAdded):
         whole, heading, document = data.content, data.heading_path or (), event.stream
     elif event is not None and isinstance(data, InteractionCaptured | ResponseAttached):
@@ -200,14 +202,16 @@ def _passage_then(connection: Connection, each: Delivered) -> Passage:
         begun = read_event(connection, event.first)
     elif isinstance(data, MessageAppended):
         whole = part_texts(data.parts) if each.field == "parts" else text_of(connection, data.content)
+        role, name = data.role, folded(data.speaker or "")
     envelope = begun.envelope if begun is not None else None
     names = projects.names(connection, {envelope.project, envelope.session} if envelope is not None else set())
+    text = whole[each.start : each.end] if whole is not None else None
     return Passage(
         id=each.subject,
         field=each.field,
         start=each.start,
         end=each.end,
-        content=whole[each.start : each.end] if whole is not None else None,
+        content=text,
         user=envelope.user if envelope is not None else None,
         project=names.get(envelope.project, envelope.project) if envelope and envelope.project else None,
         session=names.get(envelope.session, envelope.session) if envelope and envelope.session else None,
@@ -215,6 +219,7 @@ def _passage_then(connection: Connection, each: Delivered) -> Passage:
         position=each.position,
         document=document,
         heading_path=heading,
+        speaker=spoken_by("chunk" if document else "", each.field, role, name, text or ""),
     )
 
 
@@ -298,7 +303,14 @@ def _delivered(item: Item) -> Delivered:
         place = {"position": item.observation.position}
     signals = {name: round(value * rules.ONE) for name, value in item.signals.items()}
     signals |= {MATCH: round(item.match * rules.ONE)} if item.match else {}
-    return Delivered(subject=item.id, score=round(item.score * rules.ONE), signals=signals, cut=item.cut, **place)
+    return Delivered(
+        subject=item.id,
+        score=round(item.score * rules.ONE),
+        signals=signals,
+        cut=item.cut,
+        section=item.section,
+        **place,
+    )
 
 
 def _entry(event: AnyEvent) -> answers.StateEntry | None:

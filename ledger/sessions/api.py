@@ -149,7 +149,7 @@ class SessionRead(Area):
         query: str | None = None,
         share: float = SHARE,
         summary_share: float = SUMMARY_SHARE,
-        among: Iterable[Corpus] = ("memories", "chunks"),
+        among: Iterable[Corpus] = ("memories", "chunks", "turns"),
         tail: int = FRESH_TAIL,
         receipt: bool = False,
     ) -> Window:
@@ -162,12 +162,12 @@ class SessionRead(Area):
         Args:
             budget: The most that it may take, counted in ``unit``; 1 or more.
             unit: "tokens" or "chars".
-            query: Also weave in what is remembered about this.
+            query: Also weave in what ``Ledger.context`` gives for this, without what the window shows.
             share: The part of the budget that what is remembered may take of what the last user turn leaves, from 0 and
                 below 1.
             summary_share: The part of the budget that is kept for summaries, from 0 and below 1;
                 ``Window.summaries_evicted`` says how many did not fit.
-            among: Where that is searched: "memories", "chunks", "turns".
+            among: What that is made of: "memories", "chunks", "turns".
             tail: A last user turn of at most so many items loses none of them, only parts of its tool results.
             receipt: Record what was delivered, so that ``reopen`` shows it again. Nothing else is written.
         """

@@ -13,15 +13,14 @@ from ledger.domain.shortening import shortened
 from ledger.domain.text import one_of
 from ledger.domain.window import WindowItem
 from ledger.engine.answer import Answer
-from ledger.recall.packs import Pack, observed
+from ledger.recall.packs import Pack, shown
 
 
 def texts_of(pack: Pack | None) -> tuple[str, ...]:
-    """What was recalled, one text each: the items, then the observations with their proof and trend."""
+    """What was recalled, one text each with its day: the items, then the observations with their proof and trend."""
     if pack is None:
         return ()
-    as_content = [item.content for item in pack.items if item.content is not None]
-    return (*as_content, *(observed(item) for item in pack.observations if item.content is not None))
+    return tuple(shown(item) for item in (*pack.items, *pack.observations) if item.content is not None)
 
 
 PROVIDERS = {"openai": rendering.openai, "anthropic": rendering.anthropic}

@@ -20,10 +20,9 @@ from ledger.domain.window import WindowItem
 from ledger.engine.log_reading import read_known
 from ledger.engine.past import at
 from ledger.engine.work import Work
-from ledger.recall import recalling, reopening
-from ledger.recall.asked import UNITS, checked
+from ledger.recall import context, reopening
+from ledger.recall.asked import UNITS
 from ledger.recall.packs import Pack
-from ledger.recall.recalling import OBSERVATIONS
 from ledger.sessions import reading
 from ledger.sessions.assembled import Entry, Evicted, Window, texts_of
 from ledger.sessions.conversation import Conversation
@@ -38,7 +37,7 @@ from projections.views import audit, quarantine, sessions, summaries
 MOST = 2**62  # tokens, or items
 SHARE = 0.25  # of the budget, for what is recalled
 SUMMARY_SHARE = 0.2  # of the budget, for summaries
-RECALLED = 20
+LATEST = 400  # tokens up to which the latest statements fill what is recalled: the conversation needs the rest
 REFITS = 3
 CHARS = 4  # about as many as a token has
 
@@ -64,7 +63,7 @@ def assemble(
     query: str | None = None,
     share: float = SHARE,
     summary_share: float = SUMMARY_SHARE,
-    among: Iterable[str] = ("memories", "chunks"),
+    among: Iterable[str] = context.AMONG,
     tail: int = FRESH_TAIL,
     record: bool = False,
     unit: str = "tokens",
@@ -125,29 +124,34 @@ def _recalled(
     """What is remembered, with its fence in what the conversation leaves of the budget."""
     if query is None or not query.strip():
         return None
-    leaves = wanted.budget
+    leaves, shown = wanted.budget, frozenset[int]()
     with conversation.reading() as (connection, state):
         project, session = (state.project, state.id) if state is not None else (conversation.project, None)
         if state is not None:
-            leaves -= Measured(conversation, connection, state, wanted).needed
-    asked = checked(
-        query=query,
-        user=conversation.user,
-        project=project,
-        among=among,
-        k=RECALLED,
+            measured = Measured(conversation, connection, state, wanted)
+            leaves -= measured.needed
+            shown = frozenset(item.position for item in measured.fitted(wanted.budget).items if not item.is_summary)
+    engine = conversation.engine
+    request = context.request_of(
+        engine,
+        conversation.user,
+        query,
         budget=max(0, min(int(wanted.budget * wanted.share), leaves)),
         unit=wanted.unit,
-        now=conversation.writer.now(),
-        observations=OBSERVATIONS,
+        project=project,
+        session=session,
+        among=among,
+        shown=shown,
+        latest=LATEST * (CHARS if wanted.unit == "chars" else 1),
     )
-    engine = conversation.engine
+    asked = request.asked
     while True:
-        pack, about = recalling.packed(engine, asked)
+        pack, about = context.packed(engine, request)
         over = pack.used + _frame(conversation, (), pack, wanted.unit) - leaves
         if over <= 0 or not asked.budget:
             break
         asked = replace(asked, budget=max(0, min(asked.budget - over, asked.budget * 3 // 4)))
+        request = replace(request, asked=asked)
     if not record:
         return pack
     return replace(pack, receipt=reopening.recorded(engine, asked, about, pack, conversation.who, session))

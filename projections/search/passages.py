@@ -95,6 +95,7 @@ PASSAGES = Table(
         ("session, row", "session IS NOT NULL"),
         ("user, corpus, project", ""),
         ("user, speaker", "speaker IS NOT NULL"),
+        ("user, row", "field <> 'response' AND field <> ''"),  # what was said, the newest first
     ),
     then=AsOf("from_position", closed="passages_were"),
 )
@@ -116,7 +117,7 @@ SOURCE = source_of(PASSAGE_SEARCH, "bm25(passage_search, 1.0, 0.3, 0.0)", PASSAG
 
 
 class Passages:
-    name, version, follows = "passages", 4, frozenset("ids")
+    name, version, follows = "passages", 5, frozenset("ids")
     tables = (PASSAGES, PASSAGES_WERE, PASSAGE_SEARCH, WAITING)
 
     def __init__(self, log: Log | None) -> None:
@@ -350,6 +351,16 @@ def gone(connection: sqlite3.Connection, position: int, condition: str, values: 
 def of_keys(connection: sqlite3.Connection, rows: Iterable[int], wanted: Wanted) -> list[Passage]:
     """Those of these passages that are wanted."""
     return [passage(row) for row in of_rows(connection, SOURCE, rows, *wanted.condition())]
+
+
+def newest(connection: sqlite3.Connection, wanted: Wanted, limit: int) -> list[Passage]:
+    """The newest passages wanted of prompts and messages."""
+    condition, values = wanted.condition()
+    sql = (
+        f"SELECT {SOURCE.columns} FROM passages m WHERE {condition} AND m.field <> 'response' AND m.field <> ''"
+        " ORDER BY m.row DESC LIMIT ?"
+    )
+    return [passage(tuple(row)) for row in connection.execute(sql, (*values, limit))]
 
 
 def turns_around(

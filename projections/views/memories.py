@@ -11,7 +11,7 @@ from ledger.domain.memory import Memory
 from ledger.domain.metadata import NO_PAIRS, Pairs
 from ledger.domain.text import normalise
 from projections.core.conditions import Conditions
-from projections.core.rows import Rows, Values, by_status
+from projections.core.rows import Rows, Values, by_status, rows_among
 from projections.core.subjects import Change, family, keep
 
 FAMILY = family(
@@ -22,6 +22,7 @@ FAMILY = family(
     ("memories", "memory_versions"),
     indexes=(
         ("user, project, row, kind", "status = 'active' AND quarantined = 0"),
+        ("user, kind, row", "status = 'active' AND quarantined = 0"),  # the newest of a kind
         ("user", "status = 'candidate'"),
         ("user, project, from_position", ""),  # where something is new to consolidate
         ("user", ""),  # a page of a listing is not sorted
@@ -34,7 +35,7 @@ from_row, get = FAMILY.from_row, FAMILY.get
 
 
 class Memories:
-    name, version, follows = "memories", 11, frozenset("m")
+    name, version, follows = "memories", 12, frozenset("m")
     tables = (MEMORIES, VERSIONS)
 
     def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
@@ -89,6 +90,27 @@ def listing(
     where.given("row < ?", before)
     where.given("row > ?", behind)
     return FAMILY.listed(connection, where, limit, oldest_first=behind is not None)
+
+
+def newest(
+    connection: sqlite3.Connection, condition: str, values: Sequence[object], kinds: Sequence[str], limit: int
+) -> list[Memory]:
+    """The newest memories of some kinds that meet a condition on ``m``; each kind is asked for by itself, by its index."""
+    sql = f"SELECT m.* FROM memories m WHERE {condition} AND m.kind = ? ORDER BY m.row DESC LIMIT ?"
+    rows = [row for kind in kinds for row in connection.execute(sql, (*values, kind, limit))]
+    return sorted(map(from_row, rows), key=memory.since, reverse=True)[:limit]
+
+
+def citing(
+    connection: sqlite3.Connection, sources: Sequence[str], messages: Sequence[int]
+) -> Iterator[tuple[str, Memory]]:
+    """(source, memory) for each memory that cites one of these sources; of a session one of these messages of it."""
+    places = ", ".join(map(str, messages)) or "NULL"
+    sql = (
+        "SELECT d.source, m.* FROM dependents d CROSS JOIN memories m ON m.row = d.memory WHERE d.source IN {}"
+        f" AND (substr(d.source, 1, 1) <> 's' OR json_extract(m.origin, '$.position') IN ({places})) ORDER BY m.row"
+    )
+    return ((row[0], from_row(row[1:])) for row in rows_among(connection, sql, sources))
 
 
 def active_texts(

@@ -267,6 +267,12 @@ def roles(connection: sqlite3.Connection, rows: Collection[int]) -> dict[int, st
     return dict(rows_among(connection, "SELECT row, role FROM messages WHERE row IN {}", list(rows)))
 
 
+def places(connection: sqlite3.Connection, interactions: Collection[str]) -> dict[tuple[str, str], int]:
+    """The positions of the messages that have the texts of some interactions, by interaction and field."""
+    sql = "SELECT interaction, field, row FROM messages WHERE interaction IN {}"
+    return {(id, field): row for id, field, row in rows_among(connection, sql, list(interactions))}
+
+
 class Hidden(Struct, frozen=True):
     """A range of positions that an act at ``act`` hid, and why."""
 

@@ -627,8 +627,8 @@ def test_whatever_the_texts_are_each_is_one_line(some: list[str]) -> None:
 def test_a_text_with_ids_says_of_each_line_what_it_is_of(ledger: Ledger) -> None:
     fact = ledger.remember("The user drinks tea.")
     pack = ledger.recall("tea")
-    assert pack.as_text(ids=True) == f"```memory\n- [{fact.id}] The user drinks tea.\n```"
-    assert pack.as_text() == "```memory\n- The user drinks tea.\n```"
+    assert pack.as_text(ids=True) == f"```memory\n- [{fact.id}] 2026-01-01: The user drinks tea.\n```"
+    assert pack.as_text() == "```memory\n- 2026-01-01: The user drinks tea.\n```"
 
 
 # --- tokens ----------------------------------------------------------------------------------------------------------
@@ -720,14 +720,14 @@ def test_the_profile_is_what_is_known_of_the_user_newest_first(ledger: Ledger) -
     assert texts(pack) == [f"The user has a {each}." for each in ("dog", "preference", "identity", "user_profile")]
     assert (pack.budget, pack.unit, pack.cut) == (1375, "chars", ())
     assert pack.used == len(pack.as_text())
-    assert [item.cut for item in ledger.user_profile(budget=39).cut] == ["budget"] * 3
+    assert [item.cut for item in ledger.user_profile(budget=50).cut] == ["budget"] * 3
 
 
 def test_a_profile_is_cut_at_1375_characters(ledger: Ledger) -> None:
     for number in range(20):
         ledger.remember(f"{number:02} " + "x" * 97, kind="user_profile")
     pack = ledger.user_profile()
-    assert len(pack.items) == 13 and pack.used == 13 * 103 + len("```memory\n```") and len(pack.cut) == 7
+    assert len(pack.items) == 11 and pack.used == 11 * 115 + len("```memory\n```") and len(pack.cut) == 9
     assert (pack.items[0].content or "")[:2] == "19"
 
 

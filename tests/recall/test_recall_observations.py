@@ -35,6 +35,7 @@ from ledger.recall.packs import Item, Pack
 from projections.views import observations
 
 COFFEE = "Dark roast coffee is what the user drinks."
+SAID = "2026-01-01"  # when the newest of its sources was
 
 
 def ids(pack: Pack) -> list[str]:
@@ -421,11 +422,11 @@ def test_one_that_does_not_fit_is_told(full: Ledger) -> None:
 def test_as_text_has_a_block_of_them_with_proof_and_trend(drinker: tuple[Ledger, list[str], str]) -> None:
     ledger, sources, _ = drinker
     items, told = ledger.recall("dark").as_text().split("```observations\n")
-    assert told == f"- {COFFEE} (3 sources, dormant)\n```"
+    assert told == f"- {SAID}: {COFFEE} (3 sources, dormant)\n```"
     assert items.startswith("```memory\n- ") and items.count("\n- ") == 2
     for each in sources[1:]:
         ledger.retract(each)
-    assert ledger.recall("coffee").as_text() == f"```observations\n- {COFFEE} (1 source, dormant)\n```"
+    assert ledger.recall("coffee").as_text() == f"```observations\n- {SAID}: {COFFEE} (1 source, dormant)\n```"
 
 
 @given(st.text(min_size=1, max_size=60))
@@ -512,7 +513,7 @@ def test_they_are_woven_into_a_window_and_counted(drinker: tuple[Ledger, list[st
     chat.append("user", "Which coffee shall I order?")
     with_them = chat.assemble(2_000, query="coffee", record=True)
     assert with_them.pack is not None and ids(with_them.pack) == [id]
-    assert with_them.memories[-1] == f"{COFFEE} (3 sources, dormant)"
+    assert with_them.memories[-1] == f"{SAID}: {COFFEE} (3 sources, dormant)"
     assert COFFEE in json.dumps(with_them.render().messages)
     assert with_them.pack.used > 0 and with_them.used >= with_them.pack.used + with_them.overhead
     assert with_them.receipt is not None and chat.reopen(with_them.receipt) == with_them

@@ -216,7 +216,7 @@ def test_what_was_erased_since_has_no_text_and_the_rest_is_as_it_was(ledger: Led
     assert list(map(shape, again.items)) == list(map(shape, pack.items))
     assert {item.id: item.content for item in again.items} == {fact.id: None, turn.id: None, kept.id: "Tea is green."}
     assert (again.used, again.searched, again.seen) == (pack.used, pack.searched, pack.seen)
-    assert again.as_text().count("\n- ") == 3 and again.as_text().count("\n- (erased)") == 2
+    assert again.as_text().count("\n- ") == 3 and again.as_text().count(": (erased)\n") == 2
 
 
 def test_a_question_is_erased_with_its_user(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from ledger.cli.terminal_text import shortened
 from ledger.cli.views.tables import QUOTED_CHARS, card, decimal, table, under
 from ledger.domain.harmless import one_line
 from ledger.domain.text import stems
-from ledger.recall.packs import Item, Pack
+from ledger.recall.packs import Item, Pack, dated
 
 SEARCHED_CHARS = 20_000  # of a source, for the sentence to quote
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
@@ -77,6 +77,8 @@ def _item_row(item: Item) -> list[RenderableType]:
         about = (what, where, moment(item.passage.occurred_at))
     elif item.observation is not None:
         about = (counted(item.observation.proof_count, "source"), item.observation.trend, item.observation.project)
+    if item.section:
+        about = (item.section, dated(item), *about)
     signals = ", ".join(f"{name} {value:.2f}" for name, value in item.signals.items())
     disputed = f"in conflict: {', '.join(item.conflicts)}" if item.conflicts else ""
     details = (*about, disputed, f"cut: {item.cut}" if item.cut else "", signals)

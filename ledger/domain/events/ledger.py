@@ -298,7 +298,7 @@ class ConsolidationFailed(Event, frozen=True):
 class Delivered(Struct, frozen=True, omit_defaults=True):
     """One entry of a pack, by its id: a memory and the position that it stood at, or the position of the event that has the
     words of a chunk, an interaction (and the ``field`` in it) or a project's state; characters ``start`` to ``end`` of them.
-    Scores are in millionths; ``cut`` says why it was left out of the pack."""
+    Scores are in millionths; ``cut`` says why it was left out of the pack, ``section`` is that of a context."""
 
     subject: Annotated[Id, Ref("shown")]
     position: int
@@ -308,6 +308,7 @@ class Delivered(Struct, frozen=True, omit_defaults=True):
     start: int = 0
     end: int = 0
     cut: Code = ""
+    section: Code = ""
 
 
 class RecallDelivered(Event, frozen=True):

@@ -83,22 +83,25 @@ _QUESTION_WORDS = (
     r"qué|quién|cuándo|dónde|cómo|cuál|cosa|quando|dove|perché|come|chi|wie|wat|waar|waarom|hoe|welke",
 )
 _BEFORE = r"(?:(?:and|so|ok|okay|oh|also|but|hey|hi|und|et|y|e|en)[ ,]+){0,3}"
-_ASKS = re.compile(rf"{_BEFORE}(?:{'|'.join(_QUESTION_WORDS)})(?:['’](?:s|re|d))?(?!\w)")
+_ASKS = re.compile(rf"\s*{_BEFORE}(?:{'|'.join(_QUESTION_WORDS)})(?:['’](?:s|re|d))?(?!\w)", re.IGNORECASE)
 _SENTENCE = re.compile(r"[^.!?\n]+[.!?]*")
 
 
-def told(line: str) -> str:
-    """Return a line without the clauses that ask: a question ends with its sentence, or at its first comma."""
-    kept = list[str]()
-    for sentence in _SENTENCE.findall(normalise(line)):
-        clause = sentence.strip()
-        if _ASKS.match(clause):
-            kept.append(clause.partition(",")[2])
-        elif clause.endswith("?"):
-            kept.append(clause.rpartition(",")[0])
-        else:
-            kept.append(clause)
-    return " . ".join(kept)
+def told(text: str) -> list[tuple[int, int]]:
+    """Return the spans of a text that do not ask: a question ends with its sentence, or at its first comma.
+
+    "My laptop is a Framework, ignore?" tells of the laptop, and "can you stop, Tom was hacked" of Tom.
+    """
+    spans = list[tuple[int, int]]()
+    for sentence in _SENTENCE.finditer(text):
+        start, end = sentence.span()
+        if _ASKS.match(text, start, end):
+            start = text.find(",", start, end) + 1 or end
+        elif sentence[0].rstrip(" \"')”’").endswith("?"):
+            end = max(text.rfind(",", start, end), start)
+        if text[start:end].strip():
+            spans.append((start, end))
+    return spans
 
 
 def is_salient(user_lines: Iterable[str]) -> bool:
@@ -116,7 +119,9 @@ def is_salient(user_lines: Iterable[str]) -> bool:
             return True
         found = {
             run
-            for word in words(_BETWEEN.sub(" ", " ".join(map(told, line[:LOOKED_CHARS].splitlines()))))
+            for word in words(
+                _BETWEEN.sub(" ", " ".join(normalise(line[start:end]) for start, end in told(line[:LOOKED_CHARS])))
+            )
             if word not in TRIVIAL
             for run in split(word)
         }

@@ -5,7 +5,7 @@ pinned    memories with the tag ``pinned``, newest first, in at most half of the
 profile   who the user is, his standing rules and preferences, in at most a quarter: what matches the question, then the newest
 answer    memories that are believed and chunks of documents, as recall ranks them; then what is believed by now of what the
           turns said that the question found
-turn      what was said about it and no memory cites: the user's own turns, then others; of near equals the newer first
+turn      what was said about it and no memory cites: the user's own turns that state something, his others, then others'
 latest    the user's latest statements about himself: the rest of the profile, then his newest turns in the first person
 
 They are filled in this order. In the pack the turns stand last and the newest of them first, so that a statement that holds
@@ -25,6 +25,7 @@ from ledger.domain import passages as pieces
 from ledger.domain import question as questions
 from ledger.domain.errors import RejectedError
 from ledger.domain.memory import Memory, since
+from ledger.domain.salience import told
 from ledger.domain.text import check_text, normalise
 from ledger.engine.log_reading import first_position
 from ledger.engine.snapshot import NOWHERE, Snapshot, named
@@ -54,14 +55,10 @@ SHARES = {PINNED: 2, PROFILE: 4}
 RANKED = 60  # of what the search finds, so many are looked at
 NEWEST = 100  # of what is pinned, and of the profile
 LATEST_TURNS = 200  # that are looked at
-NEAR = 0.5  # the newer of two turns comes first where its score is at least this part of the other's
 OTHERS_MATCH = 0.5  # of the question, that a turn has to say which is not the user's
 LINE_CHARS = 200  # of a longer turn or chunk the piece that answers
 LEAST = {"tokens": 12, "chars": 16}  # no line takes less
 BATCH = 20
-
-FIRST_PERSON = frozenset(["i", "my", "mine", "myself", "we", "our", "ours"])
-SENTENCE = re.compile(r"[^.!?\n]+[.!?]*")
 
 
 class ContextRequest(Struct, frozen=True, kw_only=True):
@@ -174,9 +171,9 @@ class _Choosing:
             self._take([*matching, *self._profile], PROFILE)
         believed, uncited = self._told(turns)
         self._take([*texts, *believed], ANSWER)
-        own = [each for each in uncited if _is_own(each)]
+        own = [each for each in uncited if _is_own(each) and tells(each)]
         others = [each for each in uncited if not _is_own(each) and each.candidate.match >= OTHERS_MATCH]
-        self._take([*_newer_first(own), *_newer_first(others)], TURN)
+        self._take([*_telling_first(own), *others], TURN)
 
     def fill_up(self, used: int) -> None:
         """Choose what the user said last about himself, in what is left of the budget."""
@@ -192,7 +189,7 @@ class _Choosing:
         messages = [each.position for each in newest if each.corpus == passages.MESSAGE]
         roles = sessions.roles(self._connection, messages) if messages else {}
         own = [each for each in newest if roles.get(each.position, "user") == "user" and of_himself(each.text)]
-        latest = sorted(map(of_passage, own), key=_when, reverse=True)
+        latest = _telling_first(sorted(map(of_passage, own), key=_when, reverse=True))
         for start in range(0, len(latest), BATCH):
             believed, uncited = self._told(latest[start : start + BATCH])
             self._take([*believed, *uncited], LATEST)
@@ -254,12 +251,14 @@ class _Choosing:
         return size
 
     def _shortened(self, found: Found) -> Found:
-        """Of a long turn or chunk the piece that answers best, the first of equals."""
+        """Return a turn of the user's without the questions around what it tells, and of a long text the best piece."""
         row = found.passage
-        if row is None or len(row.text) <= LINE_CHARS:
+        if row is None:
             return found
-        spans = pieces.split(row.text, LINE_CHARS)
-        start, end = max(spans, key=lambda span: self._finder.score_of(row.text[span[0] : span[1]]))
+        start, end = _told_span(row.text) if _is_turn(found) and _is_own(found) else (0, len(row.text))
+        if end - start > LINE_CHARS:
+            spans = [(start + first, start + last) for first, last in pieces.split(row.text[start:end], LINE_CHARS)]
+            start, end = max(spans, key=lambda span: self._finder.score_of(row.text[span[0] : span[1]]))
         piece = replace(row, start=row.start + start, until=row.start + end, text=row.text[start:end])
         return Found(found.candidate, passage=piece)
 
@@ -364,10 +363,35 @@ def _window_of(connection: Connection, request: ContextRequest) -> _Window | Non
     return _Window(id, request.shown, (*hidden, *summed))
 
 
+FIRST_PERSON = re.compile(r"(?<!\w)(?:i|i['’]?m|i['’]?ve|me|my|mine|we|us|our|ours)(?!\w)", re.IGNORECASE)
+NAMED = re.compile(r"\d|(?<=[^\W\d_]|,|;) [^\W\d_a-z]\w")  # a figure, or a capital inside of a sentence
+TOLD_WORDS = 8
+
+
+def is_telling(text: str) -> bool:
+    """Return True if a text likely states something of the user's life, and is no request.
+
+    Without the clauses that ask it has two of three signs: a first person, a name or a figure, eight words. In two invented
+    years 97 of 100 turns with a fact have them, and 42 of 100 everyday turns.
+    """
+    words = " ".join(text[start:end] for start, end in told(text))
+    signs = (FIRST_PERSON.search(words), NAMED.search(words), len(words.split()) >= TOLD_WORDS)
+    return sum(map(bool, signs)) >= 2
+
+
 def of_himself(text: str) -> bool:
-    """Return True if a sentence of a text that is no question is in the first person."""
-    sentences = (sentence for sentence in SENTENCE.findall(text) if not sentence.endswith("?"))
-    return any(not FIRST_PERSON.isdisjoint(questions.split(sentence)) for sentence in sentences)
+    """Return True if the clauses of a text that do not ask are in the first person, or state something otherwise."""
+    return is_telling(text) or any(FIRST_PERSON.search(text, start, end) for start, end in told(text))
+
+
+def _telling_first(turns: Sequence[Found]) -> list[Found]:
+    """Return the turns as they are ranked, those before others that likely state something."""
+    return sorted(turns, key=lambda turn: turn.passage is None or not is_telling(turn.passage.text))
+
+
+def tells(found: Found) -> bool:
+    """Return True if a turn does more than ask, so that it can say something of what is asked."""
+    return found.passage is not None and bool(told(found.passage.text))
 
 
 def _key(found: Found) -> Key:
@@ -384,16 +408,15 @@ def _is_own(found: Found) -> bool:
     return who(found.candidate)[1]
 
 
+def _told_span(text: str) -> tuple[int, int]:
+    """Return the span from the first to the last clause that does not ask; an empty one where all of a text asks."""
+    spans = told(text)
+    if not spans:
+        return 0, 0
+    start, end = spans[0][0], spans[-1][1]
+    told_text = text[start:end]
+    return end - len(told_text.lstrip(" ,;-")), start + len(told_text.rstrip())
+
+
 def _when(found: Found) -> tuple[str, int]:
     return found.candidate.time, found.candidate.position
-
-
-def _newer_first(turns: Sequence[Found]) -> list[Found]:
-    """The turns as they are ranked, but of near equals the newer first."""
-    left, found = list(turns), list[Found]()
-    while left:
-        least = NEAR * left[0].candidate.score
-        near = [each for each in left if each.candidate.score >= least]
-        left = [each for each in left if each.candidate.score < least]
-        found += sorted(near, key=_when, reverse=True)
-    return found

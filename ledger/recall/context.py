@@ -174,7 +174,7 @@ class _Choosing:
             self._take([*matching, *self._profile], PROFILE)
         believed, uncited = self._told(turns)
         self._take([*texts, *believed], ANSWER)
-        own = [each for each in uncited if _is_own(each)]
+        own = [each for each in uncited if _is_own(each) and _statements(each.candidate.text)]
         others = [each for each in uncited if not _is_own(each) and each.candidate.match >= OTHERS_MATCH]
         self._take([*_newer_first(own), *_newer_first(others)], TURN)
 
@@ -371,8 +371,12 @@ def _window_of(connection: Connection, request: ContextRequest) -> _Window | Non
 
 def of_himself(text: str) -> bool:
     """Return True if a sentence of a text that is no question is in the first person."""
-    sentences = (sentence for sentence in SENTENCE.findall(text) if not sentence.endswith("?"))
-    return any(not FIRST_PERSON.isdisjoint(questions.split(sentence)) for sentence in sentences)
+    return any(not FIRST_PERSON.isdisjoint(questions.split(sentence)) for sentence in _statements(text))
+
+
+def _statements(text: str) -> list[str]:
+    """The sentences of a text that are no questions."""
+    return [each for each in SENTENCE.findall(text) if each.strip() and not each.endswith("?")]
 
 
 def _key(found: Found) -> Key:

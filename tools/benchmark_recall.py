@@ -81,6 +81,34 @@ def measure(options: Options) -> list[Figure]:
             if size == sizes[-1]:
                 figures.append(after_writes(ledger, questions, size))
         remove(path)
+    return [*figures, *measure_context(options)]
+
+
+def measure_context(options: Options) -> list[Figure]:
+    """``context`` against ``recall`` of the same question in turns, in processor time, over as many memories as turns."""
+    figures, path = [], options.directory / "context.db"
+    for size in (1_000, 10_000):
+        say(f"context: {size:,} memories and {size:,} turns")
+        texts = Texts(13)
+        with Ledger.open(path) as ledger:
+            with ledger.batch():
+                for number in range(size):
+                    content, kind, _project = texts.memory()
+                    ledger.remember(content, kind=kind)
+                    prompt, response = texts.turn()
+                    ledger.capture(f"I say {prompt}", response, session=f"day {number // 20}", reinforce=False)
+            ours, limit = list[float](), list[float]()
+            for _ in range(QUESTIONS):
+                text = texts.words(6)
+                ours.append(min(spent(partial(ledger.context, text)) for _ in range(ROUNDS)))
+                limit.append(min(spent(partial(ledger.recall, text)) for _ in range(ROUNDS)))
+        ratio = statistics.median(ours) / statistics.median(limit)
+        figures.append(
+            Figure(what="context of a question, against recall, in processor time", size=size,
+                   ours=statistics.median(ours), ours_p95=p95(ours), limit=statistics.median(limit),
+                   limit_p95=p95(limit), ratio=ratio, reach="≤ 2.5 ×", met=ratio <= 2.5)
+        )  # fmt: skip
+        remove(path)
     return figures
 
 

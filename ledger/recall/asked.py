@@ -51,6 +51,11 @@ class Asked(Struct, frozen=True, kw_only=True):
         return self.ranking.startswith("score/")
 
     @property
+    def lends(self) -> bool:
+        """Return True if turns lend their neighbors a part of their scores; in a context each speaks for itself."""
+        return "turns" in self.among and self.packing != CONTEXT
+
+    @property
     def corpora(self) -> tuple[str, ...]:
         """The corpora of passages that are searched."""
         return tuple(corpus for each in self.among for corpus in CORPORA.get(each, ()))

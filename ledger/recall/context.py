@@ -28,7 +28,7 @@ from ledger.domain.memory import Memory, since
 from ledger.domain.salience import told
 from ledger.domain.text import check_text, normalise
 from ledger.engine.log_reading import first_position
-from ledger.engine.snapshot import NOWHERE, Snapshot, named
+from ledger.engine.snapshot import LIST_CAP, NOWHERE, Snapshot, named
 from ledger.recall import ordering, packing, recalling, reopening
 from ledger.recall.asked import CONTEXT, Asked, checked
 from ledger.recall.finding import Finder, Found, of_memory, of_passage
@@ -52,13 +52,13 @@ PIN = "pinned"  # the tag
 SHARES = {PINNED: 2, PROFILE: 4}
 """These sections take at most the half and the quarter of the budget."""
 
-RANKED = 60  # of what the search finds, so many are looked at
-NEWEST = 100  # of what is pinned, and of the profile
+RANKED = 30  # of what the search finds, so many are looked at
 LATEST_TURNS = 200  # that are looked at
+MISSES = 8  # in a row that do not fit end a section
 OTHERS_MATCH = 0.5  # of the question, that a turn has to say which is not the user's
 LINE_CHARS = 200  # of a longer turn or chunk the piece that answers
 LEAST = {"tokens": 12, "chars": 16}  # no line takes less
-BATCH = 20
+BATCH = 25
 
 
 class ContextRequest(Struct, frozen=True, kw_only=True):
@@ -165,9 +165,8 @@ class _Choosing:
             self._take(self._pinned(), PINNED)
             matching = [each for each in texts if each.candidate.kind in recalling.PROFILE_KINDS]
             condition, values = self._finder.memories.condition()
-            self._profile = self._of_states(
-                memories.newest(self._connection, condition, values, recalling.PROFILE_KINDS, NEWEST)
-            )
+            kinds = recalling.PROFILE_KINDS
+            self._profile = self._of_states(memories.newest(self._connection, condition, values, kinds, self._most))
             self._take([*matching, *self._profile], PROFILE)
         believed, uncited = self._told(turns)
         self._take([*texts, *believed], ANSWER)
@@ -185,16 +184,17 @@ class _Choosing:
         self._take(self._profile, LATEST)
         if "turns" not in asked.among or not (self._fits or asked.explain):
             return
-        newest = passages.newest(self._connection, self._finder.passages, LATEST_TURNS)
-        messages = [each.position for each in newest if each.corpus == passages.MESSAGE]
-        roles = sessions.roles(self._connection, messages) if messages else {}
-        own = [each for each in newest if roles.get(each.position, "user") == "user" and of_himself(each.text)]
-        latest = _telling_first(sorted(map(of_passage, own), key=_when, reverse=True))
-        for start in range(0, len(latest), BATCH):
-            believed, uncited = self._told(latest[start : start + BATCH])
-            self._take([*believed, *uncited], LATEST)
-            if not (self._fits or asked.explain):
+        before = 2**62
+        for _ in range(LATEST_TURNS // BATCH):
+            newest = passages.newest(self._connection, self._finder.passages, BATCH, before)
+            if not newest or not (self._fits or asked.explain):
                 break
+            before = newest[-1].row
+            messages = [each.position for each in newest if each.corpus == passages.MESSAGE]
+            roles = sessions.roles(self._connection, messages) if messages else {}
+            own = [each for each in newest if roles.get(each.position, "user") == "user" and of_himself(each.text)]
+            believed, uncited = self._told(_telling_first(sorted(map(of_passage, own), key=_when, reverse=True)))
+            self._take([*believed, *uncited], LATEST)
 
     def not_repeated(self, items: Iterable[Item]) -> None:
         """Note what stands in the pack besides what was chosen."""
@@ -205,7 +205,7 @@ class _Choosing:
         return [replace(item, rank=rank) for rank, item in enumerate(self._cut.values(), len(self._chosen) + 1)]
 
     def _pinned(self) -> list[Found]:
-        hits = self._snapshot.memory_hits(f'words : "{PIN}"', wanted=self._finder.memories, limit=NEWEST)
+        hits = self._snapshot.memory_hits(f'words : "{PIN}"', wanted=self._finder.memories, limit=self._most)
         return self._of_states([state for state, _ in hits if PIN in state.tags])
 
     def _of_states(self, states: Iterable[Memory]) -> list[Found]:
@@ -216,19 +216,27 @@ class _Choosing:
     # --- what goes in --------------------------------------------------------------------------------------------
 
     @property
+    def _most(self) -> int:
+        """How many lines the budget has room for at the most."""
+        return min(LIST_CAP, self._budget // LEAST[self._asked.unit] + 1)
+
+    @property
     def _fits(self) -> bool:
         """Return True if there is room for a line."""
         return self._room >= LEAST[self._asked.unit]
 
     def _take(self, found: Sequence[Found], section: str) -> None:
         """Put into a section what fits, in this order."""
-        left = self._budget // SHARES[section] if section in SHARES else self._budget
+        left, misses = self._budget // SHARES.get(section, 1), 0
         for start in range(0, len(found), BATCH):
-            if not (self._fits or self._asked.explain):
+            if misses >= MISSES and not self._asked.explain:
                 return
             some = [self._shortened(each) for each in found[start : start + BATCH] if _key(each) not in self._chosen]
             for each, item in zip(some, recalling.items_of(self._connection, some), strict=True):
-                left -= self._offer(each, replace(item, section=section), left)
+                size = self._offer(each, replace(item, section=section), left if misses < MISSES else 0)
+                left, misses = left - size, 0 if size else misses + 1
+                if misses >= MISSES and not self._asked.explain:
+                    return
 
     def _offer(self, found: Found, item: Item, left: int) -> int:
         """Put in an item if it fits, and return what it takes."""
@@ -240,7 +248,7 @@ class _Choosing:
         if not why and size > self._room:
             why = "budget"
         elif not why and size > left:
-            why = f"share of {item.section}"
+            why = f"share of {item.section}" if item.section in SHARES else "budget"
         if why:
             self._cut[key] = replace(item, cut=why)
             return 0

@@ -71,7 +71,7 @@ class Finder:
         found = self._by_words()
         self._add_nearest(found)
         if asked.scored:
-            around = self._around(found)
+            around = self._around(found) if asked.lends else {}
             self._set_roles(found)
             self._add_cosines(found)
             weigh = score_2.weigh if asked.ranking == "score/2" else None
@@ -110,7 +110,7 @@ class Finder:
         if not words.texts and not self._snapshot.forgets:
             return found
         pool = most = max(POOL, asked.k)
-        alone = asked.scored and (index is search.SEARCH or "turns" not in asked.among)
+        alone = asked.scored and (index is search.SEARCH or not asked.lends)
         if alone:  # turns lend each other their scores, and the other rankings fuse ranks
             most = min(pool, max(SCORED, TIMES * asked.k))
         enough = asked.k if words.indexed <= MATCHED else min(most, ENOUGH)

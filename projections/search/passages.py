@@ -353,14 +353,14 @@ def of_keys(connection: sqlite3.Connection, rows: Iterable[int], wanted: Wanted)
     return [passage(row) for row in of_rows(connection, SOURCE, rows, *wanted.condition())]
 
 
-def newest(connection: sqlite3.Connection, wanted: Wanted, limit: int) -> list[Passage]:
-    """The newest passages wanted of prompts and messages."""
+def newest(connection: sqlite3.Connection, wanted: Wanted, limit: int, before: int) -> list[Passage]:
+    """The newest passages wanted of prompts and messages, before a row."""
     condition, values = wanted.condition()
     sql = (
         f"SELECT {SOURCE.columns} FROM passages m WHERE {condition} AND m.field <> 'response' AND m.field <> ''"
-        " ORDER BY m.row DESC LIMIT ?"
+        " AND m.row < ? ORDER BY m.row DESC LIMIT ?"
     )
-    return [passage(tuple(row)) for row in connection.execute(sql, (*values, limit))]
+    return [passage(tuple(row)) for row in connection.execute(sql, (*values, before, limit))]
 
 
 def turns_around(

@@ -48,10 +48,10 @@ def test_a_profile_is_packed_in_characters_or_tokens(tmp_path: Path) -> None:
     with Ledger.open(tmp_path / "memory.db", user="ada") as ledger:
         ledger.remember("The user drinks green tea.", kind="preference")
         ledger.remember("The user lives in Porto.", kind="identity")
-        chars, tokens = ledger.profile(budget=50), ledger.profile(budget=50, unit="tokens")
+        chars, tokens = ledger.profile(budget=60), ledger.profile(budget=50, unit="tokens")
         assert (len(chars.items), chars.unit, len(tokens.items), tokens.unit) == (1, "chars", 2, "tokens")
-        assert chars.used <= 50 and len(ledger.at(ledger.position).profile(unit="tokens").items) == 2
-        assert repr(chars) == f"<Pack of 1, {chars.used} of 50 chars>"
+        assert chars.used <= 60 and len(ledger.at(ledger.position).profile(unit="tokens").items) == 2
+        assert repr(chars) == f"<Pack of 1, {chars.used} of 60 chars>"
         assert repr(ledger.why(chars.items[0].id)).startswith("<Why of m_")
         for wrong in ({"unit": "words"}, {"budget": -1}, {"budget": "9"}):
             with pytest.raises(RejectedError):

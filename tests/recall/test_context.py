@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from datetime import datetime
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -17,12 +18,13 @@ from prefixes import prefix
 
 from ledger import Ledger, RejectedError
 from ledger.recall.packs import Pack
+from ledger.types import Unit
 
 LINE = re.compile(r"- \d{4}-\d\d-\d\d( [a-z]+( \(.+\))?)?: ")
 
 
 @pytest.fixture
-def agent(ledger_clock: Clock, tmp_path: Path) -> Ledger:
+def agent(ledger_clock: Clock, tmp_path: Path) -> Iterator[Ledger]:
     with Ledger.open(tmp_path / "agent.db", clock=ledger_clock) as ledger:
         yield ledger
 
@@ -191,14 +193,18 @@ TEXTS = st.lists(st.sampled_from([*HOSTILE, EVIL, "I like tea.", "My tea is 茶 
 
 
 @given(TEXTS, TEXTS, st.integers(0, 300), st.sampled_from(["tokens", "chars"]))
-def test_the_budget_is_never_exceeded(tmp_path_factory, facts, turns, budget, unit) -> None:
+def test_the_budget_is_never_exceeded(
+    tmp_path_factory: pytest.TempPathFactory, facts: list[str], turns: list[str], budget: int, unit: Unit
+) -> None:
     with Ledger.open(tmp_path_factory.mktemp("context") / "m.db") as ledger:
         for number, text in enumerate(facts):
             if text.strip():
                 kind, tags = ("identity", "fact")[number % 2], ["pinned"] * (number % 3 == 0)
-                ledger.remember(f"{text} {number}", kind=kind, tags=tags)
+                with suppress(RejectedError):  # a threat is refused
+                    ledger.remember(f"{text} {number}", kind=kind, tags=tags)
         for text in turns:
-            ledger.capture(f"I say {text}", f"tea {text}", reinforce=False)
+            with suppress(RejectedError):
+                ledger.capture(f"I say {text}", f"tea {text}", reinforce=False)
         pack = ledger.context("my tea", budget=budget, unit=unit)
         assert pack.used <= budget
         lines = pack.as_text().split("\n")
@@ -280,7 +286,7 @@ def test_at_a_moment_it_is_what_it_was_then(agent: Ledger, ledger_clock: Clock) 
     with pytest.raises(RejectedError):
         agent.at(then).context("tea", receipt=True)
     with prefix(agent, then, time) as made:
-        assert sections(made.context("Where do I live?", explain=True)) == sections(past)
+        assert sections(made.public.context("Where do I live?", explain=True)) == sections(past)
     assert sections(agent.context("Where do I live?")) != sections(past)
 
 
@@ -302,21 +308,27 @@ def test_quarantined_and_invalid_memories_stay_out(agent: Ledger) -> None:
 # --- what it costs ---------------------------------------------------------------------------------------------------
 
 
-def test_it_asks_as_many_questions_of_many_memories_as_of_few(tmp_path: Path) -> None:
-    asked = {}
-    for size in (50, 200):
+def statements(ledger: Ledger, ask: Callable[[], Pack]) -> int:
+    """How many SELECTs an answer takes, without those of the text index itself."""
+    seen: list[str] = []
+    ask()
+    with ledger._engine.reading() as connection:
+        connection.set_trace_callback(seen.append)
+        try:
+            ask()
+        finally:
+            connection.set_trace_callback(None)
+    return sum(not each.startswith("--") for each in seen)
+
+
+def test_beside_recall_it_asks_a_number_of_questions_that_does_not_grow(tmp_path: Path) -> None:
+    more = []
+    for size in (200, 800):
         with Ledger.open(tmp_path / f"{size}.db") as ledger:
             with ledger.batch():
                 for number in range(size):
                     ledger.remember(f"The user likes tea number {number}.", kind="preference")
                     ledger.capture(f"I drank tea {number}.", "Tea it is.", reinforce=False)
-            ledger.context("which tea?")
-            with ledger._engine.reading() as connection:
-                statements: list[str] = []
-                connection.set_trace_callback(statements.append)
-                try:
-                    ledger.context("which tea?")
-                finally:
-                    connection.set_trace_callback(None)
-            asked[size] = len(statements)
-    assert asked[200] <= asked[50] + 10
+            recall = statements(ledger, lambda: ledger.recall("which tea?", among=("memories", "chunks", "turns")))
+            more.append(statements(ledger, lambda: ledger.context("which tea?")) - recall)
+    assert more[0] <= 60 and more[1] <= more[0] + 10

@@ -6,9 +6,11 @@ import sqlite3
 from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import datetime
 from functools import cache
+from uuid import UUID
 
 from msgspec import MsgspecError
 
+from ledger.domain import metadata
 from ledger.domain.errors import DamagedError
 from projections.core.projector import FAMILIES, projections
 from projections.core.rows import Table, TextIndex, Values, check
@@ -17,6 +19,7 @@ from projections.views import control, documents, sessions, summaries
 _UNFIT = (TypeError, AttributeError, ValueError, LookupError, MsgspecError)
 _UNREADABLE = (sqlite3.Error, UnicodeDecodeError)  # the second by the driver, of a message that quotes damaged bytes
 _TIMES = ("at", "time", "valid_from", "valid_to", "earliest", "latest")  # columns, besides those that end in "_at"
+_EVENT_IDS = ("event_id", "command_id", "causation_id", "act")
 _BEHIND = (  # the tables behind a text index that a read decodes by itself, as FTS5 makes them
     ("data", ("id INTEGER PRIMARY KEY", "block BLOB NOT NULL")),
     ("docsize", ("id INTEGER PRIMARY KEY", "sz BLOB NOT NULL")),
@@ -69,10 +72,20 @@ def _check(table: Table, row: Values) -> None:
     try:
         _decoder(table)(row)
         for name, value in zip(table.names, row, strict=True):
-            if value and isinstance(value, str) and (name in _TIMES or name.endswith("_at")):
-                datetime.fromisoformat(value)
+            if value and isinstance(value, str):
+                _check_form(name, value)
     except _UNFIT as error:
         raise DamagedError(table.name, table.key_of(row), f"it cannot be decoded, {type(error).__name__}") from error
+
+
+def _check_form(name: str, value: str) -> None:
+    """Raise where a text is none that the name of its column promises, in whatever table."""
+    if name in _TIMES or name.endswith("_at"):
+        datetime.fromisoformat(value)
+    elif name in _EVENT_IDS:
+        UUID(value)
+    elif name == "metadata":
+        metadata.of_row(value)
 
 
 def _decoder(table: Table) -> Callable[[Values], object]:

@@ -99,6 +99,14 @@ def at(connection: sqlite3.Connection, position: int) -> Entry | None:
     return _entry(row) if row else None
 
 
+def at_event(connection: sqlite3.Connection, position: int) -> Entry:
+    """Return the entry of an event that the log has; ``DamagedError`` where there is none."""
+    entry = at(connection, position)
+    if entry is None:
+        raise DamagedError(AUDIT.name, position, "it is missing")
+    return entry
+
+
 def last_upgrade(connection: sqlite3.Connection) -> int | None:
     """The position of the last LedgerUpgraded."""
     found: int | None = connection.execute("SELECT max(position) FROM audit WHERE type = 'LedgerUpgraded'").fetchone()[

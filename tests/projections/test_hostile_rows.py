@@ -16,6 +16,7 @@ from hostile import CELLS
 from reads import READS, answers, opened, prepared, put
 
 from ledger import DamagedError, LedgerError
+from projections.core import damage
 from projections.core.projector import projections
 from projections.core.rows import Table
 
@@ -71,11 +72,19 @@ def test_whatever_stands_in_a_row_no_error_of_python_reaches_the_caller(tmp_path
     assert hostile(tmp_path / "memory.db", chosen) == {}
 
 
+def test_in_a_sound_ledger_no_row_is_taken_for_damaged(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(put(tmp_path / "memory.db"))) as connection:
+        assert damage.find(connection) is None
+
+
 FOUND: dict[tuple[str, str, str], str] = {  # what the corpus met once, with the read that showed it
     ("messages", "metadata", "'[1'"): "session.messages now",
     ("memories", "metadata", "'none'"): "recall now",
     ("audit", "event_id", "''"): "history.explain now",
     ("audit", "command_id", "'none'"): "session.reopen",
+    ("evidence", "source", "''"): "why now",
+    ("observations", "rule", "'[]'"): "why now",
+    ("dependents", "memory", "char(0)"): "erase, dry",
 }
 
 
@@ -90,7 +99,22 @@ def test_a_row_that_cannot_be_decoded_is_named_and_a_rebuild_repairs_it(
             READS[read](ledger.public, names)
         assert told.value.table == cell[0]
         assert told.value.row is not None
+    assert_rebuilt(path, read)
+
+
+def assert_rebuilt(path: Path, read: str) -> None:
     with opened(path) as ledger:
         probe.rebuild(ledger)
-        found: Any = repr(READS[read](ledger.public, names))
+        found: Any = repr(READS[read](ledger.public, prepared()[1]))
         assert found == answers()[read]
+
+
+@pytest.mark.parametrize("read", ["history.blame now", "reopen", "why then"])
+def test_an_audit_entry_that_is_missing_is_a_damaged_row(tmp_path: Path, read: str) -> None:
+    path = put(tmp_path / "memory.db")
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute(f"DELETE FROM audit WHERE {'position % 2' if read == 'reopen' else 1}")
+    with opened(path, readonly=True) as ledger, pytest.raises(DamagedError, match="rebuild") as told:
+        READS[read](ledger.public, prepared()[1])
+    assert told.value.table == "audit"
+    assert_rebuilt(path, read)

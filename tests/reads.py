@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import tempfile
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -13,7 +14,7 @@ import msgspec
 from old_names import Ledger
 from places import log_of
 
-from ledger import Page
+from ledger import LedgerError, Page
 from ledger.answers import Stats
 from ledger.cli.methods import AREAS, of_area, of_ledger
 from ledger.types import Event
@@ -37,6 +38,7 @@ def prepared():
 
 
 def _fill(ledger):
+    _fill_rarer(ledger)
     ledger.register_project("Boat")
     ledger.set_state("boat", "status", "mast", "up")
     for often in ("", " often"):
@@ -53,6 +55,7 @@ def _fill(ledger):
         chat.append("user", f"The tide turned {number} times, and I prefer to wait for it.")
     made = chat.compact(summarizer=lambda request: "They waited for the tide.").created
     chat.set_summary("They sail.")
+    chat.append("user", "The lantern hangs astern.", metadata={"deck": "upper"}, occurred_at="2026-05-02T10:00:00+02:00")
     assert made and ledger.merges() and ledger.conflicts() and ledger.review() and ledger.interactions()
     return {
         "project": "boat",
@@ -77,6 +80,27 @@ def _fill(ledger):
         "window": chat.assemble(2_000, record=True).receipt,
         "position": ledger.position,
     }
+
+
+def _fill_rarer(ledger):
+    """What fills the columns and tables that an everyday ledger leaves empty."""
+    pairs = {"metadata": {"berth": 7}, "tags": ["harbour"]}
+    pier = ledger.remember("The ketch is moored at the north pier.", entities=["ketch", "pier"], key="pier", **pairs)
+    dory = ledger.remember("The dory is painted green.", valid_from="2026-01-01", valid_to="2027-01-01", **pairs)
+    ledger.ingest("# Knots\n\nA bowline holds.\n", title="Knots", **pairs)
+    when = {"occurred_at": "2026-05-01T10:00:00+02:00", "metadata": {"ticket": 4711}, "key": "asked"}
+    ledger.capture("Where is it?", "The ketch is moored at the north pier.", memories_used=[pier.id], project="sea", **when)
+    ledger.supersede(dory.id, "The dory is painted red.", entities=["dory"])
+    ledger.revise(pier.id, "The ketch is moored at the south pier.")
+    undone = ledger.remember("The gull nests on the mast.", project="sea")
+    ledger.undo(undone.position)
+    ledger.redo(undone.position)
+    ledger.undo(ledger.remember("The heron left the harbour.").position)
+    ledger.distrust("stranger", kind="client")
+    ledger.trust("stranger", kind="client")
+    for wrong in (lambda: ledger.reject(pier.id), lambda: ledger.remember("x" * 300_000)):
+        with suppress(LedgerError):
+            wrong()
 
 
 def put(path):

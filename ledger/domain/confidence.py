@@ -78,6 +78,9 @@ def effective(confidence: int, *, decays: bool, reference_count: int, active_at:
 # --- observations ----------------------------------------------------------------------------------------------------
 
 
+PROOF_RULES = ("proof/1", "given/1")
+
+
 def proven(rule: str, given: int, proof: int) -> int:
     """The confidence of an observation that ``proof`` live sources support. ``proof/1``: 0.7 for the first, and 0.05 for each
     other one, up to 0.95; ``given/1``: as it was given. Without any source it is 0."""
@@ -87,7 +90,7 @@ def proven(rule: str, given: int, proof: int) -> int:
         return min(MOST_BY_PROOF, OBSERVATION_CONFIDENCE + PROOF_STEP * (proof - 1))
     if rule == "given/1":
         return given
-    raise RejectedError(f"no rule of proof is called {rule!r}; known: 'proof/1', 'given/1'")
+    raise RejectedError(f"no rule of proof is called {rule!r}; known: {', '.join(map(repr, PROOF_RULES))}")
 
 
 def within_bounds(confidence: int) -> int:

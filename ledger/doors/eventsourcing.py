@@ -64,6 +64,10 @@ class LedgerLog(Application[str]):
     def construct_mapper(self) -> Mapper[str]:
         return _Mapper(self._datastore)
 
+    def take_snapshot(self, aggregate_id: str, version: int | None = None, projector_func: object = None) -> None:
+        """Refuse a snapshot, which would be written to the ledger."""
+        raise _refused_writing()
+
 
 class _Mapper(Mapper[str]):
     """Events of a ledger as the library takes them, read by their place in the log."""
@@ -84,15 +88,30 @@ class _Mapper(Mapper[str]):
         return cast("DomainEventProtocol[str]", followed)
 
     def to_stored_event(self, domain_event: DomainEventProtocol[str]) -> StoredEvent:
-        raise RejectedError(
-            "the log of a ledger is followed and not written; open the ledger itself for that", rule="readonly"
-        )
+        raise _refused_writing()
+
+
+def _refused_writing() -> RejectedError:
+    return RejectedError(
+        "the log of a ledger is followed and not written; open the ledger itself for that", rule="readonly"
+    )
+
+
+def _mutate(event: object, aggregate: object) -> object:
+    """Refuse to make an aggregate, as the library's own projector would of an event."""
+    raise RejectedError(
+        f"{entry(event).subject} is a subject of a ledger and makes no aggregate of the library: ask the ledger for it, or"
+        " give repository.get a projector_func of your own",
+        rule="foreign",
+    )
 
 
 @cache
 def _followed(kind: type[Struct]) -> type[Struct]:
     """The same event with what the library asks of one."""
-    return defstruct(kind.__name__, _FIELDS, bases=(kind,), kw_only=True, frozen=True)
+    return defstruct(
+        kind.__name__, _FIELDS, bases=(kind,), kw_only=True, frozen=True, namespace={"mutate": _mutate}
+    )
 
 
 class _Followed(Protocol):

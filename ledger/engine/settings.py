@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from ledger.domain.errors import NotFoundError, RejectedError
 from ledger.domain.text import check_text
+from ledger.store.paths import path_name
 
 PREFIX, CONFIG, FILE = "LEDGER_", "LEDGER_CONFIG", "ledger.toml"
 OLDER = {"path": "MEMORY_LEDGER_DB"}  # what a value was called in the environment before; the newer name wins
@@ -73,7 +74,7 @@ class Settings(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
         ``RejectedError``, with the origin, for a value that is none, for a name that there is not, and for a file that others may
         write to; ``NotFoundError`` where LEDGER_CONFIG names no file.
         """
-        given = {"path": os.fspath(path) if path is not None else None, **arguments}
+        given = {"path": path_name(path) if path is not None else None, **arguments}
         for name in given:
             _check_known(name, ARGUMENT, name)
         found = {name: (value, ARGUMENT) for name, value in given.items() if value is not None}

@@ -57,11 +57,12 @@ def read(given: str, ledger_id: str, mac: Mac) -> Certificate:
         decoded = json.loads(given)
         body = {name: decoded[name] for name in ("format", "ledger", "erasure", "events")}
         signed, events = decoded["mac"], tuple(_event(row) for row in body["events"])
+        text = _json(body).encode()
     except (KeyError, TypeError, ValueError, RecursionError, LedgerError):
         raise RejectedError("this is no certificate of an erasure, or not the whole of one") from None
     if body["format"] != FORMAT or body["ledger"] != ledger_id:
         raise RejectedError(f"this certificate is of the ledger {body['ledger']!s:.40}, and this ledger is {ledger_id}")
-    if mac("certificate", "", _json(body).encode()).hex() != signed:
+    if mac("certificate", "", text).hex() != signed:
         raise RejectedError("this certificate was changed since it was issued, so nothing is erased by it")
     return Certificate(str(body["erasure"]), tuple(each for each in events if isinstance(each.data, ContentErased)))
 

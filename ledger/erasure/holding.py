@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ledger import answers
-from ledger.domain.errors import NotFoundError, RejectedError
+from ledger.domain.errors import DamagedError, NotFoundError, RejectedError
 from ledger.domain.events import LEDGER_STREAM, LegalHoldPlaced, LegalHoldReleased
 from ledger.domain.text import check_reason, check_text
 from ledger.engine.engine import Engine
@@ -69,9 +69,11 @@ def _lifted(engine: Engine, outcome: Outcome) -> answers.Hold:
     with engine.reading() as connection:
         event = read_event(connection, outcome.position)
         act = event.data.hold if event is not None else ""
-        entry = next(each for each in audit.of_command(connection, act) if each.type == LegalHoldPlaced.__name__)
-        placed = read_event(connection, entry.position)
-        assert placed is not None
+        entries = audit.of_command(connection, act)
+        entry = next((each for each in entries if each.type == LegalHoldPlaced.__name__), None)
+        placed = read_event(connection, entry.position) if entry is not None else None
+        if entry is None or placed is None:
+            raise DamagedError(audit.AUDIT.name, None, f"no command in it is the hold {act:.60}")
         held = Held(act, entry.position, placed.envelope.user, placed.data.subject)
         return _shown(connection, held, outcome)
 

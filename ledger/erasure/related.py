@@ -16,7 +16,7 @@ from ledger.erasure.conversations import MESSAGE, REPAIR, SUMMARY
 from ledger.erasure.rows import Row, Rows, Span
 from ledger.history.citations import Citations, attempts
 from projections.core.projector import FAMILIES
-from projections.views import calls, documents, merges, observations
+from projections.views import calls, control, documents, merges, observations
 
 SHARED = ("p", "s")  # a project and a session are named by commands on others, and are no part of these
 
@@ -81,7 +81,7 @@ class Related:
                 if stream not in found and stream not in streams:
                     found[stream] = None
                     waiting.append(stream)
-            for row in (*self._citing(source), *observations.ever_supported_by(self.connection, source)):
+            for row in (*control.dependents(self.connection, source), *observations.ever_supported_by(self.connection, source)):
                 stream = self.rows.row(row).stream
                 if stream not in found and stream not in streams:
                     found[stream] = None
@@ -96,7 +96,7 @@ class Related:
                 by_stream.setdefault(row.stream, set()).add(row.position)
         found = dict[str, None]()
         for session, positions in by_stream.items():
-            for place in self._citing(session):
+            for place in control.dependents(self.connection, session):
                 stream = self.rows.row(place).stream
                 if not self.citations.ever_behind(stream).isdisjoint(positions):
                     found[stream] = None
@@ -110,10 +110,6 @@ class Related:
             for event in read_stream(self.connection, self.rows.row(row).stream, 2**62):
                 if isinstance(event.data, MemoriesMerged) and memory in event.data.memories:
                     yield event.data.memory
-
-    def _citing(self, source: str) -> list[int]:
-        sql = "SELECT memory FROM dependents WHERE source = ? UNION ALL SELECT memory FROM were_dependents WHERE source = ?"
-        return [row for (row,) in self.connection.execute(sql, (source, source))]
 
     def parts(self, stream: str) -> list[str]:
         """What a subject is cited by too: the chunks of a document, the messages of a session that observations rest on."""

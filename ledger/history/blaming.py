@@ -70,8 +70,8 @@ def blame(engine: Engine, user: str, id: str) -> answers.Blame | None:
 
 
 def _entries(connection: Connection, positions: Iterable[int]) -> dict[int, answers.AuditEntry]:
-    found = (audit.at(connection, each) for each in sorted(positions))
-    return {each.position: each for each in entries_shown(connection, [each for each in found if each is not None])}
+    found = [audit.at_event(connection, each) for each in sorted(positions)]
+    return {each.position: each for each in entries_shown(connection, found)}
 
 
 def _spans(words: Annotated, entries: dict[int, answers.AuditEntry]) -> Iterator[answers.BlamedWords]:

@@ -422,7 +422,7 @@ def _receipts_at(connection: Connection, positions: Iterable[int]) -> dict[int, 
         entry = audit.at(connection, position)
         if entry is not None and entry.type == WindowAssembled.__name__:
             entries = audit.command_at(connection, position)
-            entry = next(each for each in entries if each.type == entry.type)
+            entry = next((each for each in entries if each.type == entry.type), entry)
         if entry is not None:
             found[position] = entry.event_id
     return found

@@ -38,7 +38,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
                 check_text(name, text, max_bytes=TEXT_BYTES, blank_allowed=name != "prompt")
         for name in _NAMES:
             if text := getattr(self, name):
-                check_text(name, text, blank_allowed=True)
+                check_text(name, text)
         changed: dict[str, Any] = {}
         if self.occurred_at is not None:
             changed["occurred_at"] = times.with_offset("occurred_at", self.occurred_at)

@@ -119,9 +119,10 @@ def check_outside(writer: Writer) -> None:
 def failure_of(error: BaseException) -> Failure:
     """What kind of failure an exception is, by itself and by what it was raised from."""
     if isinstance(error, ModelError):
-        passing = error.kind in _PASSING_KINDS or (_is_passing(error.status) and error.kind not in _LASTING_KINDS)
-        kind = error.kind if _PLAIN.fullmatch(error.kind) else "Exception"
-        known = Failure(kind, error.status, error.retry_after, passing)
+        status = _status(error)  # a model may have made the error, and of anything
+        kind = error.kind if isinstance(error.kind, str) and _PLAIN.fullmatch(error.kind) else "Exception"
+        passing = kind in _PASSING_KINDS or (_is_passing(status) and kind not in _LASTING_KINDS)
+        known = Failure(kind, status, _retry_after(error), passing)
         return known if known.passing or error.__cause__ is None or known.status else _of_chain(error, known)
     return _of_chain(error, Failure(_name(error)))
 
@@ -235,10 +236,6 @@ def checked(given: object) -> ModelAnswer:
         raise ModelError("no answer", kind="TypeError")
     if len(given.text) > ANSWER_CHARS:
         raise ModelError("an answer too long to be one", kind="TooLong")
-    try:
-        given.text.encode()
-    except UnicodeEncodeError:
-        raise ModelError("half of a character", kind="UnicodeEncodeError") from None
     model = given.model if isinstance(given.model, str) and NAME.fullmatch(given.model) else ""
     return ModelAnswer(
         text=given.text,

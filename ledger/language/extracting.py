@@ -134,7 +134,7 @@ def proposals(parsed: Parsed, lines: Sequence[Line]) -> tuple[list[Proposal], li
     ordered = sorted(parsed.actions, key=lambda each: (SUPERSEDE, ADD, RELATIONS).index(each.what))
     facts = [_proposal(each.what, each.value, lines) for each in ordered[:ACTIONS] if each.what != RELATIONS]
     relations = [
-        Relation(_whole(each.value.subject), _whole(each.value.relation), _whole(each.value.object))
+        Relation(each.value.subject, each.value.relation, each.value.object)
         for each in ordered[:ACTIONS]
         if each.what == RELATIONS
     ]
@@ -153,10 +153,5 @@ def _proposal(what: str, given: Any, lines: Sequence[Line]) -> Proposal:
         entities=tuple(dict.fromkeys(given.entities)),
         fact=getattr(given, "fact", None),
         old=getattr(given, "old", ""),
-        reason=_whole(getattr(given, "reason", ""))[:1_000],
+        reason=getattr(given, "reason", "")[:1_000],
     )
-
-
-def _whole(text: str) -> str:
-    """Without halves of characters, which nothing can store."""
-    return text.encode("utf-8", "replace").decode()

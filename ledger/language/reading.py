@@ -260,11 +260,20 @@ def _read(what: str, item: Any, kinds: Mapping[str, type[Any]]) -> Action | Drop
     fields = getattr(model, "model_fields", {})
     values = {name: value for name, value in item.items() if name in fields or not _is_tag(name, value, what)}
     try:
-        return Action(what, model.model_validate(values))
+        value = model.model_validate(values)
+        _check_storable(value)
+        return Action(what, value)
     except ValidationError as error:
         return Dropped(what, _reason(error), text_of(item))
+    except UnicodeEncodeError:
+        return Dropped(what, "no_text", text_of(item))
     except (ValueError, TypeError, RecursionError, OverflowError):
         return Dropped(what, "invalid", text_of(item))
+
+
+def _check_storable(value: Any) -> None:
+    """Raise ``UnicodeEncodeError`` where a text of a pydantic model holds half a character, which nothing can store."""
+    json.dumps(value.model_dump(), ensure_ascii=False, default=str).encode()
 
 
 def _reason(error: Any) -> str:

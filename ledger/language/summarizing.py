@@ -80,14 +80,21 @@ def ask(summarizer: NamedSummarizer, asked: SummaryRequest, timeout: float) -> s
         raise ModelError(f"the summarizer {summarizer.name!r:.60} failed ({kind})", kind=kind) from error
     if answer is not None and not isinstance(answer, str):
         raise ModelError(f"the summarizer {summarizer.name!r:.60} gave no text", kind="TypeError")
-    text = (answer or "").strip()
+    return _storable(summarizer, answer or "")
+
+
+def _storable(summarizer: NamedSummarizer, answer: str, attempts: int = 1, milliseconds: int = 0) -> str:
+    """Return the answer, stripped; ``ModelError`` for half of a character, which nothing can store."""
     try:
-        text.encode()
+        answer.encode()
     except UnicodeEncodeError as error:
         raise ModelError(
-            f"the summarizer {summarizer.name!r:.60} gave half of a character", kind="UnicodeEncodeError"
+            f"the summarizer {summarizer.name!r:.60} gave half of a character",
+            kind="UnicodeEncodeError",
+            attempts=attempts,
+            milliseconds=milliseconds,
         ) from error
-    return text
+    return answer.strip()
 
 
 def answer_of(
@@ -100,11 +107,12 @@ def answer_of(
     request = summarizer.request(asked)
     try:
         answer = ask_model(summarizer.model, request, deadline=timeout)
+        text = _storable(summarizer, answer.answer.text, answer.attempts, answer.milliseconds)
     except ModelError as error:
         model_attempts.append(ModelAttempt(request, error=error))
         raise
     model_attempts.append(ModelAttempt(request, answer))
-    return answer.answer.text.strip()
+    return text
 
 
 def emit_attempts(

@@ -7,7 +7,10 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
-from typing import IO, TypedDict
+from typing import IO, Annotated
+
+import msgspec
+from msgspec import Meta, Struct
 
 from ledger import answers
 from ledger.domain.errors import RejectedError, StorageError
@@ -27,22 +30,29 @@ LINE_BYTES = 128 * 1024 * 1024  # a text of 50 MiB in base64 has 67
 EXPORT_FORMAT = "memory-ledger/export/1"
 
 
-class Line(TypedDict):
-    """What a line of an export may name: those of a row of the log, of a text that lies apart, and of the first line."""
+Number = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 
-    position: int
+
+class RowLine(Struct, frozen=True):
+    """A line of an export with a row of the log."""
+
+    position: Number
     stream: str
-    version: int
+    version: Number
     type: str
     state: str
     digest: str
     head: str
     key: str | None
-    erased_by: int | None
+    erased_by: Number | None
+
+
+class BlobLine(Struct, frozen=True):
+    """A line of an export with a text that lies apart, in base64; None where it was erased."""
+
     blob: str
     data: str | None
-    format: str
-    events: object
+    erased_by: Number | None
 
 
 def export_file(
@@ -91,7 +101,7 @@ def import_log(
         _write_log(store, lines, header.get("events"), progress)
 
 
-def _write_log(store: EventStore, lines: Iterable[Line], total: object, progress: Progress | None) -> None:
+def _write_log(store: EventStore, lines: Iterable[dict[str, object]], total: object, progress: Progress | None) -> None:
     if isinstance(total, bool) or not isinstance(total, int) or total < 1:
         raise RejectedError("the export does not name how many events it holds, which is one at the least")
     rows: list[LogRow] = []
@@ -115,13 +125,13 @@ def _write_log(store: EventStore, lines: Iterable[Line], total: object, progress
             raise RejectedError(f"the export is not what was exported: {error}") from None
 
 
-def _put_blob(transaction: Transaction, line: Line) -> None:
+def _put_blob(transaction: Transaction, given: dict[str, object]) -> None:
     try:
-        data = base64.b64decode(line["data"], validate=True) if line["data"] is not None else None
-        line["erased_by"]
-    except (KeyError, TypeError, ValueError):
+        line = msgspec.convert(given, BlobLine)
+        data = base64.b64decode(line.data, validate=True) if line.data is not None else None
+    except (msgspec.ValidationError, ValueError):
         raise RejectedError("the export holds a line that is no text of a log") from None
-    transaction.put_blob(line["blob"], data, line["erased_by"])
+    transaction.put_blob(line.blob, data, line.erased_by)
 
 
 def _row_line(row: LogRow) -> dict[str, object]:
@@ -131,25 +141,25 @@ def _row_line(row: LogRow) -> dict[str, object]:
     return {"position": row.position} | texts | proof
 
 
-def _log_row(line: Line) -> LogRow:
+def _log_row(given: dict[str, object]) -> LogRow:
     try:
-        key = bytes.fromhex(line["key"]) if line["key"] is not None else None
+        line = msgspec.convert(given, RowLine)
         return LogRow(
-            position=line["position"],
-            stream=line["stream"],
-            version=line["version"],
-            type=line["type"],
-            state=line["state"],
-            digest=bytes.fromhex(line["digest"]),
-            head=bytes.fromhex(line["head"]),
-            key=key,
-            erased_by=line["erased_by"],
+            position=line.position,
+            stream=line.stream,
+            version=line.version,
+            type=line.type,
+            state=line.state,
+            digest=bytes.fromhex(line.digest),
+            head=bytes.fromhex(line.head),
+            key=bytes.fromhex(line.key) if line.key is not None else None,
+            erased_by=line.erased_by,
         )
-    except (KeyError, TypeError, ValueError):
+    except (msgspec.ValidationError, ValueError):
         raise RejectedError("the export holds a line that is no row of a log") from None
 
 
-def _export_lines(source: str) -> Iterator[Line]:
+def _export_lines(source: str) -> Iterator[dict[str, object]]:
     for number, line in given_files.lines(source, LINE_BYTES):
         if line is None:
             raise RejectedError(
@@ -158,10 +168,11 @@ def _export_lines(source: str) -> Iterator[Line]:
         yield _parsed(line, number)
 
 
-def _parsed(line: str, number: int) -> Line:
+def _parsed(line: str, number: int) -> dict[str, object]:
+    """The object that a line holds, decoded strictly: half a character, NaN and bytes that are no UTF-8 are no JSON."""
     try:
-        value: Line = json.loads(line)
-    except (ValueError, RecursionError):
+        value = msgspec.json.decode(line)
+    except (msgspec.DecodeError, ValueError, RecursionError):
         raise RejectedError(f"line {number} of the export is no JSON: it was cut short or changed") from None
     if not isinstance(value, dict):
         raise RejectedError(f"line {number} of the export is no object")

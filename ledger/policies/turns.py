@@ -362,13 +362,7 @@ def _malformed(proposal: Proposal) -> str:
     content = proposal.content.strip()
     if not content or not words(content):
         return "blank"
-    if len(content) > FACT_CHARS:
-        return "too_long"
-    try:
-        content.encode()
-    except UnicodeEncodeError:
-        return "no_text"
-    return ""
+    return "too_long" if len(content) > FACT_CHARS else ""
 
 
 def _reason(memory: Memory) -> str | None:

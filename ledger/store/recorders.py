@@ -132,7 +132,10 @@ class ApplicationRecorder(sqlite.SQLiteApplicationRecorder):
         sql = "SELECT position, stream, version, type, state FROM events "
         sql += f"WHERE {' AND '.join(conditions)} " if conditions else ""
         with self.datastore.transaction(commit=False) as c:
-            c.execute(f"{sql} ORDER BY {order} LIMIT ?", values)
+            try:
+                c.execute(f"{sql} ORDER BY {order} LIMIT ?", values)
+            except (UnicodeEncodeError, OverflowError) as error:
+                raise persistence.DataError(error) from error  # half a character, or a number above 64 bits
             return [(at, stream, version, type_, state.encode()) for at, stream, version, type_, state in c.fetchall()]
 
     def subscribe(self, gt: int | None = None, topics: Sequence[str] = ()) -> Subscription:

@@ -417,8 +417,8 @@ class Transaction:
     def _execute(self, sql: str, values: Sequence[object]) -> None:
         try:
             self._cursor.execute(sql, values)
-        except sqlite3.Error as error:
-            raise_typed(error)
+        except (sqlite3.Error, UnicodeError, OverflowError) as error:
+            raise_typed(error if isinstance(error, sqlite3.Error) else _unfit(error))
 
 
 # --- rows --------------------------------------------------------------------------------------------------------------
@@ -454,4 +454,8 @@ def insert(cursor: sqlite3.Cursor | sqlite.SQLiteCursor, rows: Sequence[Row]) ->
         else:
             cursor.executemany(_INSERT, rows)
     except (UnicodeError, OverflowError) as error:
-        raise persistence.DataError(f"a value that SQLite cannot store: {error}") from error
+        raise _unfit(error) from error
+
+
+def _unfit(error: Exception) -> persistence.DataError:
+    return persistence.DataError(f"a value that SQLite cannot store: {error}")

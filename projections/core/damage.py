@@ -6,17 +6,21 @@ import sqlite3
 from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import datetime
 from functools import cache
+from uuid import UUID
 
 from msgspec import MsgspecError
 
+from ledger.domain import metadata
 from ledger.domain.errors import DamagedError
 from projections.core.projector import FAMILIES, projections
 from projections.core.rows import Table, TextIndex, Values, check
-from projections.views import control, documents, sessions, summaries
+from projections.views import audit, control, documents, sessions, summaries
 
 _UNFIT = (TypeError, AttributeError, ValueError, LookupError, MsgspecError)
 _UNREADABLE = (sqlite3.Error, UnicodeDecodeError)  # the second by the driver, of a message that quotes damaged bytes
 _TIMES = ("at", "time", "valid_from", "valid_to", "earliest", "latest")  # columns, besides those that end in "_at"
+_NEVER_BLANK = ("id", "event_id", "command_id", "evidence.source", "evidence_was.source")
+_EVENT_IDS = ("event_id", "command_id", "causation_id", "act")
 _BEHIND = (  # the tables behind a text index that a read decodes by itself, as FTS5 makes them
     ("data", ("id INTEGER PRIMARY KEY", "block BLOB NOT NULL")),
     ("docsize", ("id INTEGER PRIMARY KEY", "sz BLOB NOT NULL")),
@@ -69,10 +73,23 @@ def _check(table: Table, row: Values) -> None:
     try:
         _decoder(table)(row)
         for name, value in zip(table.names, row, strict=True):
-            if value and isinstance(value, str) and (name in _TIMES or name.endswith("_at")):
-                datetime.fromisoformat(value)
+            if isinstance(value, str):
+                _check_form(table.name, name, value)
     except _UNFIT as error:
         raise DamagedError(table.name, table.key_of(row), f"it cannot be decoded, {type(error).__name__}") from error
+
+
+def _check_form(table: str, name: str, value: str) -> None:
+    """Raise where a text is none that the name of its column promises."""
+    if not value:
+        if name in _NEVER_BLANK or f"{table}.{name}" in _NEVER_BLANK:
+            raise ValueError(f"{name} is blank")
+    elif name in _TIMES or name.endswith("_at"):
+        datetime.fromisoformat(value)
+    elif name in _EVENT_IDS:
+        UUID(value)
+    elif name == "metadata":
+        metadata.of_row(value)
 
 
 def _decoder(table: Table) -> Callable[[Values], object]:
@@ -92,7 +109,11 @@ def _decoders() -> Mapping[Table, Callable[[Values], object]]:
 
 
 def _without_counterpart(connection: sqlite3.Connection, table: Table) -> DamagedError | None:
-    """A subject is named by the event that began it, and other events by what they are."""
+    """A subject is named by the event that began it, other events by what they are, and every event has its audit entry."""
+    if table is audit.AUDIT:
+        sql = "SELECT position FROM main.events WHERE position NOT IN (SELECT position FROM main.audit) LIMIT 1"
+        missing = connection.execute(sql).fetchone()
+        return DamagedError(table.name, missing[0], "it is missing") if missing is not None else None
     if all(table not in (family.live, family.closed) for family in FAMILIES.values()):
         return None
     wrong = ["NOT EXISTS (SELECT 1 FROM main.events e WHERE e.position = t.row AND e.stream = t.id)"]

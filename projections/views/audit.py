@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from ledger.domain.errors import DamagedError
 from ledger.domain.events import AnyEvent
 from projections.core.codec import columns, reader
 from projections.core.conditions import Conditions
@@ -98,6 +99,14 @@ def at(connection: sqlite3.Connection, position: int) -> Entry | None:
     return _entry(row) if row else None
 
 
+def at_event(connection: sqlite3.Connection, position: int) -> Entry:
+    """Return the entry of an event that the log has; ``DamagedError`` where there is none."""
+    entry = at(connection, position)
+    if entry is None:
+        raise DamagedError(AUDIT.name, position, "it is missing")
+    return entry
+
+
 def last_upgrade(connection: sqlite3.Connection) -> int | None:
     """The position of the last LedgerUpgraded."""
     found: int | None = connection.execute("SELECT max(position) FROM audit WHERE type = 'LedgerUpgraded'").fetchone()[
@@ -131,7 +140,10 @@ def of_command(connection: sqlite3.Connection, command_id: str) -> list[Entry]:
 
 
 def command_at(connection: sqlite3.Connection, position: int) -> list[Entry]:
-    """All entries of the command that recorded the event at a position, in order: they stand side by side in the log."""
+    """All entries of the command that recorded the event at a position, in order: they stand side by side in the log.
+
+    ``DamagedError`` where the entry of the position is not among them, which every event is.
+    """
     sql = (  # unlikely: of a view of the past, too, SQLite begins at this bound and not at that of the view
         "SELECT * FROM audit WHERE position >= (SELECT position FROM audit WHERE unlikely(position <= ?)"
         " AND event_id = command_id ORDER BY position DESC LIMIT 1) ORDER BY position"
@@ -141,7 +153,11 @@ def command_at(connection: sqlite3.Connection, position: int) -> list[Entry]:
         if found and entry.command_id != found[0].command_id:
             break
         found.append(entry)
-    return found if found and found[-1].position >= position else []
+    if found and found[-1].position >= position:
+        return found
+    if at(connection, position) is not None:
+        raise DamagedError(AUDIT.name, position, "no command of the log begins with it or before it")
+    return []
 
 
 def caused_by(connection: sqlite3.Connection, event_id: str) -> list[Entry]:

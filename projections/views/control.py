@@ -25,7 +25,7 @@ from ledger.domain.policy import Policy, policy_of
 from ledger.domain.spans import joined
 from ledger.types import OriginKind
 from projections.core.codec import codec, columns, reader
-from projections.core.rows import CURRENT, AsOf, Rows, Table, Values
+from projections.core.rows import CURRENT, AsOf, Rows, Table, Values, checked
 from projections.core.subjects import EVERYTHING, Change, end, ended
 
 KEYS = Table(
@@ -372,4 +372,5 @@ def voided_at(connection: sqlite3.Connection, position: int) -> list[int]:
 def dependents(connection: sqlite3.Connection, source: str) -> list[int]:
     """The rows of the memories that cite a source, or did before they or what cited it were undone."""
     parts = (f"SELECT memory FROM {table} WHERE source = ?" for table in ("dependents", "were_dependents"))
-    return [memory for (memory,) in connection.execute(" UNION ".join(parts) + " ORDER BY 1", (source, source))]
+    found = connection.execute(" UNION ".join(parts) + " ORDER BY 1", (source, source))
+    return [memory for (memory,) in checked(DEPENDENTS, ("memory",), found)]

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from ledger.domain import ids, observation, times
+from ledger.domain.confidence import PROOF_RULES
 from ledger.domain.events import (
     WAYS_BACK,
     AnyEvent,
@@ -41,7 +42,7 @@ FAMILY = family(
         ("user, project, row", "stale <> ''"),
         ("merged_into", "merged_into IS NOT NULL"),
     ),
-    among=(("status", observation.STATUSES),),
+    among=(("status", observation.STATUSES), ("rule", PROOF_RULES)),
 )
 OBSERVATIONS, VERSIONS = FAMILY.live, FAMILY.closed
 from_row, get = FAMILY.from_row, FAMILY.get

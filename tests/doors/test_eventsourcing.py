@@ -17,7 +17,7 @@ import pytest
 from eventsourcing.application import Application
 from eventsourcing.dispatch import singledispatchmethod
 from eventsourcing.domain import Aggregate
-from eventsourcing.persistence import StoredEvent, Tracking, TrackingRecorder
+from eventsourcing.persistence import DataError, StoredEvent, Tracking, TrackingRecorder
 from eventsourcing.popo import POPOTrackingRecorder
 from eventsourcing.projection import (
     ApplicationSubscription,
@@ -235,9 +235,38 @@ def test_long_texts_are_whole_and_the_secret_is_not_told(path: Path) -> None:
     assert events[0].secret == "" and events[2].prompt == long
 
 
+def test_the_repository_makes_no_aggregate_of_a_ledgers_events_and_says_so(path: Path) -> None:
+    with LedgerLog(env={"LEDGER_PATH": str(path)}) as app:
+        memory = entry_of(app, "MemoryCaptured")
+        for read in (
+            lambda: app.repository.get(memory),
+            lambda: app.repository.get(memory, version=1),
+            lambda: memory in app.repository,
+        ):
+            with pytest.raises(RejectedError, match=f"{memory} is a subject of a ledger .* projector_func") as told:
+                read()
+            assert told.value.rule == "foreign"
+        with pytest.raises(RejectedError, match="is followed and not written"):
+            app.take_snapshot(memory)
+        own: Any = app.repository.get(memory, projector_func=lambda _, events: [each.content for each in events])
+        assert own == ["The kettle is blue."]
+
+
+def test_what_no_log_can_hold_is_asked_of_the_recorder_as_wrong_data(path: Path) -> None:
+    with LedgerLog(env={"LEDGER_PATH": str(path)}) as app:
+        for read in (
+            lambda: app.repository.get("m_\ud800"),
+            lambda: list(app.events.get("ledger", gt=10**40)),
+            lambda: app.recorder.select_notifications(1, 10, topics=["\ud800"]),
+            lambda: app.recorder.select_notifications(10**40, 10),
+        ):
+            with pytest.raises(DataError):
+                read()
+
+
 def test_every_type_of_event_can_be_followed() -> None:
     for kind in TYPES.values():
-        assert not {"originator_id", "originator_version", "entry"} & {*kind.__struct_fields__, *dir(kind)}, kind
+        assert not {"originator_id", "originator_version", "entry", "mutate"} & {*kind.__struct_fields__, *dir(kind)}, kind
 
 
 AROUND = '{"event_id":"x","recorded_at":"2027-01-01T00:00:00.000000Z","command":"dream","data":%s}'

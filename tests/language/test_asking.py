@@ -233,7 +233,7 @@ def test_a_function_may_give_text_an_answer_or_what_json_can_say() -> None:
 
 
 @pytest.mark.parametrize(
-    "given_", [object(), float("nan"), {1: object()}, "\ud800", ModelAnswer(text=7), ModelAnswer(text="\udfff")]
+    "given_", [object(), float("nan"), {1: object()}, ModelAnswer(text=7)]
 )
 def test_what_is_no_answer_is_a_failure(given_: Any) -> None:
     with pytest.raises(ModelError) as told:

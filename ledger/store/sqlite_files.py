@@ -25,11 +25,6 @@ from ledger.store.file_lock import is_inherited, lock_of
 from ledger.store.paths import StrPath, checked_path
 from ledger.store.place import Place
 
-# Python's sqlite3 asks each None and each bytes that it binds in vain for ways to adapt itself, which takes longer than the
-# binding; these adapters, in C, give back what they are given, and so it asks no more.
-sqlite3.register_adapter(type(None), dict[None, None]().get)
-sqlite3.register_adapter(bytes, bytes)
-
 APPLICATION_ID = 0x4C656467  # "Ledg"
 FORMAT = 1
 LATE_CHECKPOINT_BYTES = 48 * 1024 * 1024  # the same where many large commits follow each other

@@ -28,10 +28,11 @@ from ledger.proof.verifying import verify
 from ledger.store import making
 from ledger.store.file_lock import lock_of
 from ledger.store.lease import is_alive
-from ledger.store.paths import StrPath, checked_path, path_name
+from ledger.store.paths import PART, StrPath, check_own_name, checked_path, path_name
 from ledger.store.sqlite_files import (
     APPLICATION_ID,
     FORMAT,
+    NEW,
     SETTINGS,
     WAL_BYTES,
     LedgerFile,
@@ -63,8 +64,12 @@ def doctor(engine: Engine, *, progress: Progress | None = None) -> answers.Docto
     """
     if engine.writer.batching:
         raise ConflictError("maintenance.doctor() cannot run inside a batch; leave the batch first")
-    report = examine(engine.store.path, progress=progress)
-    if displaced := engine.store.displaced():
+    displaced, path = engine.store.displaced(), engine.store.path
+    if displaced and not os.path.lexists(path):
+        report = answers.DoctorReport(path=path, ok=False, findings=(), seconds=0.0)
+    else:
+        report = examine(path, progress=progress)
+    if displaced:
         finding = answers.Finding(level="problem", what="file", found=displaced)
         return replace(report, ok=False, findings=(finding, *report.findings))
     return report
@@ -141,6 +146,11 @@ class _Visit:
     def place(self) -> bool:
         """Whether it is a file that may be looked into."""
         try:
+            check_own_name(os.path.basename(self.path))
+        except LedgerError as error:  # to open and close the -shm of a ledger would drop its locks
+            self.tell("problem", "place", str(error), "name the ledger's own file with --db")
+            return False
+        try:
             self.path = checked_path(self.path)
         except LedgerError as error:
             self.tell("problem", "place", str(error), "move the ledger, or change the mode of the directory")
@@ -168,7 +178,7 @@ class _Visit:
             locked = os.path.lexists(
                 os.path.join(directory, each + ".lock")
             )  # by who makes it: told as an unfinished copy
-            if each in (name + ".new", name + ".part") and not locked:
+            if each in (name + NEW, name + PART) and not locked:
                 self.tell("note", "files next to it", f"{each} was being made, or is",
                           "when no backup, recovery or repair is running, remove it; it may hold texts")  # fmt: skip
             elif each.startswith(".shadow-"):

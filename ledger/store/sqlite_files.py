@@ -25,6 +25,7 @@ from ledger.store.file_lock import is_inherited, lock_of
 from ledger.store.paths import StrPath, checked_path
 from ledger.store.place import Place
 
+NEW = ".new.part"  # ends the name of a ledger that is being made
 APPLICATION_ID = 0x4C656467  # "Ledg"
 FORMAT = 1
 LATE_CHECKPOINT_BYTES = 48 * 1024 * 1024  # the same where many large commits follow each other
@@ -238,7 +239,7 @@ class LedgerFile:
                 "put the file back, or move these away",
                 rule="path",
             )
-        new = self.path + ".new"
+        new = self.path + NEW
         for suffix in ("", "-journal", "-wal", "-shm"):
             with suppress(FileNotFoundError):
                 os.unlink(new + suffix)

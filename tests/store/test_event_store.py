@@ -752,7 +752,7 @@ def test_an_empty_file_becomes_a_ledger(tmp_path):
 
 def test_the_remains_of_a_killed_creation_are_cleared(tmp_path):
     for suffix in ("", "-journal", "-wal"):
-        (tmp_path / f"memory.db.new{suffix}").write_bytes(b"half")
+        (tmp_path / f"memory.db.new.part{suffix}").write_bytes(b"half")
     EventStore.open(tmp_path / "memory.db").close()
     assert sorted(os.listdir(tmp_path)) == ["memory.db", "memory.db.lock"]
 

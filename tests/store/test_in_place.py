@@ -83,6 +83,9 @@ def test_verify_and_doctor_tell_it(ledger, path, mishap):
     report = ledger.proof.verify()
     assert not report.ok
     assert any("while it was open" in str(problem) for problem in report.problems)
+    examined = ledger.maintenance.doctor()
+    assert not examined.ok
+    assert any("while it was open" in finding.found for finding in examined.findings)
 
 
 def test_what_was_answered_before_is_brought_into_a_renamed_file_by_close(ledger, path):

@@ -86,12 +86,12 @@ class Place:
         self._known = written
 
     @contextmanager
-    def checkpointing(self) -> Iterator[Callable[[bool], None]]:
+    def checkpointing(self, tip: tuple[int, bytes] = (0, b"")) -> Iterator[Callable[[bool], None]]:
         """A checkpoint of ours, or a close that may make one, is noted: its beginning durably, then how it left the file.
 
         For the holder of the lock, behind a look at ``is_replaced``. Whoever knows that everything is in the file, and durably,
-        calls what this gives. A disk that takes no note keeps no checkpoint from being made, for that may be the way to have
-        room again.
+        calls what this gives; then the file has at least the event at the ``tip`` that was read before, and the head after it.
+        A disk that takes no note keeps no checkpoint from being made, for that may be the way to have room again.
         """
         path, wal, _ = self._paths
         if self._depth or not notes.written(path)[0]:  # noted already; or the file lies elsewhere by now
@@ -109,25 +109,19 @@ class Place:
             if before is not None and not before.begun and before.written == self._known:
                 self._note(before)
             else:
-                note = note._replace(number=note.number + 2, begun=False, written=self._known)
-                self._note(self._left(note, is_whole=any(whole) or not notes.written(wal)[0]))
-
-    def _left(self, note: Note, *, is_whole: bool) -> Note:
-        """With what is in the file itself, where all of the -wal is there."""
-        alone = self._alone()
-        return note._replace(
-            first=alone.first or note.first,
-            position=max(alone.position, 0) if is_whole else 0,
-            head=alone.head if is_whole else b"",
-        )
+                position, head = tip if any(whole) else (0, b"")
+                first = (self.first if position else None) or note.first
+                self._note(Note(note.number + 2, False, self._known, first, position, head))
 
     def note_as_opened(self) -> None:
         """For the holder of the lock, when the file was opened: it is as it should be, whoever wrote to it before."""
         note = notes.read(self._lock.path)
         if note is None or note.begun or note.written != self._known:
             old = note or Note(0, False, self._known)
-            whole = not notes.written(self._paths[1])[0]
-            self._note(self._left(Note(old.number + 1, False, self._known), is_whole=whole))
+            alone = self._alone()
+            is_whole = not notes.written(self._paths[1])[0] and alone.position > 0
+            tip = (alone.position, alone.head) if is_whole else (0, b"")
+            self._note(Note(old.number + 1, False, self._known, alone.first or old.first, *tip))
 
     def _note(self, note: Note, *, durable: bool = False) -> None:
         with suppress(OSError):

@@ -393,7 +393,7 @@ class LedgerFile:
                 try:
                     if self.place.is_replaced:
                         return
-                    with self.place.checkpointing() as is_whole:
+                    with self.place.checkpointing(_tip(connection)) as is_whole:
                         sql = "PRAGMA wal_checkpoint(PASSIVE)"
                         busy, pages, checkpointed = connection.execute(sql).fetchone()
                         is_whole(not busy and pages == checkpointed)
@@ -415,7 +415,7 @@ class LedgerFile:
 
     def truncate(self, connection: sqlite3.Connection, wait_seconds: float = 0) -> bool:
         """Everything into the file and an empty -wal; False, after that wait, when a reader or a writer is busy."""
-        with self.hold(), self.place.checkpointing():
+        with self.hold(), self.place.checkpointing(_tip(connection)) as is_whole:
             connection.execute(f"PRAGMA busy_timeout = {int(wait_seconds * 1000)}")
             try:
                 busy: int = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
@@ -425,7 +425,16 @@ class LedgerFile:
                 return False
             finally:
                 connection.execute(f"PRAGMA busy_timeout = {int(self.busy_timeout_seconds * 1000)}")
+            is_whole(not busy)
             return not busy
+
+
+def _tip(connection: sqlite3.Connection) -> tuple[int, bytes]:
+    with suppress(sqlite3.Error):  # then the checkpoint says what is wrong
+        row = connection.execute("SELECT position, head FROM events ORDER BY position DESC LIMIT 1").fetchone()
+        if row is not None and isinstance(row[1], bytes):
+            return row[0], row[1]
+    return 0, b""
 
 
 # --- the file itself, without its -wal -----------------------------------------------------------------------------------

@@ -418,14 +418,14 @@ class Ledger(LedgerRead):
             random: Gives so many random bytes, for tests.
 
         Raises:
-            RejectedError: The path is no place for a ledger, or ends in ".part" as a file does that is being made; or something
-                is wrong with a projection.
+            RejectedError: The path is no place for a ledger, or ends as a file of the product's own does (".part", ".lock",
+                "-wal", "-shm", "-journal"); or something is wrong with a projection.
             NotFoundError: There is no file, and none may be created.
             ConflictError: The file needs a newer version of this product.
             StorageError: The file is no ledger, is damaged, or cannot be read.
         """
         from ledger.maintenance.opening import open_engine
-        from ledger.store.making import check_finished
+        from ledger.store.paths import check_finished
 
         flags(readonly=readonly, create=create)
         if not readonly:

@@ -25,7 +25,8 @@ from ledger.erasure import remaining, scanning
 from ledger.erasure.scanning import FORMS, Scan
 from ledger.store.event_store import EventStore
 from ledger.store.making import remove_unfinished
-from ledger.store.sqlite_files import typed
+from ledger.store.paths import PART
+from ledger.store.sqlite_files import NEW, typed
 from projections.core.projector import text_indexes
 from projections.core.rebuild import Rebuild, RebuildUnderWay
 
@@ -36,7 +37,7 @@ COMPANIONS = (
     "-wal",
     "-shm",
     "-journal",
-    *(new + end for new in (".new", ".part") for end in ("", "-wal", "-shm", "-journal")),
+    *(new + end for new in (NEW, PART) for end in ("", "-wal", "-shm", "-journal")),
 )
 
 

@@ -243,7 +243,7 @@ def _tidy(part: str) -> tuple[int, bytes]:
         for prefix in (FRESH, OLD):
             for name, _ in prefixed(connection, prefix):
                 sqlite.drop(connection, name)
-        if (problem := connection.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
+        if problem := next(sqlite.integrity_problems(connection, 1, quick=True), ""):
             raise StorageError(f"the backup is not sound ({problem}); nothing was kept")
         return check_log(connection)
 

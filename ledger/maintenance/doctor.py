@@ -25,17 +25,19 @@ from ledger.engine.work import now
 from ledger.maintenance.opening import held_by_another
 from ledger.maintenance.rebuilding import OF_PAGES, OF_PROJECTIONS
 from ledger.proof.verifying import verify
-from ledger.store import making
+from ledger.store import making, notes
 from ledger.store.file_lock import lock_of
 from ledger.store.lease import is_alive
-from ledger.store.paths import StrPath, checked_path, path_name
+from ledger.store.paths import PART, StrPath, check_own_name, checked_path, path_name
 from ledger.store.sqlite_files import (
     APPLICATION_ID,
     FORMAT,
+    NEW,
     SETTINGS,
     WAL_BYTES,
     LedgerFile,
     examining,
+    foreign_wal,
     no_ledger,
     typed,
 )
@@ -46,6 +48,7 @@ from projections.views import erasures
 WAL_RESET = ((3, 7, 0), (3, 51, 2))  # two checkpoints at the same time can lose a commit (sqlite.org/wal.html)
 READ_MARKS = {*range(123, 128)}  # bytes of the -shm that a reader locks (sqlite.org/walformat.html)
 LEAST_FREE_BYTES = 8 * 1024 * 1024  # for a -wal and its checkpoint
+LOCK_SECONDS = 1.0  # to wait for who checkpoints
 AHEAD = timedelta(minutes=1)  # of the clock, before a time is called the future's
 
 Progress = Callable[[int, int], None]
@@ -63,8 +66,12 @@ def doctor(engine: Engine, *, progress: Progress | None = None) -> answers.Docto
     """
     if engine.writer.batching:
         raise ConflictError("maintenance.doctor() cannot run inside a batch; leave the batch first")
-    report = examine(engine.store.path, progress=progress)
-    if displaced := engine.store.displaced():
+    displaced, path = engine.store.displaced(), engine.store.path
+    if displaced and not os.path.lexists(path):
+        report = answers.DoctorReport(path=path, ok=False, findings=(), seconds=0.0)
+    else:
+        report = examine(path, progress=progress)
+    if displaced:
         finding = answers.Finding(level="problem", what="file", found=displaced)
         return replace(report, ok=False, findings=(finding, *report.findings))
     return report
@@ -109,9 +116,11 @@ class _Visit:
         if not self.place():
             return
         for what, look in {
+            "-wal": self.wal,
             "permissions": self.permissions,
             "files next to it": self.leftovers,
             "lock": self.lock,
+            "file times": self.file_times,
             "disk space": self.disk,
             "settings": self.settings,
         }.items():
@@ -141,6 +150,11 @@ class _Visit:
     def place(self) -> bool:
         """Whether it is a file that may be looked into."""
         try:
+            check_own_name(os.path.basename(self.path))
+        except LedgerError as error:  # to open and close the -shm of a ledger would drop its locks
+            self.tell("problem", "place", str(error), "name the ledger's own file with --db")
+            return False
+        try:
             self.path = checked_path(self.path)
         except LedgerError as error:
             self.tell("problem", "place", str(error), "move the ledger, or change the mode of the directory")
@@ -168,7 +182,7 @@ class _Visit:
             locked = os.path.lexists(
                 os.path.join(directory, each + ".lock")
             )  # by who makes it: told as an unfinished copy
-            if each in (name + ".new", name + ".part") and not locked:
+            if each in (name + NEW, name + PART) and not locked:
                 self.tell("note", "files next to it", f"{each} was being made, or is",
                           "when no backup, recovery or repair is running, remove it; it may hold texts")  # fmt: skip
             elif each.startswith(".shadow-"):
@@ -180,6 +194,20 @@ class _Visit:
                       "a reader keeps a snapshot open, or a backup is running: end it, and write or close once")  # fmt: skip
         elif size:
             self.tell("ok", "-wal", f"{_mebibytes(size)}; a copy of the file alone would lack what is in it")
+
+    def wal(self) -> None:
+        """Whether the -wal is this file's, which nobody may be checkpointing meanwhile."""
+        with lock_of(self.path).hold(LOCK_SECONDS, create=False):
+            if why := foreign_wal(self.path):
+                self.tell("problem", "-wal", why)
+
+    def file_times(self) -> None:
+        """A file system that keeps whole seconds cannot tell two changes within one."""
+        _, time_ns = notes.written(self.path)
+        if time_ns and not time_ns % 1_000_000_000:
+            self.tell("note", "file times", "the file system seems to keep times in whole seconds: a file of the same size"
+                      " that is copied over an open ledger within a second of a checkpoint is not noticed",
+                      "copy nothing over a ledger that is open; recover BACKUP --db NEW makes a new one")  # fmt: skip
 
     def lock(self) -> None:
         lock = lock_of(self.path)

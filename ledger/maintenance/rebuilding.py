@@ -32,6 +32,7 @@ from ledger.store.making import in_the_making
 from ledger.store.sqlite_files import typed
 from projections.core import own_registry as registry
 from projections.core import projector, sql_views
+from projections.core.sqlite import integrity_problems
 
 ROUNDS = 5  # of copying, while others go on writing
 WAIT_SECONDS = 30.0  # for the writer's lock
@@ -153,8 +154,7 @@ def _is_sound(engine: Engine) -> bool:
     """Whether every page can be read, and the schema, which a rebuild of the tables alone leaves as it is."""
     try:
         with engine.store.snapshot() as connection:
-            found: str = connection.execute("PRAGMA main.quick_check(1)").fetchone()[0]
-            return found == "ok" and not has_changed(connection)
+            return not any(integrity_problems(connection, 1, quick=True)) and not has_changed(connection)
     except StorageError as error:
         if isinstance(error.__cause__, sqlite3.DatabaseError) and is_of_damage(error.__cause__):
             return False

@@ -34,6 +34,7 @@ from projections.core import packed, shadow
 from projections.core.own import Definition
 from projections.core.projector import cut_off, missing, projections
 from projections.core.rows import Packed, Table, TextIndex
+from projections.core.sqlite import integrity_problems
 from projections.core.subjects import Projection
 
 MOST = 100  # problems told; of the others the number
@@ -174,9 +175,8 @@ class _Look:
 
     def file(self) -> None:
         """SQLite's own check of every page and index, and the numbers that say what this file is."""
-        for (problem,) in self._connection.execute(f"PRAGMA main.integrity_check({MOST})"):
-            if problem != "ok":
-                self.problem(f"the file: {problem[:200]}")
+        for problem in integrity_problems(self._connection, MOST):
+            self.problem(f"the file: {problem[:200]}")
         (found,) = self._connection.execute("PRAGMA main.application_id").fetchone()
         if found != APPLICATION_ID:
             self.problem(f"the file: its application id is {found:#x}, and a ledger's is {APPLICATION_ID:#x}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
@@ -15,11 +16,10 @@ from ledger.domain.errors import ConflictError, LedgerError, RejectedError, Stor
 from ledger.store import lease
 from ledger.store.event_store import EventStore
 from ledger.store.file_lock import FileLock, lock_of
-from ledger.store.paths import StrPath, checked_path, path_name
+from ledger.store.paths import PART, StrPath, check_finished, checked_path
 from ledger.store.sqlite_files import put_in_place, typed
 
 SUFFIXES = ("", "-journal", "-wal", "-shm")
-PART = ".part"  # what the name of such a file ends in
 COPY = "copy "  # how the name of such a lease begins; the path follows
 _LISTED = f"SELECT substr(work, {len(COPY) + 1}) FROM leases WHERE work GLOB '{COPY}*{PART}' ORDER BY work"
 
@@ -42,14 +42,6 @@ def free_place(path: StrPath, what: str) -> str:
     return place
 
 
-def check_finished(path: StrPath) -> None:
-    """``RejectedError`` for the name of a file that is being made, which an open or an erasure would remove as left behind."""
-    if path_name(path).endswith(PART):
-        raise RejectedError(
-            f"{path_name(path)} ends in {PART}, as a file does that is being made; give it another name", rule="path"
-        )
-
-
 @contextmanager
 def in_the_making(place: str, what: str, *, put: bool = True, of: EventStore | None = None) -> Iterator[str]:
     """An empty file of the owner's to fill, ``<place>.part``; it gets its own name at the end, and an error leaves nothing.
@@ -62,11 +54,12 @@ def in_the_making(place: str, what: str, *, put: bool = True, of: EventStore | N
     lock = lock_of(part)
     if os.path.lexists(part) and not _lies_there(part):
         raise RejectedError(f"{part} is there, and {what} would be made under that name: move it away", rule="path")
+    _remember(of, part)  # first of all: a kill may come at any moment
     if not _lock_alone(lock):
         raise ConflictError(f"{what} to this place is being made by another process; wait for it")
     try:
         remove(part)
-        _remember(of, part)
+        _remember(of, part)  # an open that found nothing there may have forgotten it
         make_empty(part)
         yield part
         if put:
@@ -131,17 +124,19 @@ def remove_unfinished(store: EventStore) -> None:
     with store.snapshot() as connection:
         parts = _parts(connection, store.path)
     for part in parts:
-        if _lies_there(part) and not _is_made(part) and _lock_alone(lock := lock_of(part)):
+        is_left = _lies_there(part) or _is_lone_lock(part)
+        if is_left and not _is_made(part) and _lock_alone(lock := lock_of(part)):
             _clear(part, lock)
     for part in parts:
-        if not _lies_there(part) and os.path.isdir(os.path.dirname(part)):
+        if not os.path.lexists(part + ".lock") and os.path.isdir(os.path.dirname(part)):
             _forget(store, part)
 
 
 def _parts(connection: sqlite3.Connection, path: str) -> list[str]:
     """Those that it remembers, and one in its own place."""
     found = [part for (part,) in connection.execute(_LISTED)]
-    return found + [own for own in (path + PART,) if _lies_there(own) and own not in found]
+    own = path + PART
+    return found + [own] * (own not in found and (_lies_there(own) or _is_lone_lock(own)))
 
 
 def _lies_there(part: str) -> bool:
@@ -149,10 +144,18 @@ def _lies_there(part: str) -> bool:
     return os.path.lexists(part) and os.path.lexists(part + ".lock")
 
 
+def _is_lone_lock(part: str) -> bool:
+    """Return True for an empty lock without its file: its maker was killed before the file was there, or after."""
+    with suppress(OSError):
+        status = os.lstat(part + ".lock")
+        return stat.S_ISREG(status.st_mode) and not status.st_size and not os.path.lexists(part)
+    return False
+
+
 def _is_made(part: str) -> bool:
     """Whether its lock is held; also where nobody can tell."""
     lock = lock_of(part)
-    if lock.is_held or not _lies_there(part):
+    if lock.is_held or not os.path.lexists(lock.path):
         return lock.is_held
     try:
         if not lock.acquire(0, create=False):

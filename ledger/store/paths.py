@@ -9,6 +9,9 @@ from ledger.domain.errors import NotFoundError, RejectedError
 
 StrPath = str | os.PathLike[str]
 
+OWN_ENDS = (".lock", "-wal", "-shm", "-journal")  # of the files that SQLite and the product put next to a ledger
+PART = ".part"  # of the name of a file that is being made
+
 _KINDS = {stat.S_IFLNK: "a symbolic link", stat.S_IFDIR: "a directory"}
 
 
@@ -32,6 +35,7 @@ def checked_path(path: StrPath) -> str:
     parent, last = os.path.split(os.path.abspath(name))
     if not last:
         raise RejectedError(f"a ledger is a file, and {name[:100]!r} is a directory", rule="path")
+    check_own_name(last)
     real = os.path.join(os.path.realpath(parent), last)
     _check_parent(os.path.dirname(real))
     try:
@@ -44,6 +48,24 @@ def checked_path(path: StrPath) -> str:
         kind = _KINDS.get(stat.S_IFMT(mode), "none")
         raise RejectedError(f"a ledger is a regular file, and {real} is {kind}", rule="path")
     return real
+
+
+def check_own_name(name: str) -> None:
+    """Refuse the name of a file that lies next to a ledger: its lock, its -wal, its -shm or its -journal."""
+    if name.lower().endswith(OWN_ENDS):
+        raise RejectedError(
+            f"no ledger may be called {name[-100:]!r}: {', '.join(OWN_ENDS)} end the names of the files that lie next"
+            " to a ledger; name the ledger itself, or choose another name",
+            rule="path",
+        )
+
+
+def check_finished(path: StrPath) -> None:
+    """Refuse the name of a file that is being made, which an open or an erasure would remove as left behind."""
+    if path_name(path).lower().endswith(PART):
+        raise RejectedError(
+            f"{path_name(path)} ends in {PART}, as a file does that is being made; give it another name", rule="path"
+        )
 
 
 def _check_parent(parent: str) -> None:

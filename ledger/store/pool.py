@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import sqlite3
 from collections.abc import Iterator, Sequence
@@ -38,11 +39,11 @@ class Connection(sqlite.SQLiteConnection):
             self.file.after_commit(self.raw)
 
     def _close(self) -> None:
-        with self.file.hold():
-            if self.file.place.is_replaced:
-                _never_close(self.raw)
-            else:
+        with self.file.closing_one() as may_close:
+            if may_close:
                 super()._close()
+            else:
+                _never_close(self.raw)
 
 
 class _LibraryTransaction(sqlite.SQLiteTransaction):
@@ -121,7 +122,7 @@ class ConnectionPool(sqlite.SQLiteConnectionPool):
         """Closes what nobody uses: what is in the pool, and what is ``unused`` though it was taken out."""
         if self.foreign or self.closed:
             return
-        with self.file.hold():
+        with self.file.closing_one():
             with self._put_condition:
                 self._closed = True
                 ended = [c for c in self._in_use.values() if any(c._sqlite_conn is raw for raw in unused)]
@@ -136,8 +137,8 @@ class ConnectionPool(sqlite.SQLiteConnectionPool):
         if not self.foreign:
             self.close(unused=[connection._sqlite_conn for connection in self._in_use.values()])
 
-    def leave_to_parent(self) -> bool:
-        """In a forked child: none of the connections is closed. True if there are any."""
+    def leave_open(self) -> bool:
+        """None of the connections is closed: in a forked child, and over a file that is not ours. True if there are any."""
         self.foreign = True
         connections = [*self._in_use.values(), *self._pool]
         for connection in connections:
@@ -156,7 +157,15 @@ _pools: WeakSet[ConnectionPool] = WeakSet()
 
 
 def _after_fork_in_child() -> None:
-    forget_parent({pool.file.path for pool in _pools if pool.leave_to_parent()})
+    forget_parent({pool.file.path for pool in _pools if pool.leave_open()})
 
 
+def _before_exit() -> None:
+    """At the end of the process connections are closed by whoever collects them, when nothing can be imported any more."""
+    for pool in list(_pools):
+        if not (pool.foreign or pool.closed) and pool.file.place.is_replaced:
+            pool.leave_open()
+
+
+atexit.register(_before_exit)
 os.register_at_fork(after_in_child=_after_fork_in_child)

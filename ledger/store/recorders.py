@@ -14,6 +14,7 @@ from eventsourcing.persistence import Notification, StoredEvent
 from eventsourcing.utils import Environment, EnvType
 
 from ledger.domain.errors import RejectedError
+from ledger.store.paths import check_finished
 from ledger.store.pool import Connection, ConnectionPool
 from ledger.store.reading import read_tip
 from ledger.store.sqlite_files import LedgerFile
@@ -225,6 +226,7 @@ class Factory(sqlite.SQLiteFactory):
             if self.env.get(name):
                 raise RejectedError(f"{name} is set, and a ledger keeps states as readable text; unset it", rule=name)
         library = self.datastore  # it has opened nothing
+        check_finished(library.pool.db_name)
         self.datastore = Datastore(
             LedgerFile(library.pool.db_name, busy_timeout_seconds=float(library.pool.lock_timeout or 30)),
             single_row_tracking=library.single_row_tracking,

@@ -20,16 +20,12 @@ from string import ascii_letters, digits
 from typing import NamedTuple
 
 from ledger.domain.errors import BusyError, ConflictError, LedgerError, NotFoundError, RejectedError, StorageError
-from ledger.store import copies
+from ledger.store import copies, notes
 from ledger.store.file_lock import is_inherited, lock_of
 from ledger.store.paths import StrPath, checked_path
-from ledger.store.place import Place
+from ledger.store.place import Alone, Place
 
-# Python's sqlite3 asks each None and each bytes that it binds in vain for ways to adapt itself, which takes longer than the
-# binding; these adapters, in C, give back what they are given, and so it asks no more.
-sqlite3.register_adapter(type(None), dict[None, None]().get)
-sqlite3.register_adapter(bytes, bytes)
-
+NEW = ".new.part"  # ends the name of a ledger that is being made
 APPLICATION_ID = 0x4C656467  # "Ledg"
 FORMAT = 1
 LATE_CHECKPOINT_BYTES = 48 * 1024 * 1024  # the same where many large commits follow each other
@@ -221,13 +217,19 @@ class LedgerFile:
         with self.hold():
             if create and not _bytes_of(self.path):
                 self._make(tables)
+                self.place = Place(self.path, self.lock, self._alone)
             else:
+                if why := foreign_wal(self.path):
+                    raise RejectedError(why, rule="wal")
                 self._identify()
+                self.place = Place(self.path, self.lock, self._alone)
                 if self.readonly:
                     self.immutable = not self._shared_memory_works()
                 else:
-                    self._turn_to_wal()
-            self.place = Place(self.path, self._alone)
+                    with self.place.checkpointing():  # the last close of a connection checkpoints what a crash left
+                        self._turn_to_wal()
+            if not self.readonly:
+                self.place.note_as_opened()
 
     @contextmanager
     def hold(self) -> Iterator[None]:
@@ -243,7 +245,7 @@ class LedgerFile:
                 "put the file back, or move these away",
                 rule="path",
             )
-        new = self.path + ".new"
+        new = self.path + NEW
         for suffix in ("", "-journal", "-wal", "-shm"):
             with suppress(FileNotFoundError):
                 os.unlink(new + suffix)
@@ -301,36 +303,25 @@ class LedgerFile:
             return False
         return True
 
-    def _alone(self) -> bytes | None:
-        """The head after the LedgerCreated that is in the file itself, without its -wal; empty where it is no ledger, or a
-        copy for reading.
-
-        For whoever holds the file lock. A checkpoint that readers kept from its end leaves pages of several moments, so that
-        nothing but the first row says anything, and its absence nothing.
-        """
-        if not _bytes_of(self.path):
-            return b""
-        sql = "SELECT head FROM events WHERE position = 1 AND stream = 'ledger' AND type = 'LedgerCreated'"
-        try:
-            with closing(sqlite3.connect(_uri(self.path, "immutable=1"), uri=True)) as connection:
-                (application_id,) = connection.execute("PRAGMA application_id").fetchone()
-                if application_id != APPLICATION_ID or (copies.is_copy(connection) and not self.is_copy):
-                    return b""
-                found = connection.execute(sql).fetchone()
-                return found[0] if found is not None and isinstance(found[0], bytes) else None
-        except sqlite3.Error as error:
-            return b"" if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_NOTADB else None
+    def _alone(self) -> Alone:
+        return alone(self.path, is_copy=self.is_copy)
 
     def check(self) -> None:
-        """For the writer, in a transaction: ``StorageError`` where another file is in the place of this one, or in the file
-        itself, which checkpoints alone write, another log."""
+        """For the writer, in a transaction: ``StorageError`` where another file is in the place of this one, or somebody else
+        wrote to the file itself."""
         self.place.check()
-        if self.place.was_written and self.lock.acquire(0):
-            try:
-                self.place.look_inside()
-                self.place.check()
-            finally:
-                self.lock.release()
+
+    @contextmanager
+    def closing_one(self) -> Iterator[bool]:
+        """The file lock around the close of a connection, which may checkpoint; False where it must stay open."""
+        with self.hold():
+            if self.place.is_replaced:
+                yield False
+            elif self.readonly:
+                yield True
+            else:
+                with self.place.checkpointing():
+                    yield True
 
     def _turn_to_wal(self) -> None:
         """A ledger that a tool took out of WAL mode. The change ignores the busy timeout, hence the loop."""
@@ -367,8 +358,9 @@ class LedgerFile:
             if displaced := self.place.displaced():
                 raise StorageError(displaced)
         except BaseException:
-            with self.hold():
-                connection.close()
+            with self.closing_one() as may_close:
+                if may_close:
+                    connection.close()
             raise
         return connection
 
@@ -399,8 +391,12 @@ class LedgerFile:
         with suppress(sqlite3.Error, OSError):
             if self.lock.acquire(0):
                 try:
-                    connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
-                    self.place.wrote()
+                    if self.place.is_replaced:
+                        return
+                    with self.place.checkpointing(_tip(connection)) as is_whole:
+                        sql = "PRAGMA wal_checkpoint(PASSIVE)"
+                        busy, pages, checkpointed = connection.execute(sql).fetchone()
+                        is_whole(not busy and pages == checkpointed)
                     self._checkpoint_above[soon], self._unseen = size + step, 0
                 finally:
                     self.lock.release()
@@ -410,7 +406,8 @@ class LedgerFile:
         with suppress(sqlite3.Error, OSError):
             if self.lock.acquire(HELP_SECONDS):
                 try:
-                    self.truncate(connection, HELP_SECONDS)
+                    if not self.place.is_replaced:
+                        self.truncate(connection, HELP_SECONDS)
                 finally:
                     self.lock.release()
         left = _bytes_of(self._wal)
@@ -418,7 +415,7 @@ class LedgerFile:
 
     def truncate(self, connection: sqlite3.Connection, wait_seconds: float = 0) -> bool:
         """Everything into the file and an empty -wal; False, after that wait, when a reader or a writer is busy."""
-        with self.hold():
+        with self.hold(), self.place.checkpointing(_tip(connection)) as is_whole:
             connection.execute(f"PRAGMA busy_timeout = {int(wait_seconds * 1000)}")
             try:
                 busy: int = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
@@ -428,7 +425,98 @@ class LedgerFile:
                 return False
             finally:
                 connection.execute(f"PRAGMA busy_timeout = {int(self.busy_timeout_seconds * 1000)}")
+            is_whole(not busy)
             return not busy
+
+
+def _tip(connection: sqlite3.Connection) -> tuple[int, bytes]:
+    with suppress(sqlite3.Error):  # then the checkpoint says what is wrong
+        row = connection.execute("SELECT position, head FROM events ORDER BY position DESC LIMIT 1").fetchone()
+        if row is not None and isinstance(row[1], bytes):
+            return row[0], row[1]
+    return 0, b""
+
+
+# --- the file itself, without its -wal -----------------------------------------------------------------------------------
+
+
+def alone(path: str, *, is_copy: bool = False) -> Alone:
+    """Return the contents of the file itself; of a copy for reading only where ``is_copy`` expects one."""
+    if not _bytes_of(path):
+        return Alone(False)
+    first, last = "position = 1 AND stream = 'ledger' AND type = 'LedgerCreated'", "1 ORDER BY position DESC LIMIT 1"
+    sql = "SELECT position, head FROM events WHERE typeof(head) = 'blob' AND"
+    try:
+        with closing(sqlite3.connect(_uri(path, "immutable=1"), uri=True)) as connection:
+            (application_id,) = connection.execute("PRAGMA application_id").fetchone()
+            if application_id != APPLICATION_ID or (copies.is_copy(connection) and not is_copy):
+                return Alone(False)
+            begun = connection.execute(f"{sql} {first}").fetchone()
+            if begun is None:
+                return Alone(True)
+            return Alone(True, begun[1], *connection.execute(f"{sql} {last}").fetchone())
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        return Alone(getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_NOTADB, position=-1)
+
+
+_HEADER = "import sys; sys.stdout.buffer.write(open(sys.argv[1], 'rb').read(20)[18:])"  # 1 1 for a file outside of WAL mode
+
+
+def foreign_wal(path: str) -> str:
+    """Return the reason why the -wal next to a file is another file's, as a sentence; empty where nothing says so.
+
+    SQLite would read its pages into this file without a word. For the holder of the file lock. The -wal of a file that is as
+    the notes say is its own. Otherwise a file outside of WAL mode, such as a backup, has none; and a file of another ledger,
+    or one that is older than the last checkpoint, is not the one whose -wal this is.
+    """
+    note = notes.read(f"{path}.lock")
+    if not os.path.lexists(f"{path}-wal") or not _bytes_of(path):
+        return ""
+    if note is not None and not note.begun and note.written == notes.written(path):
+        return ""
+    contents = alone(path, is_copy=True)
+    if not contents.is_ledger and (note is None or not note.first):
+        return ""  # of another program: the file and its -wal are told apart from a ledger elsewhere
+    if contents.first and _mode_of(path) == b"\1\1":
+        why = "the file is a backup that has no -wal of its own"
+    elif note is None:
+        return ""
+    elif not contents.is_ledger or (contents.first and note.first and contents.first != note.first):
+        why = "the file is another ledger's"
+    elif contents.position < 0 or note.begun or not note.position:
+        return ""  # pages of several moments, of which nobody knows more
+    elif contents.position < note.position:
+        why = "the file is older than its last checkpoint"
+    elif _head_at(path, note.position) not in (None, note.head):
+        why = "the file holds other events than at its last checkpoint"
+    else:
+        return ""
+    return (
+        f"{path}-wal belongs to another file than {path}: {why}. If no process has it open, and the file is the one that you"
+        f" want, move {path}-wal and {path}-shm away and open it again; otherwise put back the file whose -wal this is"
+    )
+
+
+def _head_at(path: str, position: int) -> bytes | None:
+    """Return the head after an event in the file itself; None where it cannot be read."""
+    with (
+        suppress(sqlite3.Error, UnicodeDecodeError),
+        closing(sqlite3.connect(_uri(path, "immutable=1"), uri=True)) as connection,
+    ):
+        row = connection.execute("SELECT head FROM events WHERE position = ?", (position,)).fetchone()
+        return row[0] if row is not None else b""
+    return None
+
+
+def _mode_of(path: str) -> bytes:
+    """Return the two bytes of a file that say its journal mode, read by a process beside: see the top of this module."""
+    import subprocess  # slow to load, and few need it
+
+    command = [sys.executable, "-I", "-S", "-c", _HEADER, path]
+    with suppress(OSError, subprocess.SubprocessError):
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=True, timeout=30)
+        return done.stdout
+    return b""
 
 
 _PLAIN = frozenset("/-._~" + ascii_letters + digits)

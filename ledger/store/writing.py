@@ -183,7 +183,9 @@ class Writing:
         if wanted is not self._awaits_disk:
             cursor = self.open_cursor()
             cursor.execute("PRAGMA synchronous = " + ("FULL" if wanted else "NORMAL"))
-            cursor.execute(f"PRAGMA journal_size_limit = {CHECKPOINT_BYTES if wanted else LATE_CHECKPOINT_BYTES}")
+            limit = CHECKPOINT_BYTES if wanted else LATE_CHECKPOINT_BYTES
+            # A row that nobody fetched keeps the statement open, and an open statement keeps a close from its checkpoint.
+            cursor.execute(f"PRAGMA journal_size_limit = {limit}").fetchone()
             self._awaits_disk = wanted
 
     def _begin(self) -> Transaction:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import cache
 from itertools import count
 
@@ -303,6 +304,28 @@ def _untake(connection: sqlite3.Connection, index: Index, prefix: str, rows: Seq
     else:
         gone = [("delete", row, *index.expand(tuple(kept))) for row, *kept in rows]
         _write(connection, _unindex(index, prefix), gone)
+
+
+# --- SQLite's own check --------------------------------------------------------------------------------------------------
+
+
+def integrity_problems(connection: sqlite3.Connection, limit: int, *, quick: bool = False) -> Iterator[str]:
+    """Yield the problems that SQLite finds in the main database, at most about ``limit`` of them.
+
+    From 3.45 to at least 3.54.1, SQLite's check of a text index uses the structure that this connection read last. It then
+    calls an index malformed that another connection merged meanwhile. A read of each index first makes FTS5 look again.
+    """
+    try:
+        sql = "SELECT name FROM main.sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE VIRTUAL TABLE%fts5%'"
+        for (name,) in connection.execute(sql).fetchall():
+            quoted = name.replace('"', '""')
+            with suppress(sqlite3.DatabaseError):  # the check below names what is damaged
+                connection.execute(f'SELECT rowid FROM main."{quoted}" LIMIT 1').fetchone()
+    except (sqlite3.DatabaseError, UnicodeDecodeError):
+        pass
+    for (problem,) in connection.execute(f"PRAGMA main.{'quick' if quick else 'integrity'}_check({limit})"):
+        if problem != "ok":
+            yield problem
 
 
 # --- tables: made, switched, emptied ---------------------------------------------------------------------------------

@@ -181,12 +181,12 @@ def test_what_others_may_do_with_the_file_is_told(path):
 
 def test_what_was_left_beside_the_file_is_told(path, monkeypatch):
     filled(path, 0)
-    for name in ("memory.db.new", "memory.db.part", "memory.db.part-wal", ".shadow-1-ab"):
+    for name in ("memory.db.new.part", "memory.db.part", "memory.db.part-wal", ".shadow-1-ab"):
         path.with_name(name).touch()
     report = Ledger.examine(path)
     assert sorted(told(report, "files next to it").split("; ")) == [
         ".shadow-1-ab is left of a check that was killed",
-        "memory.db.new was being made, or is",
+        "memory.db.new.part was being made, or is",
         "memory.db.part was being made, or is",
     ]
     monkeypatch.setattr(doctor, "WAL_BYTES", 1024)

@@ -80,6 +80,38 @@ def test_the_doctor_names_what_a_killed_backup_left_wherever_it_lies(path: Path,
     assert not [each for each in Ledger.doctor(path).findings if each.what == "unfinished copy"]
 
 
+@pytest.mark.parametrize("moment", ["remove", "make_empty", "_clear"])
+def test_the_next_open_removes_the_lock_of_a_copy_that_was_killed_without_its_file(
+    path: Path, elsewhere: Path, moment: str
+) -> None:
+    program = (
+        "import os, signal, sys\n"
+        "from ledger import Ledger\n"
+        "from ledger.store import making\n"
+        "def die(part, *lock):\n"
+        f"    {'os.unlink(part)' if moment == '_clear' else 'pass'}\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+        "with Ledger.open(sys.argv[1]) as ledger:\n"
+        f"    making.put_in_place = lambda part, place: None\n"
+        f"    making.{moment} = die\n"
+        "    ledger.maintenance.backup(sys.argv[2])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program, str(path), str(elsewhere / "copy")], check=False)
+    assert done.returncode == -9 and left_in(elsewhere) == ["copy.part.lock"]
+    Ledger.open(path).close()
+    assert left_in(elsewhere) == []
+
+
+def test_the_next_open_removes_the_lone_lock_of_a_copy_in_its_own_place(path: Path) -> None:
+    lock = path.with_name("memory.db.part.lock")
+    lock.touch()
+    Ledger.open(path).close()
+    assert not lock.exists()
+    lock.write_text("of somebody else")
+    Ledger.open(path).close()
+    assert lock.read_text() == "of somebody else"
+
+
 def test_an_erasure_removes_what_a_killed_backup_left(path: Path, elsewhere: Path) -> None:
     with Ledger.open(path, actor="ana") as ledger:
         killed(path, elsewhere / "copy")

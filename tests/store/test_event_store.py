@@ -157,6 +157,25 @@ def test_an_exception_that_leaves_only_the_inner_transaction_rolls_nothing_back(
     assert store.head()[0] == 2
 
 
+def test_a_close_after_a_commit_that_is_not_durable_leaves_the_file_alone(tmp_path):
+    store = EventStore.open(tmp_path / "memory.db")
+    with store.transact(durable=False) as transaction:
+        transaction.append([happened()])
+    store.close()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["memory.db", "memory.db.lock"]
+
+
+def test_the_product_registers_no_adapter_for_the_whole_process():
+    program = """
+        import sqlite3
+        before = dict(sqlite3.adapters)
+        import ledger, ledger.store.event_store, ledger.cli
+        ledger.Ledger
+        assert dict(sqlite3.adapters) == before, dict(sqlite3.adapters)
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=True, cwd=ROOT)
+
+
 def test_a_transaction_that_is_over_takes_nothing(store):
     with store.transact() as transaction:
         pass
@@ -733,7 +752,7 @@ def test_an_empty_file_becomes_a_ledger(tmp_path):
 
 def test_the_remains_of_a_killed_creation_are_cleared(tmp_path):
     for suffix in ("", "-journal", "-wal"):
-        (tmp_path / f"memory.db.new{suffix}").write_bytes(b"half")
+        (tmp_path / f"memory.db.new.part{suffix}").write_bytes(b"half")
     EventStore.open(tmp_path / "memory.db").close()
     assert sorted(os.listdir(tmp_path)) == ["memory.db", "memory.db.lock"]
 

@@ -32,13 +32,19 @@ class View(Struct, frozen=True):
     closed: str = ""
     of_closed: Mapping[str, str] = {}
 
-    def sql(self, log: str) -> str:
-        """The SELECT; ``log`` is the table in which the places of subjects are looked up."""
+    def sql(self, log: str, user: str = "") -> str:
+        """Return the SELECT.
+
+        Args:
+            log: The table in which the places of subjects are looked up.
+            user: An expression for the one user whose rows these are; "" for all users.
+        """
         parts = [(self.columns, self.source)] + (
             [({**self.columns, **self.of_closed}, self.closed)] if self.closed else []
         )
         selects = (
             f"SELECT {', '.join(f'{value} AS {name}' for name, value in columns.items())} FROM {source}"
+            + (f" WHERE {columns['user']} = {user}" if user else "")
             for columns, source in parts
         )
         return " UNION ALL ".join(selects).replace("$log", log)

@@ -84,7 +84,12 @@ def _of_user(
         _, suspended = check_tables(connection, engine.writer.secret)
         prefix = questions.stand_for(connection, user)
         bounds = replace(
-            bounds, prefix=prefix, closed=tables_of(suspended), log=questions.hidden_log(connection), schema="temp"
+            bounds,
+            prefix=prefix,
+            tables=_tables(connection),
+            closed=tables_of(suspended),
+            log=questions.hidden_log(connection),
+            schema="temp",
         )
         return tuple(ask(connection, sql, parameters, bounds, lambda: _documented(connection)))
 

@@ -97,8 +97,8 @@ class Bounds(Struct, frozen=True):
 class BoundsOfUser(Struct, frozen=True):
     """What a question about one user may read: the documented views, made of views whose names begin with ``prefix``.
 
-    Nobody knows the prefix. The names of other tables lead to ``nowhere``. Without a prefix the database holds nothing but the
-    rows of that user.
+    Nobody knows the prefix. The names of other ``tables``, in small letters, lead to ``nowhere``. Without a prefix the database
+    holds nothing but the rows of that user.
     """
 
     views: Collection[str]
@@ -106,6 +106,7 @@ class BoundsOfUser(Struct, frozen=True):
     seconds: float
     rows: int
     prefix: str = ""
+    tables: frozenset[str] = frozenset()
     closed: Closed = {}
     log: str = ""
     schema: str = "main"
@@ -361,8 +362,8 @@ class _GuardOfUser(_Authorizer):
         within = (view or "").lower()
         is_ours = bounds.prefix != "" and (within == bounds.log or within.startswith(bounds.prefix))
         is_hidden = bounds.prefix != "" and table.startswith(bounds.prefix)
-        if not column:  # names as they are written, and only views of ours write a schema
-            is_ours = database is not None
+        if not column:  # names as they are written: only views of ours write a schema, and WITH makes names too
+            is_ours = database is not None or table not in bounds.tables
         elif table in bounds.views and database != bounds.schema:
             return _of_user_only(table, bounds)
         if is_ours and (owner := bounds.closed.get(table)) is not None:

@@ -227,25 +227,36 @@ class LedgerRead(Area):
         return page("review", filters, limit, after, fetch, lambda each: each.id)
 
     def query(
-        self, sql: str, *parameters: object, timeout: float = 10.0, limit: int = 10_000
+        self, sql: str, *parameters: object, every_user: bool = False, timeout: float = 10.0, limit: int = 10_000
     ) -> tuple[dict[str, str | int | float | bytes | None], ...]:
-        """Ask in SQL: one SELECT over the documented views and the tables of the file, of every user.
+        """Ask in SQL: one SELECT over the documented views, with the rows of this user.
 
         Under ``at(moment)`` the same question answers as of then. Nothing can be written by it.
 
         Args:
             sql: The SELECT, with a ? for each of the parameters, or :name.
             parameters: Texts, numbers, bytes or None, in order; or one mapping of names to them.
+            every_user: Ask the views and all tables of the file, of all users; only where neither ``open``, ``bind`` nor the
+                settings name a user.
             timeout: The most seconds it may take, up to 3,600.
             limit: The most rows, up to 1,000,000; an answer with more is refused, not cut.
 
         Raises:
-            RejectedError: It is no SELECT, is wrong, takes longer or gives more rows, or asks what keeps no past.
+            RejectedError: It is no SELECT, is wrong, takes longer or gives more rows, asks for another table than the views,
+                or asks what keeps no past; ``every_user`` where a user is named.
             SuspendedError: It reads a projection that is suspended.
         """
         from ledger.engine import questions
 
-        return questions.query(self._engine, sql, parameters, timeout, limit)
+        flags(every_user=every_user)
+        if every_user and self._scope.names_user:
+            raise RejectedError(
+                f"every_user=True asks about all users, and this ledger was opened or bound for the user {self._scope.user!r}:"
+                " leave every_user out, or open the ledger without user",
+                rule="every_user",
+            )
+        user = None if every_user else self._scope.user
+        return questions.query(self._engine, user, sql, parameters, timeout, limit)
 
     def session(self, name: str, *, project: str | None = None) -> SessionRead:
         """Return a conversation by its name, an alias or its id; nothing is read or written by that.
@@ -375,7 +386,7 @@ class Ledger(LedgerRead):
         cls,
         path: str | os.PathLike[str],
         *,
-        user: str = "",
+        user: str | None = None,
         actor: str = "",
         client: str = "",
         channel: Channel = "user",
@@ -398,7 +409,8 @@ class Ledger(LedgerRead):
 
         Args:
             path: The file; "~" is not expanded.
-            user: Whose memory; "" is one user too.
+            user: Whose memory; "" is one user too. None is the user "" as well, and leaves the file open to
+                ``query(every_user=True)``.
             actor: Who acts: a person, an agent's name, a program.
             client: Through which program.
             channel: What kind of input it is.

@@ -162,7 +162,7 @@ def opened(call: Call, *, readonly: bool | None = None) -> Iterator[Ledger]:
         raise NotFoundError(f"there is no ledger at {settings.path}; name one with --db or LEDGER_PATH")
     if method.key in _IN_A_PROJECT and call.given.get("project") is None:
         call.given["project"] = settings.project
-    words = {name: getattr(settings, name) for name in ("user", "agent", "actor")}
+    words = {name: getattr(settings, name) for name in ("agent", "actor")}
     words["client"] = "cli" if not settings.client else settings.client
     if channel := call.around.get("channel"):
         words["channel"] = channel

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
+
+from msgspec.structs import replace
 
 from ledger.domain.errors import ConflictError, DamagedError, RejectedError, StorageError
 from ledger.engine import own
 from ledger.engine.engine import Engine
 from ledger.engine.log_reading import check_tables
 from ledger.engine.past import PastEngine, stand_at
-from ledger.store.questions import Bounds, Value, ask, undecoded
+from ledger.store import closed
+from ledger.store.questions import Bounds, BoundsOfUser, Value, ask, undecoded
 from projections.core import own_registry as registry
 from projections.core import questions
 from projections.core.own import PREFIX
@@ -24,9 +26,13 @@ SQL_CHARS = 1_000_000
 
 
 def query(
-    engine: Engine, sql: str, parameters: Sequence[object], timeout: float, limit: int
+    engine: Engine, user: str | None, sql: str, parameters: Sequence[object], timeout: float, limit: int
 ) -> tuple[dict[str, Value], ...]:
-    """The rows that one SELECT gives; ``RejectedError`` for what is none, takes longer or gives more."""
+    """Return the rows that one SELECT gives: of one user, or of every user where ``user`` is None.
+
+    Raises:
+        RejectedError: It is no SELECT, takes longer, gives more, or asks for what is not of the user.
+    """
     if not isinstance(sql, str) or not sql.strip() or len(sql) > SQL_CHARS:
         raise RejectedError(f"query takes one SELECT as a text of at most {SQL_CHARS:,} characters")
     seconds, rows = _bound("timeout", timeout, MOST_SECONDS), int(_bound("limit", limit, MOST_ROWS, whole=True))
@@ -38,6 +44,8 @@ def query(
     if not engine.is_past and engine.writer.batching:
         raise ConflictError("query cannot run inside a batch, whose rows are not committed; leave the batch first")
     engine.writer.write_waiting()
+    if user is not None:
+        return _of_user(engine, user, sql, given, seconds, rows)
     if engine.own is not None and not engine.is_past and not engine.store.readonly and PREFIX in sql.lower():
         engine.own.restore()
         engine.own.catch_up()
@@ -56,6 +64,36 @@ def query(
         return tuple(ask(connection, sql, given, bounds, lambda: _names(connection)))
 
 
+def _of_user(
+    engine: Engine, user: str, sql: str, parameters: Sequence[Value] | Mapping[str, Value], seconds: float, rows: int
+) -> tuple[dict[str, Value], ...]:
+    bounds = BoundsOfUser(views=VIEWS, nowhere=questions.NOWHERE, seconds=seconds, rows=rows)
+    present = engine.present if isinstance(engine, PastEngine) else engine
+    store = present.store
+    if store.folded_privately:  # what a fold makes has the names of the tables, so the question is asked elsewhere
+        with _decoded(), _folded(engine) as connection:
+            _, suspended = check_tables(connection, engine.writer.secret)
+            with closed.reading(connection, tables_of(suspended)):
+                copy = questions.copy_of(connection, user, sql)
+            with closing(copy):
+                return tuple(ask(copy, sql, parameters, bounds, lambda: _documented(copy)))
+    prepare = questions.prepare_past_of_user if engine.is_past else questions.prepare_live_of_user
+    with _decoded(), store.past_view(prepare) as connection:
+        if isinstance(engine, PastEngine):
+            stand_at(connection, engine, engine.moment)
+        _, suspended = check_tables(connection, engine.writer.secret)
+        prefix = questions.stand_for(connection, user)
+        bounds = replace(
+            bounds,
+            prefix=prefix,
+            tables=_tables(connection),
+            closed=tables_of(suspended),
+            log=questions.hidden_log(connection),
+            schema="temp",
+        )
+        return tuple(ask(connection, sql, parameters, bounds, lambda: _documented(connection)))
+
+
 @contextmanager
 def _decoded() -> Iterator[None]:
     try:
@@ -72,9 +110,7 @@ def _ready(engine: Engine, sql: str) -> Iterator[Connection]:
     past = isinstance(engine, PastEngine)
     store = engine.present.store if isinstance(engine, PastEngine) else engine.store
     if store.folded_privately:
-        position = engine.moment if isinstance(engine, PastEngine) else store.head()[0]
-        with store.past_view(questions.prepare_folded) as connection:
-            stand_at(connection, engine, position)
+        with _folded(engine) as connection:
             _shadow_own(connection, engine, sql)
             yield connection
         return
@@ -86,6 +122,16 @@ def _ready(engine: Engine, sql: str) -> Iterator[Connection]:
             _shadow_own(connection, engine, sql)
         else:
             questions.shadow_own(connection)
+        yield connection
+
+
+@contextmanager
+def _folded(engine: Engine) -> Iterator[Connection]:
+    """Lend a connection on which the projections are folded up to the engine's moment."""
+    store = engine.present.store if isinstance(engine, PastEngine) else engine.store
+    position = engine.moment if isinstance(engine, PastEngine) else store.head()[0]
+    with store.past_view(questions.prepare_folded) as connection:
+        stand_at(connection, engine, position)
         yield connection
 
 
@@ -115,12 +161,18 @@ def _names(connection: Connection) -> Collection[str]:
     return dict.fromkeys(names)
 
 
+def _documented(connection: Connection) -> Collection[str]:
+    """Return the names of the documented views and of their columns."""
+    columns = (row[1] for view in VIEWS for row in connection.execute("SELECT * FROM pragma_table_info(?)", (view,)))
+    return dict.fromkeys((*VIEWS, *columns))
+
+
 # --- what is given ---------------------------------------------------------------------------------------------------
 
 
 def _bound(name: str, given: float, most: int, *, whole: bool = False) -> float:
     fits = isinstance(given, int if whole else int | float) and not isinstance(given, bool)
-    if not fits or not math.isfinite(given) or not 0 < given <= most:
+    if not fits or not 0 < given <= most:  # neither is true of nan, and a whole number may be too large for a float
         raise RejectedError(f"{name} is {'a whole number' if whole else 'a number'} above 0, up to {most:,}", rule=name)
     return given
 

@@ -85,6 +85,11 @@ class Settings(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
         return cls(**_checked(found), origins={name: origin for name, (_, origin) in found.items()})
 
     @property
+    def names_user(self) -> bool:
+        """Return True where an argument, a variable or the file says whose memory it is, also the user ""."""
+        return self.user != "" or "user" in self.origins
+
+    @property
     def shown(self) -> list[Setting]:
         """Every value with its origin; of a secret only whether it is set."""
         return [self._shown(name, getattr(self, name), self.origins.get(name, DEFAULT)) for name in FIELDS]

@@ -43,6 +43,7 @@ class Who(Struct, frozen=True, kw_only=True, dict=True):
     causation_id: str | None = None
     correlation_id: str | None = None
     expected: Expected | None = None
+    names_user: bool = False  # somebody said whose memory it is: open, bind or the settings, also ""
 
     @cached_property
     def envelope(self) -> dict[str, str]:
@@ -56,7 +57,7 @@ class Who(Struct, frozen=True, kw_only=True, dict=True):
         for name, value in changed.items():
             check_text(name, value, blank_allowed=True)
         one_of("channel", changed.get("channel", self.channel), CHANNELS)
-        return replace(self, **changed)
+        return replace(self, **changed, names_user=self.names_user or "user" in changed)
 
     def asker(self, options: WriteOptions) -> Who:
         """The same with the options of one call, checked."""

@@ -67,7 +67,7 @@ def open_engine(
     *,
     readonly: bool = False,
     create: bool = True,
-    user: str = "",
+    user: str | None = None,
     actor: str = "",
     client: str = "",
     channel: str = "user",
@@ -260,15 +260,17 @@ def _check_given(settings: object, **functions: object) -> None:
             raise RejectedError(f"{name} is a function, and {given!r:.40} is none")
 
 
-def _default(settings: Settings | None, *, channel: str, **given: str) -> Who:
-    """What calls fall back on: what was said, or else what the settings say."""
+def _default(settings: Settings | None, *, user: str | None, channel: str, **given: str) -> Who:
+    """Return what calls fall back on: what was said, or else what the settings say."""
     names: dict[str, Any] = {
         name: getattr(settings, name) if settings and value == "" else value for name, value in given.items()
     }
+    names["user"] = user if user is not None else settings.user if settings else ""
     for name, value in names.items():
         check_text(name, value, blank_allowed=True)
     one_of("channel", channel, CHANNELS)
-    return Who(channel=channel, **names)
+    names_user = user is not None or (settings is not None and settings.names_user)
+    return Who(channel=channel, names_user=names_user, **names)
 
 
 def _created(store: EventStore) -> LedgerCreated | None:

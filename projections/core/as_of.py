@@ -35,18 +35,33 @@ def shadow(connection: sqlite3.Connection, log: str = _LOG) -> None:
 
     ``log`` gives the rows of the log."""
     shadow_the_log(connection, log)
-    for name in ("checkpoint", "projections"):
-        connection.execute(f"CREATE TEMP VIEW {name} AS {_VIEWS[name]}")
-    for table in tables():
-        connection.execute(f"CREATE TEMP VIEW {table.name} AS {view(table)}")
+    shadow_control(connection)
+    for name, sql in views().items():
+        connection.execute(f"CREATE TEMP VIEW {name} AS {sql}")
 
 
 def shadow_the_log(connection: sqlite3.Connection, log: str = _LOG) -> None:
     """The log alone, for a connection on which the projections are folded up to the moment."""
+    begin(connection)
+    connection.execute(f"CREATE TEMP VIEW events AS {log_then(log)}")
+
+
+def begin(connection: sqlite3.Connection) -> None:
+    """Make the table that says of which position the views of a connection are."""
     connection.execute("PRAGMA temp_store = MEMORY")  # no text on another disk
     connection.execute("CREATE TEMP TABLE moment (position INTEGER NOT NULL, head INTEGER NOT NULL)")
     connection.execute("INSERT INTO moment VALUES (0, 0)")
-    connection.execute(f"CREATE TEMP VIEW events AS {log} WHERE position <= {MOMENT}")
+
+
+def shadow_control(connection: sqlite3.Connection) -> None:
+    """Put the views of the ledger's own control before the tables of the file."""
+    for name, sql in _VIEWS.items():
+        connection.execute(f"CREATE TEMP VIEW {name} AS {sql}")
+
+
+def log_then(log: str) -> str:
+    """Return the rows of the log as it was at the moment; ``log`` gives those of now."""
+    return f"{log} WHERE position <= {MOMENT}"
 
 
 def is_folded(connection: sqlite3.Connection, position: int, head: int) -> bool:
@@ -78,6 +93,11 @@ def tables() -> Iterator[Table | TextIndex]:
 
 def stand(connection: sqlite3.Connection, position: int) -> None:
     connection.execute("UPDATE temp.moment SET position = ?", (position,))
+
+
+def views() -> dict[str, str]:
+    """Return the rows of each projection's tables at the moment, by name."""
+    return {table.name: view(table) for table in tables()}
 
 
 def view(table: Table | TextIndex) -> str:

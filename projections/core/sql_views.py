@@ -18,6 +18,7 @@ from projections.core.own import PREFIX
 from projections.core.rows import Connection, DatabaseError
 from projections.views.observations import is_live
 
+OF_ONE_USER = 0.05  # of the rows: without it SQLite takes the index of users for better than that of a project's name
 SALT_BYTES = 16  # before the text of a blob
 
 
@@ -32,13 +33,19 @@ class View(Struct, frozen=True):
     closed: str = ""
     of_closed: Mapping[str, str] = {}
 
-    def sql(self, log: str) -> str:
-        """The SELECT; ``log`` is the table in which the places of subjects are looked up."""
+    def sql(self, log: str, user: str = "") -> str:
+        """Return the SELECT.
+
+        Args:
+            log: The table in which the places of subjects are looked up.
+            user: An expression for the one user whose rows these are; "" for all users.
+        """
         parts = [(self.columns, self.source)] + (
             [({**self.columns, **self.of_closed}, self.closed)] if self.closed else []
         )
         selects = (
             f"SELECT {', '.join(f'{value} AS {name}' for name, value in columns.items())} FROM {source}"
+            + (f" WHERE likelihood({columns['user']} = {user}, {OF_ONE_USER})" if user else "")
             for columns, source in parts
         )
         return " UNION ALL ".join(selects).replace("$log", log)

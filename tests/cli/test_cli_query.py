@@ -35,13 +35,13 @@ def test_a_question_is_answered_as_a_table_without_control_characters(db: str) -
 
 
 def test_what_does_not_fit_the_width_has_one_field_a_line(db: str) -> None:
-    lines = run("query", "SELECT * FROM memories ORDER BY row", db=db).stdout.splitlines()
+    lines = run("query", "SELECT * FROM memories ORDER BY row", "--every-user", db=db).stdout.splitlines()
     lines = [line.rstrip() for line in lines]
     ids = [line.split()[1] for line in lines if re.match(r"id +m_", line)]
     assert len(ids) == 2 and all(len(id) == 18 for id in ids) and lines.count("") == 1
     assert any(re.match(r"content +The mast is up\.$", line) for line in lines)
     assert any(re.match(r"superseded_by +NULL$", line) for line in lines)
-    narrow = run("query", "SELECT id, content FROM memories", db=db).stdout.splitlines()[0]
+    narrow = run("query", "SELECT id, content FROM memories", "--every-user", db=db).stdout.splitlines()[0]
     assert narrow.split() == ["id", "content"]
 
 
@@ -72,6 +72,23 @@ def test_values_past_moments_and_standard_input(db: str) -> None:
     assert answer("query", sql, "--values", "0.9", "--values", "x", db=db) == [{"n": 1}]
     assert answer("query", "SELECT count(*) AS n FROM beliefs", "--as-of", "2", db=db) == [{"n": 1}]
     assert answer("query", "-", db=db, stdin="SELECT 1 AS one\n") == [{"one": 1}]
+
+
+def test_a_question_is_about_the_user_who_is_named_and_every_user_only_where_none_is(
+    db: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Ledger.open(db, user="ben") as ledger:
+        ledger.remember("The dinghy leaks.")
+    sql = "SELECT content FROM beliefs WHERE content LIKE 'The %'"
+    assert answer("query", sql, db=db) == [{"content": "The mast is up."}]
+    assert answer("query", sql, "--user", "ben", db=db) == [{"content": "The dinghy leaks."}]
+    assert len(answer("query", sql, "--every-user", db=db)) == 2
+    for words in (("--user", "ben"), ("--user", "")):
+        shown = run("query", sql, "--every-user", *words, db=db)
+        assert shown.exit_code == 4 and "every_user" in shown.stderr
+    monkeypatch.setenv("LEDGER_USER", "ben")
+    assert answer("query", sql, db=db) == [{"content": "The dinghy leaks."}]
+    assert run("query", sql, "--every-user", db=db).exit_code == 4
 
 
 @pytest.mark.parametrize(

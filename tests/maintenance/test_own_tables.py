@@ -59,8 +59,8 @@ def own(path):
 def sound(path):
     with Ledger.open(path) as ledger:
         assert ledger.proof.verify().problems == ()
-        assert ledger.query("SELECT content FROM my_tables_view")[0]["content"]
-        assert ledger.query("SELECT text FROM my_notes") == ({"text": "ask again"},)
+        assert ledger.query("SELECT content FROM my_tables_view", every_user=True)[0]["content"]
+        assert ledger.query("SELECT text FROM my_notes", every_user=True) == ({"text": "ask again"},)
     found = Ledger.doctor(path)
     assert found.ok, [each for each in found.findings if each.level == "problem"]
 
@@ -130,7 +130,7 @@ def test_what_cannot_be_read_of_them_is_named_when_the_file_is_made_again(path):
     with Ledger.open(path) as ledger:
         report = ledger.maintenance.rebuild()
         assert report.left_behind[0] == "my_notes"
-        assert ledger.proof.verify().ok and ledger.query("SELECT * FROM my_pairs")
+        assert ledger.proof.verify().ok and ledger.query("SELECT * FROM my_pairs", every_user=True)
         assert ledger.maintenance.rebuild().left_behind == ()
 
 
@@ -148,7 +148,7 @@ def test_an_erasure_names_those_that_hold_the_text_and_ends_all_the_same(path):
         report = ledger.erase(secret.id)
         assert (report.state, report.own_tables) == ("completed", dry.own_tables)
         assert ledger.erase(other.id).own_tables == ()
-        assert ledger.query("SELECT count(*) AS n FROM my_notes WHERE text LIKE '%seagulls%'") == ({"n": 1},)
+        assert ledger.query("SELECT count(*) AS n FROM my_notes WHERE text LIKE '%seagulls%'", every_user=True) == ({"n": 1},)
         by_hand(
             path, "DELETE FROM my_notes WHERE text LIKE '%seagulls%'; DELETE FROM my_pairs; DELETE FROM my_log; VACUUM"
         )

@@ -268,7 +268,7 @@ def test_what_was_mended_goes_on_after_a_rebuild(path):
         ledger.remember("The user likes tea.")
         assert ledger.maintenance.rebuild("bad").suspended == ("bad",)
         with pytest.raises(SuspendedError, match=r"mend its fold and raise its version, or .*rebuild\('bad'\)"):
-            ledger.query("SELECT * FROM my_bad_heard")
+            ledger.query("SELECT * FROM my_bad_heard", every_user=True)
         with pytest.raises(RejectedError, match="no projection is called 'bat'; there are: audit, bad, confidence"):
             ledger.maintenance.rebuild("bat")
         broken.clear()
@@ -351,13 +351,13 @@ def test_a_question_in_sql_finds_the_tables_as_they_are_and_as_they_were(path):
     with Ledger.open(path, projections=BOTH) as ledger, Ledger.open(path) as other:
         ledger.remember("The user likes tea.")
         other.remember("The user likes rum.")
-        assert ledger.query(sql) == ({"captured": 2, "beliefs": 2},)
-        assert ledger.at(2).query(sql) == ({"captured": 1, "beliefs": 1},)
+        assert ledger.query(sql, every_user=True) == ({"captured": 2, "beliefs": 2},)
+        assert ledger.at(2).query(sql, every_user=True) == ({"captured": 1, "beliefs": 1},)
         other.undo(other.position)
-        assert ledger.query(sql) == ({"captured": 1, "beliefs": 1},)
+        assert ledger.query(sql, every_user=True) == ({"captured": 1, "beliefs": 1},)
         other.remember("The user likes milk.")
     with Ledger.open(path, projections=BOTH, readonly=True) as ledger:
-        assert ledger.query(sql) == ({"captured": 2, "beliefs": 2},)
+        assert ledger.query(sql, every_user=True) == ({"captured": 2, "beliefs": 2},)
 
 
 # --- care ------------------------------------------------------------------------------------------------------------

@@ -41,7 +41,7 @@ def test_a_table_that_somebody_dropped_is_made_again_when_it_is_read(tmp_path):
     with Ledger.open(tmp_path / "memory.db", projections=BOTH) as ledger:
         ledger.remember("Ana lives in Lisbon.")
         before = listed(ledger)
-        for ask in (lambda: listed(ledger), lambda: ledger.query("SELECT id FROM my_counts_seen")):
+        for ask in (lambda: listed(ledger), lambda: ledger.query("SELECT id FROM my_counts_seen", every_user=True)):
             with closing(sqlite3.connect(ledger.path)) as connection:
                 connection.execute("DROP TABLE my_counts_seen")
             assert ask()

@@ -16,7 +16,8 @@ from ledger.domain.errors import RejectedError
 from ledger.engine.given_files import BLOCK_BYTES, elements_of
 from ledger.interactions.lines import value_of
 
-CONVERSATION_BYTES = 64 * 1024 * 1024
+CONVERSATION_BYTES = 64 * 1024 * 1024  # of one conversation of a list, as JSON
+TURN_BYTES = 32 * 1024 * 1024
 CLIENT = "conversation"  # of turns that name none, where none is bound
 _ROLES = ("user", "assistant", "human", "ai")  # who has no name
 _FORMS = ("%I:%M %p on %d %B, %Y", "%B-%d-%Y", "%d %B, %Y")  # besides ISO 8601
@@ -63,7 +64,7 @@ def turns_of(conversations: Iterable[bytes | bytearray | None]) -> Iterator[dict
             conversation = _conversation(text)
             _check_turns(conversation.turns)
             fields = _fields(conversation, ("sample_id",))
-            turns = (_turn_of(turn) for turn in elements_of(_blocks(conversation.turns), CONVERSATION_BYTES))
+            turns = (_turn_of(turn) for turn in elements_of(_blocks(conversation.turns), TURN_BYTES))
             yield from _pairs(str(fields.get("sample_id", "conversation")), turns)
         except msgspec.ValidationError:
             yield _FORM
@@ -75,8 +76,10 @@ def _check_turns(turns: Raw) -> None:
     view = memoryview(turns)
     if not len(view) or view[0] != ord("["):
         raise RejectedError(_FORM)
-    for turn in elements_of(_blocks(turns), CONVERSATION_BYTES):
-        if turn is None or turn[0] != ord("{"):
+    for turn in elements_of(_blocks(turns), TURN_BYTES):
+        if turn is None:
+            raise RejectedError(f"a turn has at most {TURN_BYTES:,} bytes, and one of this conversation has more")
+        if turn[0] != ord("{"):
             raise RejectedError(_FORM)
 
 

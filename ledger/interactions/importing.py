@@ -19,7 +19,8 @@ from ledger.engine.engine import Engine
 from ledger.engine.stopping import Stopping
 from ledger.engine.who import Time, Who
 from ledger.interactions import commands as interaction_commands
-from ledger.interactions.conversations import CLIENT, CONVERSATION_BYTES, turns_of
+from ledger.interactions import conversations
+from ledger.interactions.conversations import CLIENT, turns_of
 from ledger.interactions.imported import Imported, Seen
 from ledger.interactions.lines import Line, check_line
 from ledger.store.paths import path_name
@@ -27,6 +28,7 @@ from ledger.store.paths import path_name
 Progress = Callable[[int, int], None]
 CHUNK = 1_000  # lines captured in one commit
 CHUNK_BYTES = 2 * 1024 * 1024  # and of their JSON, which may be 20 times as much once it is decoded
+LONG_BYTES = 64 * 1024  # a longer line is the last one of its chunk
 KEPT = 10_000  # lines of a file that is read once; with as many bytes as a chunk
 LINE_BYTES = 32 * 1024 * 1024  # of JSONL; two texts of 10 MB, and half as much again for what is escaped
 NOTED = 1_000  # errors and warnings of a report, which counts all
@@ -173,7 +175,7 @@ class _Import:
             self._warn(number, warned)
 
 
-Given = tuple[int, Line | str, int]  # the number of a line, the line or why it is none, and how many bytes it has
+Given = tuple[int, Line | str, int]  # the number of a line, the line or why it is none, and how many bytes it counts for
 
 
 class _File:
@@ -204,11 +206,12 @@ class _File:
             if line is None:
                 yield number, f"it has more than {LINE_BYTES:,} bytes", 0
             else:
-                yield number, check_line(line, self._project), len(line)
+                size = len(line) if len(line) < LONG_BYTES else CHUNK_BYTES + 1
+                yield number, check_line(line, self._project), size
 
     def _read_list(self) -> Iterator[Given]:
         try:
-            turns = turns_of(given_files.elements(self.name, CONVERSATION_BYTES))
+            turns = turns_of(given_files.elements(self.name, conversations.CONVERSATION_BYTES))
             for number, turn in enumerate(turns, 1):
                 if isinstance(turn, str):
                     yield number, turn, 0

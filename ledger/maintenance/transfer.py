@@ -26,14 +26,13 @@ from ledger.store.writing import COLUMNS
 from projections.core.projector import check_end
 
 Progress = Callable[[int, int], None]
-CHUNK = 500  # rows written at once
-CHUNK_CHARS = 4 * 1024 * 1024  # and characters of their states
+CHUNK, CHUNK_CHARS = 500, 4 * 1024 * 1024  # rows written at once, and characters of their states
 LINE_BYTES = 72 * 1024 * 1024  # a text of 50 MiB in base64 has 67
 STATE_BYTES = 8 * 1024 * 1024  # of a state as a text of JSON: of 1 MiB, and what erasures and escapes make of it
 FIELD_BYTES = 64 * 1024  # of any other field
 EXPORT_FORMAT = "memory-ledger/export/1"
 
-Position = Annotated[int, Meta(ge=0, lt=2**63)]
+Position = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 
 
 class Line(Struct, frozen=True):

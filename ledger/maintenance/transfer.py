@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import base64
+import binascii
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
-from typing import IO, Annotated
+from typing import IO, Annotated, Any
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Meta, Raw, Struct
 
 from ledger import answers
 from ledger.domain.errors import RejectedError, StorageError
@@ -25,34 +26,42 @@ from ledger.store.writing import COLUMNS
 from projections.core.projector import check_end
 
 Progress = Callable[[int, int], None]
-CHUNK = 500  # rows written at once
-LINE_BYTES = 128 * 1024 * 1024  # a text of 50 MiB in base64 has 67
+CHUNK, CHUNK_CHARS = 500, 4 * 1024 * 1024  # rows written at once, and characters of their states
+LINE_BYTES = 72 * 1024 * 1024  # a text of 50 MiB in base64 has 67
+STATE_BYTES = 8 * 1024 * 1024  # of a state as a text of JSON: of 1 MiB, and what erasures and escapes make of it
+FIELD_BYTES = 64 * 1024  # of any other field
 EXPORT_FORMAT = "memory-ledger/export/1"
 
-
-Number = Annotated[int, Meta(ge=0, le=2**63 - 1)]
-
-
-class RowLine(Struct, frozen=True):
-    """A line of an export with a row of the log."""
-
-    position: Number
-    stream: str
-    version: Number
-    type: str
-    state: str
-    digest: str
-    head: str
-    key: str | None
-    erased_by: Number | None
+Position = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 
 
-class BlobLine(Struct, frozen=True):
-    """A line of an export with a text that lies apart, in base64; None where it was erased."""
+class Line(Struct, frozen=True):
+    """A line of an export, its fields undecoded: those of a row of the log, of a text that lies apart, and of the first line."""
 
-    blob: str
-    data: str | None
-    erased_by: Number | None
+    position: Raw = Raw()
+    stream: Raw = Raw()
+    version: Raw = Raw()
+    type: Raw = Raw()
+    state: Raw = Raw()
+    digest: Raw = Raw()
+    head: Raw = Raw()
+    key: Raw = Raw()
+    erased_by: Raw = Raw()
+    blob: Raw = Raw()
+    data: Raw = Raw()
+    format: Raw = Raw()
+    events: Raw = Raw()
+
+    def read(self, name: str, kind: Any, most_bytes: int = FIELD_BYTES) -> Any:
+        """Return a field decoded; ``ValueError`` for one that is not there, too long or of another kind."""
+        raw: Raw = getattr(self, name)
+        if not 0 < (size := len(memoryview(raw))) <= most_bytes:
+            raise ValueError(f"{name} has {size:,} bytes")
+        return msgspec.json.decode(raw, type=kind)
+
+
+_line = msgspec.json.Decoder(Line).decode
+_BAD = (ValueError, RecursionError, msgspec.DecodeError)
 
 
 def export_file(
@@ -94,26 +103,35 @@ def import_log(
     """
     place = free_place(path, "an import")
     lines = iter(_export_lines(path_name(source)))
-    header = next(lines, None)
-    if not isinstance(header, dict) or header.get("format") != EXPORT_FORMAT:
+    header = next(lines, Line())
+    if _optional(header, "format", str) != EXPORT_FORMAT:
         raise RejectedError(f"{path_name(source)} is no export of a ledger: its first line does not say so")
     with in_the_making(place, "an import") as part, closing(EventStore.open(part)) as store:
-        _write_log(store, lines, header.get("events"), progress)
+        _write_log(store, lines, _optional(header, "events", int), progress)
 
 
-def _write_log(store: EventStore, lines: Iterable[dict[str, object]], total: object, progress: Progress | None) -> None:
-    if isinstance(total, bool) or not isinstance(total, int) or total < 1:
+def _optional(line: Line, name: str, kind: Any) -> Any:
+    try:
+        return line.read(name, kind)
+    except _BAD:
+        return None
+
+
+def _write_log(store: EventStore, lines: Iterable[Line], total: int | None, progress: Progress | None) -> None:
+    if total is None or total < 1:
         raise RejectedError("the export does not name how many events it holds, which is one at the least")
     rows: list[LogRow] = []
+    chars = 0
     with store.transact() as transaction:
         for line in lines:
-            if "blob" in line:
+            if len(memoryview(line.blob)):
                 _put_blob(transaction, line)
                 continue
             rows.append(_log_row(line))
-            if len(rows) >= CHUNK:
+            chars += len(rows[-1].state)
+            if len(rows) >= CHUNK or chars > CHUNK_CHARS:
                 transaction.append_rows(rows)
-                rows = []
+                rows, chars = [], 0
                 if progress is not None:
                     progress(transaction.position, total)
         transaction.append_rows(rows)
@@ -125,13 +143,15 @@ def _write_log(store: EventStore, lines: Iterable[dict[str, object]], total: obj
             raise RejectedError(f"the export is not what was exported: {error}") from None
 
 
-def _put_blob(transaction: Transaction, given: dict[str, object]) -> None:
+def _put_blob(transaction: Transaction, line: Line) -> None:
     try:
-        line = msgspec.convert(given, BlobLine)
-        data = base64.b64decode(line.data, validate=True) if line.data is not None else None
-    except (msgspec.ValidationError, ValueError):
+        text = memoryview(line.data)
+        is_text = len(text) and text[0] == text[-1] == ord('"')
+        data = binascii.a2b_base64(text[1:-1], strict_mode=True) if is_text else line.read("data", type(None))
+        blob, erased_by = line.read("blob", str), line.read("erased_by", Position | None)
+    except _BAD:
         raise RejectedError("the export holds a line that is no text of a log") from None
-    transaction.put_blob(line.blob, data, line.erased_by)
+    transaction.put_blob(blob, data, erased_by)
 
 
 def _row_line(row: LogRow) -> dict[str, object]:
@@ -141,42 +161,36 @@ def _row_line(row: LogRow) -> dict[str, object]:
     return {"position": row.position} | texts | proof
 
 
-def _log_row(given: dict[str, object]) -> LogRow:
+def _log_row(line: Line) -> LogRow:
     try:
-        line = msgspec.convert(given, RowLine)
+        key = line.read("key", str | None)
         return LogRow(
-            position=line.position,
-            stream=line.stream,
-            version=line.version,
-            type=line.type,
-            state=line.state,
-            digest=bytes.fromhex(line.digest),
-            head=bytes.fromhex(line.head),
-            key=bytes.fromhex(line.key) if line.key is not None else None,
-            erased_by=line.erased_by,
+            position=line.read("position", Position),
+            stream=line.read("stream", str),
+            version=line.read("version", Position),
+            type=line.read("type", str),
+            state=line.read("state", str, STATE_BYTES),
+            digest=bytes.fromhex(line.read("digest", str)),
+            head=bytes.fromhex(line.read("head", str)),
+            key=bytes.fromhex(key) if key is not None else None,
+            erased_by=line.read("erased_by", Position | None),
         )
-    except (msgspec.ValidationError, ValueError):
+    except _BAD:
         raise RejectedError("the export holds a line that is no row of a log") from None
 
 
-def _export_lines(source: str) -> Iterator[dict[str, object]]:
+def _export_lines(source: str) -> Iterator[Line]:
     for number, line in given_files.lines(source, LINE_BYTES):
         if line is None:
             raise RejectedError(
                 f"line {number} of the export has more than {LINE_BYTES:,} bytes, and no row has so many"
             )
-        yield _parsed(line, number)
-
-
-def _parsed(line: str, number: int) -> dict[str, object]:
-    """The object that a line holds, decoded strictly: half a character, NaN and bytes that are no UTF-8 are no JSON."""
-    try:
-        value = msgspec.json.decode(line)
-    except (msgspec.DecodeError, ValueError, RecursionError):
-        raise RejectedError(f"line {number} of the export is no JSON: it was cut short or changed") from None
-    if not isinstance(value, dict):
-        raise RejectedError(f"line {number} of the export is no object")
-    return value
+        try:
+            yield _line(line)
+        except msgspec.ValidationError:
+            raise RejectedError(f"line {number} of the export is no object") from None
+        except _BAD:
+            raise RejectedError(f"line {number} of the export is no JSON: it was cut short or changed") from None
 
 
 @contextmanager

@@ -37,8 +37,9 @@ _parser: Any = importlib.import_module("re._parser")
 SHORT, FIRST, LAST = 1024, 16 * 1024, 1024 * 1024  # characters of the shortest texts and of the longest
 FACTOR = 8  # times the processor time that a text of four times the length may take
 FLOOR_S = 0.02  # below this a time is noise
-SUSPECT_S = 0.003  # a text of ``FIRST`` characters that takes longer is measured at greater lengths
-GIVE_UP_S = 1.0  # a longer text is not tried where one took as long
+SHORT_S, FIRST_S = 0.02, 0.3  # more processor time for ``SHORT`` and ``FIRST`` characters is slow whatever follows
+GROWN = 2  # of the texts of an expression, the slowest, that are measured at greater lengths
+GIVE_UP_S = 4.0  # a longer text is not tried where one took as long
 # One of each kind of character, so that two classes that share a kind are given the same character.
 POOL = "a A0 _-.'\n,:\\\"*1=([!/@#\u00e9\u4e2d\u2019\u200b%&\t|<xX9F\r{$+~;?\u0430\U000e0041\U000e0020\ufe00\u202e\u202d\u2066\u3002\u3001\u2014\u2013\u201c"
 ENDS = ("\x00", "!x", "\n")
@@ -236,7 +237,7 @@ def _repeats(items: Any, before: str, writer: _Writer) -> Iterator[tuple[str, st
         before += writer._item(name, argument)
 
 
-def attacks(pattern: re.Pattern[Any], choices: int = 6) -> list[tuple[str, str, str]]:
+def attacks(pattern: re.Pattern[Any], choices: int = 4) -> list[tuple[str, str, str]]:
     """Return hostile texts of an expression as (beginning, what is repeated, end)."""
     source = pattern.pattern if isinstance(pattern.pattern, str) else pattern.pattern.decode("latin-1")
     parsed = _parser.parse(source, pattern.flags & ~re.UNICODE if isinstance(pattern.pattern, bytes) else pattern.flags)
@@ -290,49 +291,56 @@ def seconds(run: Callable[[Any], object], text: Any) -> float:
     return time.process_time() - start
 
 
-def grows(run: Callable[[Any], object], make: Callable[[int], Any], every: bool = False) -> tuple[int, float, float] | None:
-    """Return (characters, seconds, factor) where a call takes too long for its text; None where its time is linear.
-
-    Args:
-        run: The call.
-        make: Makes the text of a number of characters.
-        every: Whether to measure greater lengths where the shortest text took next to nothing.
-    """
-    if (took := seconds(run, make(SHORT))) > FLOOR_S and (took := seconds(run, make(SHORT))) > FLOOR_S:
-        return SHORT, took, 0.0
+def grows(run: Callable[[Any], object], make: Callable[[int], Any]) -> tuple[int, float, float] | None:
+    """Return (characters, seconds, factor) where a call takes too long for its text; None where its time is linear."""
     chars, before = FIRST, seconds(run, make(FIRST))
-    if before >= GIVE_UP_S:
-        return chars, before, 0.0
-    if before < SUSPECT_S and not every:
-        return None
     while chars < LAST:
         chars *= 4
         took = seconds(run, make(chars))
-        if GIVE_UP_S > took > FLOOR_S and took > FACTOR * before:
+        if FLOOR_S < took < GIVE_UP_S and took > FACTOR * max(before, FLOOR_S):
             before, took = (min(seconds(run, make(size)) for _ in range(2)) for size in (chars // 4, chars))
-            if took > FACTOR * max(before, FLOOR_S):
-                return chars, took, took / before
-        if took >= GIVE_UP_S:
+        if took > FACTOR * max(before, FLOOR_S):
             return chars, took, took / max(before, 1e-9)
+        if FACTOR * took > GIVE_UP_S:  # the next text would be broken off, whatever its factor
+            return None
         before = took
     return None
 
 
 def slow(expression: Expression, every: bool = False) -> Iterator[Slow]:
-    """Yield what of an expression is slow, the first text of each use."""
+    """Yield what of an expression is slow, the first text of each use.
+
+    All texts are measured at ``FIRST`` characters, where one whose time is the square of its length stands out, and the
+    slowest at greater lengths; with ``every`` all are.
+    """
     is_bytes = isinstance(expression.pattern.pattern, bytes)
     for use in expression.uses:
         method = getattr(expression.pattern, use)
         run = (lambda text: sum(1 for _ in method(text))) if use == "finditer" else method  # noqa: B023
-        for attack in attacks(expression.pattern):
+        if (worst := _slowest(run, attacks(expression.pattern), is_bytes, every)) is not None:
+            yield Slow(expression.name, use, *worst)
 
-            def make(chars: int, attack: tuple[str, str, str] = attack) -> str | bytes:
-                text = text_of(attack, chars)
-                return text.encode("utf-8", "replace") if is_bytes else text
 
-            if (worst := grows(run, make, every)) is not None:
-                yield Slow(expression.name, use, repr(attack)[:160], *worst)
-                break
+def _slowest(
+    run: Callable[[Any], object], texts: list[tuple[str, str, str]], is_bytes: bool, every: bool
+) -> tuple[str, int, float, float] | None:
+    timed = list[tuple[float, int, Callable[[int], Any]]]()
+    for number, attack in enumerate(texts):
+
+        def make(chars: int, attack: tuple[str, str, str] = attack) -> str | bytes:
+            text = text_of(attack, chars)
+            return text.encode("utf-8", "replace") if is_bytes else text
+
+        if (took := seconds(run, make(SHORT))) > SHORT_S and (took := seconds(run, make(SHORT))) > SHORT_S:
+            return repr(attack)[:160], SHORT, took, 0.0
+        took = seconds(run, make(FIRST))
+        if took > FIRST_S and (took := seconds(run, make(FIRST))) > FIRST_S:
+            return repr(attack)[:160], FIRST, took, 0.0
+        timed.append((took, number, make))
+    for _, number, make in sorted(timed, reverse=True)[: None if every else GROWN]:
+        if (worst := grows(run, make)) is not None:
+            return repr(texts[number])[:160], *worst
+    return None
 
 
 def main() -> int:
@@ -343,7 +351,7 @@ def main() -> int:
     gc.disable()
     count, texts = 0, 0
     for expression in expressions():
-        if given.only not in expression.name:
+        if not any(only in expression.name for only in given.only.split(",")):
             continue
         texts += len(attacks(expression.pattern)) * len(expression.uses)
         for worst in slow(expression, given.long):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, partial
 from itertools import chain
 
 from msgspec import Struct
@@ -71,8 +71,7 @@ def patterns() -> tuple[Pattern, ...]:
     return read()["secrets"].patterns
 
 
-def _part(name: str) -> re.Pattern[str]:
-    return part("secrets", name)
+_part = partial(part, "secrets")
 
 
 def lowered(text: str) -> str:

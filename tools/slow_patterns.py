@@ -71,38 +71,44 @@ def expressions() -> list[Expression]:
     """Return each expression of the package once."""
     by_key: dict[tuple[Any, int], Expression] = {}
     sources = {path: path.read_text(encoding="utf-8") for path in Path(ledger.__file__).parent.rglob("*.py")}
-    called = _uses(sources.values())
-    for name, variable, pattern in (*_held(), *_written(sources), *_of_guards()):
-        uses = called.get(variable, ()) if variable else ()
+    called = {path: _uses(source) for path, source in sources.items()}
+    for name, path, variable, pattern in (*_held(), *_written(sources), *_of_guards()):
+        private = variable.startswith("_")  # used in its own file alone
+        uses = {use for file, of in called.items() if file == path or not private for use in of.get(variable, ())}
         known = by_key.get((pattern.pattern, pattern.flags))
-        every = tuple(sorted({*(known.uses if known else ()), *(uses or ("search", "finditer"))}))
-        by_key[pattern.pattern, pattern.flags] = Expression(known.name if known else name, pattern, every)
+        every = {*(known.uses if known else ()), *(uses if variable and uses else EVERY)}
+        every -= {"search"} if "finditer" in every else set()  # which is the first step of it
+        by_key[pattern.pattern, pattern.flags] = Expression(known.name if known else name, pattern, tuple(sorted(every)))
     return list(by_key.values())
 
 
-def _uses(sources: Any) -> dict[str, tuple[str, ...]]:
-    """Return the methods that are called on each variable of the package."""
+EVERY = ("finditer",)  # what is measured of an expression that is used in a way that its file does not show
+
+
+def _uses(source: str) -> dict[str, set[str]]:
+    """Return the methods that are called on each variable of a file."""
     uses: dict[str, set[str]] = {}
-    called = re.compile(r"\b(\w+)\.(search|match|fullmatch|finditer|findall|sub|subn|split)\b")
-    for source in sources:
-        for variable, method in called.findall(source):
-            uses.setdefault(variable, set()).add(method if method in ("search", "match", "fullmatch") else "finditer")
-    return {variable: tuple(methods) for variable, methods in uses.items()}
+    for variable, method in re.findall(r"\b(\w+)\.(search|match|fullmatch|finditer|findall|sub|subn|split)\b", source):
+        uses.setdefault(variable, set()).add(method if method in ("search", "match", "fullmatch") else "finditer")
+    for name, method in re.findall(r"\b_?part\((?:\"\w+\", )?\"(\w+)\"\)\.(search|match|fullmatch|finditer)\b", source):
+        uses.setdefault(f"part:{name}", set()).add(method)
+    return uses | {f"re:{method}": {method} for method in ("match", "fullmatch", "search")}
 
 
-def _held() -> Iterator[tuple[str, str, re.Pattern[Any]]]:
+def _held() -> Iterator[tuple[str, Path | None, str, re.Pattern[Any]]]:
     """Yield what modules hold: in a variable, or in a tuple, list, object or method that a variable has."""
     for module in pkgutil.walk_packages(ledger.__path__, "ledger."):
         if module.name.endswith("__main__"):
             continue
         try:
-            values = dict(vars(importlib.import_module(module.name)))
+            imported = importlib.import_module(module.name)
+            values, path = dict(vars(imported)), Path(str(imported.__file__))
         except ImportError:  # needs a package that is not installed
             continue
         for variable, value in values.items():
             for pattern in _within(value, 4):
                 direct = isinstance(value, re.Pattern | _Late)
-                yield f"{module.name}.{variable}", variable if direct else "", pattern
+                yield f"{module.name}.{variable}", path, variable if direct else "", pattern
 
 
 def _within(value: object, depth: int) -> Iterator[re.Pattern[Any]]:
@@ -120,7 +126,7 @@ def _within(value: object, depth: int) -> Iterator[re.Pattern[Any]]:
             yield from _within(part, depth - 1)
 
 
-def _written(sources: dict[Path, str]) -> Iterator[tuple[str, str, re.Pattern[Any]]]:
+def _written(sources: dict[Path, str]) -> Iterator[tuple[str, Path | None, str, re.Pattern[Any]]]:
     """Yield the expressions that are written where they are used: ``re.sub("[ -]", …)``."""
     for path, source in sources.items():
         for node in ast.walk(ast.parse(source)):
@@ -131,15 +137,15 @@ def _written(sources: dict[Path, str]) -> Iterator[tuple[str, str, re.Pattern[An
             if is_of_re and isinstance(expression, str | bytes) and called.attr not in ("compile", "escape"):  # type: ignore[attr-defined]
                 method = called.attr  # type: ignore[attr-defined]
                 pattern: re.Pattern[Any] = re.compile(expression)
-                yield f"{path.stem}:{node.lineno}", f"re:{method}" if method in ("match", "fullmatch") else "", pattern
+                yield f"{path.stem}:{node.lineno}", path, f"re:{method}", pattern
 
 
-def _of_guards() -> Iterator[tuple[str, str, re.Pattern[Any]]]:
+def _of_guards() -> Iterator[tuple[str, Path | None, str, re.Pattern[Any]]]:
     for scanner, patterns in read().items():
         for number, pattern in enumerate(patterns.patterns):
-            yield f"{scanner} {number} {pattern.label}", "", pattern.compiled
+            yield f"{scanner} {number} {pattern.label}", None, "", pattern.compiled
         for name, expression in patterns.parts.items():
-            yield f"{scanner} {name}", f"part:{name}", re.compile(expression)
+            yield f"{scanner} {name}", None, f"part:{name}", re.compile(expression)
 
 
 # --- the texts -------------------------------------------------------------------------------------------------------

@@ -71,7 +71,7 @@ class Outcome(Struct, frozen=True):
     replayed: bool = False
     absorbed: bool = False
     names: Mapping[str, str] = {}  # what the subject's project is called
-    redacted: bool = False  # whether a secret was taken out of what was given
+    warnings: tuple[str, ...] = ()  # what was taken out of what was given, by field and kind
 
 
 class Work:

@@ -42,7 +42,7 @@ MARK = late(r"\[redacted:([a-z0-9_]+)\]")
 _INNER = late(r"[a-z][A-Z]|[A-Za-z]\d|\d[A-Za-z]|[A-Za-z\d](?:[!?](?!$)|[@#$%^&*+=~])")
 _WORD, _SIGN = late("[a-z]+"), "://"  # the one ASCII text without a word that a pattern asks for
 _SPOKEN, _END = late(r"(?:is|was|:|：)(?: now)?:?"), late(r"[\"'`»”]?\s*(?:$|[.,;!?\n]|(?:and|but)\b)")
-_ESCAPED, _VALUE = late(r"\\+[nrt\"']"), late(r"[^\s\"'`«»“”,;]{4,200}")
+_ESCAPED, _VALUE = late(r"(?<!\\)\\++[nrt\"']"), late(r"[^\s\"'`«»“”,;]{4,200}")
 _BLANK = {"n": "\n", "r": "\r", "t": "\t"}  # what a letter behind a backslash stands for
 _MORE = 200  # characters of a list, object or clause in which several secrets are looked for
 _LOWER = str.maketrans(

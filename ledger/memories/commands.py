@@ -448,7 +448,8 @@ def answered(outcome: Outcome) -> answers.Memory:
             "so the memory cannot be shown; maintenance.rebuild() makes it again",
         )
     state: Memory = outcome.state
-    return answers.memory(state, outcome.names, replayed=outcome.replayed, absorbed=outcome.absorbed)
+    answer = answers.memory(state, outcome.names, replayed=outcome.replayed, absorbed=outcome.absorbed)
+    return replace(answer, warnings=outcome.warnings) if outcome.warnings else answer
 
 
 def _with_kind(answer: answers.Memory) -> answers.Memory:
@@ -456,7 +457,7 @@ def _with_kind(answer: answers.Memory) -> answers.Memory:
     if answer.kind in domain.KINDS:
         return answer
     unknown = f"the kind {answer.kind!r} is kept as a word of your own; known: {', '.join(domain.KINDS)}"
-    return replace(answer, warnings=(unknown,))
+    return replace(answer, warnings=(*answer.warnings, unknown))
 
 
 def _emit(work: Work, memory: Memory, command: domain.Command) -> None:

@@ -254,6 +254,7 @@ class Project(Answer, frozen=True, kw_only=True):
     recorded_at: str
     replayed: bool = False
     absorbed: bool = False
+    warnings: tuple[str, ...] = ()  # of a write: the secrets that were redacted, by field and kind
 
 
 class Step(Answer, frozen=True, kw_only=True):

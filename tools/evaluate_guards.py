@@ -163,6 +163,29 @@ def secret_scores(benign: Iterable[dict[str, Any]]) -> tuple[dict[str, Any], dic
     return _scores(found, of, alarms, len(plain)), {name: (count[0], count[1]) for name, count in kinds.items()}
 
 
+def sentence_scores(half: str) -> dict[str, Any]:
+    """Counts and shares of the sentences of one half: a secret is missed where any of its characters is left in the text."""
+    rows = [each for each in corpus("secret_sentences") if each["half"] == half]
+    with_one, without = ([each for each in rows if bool(each["secret"]) == has] for has in (True, False))
+    missed = sum(not is_taken_out(each["text"], each["secret"]) for each in with_one)
+    alarms = sum(bool(secrets.scan(each["text"])) for each in without)
+    return {
+        "secrets": len(with_one),
+        "missed": missed,
+        "missed_share": missed / len(with_one),
+        "talk": len(without),
+        "false_alarms": alarms,
+        "false_alarm_share": alarms / len(without),
+    }
+
+
+def is_taken_out(text: str, secret: str) -> bool:
+    """Return True if marks stand for every visible character of a secret, wherever it is in the text."""
+    taken = {at for each in secrets.scan(text) for at in range(each.start, each.end)}
+    starts = (at for at in range(len(text)) if text.startswith(secret, at))
+    return all(at in taken for start in starts for at in range(start, start + len(secret)) if not text[at].isspace())
+
+
 # --- texts of yours --------------------------------------------------------------------------------------------------
 
 
@@ -201,6 +224,7 @@ def measure() -> dict[str, Any]:
         "languages": by("language", attacks),
         "secrets": told,
         "kinds": kinds,
+        "sentences": {half: sentence_scores(half) for half in ("seen", "unseen")},
     }
 
 
@@ -209,6 +233,10 @@ def _print(found: dict[str, Any], misses: bool) -> None:
         numbers = f"precision {each['precision']:.3f}, recall {each['recall']:.3f}, F1 {each['f1']:.3f}"
         counted = f"{each['found']} of {each['attacks']}, {each['false_alarms']} false alarms in {each['benign']:,}"
         print(f"{name:9} {numbers} ({counted})")
+    for half, each in found["sentences"].items():
+        shares = f"missed {each['missed_share']:.1%}, false alarms {each['false_alarm_share']:.1%}"
+        counted = f"{each['missed']} of {each['secrets']}, {each['false_alarms']} of {each['talk']}"
+        print(f"sentences {half:6} {shares} ({counted})")
     for what in ("techniques", "languages", "kinds"):
         print(f"\n{what}")
         for name, (hit, of) in found[what].items():
@@ -223,6 +251,13 @@ def _print_misses() -> None:
         for each in corpus(name):
             if not each["held_out"] and bool(threats.scan(each["text"])) != wanted:
                 print("missed" if wanted else "alarm", each["id"], ascii(each["text"])[:160])
+    for each in corpus("secret_sentences"):
+        if each["half"] != "seen":
+            continue
+        if each["secret"] and not is_taken_out(each["text"], each["secret"]):
+            print("missed", repr(each["text"]), "|", each["secret"])
+        if not each["secret"] and secrets.scan(each["text"]):
+            print("alarm", repr(each["text"]))
 
 
 def speed(every: Iterable[str], rounds: int = 5) -> dict[str, tuple[int, float]]:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from ledger import types
 
 BLOCK = re.compile(r"^(Args|Raises):\n((?:(?: {4}.*)?\n)*)", re.M)
-ENTRY = re.compile(r"^ {4}(\w+): ((?:.*\n)(?: {5,}.*\n)*)", re.M)
+ENTRY = re.compile(r"^ {4}(\w+): ((?:.*\n)(?: {5}.*\n)*)", re.M)
 
 
 class Doc(NamedTuple):

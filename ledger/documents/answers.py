@@ -64,6 +64,7 @@ class Document(Answer, frozen=True, kw_only=True):
     dropped: int = 0
     replayed: bool = False
     absorbed: bool = False
+    warnings: tuple[str, ...] = ()  # of a write: the secrets that were redacted, by field and kind
     metadata: Mapping[str, pairs_of.Value] = field(default_factory=dict)
 
     def __hash__(self) -> int:

@@ -146,7 +146,7 @@ def _answered(engine: Engine, outcome: Outcome) -> answers.Document:
     if answer is None:
         raise NotFoundError(f"the document {outcome.subject} was undone meanwhile")
     flags = {"replayed": outcome.replayed, "absorbed": outcome.absorbed}
-    return replace(answer, added=added, dropped=dropped, **flags)
+    return replace(answer, added=added, dropped=dropped, warnings=outcome.warnings, **flags)
 
 
 def _add_text(work: Work, given: _Text, command: domain.TextAdded, project: str | None, doc_type: str | None) -> str:

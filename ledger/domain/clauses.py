@@ -13,7 +13,7 @@ from ledger.domain.near import NEGATIONS
 from ledger.domain.text import STOP_WORDS, stem, stems, words
 
 _TOKEN = late(r"[^\W_]+(?:['’][^\W_]+)*|[,;:()\[\]–—|]")
-_ENDING = late(r"[.!?…。！？\r\n]\s*\S")  # what nothing follows on ends the only sentence
+_ENDING = late(r"[.!?…。！？\r\n].", re.DOTALL)  # in a text that ends with no blank; what nothing follows on ends the only sentence
 _JOINS = frozenset(("and", "or", ","))
 _BREAKING = "but although though whereas while however yet except instead ; : ( ) [ ] – — |"
 _BREAKS = frozenset(_BREAKING.split())
@@ -99,7 +99,7 @@ def pieces(text: str) -> int:
 
 
 def _sentences(text: str) -> Iterator[str]:
-    sentences = SENTENCE.split(text) if _ENDING.search(text) else (text.rstrip(),)
+    sentences = SENTENCE.split(text) if _ENDING.search(text.rstrip()) else (text.rstrip(),)
     return (each for each in sentences if not each.rstrip(_CLOSING).endswith(("?", "？")))
 
 

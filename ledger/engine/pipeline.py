@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Any
 
 from ledger.domain import ids
@@ -35,7 +36,7 @@ from ledger.engine.refusals import Refusals
 from ledger.engine.tables import Tables
 from ledger.engine.who import Who
 from ledger.engine.work import Body, Clock, Outcome, Pooled, Random, Work, now
-from ledger.guards.guarding import Guard
+from ledger.guards.guarding import Guard, as_warnings
 from ledger.store import folding, mapper
 from ledger.store.event_store import EventStore, Transaction
 from projections.core.projector import Projector, suspend
@@ -209,7 +210,7 @@ class Writer:
             absorbed=work.absorbed,
             names=self.tables.names_of(state),
             policy=self.tables.policy(work.who.user),
-            redacted=bool(work.redactions),
+            warnings=as_warnings(chain.from_iterable(work.redactions.values())),
         )
 
     # --- batches -------------------------------------------------------------------------------------------------

@@ -72,7 +72,7 @@ class Outcome(Struct, frozen=True):
     absorbed: bool = False
     names: Mapping[str, str] = {}  # what the subject's project is called
     policy: Policy | None = None  # of the user whom the subject is of
-    redacted: bool = False  # whether a secret was taken out of what was given
+    warnings: tuple[str, ...] = ()  # what was taken out of what was given, by field and kind
 
 
 class Work:

@@ -40,6 +40,7 @@ from ledger.extraction import sessions as session_extraction
 from ledger.extraction.answers import Added, Noted
 from ledger.extraction.asking import ExtractionRun, meant_model
 from ledger.extraction.noting import Notes, counted, noted, of_extraction, of_messages
+from ledger.guards.guarding import as_warnings
 from ledger.interactions.commands import Progress, try_reinforcement
 from ledger.language.port import Model
 from ledger.merges.commands import record_conflicts
@@ -248,6 +249,7 @@ class _Call:
             observations=kinds.count(ObservationFormed) + kinds.count(ObservationRevised),
             calls=kinds.count(ModelCalled) + kinds.count(ModelCallFailed),
             correlation_id=self.asker.correlation_id if events else None,
+            warnings=as_warnings(each for event in events for each in event.envelope.redactions),
         )
 
     def _found(self, run: ExtractionRun) -> Iterator[str]:

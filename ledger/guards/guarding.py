@@ -390,6 +390,12 @@ def _looked_through(kind: type[Any]) -> tuple[str, ...]:
     return tuple(each for each in (*PLANS[kind], *given_ids(kind.__name__)) if each not in REPEATED.get(kind, ()))
 
 
+def as_warnings(redactions: Iterable[e.Redacted]) -> tuple[str, ...]:
+    """Return what an answer says of the secrets that were taken out: a line for each kind in each field, without a text."""
+    counts = Counter((each.field, each.kind) for each in redactions)
+    return tuple(f"{field}: {count} × {kind} was redacted before it was recorded" for (field, kind), count in counts.items())
+
+
 def refused(found: Found, subject: str | None = None) -> RejectedError:
     """What a command raises whose text is a threat; it never repeats the text."""
     return RejectedError(

@@ -49,3 +49,9 @@ def read() -> dict[str, Patterns]:
     """By the name of the scanner."""
     with open(PATH, "rb") as file:
         return msgspec.json.decode(file.read(), type=dict[str, Patterns])
+
+
+@cache
+def part(scanner: str, name: str) -> re.Pattern[str]:
+    """Return an expression of a scanner that is asked for by its name."""
+    return re.compile(read()[scanner].parts[name])

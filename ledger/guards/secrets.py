@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, partial
 from itertools import chain
 
 from msgspec import Struct
 
 from ledger.domain.late import late
 from ledger.domain.secrecy import MARK_BEGINS
+from ledger.guards import spoken
 from ledger.guards.letters import Sieve, as_bytes, has_digits, words
-from ledger.guards.patterns import Pattern, read
+from ledger.guards.patterns import Pattern, part, read
+from ledger.guards.spoken import is_example
 
 NAME = "secrets/1"
 
@@ -40,7 +42,7 @@ MARK = late(r"\[redacted:([a-z0-9_]+)\]")
 _INNER = late(r"[a-z][A-Z]|[A-Za-z]\d|\d[A-Za-z]|[A-Za-z\d](?:[!?](?!$)|[@#$%^&*+=~])")
 _WORD, _SIGN = late("[a-z]+"), "://"  # the one ASCII text without a word that a pattern asks for
 _SPOKEN, _END = late(r"(?:is|was|:|：)(?: now)?:?"), late(r"[\"'`»”]?\s*(?:$|[.,;!?\n]|(?:and|but)\b)")
-_ESCAPED, _VALUE = late(r"\\+[nrt\"']"), late(r"[^\s\"'`«»“”,;]{4,200}")
+_ESCAPED, _VALUE = late(r"(?<!\\)\\++[nrt\"']"), late(r"[^\s\"'`«»“”,;]{4,200}")
 _BLANK = {"n": "\n", "r": "\r", "t": "\t"}  # what a letter behind a backslash stands for
 _MORE = 200  # characters of a list, object or clause in which several secrets are looked for
 _LOWER = str.maketrans(
@@ -69,9 +71,7 @@ def patterns() -> tuple[Pattern, ...]:
     return read()["secrets"].patterns
 
 
-@cache
-def _part(name: str) -> re.Pattern[str]:
-    return re.compile(read()["secrets"].parts[name])
+_part = partial(part, "secrets")
 
 
 def lowered(text: str) -> str:
@@ -141,9 +141,12 @@ def _found(text: str, tried: list[Pattern]) -> list[Secret]:
         if pattern.label == "password":
             found += _named(text, pattern.compiled)
             continue
+        if pattern.label == "spoken":
+            found += (Secret(*each) for each in spoken.found(text, pattern.compiled))
+            continue
         for hit in pattern.compiled.finditer(text):
             start, end = hit.span(1 if hit.re.groups else 0)
-            if not (hit.re.groups and _is_example(text[start:end])):
+            if not (hit.re.groups and is_example(text[start:end])):
                 found.append(Secret(pattern.label, start, end))
     return sorted(found, key=lambda each: (each.start, -each.end))
 
@@ -234,7 +237,7 @@ def _is_code(value: str, known: bool) -> bool:
 
 
 def _is_none(value: str) -> bool:
-    return len(value) < 4 or _is_example(value) or MARK.search(value) is not None
+    return len(value) < 4 or is_example(value) or MARK.search(value) is not None
 
 
 def _stands_out(value: str, name: str) -> bool:
@@ -262,11 +265,6 @@ def _is_mixed(value: str) -> bool:
     if _part("usual").fullmatch(value):
         return value.isdigit() and len(value) >= 4
     return len(value) >= 5 and _INNER.search(value) is not None
-
-
-def _is_example(value: str) -> bool:
-    bare = value.strip("\"'`.,;:").lower()
-    return _part("example").match(bare) is not None or len(set(bare)) < 3
 
 
 def _may_have_cards(text: str) -> bool:

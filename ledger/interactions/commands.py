@@ -93,10 +93,10 @@ def capture(
     if engine.writer.batching and not outcome.replayed:  # nothing has happened since, so nothing need be read
         answer = {"response": response, "summary": response_summary}
         texts_of = [prompt, answer, msgspec.json.decode(pack)]
-        if outcome.redacted:
+        if outcome.warnings:
             texts_of = engine.writer.guard.cleaned(texts_of, {})
         found = answers.interaction(outcome.state, outcome.names, *texts_of)
-        return msgspec.structs.replace(found, skipped=skipped, warnings=_warnings(unknown))
+        return msgspec.structs.replace(found, skipped=skipped, warnings=(*_warnings(unknown), *outcome.warnings))
     return msgspec.structs.replace(_react(engine, outcome, asker), skipped=skipped)
 
 
@@ -120,7 +120,10 @@ def capture_line(engine: Engine, asker: Who, line: Line, content: tuple[int, ...
         metadata=pairs_of.event_form(line.metadata),
     )
     outcome, unknown = _record(engine, asker, captured, (line.project, line.session_id), content)
-    return outcome.replayed, _warnings(unknown)
+    if outcome.replayed and captured.memories_used:
+        with engine.snapshot() as snapshot:
+            unknown = _unknown(snapshot.connection, outcome.state.memories_used, asker.user)
+    return outcome.replayed, (*_warnings(unknown), *outcome.warnings)
 
 
 def _record(
@@ -223,7 +226,7 @@ def _react(engine: Engine, outcome: Outcome, asker: Who) -> answers.Interaction:
         with engine.reading() as connection:
             answer = queries.recorded(connection, subject, outcome.names)
         warnings = (f"{subject.id} is recorded, but {error}",)
-    return msgspec.structs.replace(answer, replayed=outcome.replayed, warnings=warnings)
+    return msgspec.structs.replace(answer, replayed=outcome.replayed, warnings=(*warnings, *outcome.warnings))
 
 
 def _shown(engine: Engine, asker: Who, id: str) -> tuple[answers.Interaction, tuple[str, ...]]:

@@ -449,7 +449,8 @@ def answered(outcome: Outcome) -> answers.Memory:
         )
     state: Memory = outcome.state
     decays = outcome.policy is not None and outcome.policy.decays(state.kind)
-    return answers.memory(state, outcome.names, decays=decays, replayed=outcome.replayed, absorbed=outcome.absorbed)
+    answer = answers.memory(state, outcome.names, decays=decays, replayed=outcome.replayed, absorbed=outcome.absorbed)
+    return replace(answer, warnings=outcome.warnings) if outcome.warnings else answer
 
 
 def _with_kind(answer: answers.Memory) -> answers.Memory:
@@ -457,7 +458,7 @@ def _with_kind(answer: answers.Memory) -> answers.Memory:
     if answer.kind in domain.KINDS:
         return answer
     unknown = f"the kind {answer.kind!r} is kept as a word of your own; known: {', '.join(domain.KINDS)}"
-    return replace(answer, warnings=(unknown,))
+    return replace(answer, warnings=(*answer.warnings, unknown))
 
 
 def _emit(work: Work, memory: Memory, command: domain.Command) -> None:

@@ -62,6 +62,7 @@ class Observation(Answer, frozen=True, kw_only=True):
     quarantined: bool = False
     replayed: bool = False
     absorbed: bool = False
+    warnings: tuple[str, ...] = ()  # of a write: the secrets that were redacted, by field and kind
 
     def trend_at(self, as_of: str | datetime | date) -> str:
         """Return how its live evidence comes in at a moment: new, stable, strengthening, weakening or dormant."""

@@ -279,7 +279,7 @@ def _observed(engine: Engine, user: str, outcome: Outcome) -> observation_answer
     answer = observation_queries.get(engine, user, outcome.subject)
     if answer is None:
         raise NotFoundError(f"the observation {outcome.subject} was undone meanwhile")
-    return replace(answer, replayed=outcome.replayed, absorbed=outcome.absorbed)
+    return replace(answer, replayed=outcome.replayed, absorbed=outcome.absorbed, warnings=outcome.warnings)
 
 
 def _is_observation(id: object) -> bool:

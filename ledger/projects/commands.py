@@ -149,7 +149,8 @@ def _known(engine: Engine, work: Work, project: str, register: bool) -> Project:
 
 def _answered(engine: Engine, outcome: Outcome) -> answers.Project:
     with engine.reading(stale=True) as connection:  # the command is committed, whatever is suspended
-        return project_shown(connection, outcome.state, replayed=outcome.replayed, absorbed=outcome.absorbed)
+        answer = project_shown(connection, outcome.state, replayed=outcome.replayed, absorbed=outcome.absorbed)
+    return replace(answer, warnings=outcome.warnings) if outcome.warnings else answer
 
 
 def _cleaned(work: Work, command: domain.Command) -> domain.Command:

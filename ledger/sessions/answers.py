@@ -40,6 +40,7 @@ class Message(Answer, frozen=True, kw_only=True):
     quarantined: bool = False  # its text is kept out of recall; a conversation shows it as it was
     replayed: bool = False
     skipped: str = ""
+    warnings: tuple[str, ...] = ()  # of an append: the secrets that were redacted, by field and kind
 
     @property
     def text(self) -> str:
@@ -115,6 +116,7 @@ class HistoryChange(Answer, frozen=True, kw_only=True):
     dry_run: bool = False
     replayed: bool = False
     skipped: str = ""
+    warnings: tuple[str, ...] = ()  # the secrets that were redacted, by field and kind
 
 
 class CompactionSkip(Answer, frozen=True, kw_only=True):

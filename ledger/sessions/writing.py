@@ -82,8 +82,8 @@ def append(
     outcome = conversation.writer.run("session.append", asker, body, arguments)
     if outcome.replayed:
         return _again(conversation, outcome)
-    if outcome.redacted:  # what is stored is not what was given
-        return _stored(conversation, outcome)
+    if outcome.warnings:  # what is stored is not what was given
+        return replace(_stored(conversation, outcome), warnings=outcome.warnings)
     envelope = outcome.events[-1].envelope
     at = envelope.occurred_at
     return answers.Message(
@@ -373,4 +373,5 @@ def texts_of(session: str, outcome: Outcome, change: str) -> answers.HistoryChan
         invalidated=tuple(gone),
         position=outcome.events[-1].position if outcome.events else outcome.position,
         replayed=outcome.replayed,
+        warnings=outcome.warnings,
     )

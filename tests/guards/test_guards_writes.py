@@ -19,6 +19,7 @@ from conftest import Clock
 from full import full
 from old_names import Ledger
 
+from ledger import Ledger as NewLedger
 from ledger import LedgerError, NotFoundError, RejectedError
 from ledger.guards import secrets, threats
 from ledger.guards.guarding import BELIEFS, MATERIAL, NAMES, PLANS, REPEATED, ScannerFailed
@@ -287,6 +288,32 @@ def test_a_mark_stands_for_the_secret_and_the_envelope_says_where(ledger: Ledger
     }
     assert told["redactions"] == [{"field": "content", **whole}, {"field": "tags[1]", **whole}]
     assert ledger.redactions == {"github_token": 2}
+
+
+SPOKEN = "my password is correct horse battery staple"
+
+
+def test_what_was_redacted_is_named_in_the_warnings_of_every_answer(tmp_path: Path) -> None:
+    def redacted(*fields: str) -> tuple[str, ...]:
+        return tuple(f"{field}: 1 × password was redacted before it was recorded" for field in fields)
+
+    with NewLedger.open(tmp_path / "new.db") as ledger:
+        assert ledger.remember(SPOKEN).warnings == redacted("content")
+        assert ledger.capture("please look", SPOKEN).warnings == redacted("response")
+        turn = ledger.capture(SPOKEN, session="s1")
+        assert turn.warnings == redacted("prompt")
+        assert ledger.interactions.add_response(turn.id, SPOKEN).warnings == redacted("response")
+        added = ledger.add([{"role": "user", "content": SPOKEN}, {"role": "assistant", "content": "Noted."}])
+        assert added.warnings == redacted("prompt")
+        assert ledger.session("chat").append("user", SPOKEN).warnings == redacted("content")
+        assert ledger.documents.add(SPOKEN, path="a.md").warnings == redacted("content")
+        assert ledger.projects.add("home", description=SPOKEN).warnings == redacted("description")
+        assert next(iter(ledger.memories.list())).warnings == (), "a read warns of nothing"
+        with ledger.batch():
+            assert ledger.capture(SPOKEN).warnings == redacted("prompt")
+            assert ledger.session("chat").append("user", SPOKEN).warnings == redacted("content")
+        ledger.policy.set(secrets="off")
+        assert ledger.remember("her password is three blind mice").warnings == ()
 
 
 def test_marks_in_free_json_are_told_by_their_places_in_it(ledger: Ledger) -> None:

@@ -1,0 +1,411 @@
+"""Secrets in plain sentences: what follows "the password is", to the end of its clause, unless that is plainly talk.
+
+A pattern finds the noun ("password", "PIN", "door code", "API key"); the rules here find what is said of it. There are three
+ways to say a secret: the noun and a verb before it, a sentence after it ("It's …"), and, of what is no word at all, the same
+sentence. Each noun looks at a bounded stretch of text, so that the time is that of the text's length.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ledger.domain.late import late
+from ledger.guards.patterns import part
+
+AHEAD, BEHIND, CLAUSE = 160, 90, 200  # characters after a noun, before it, and of a clause at the most
+
+_QUOTES = {'"': '"', "'": "'", "`": "`", "“": "”", "„": "“", "«": "»", "‘": "’", "”": "”"}
+_END = late(r"[.!?…](?=[\s\"'”’»)*_]|$)|[。！？]|\n")
+_WORD, _WITH_DIGIT = late(r"\S+"), late(r"(?<!\S)(?=[^\s\d]{0,80}\d)\S{1,200}")
+# What may stand between the noun and its verb: where it is for, and who uses it. No other noun: "password manager" is none.
+_GAP = (
+    r"(?:[ \t]{1,3}(?:for|of|to|on|at|in|from|with|here|now|that|which|i|we|he|she|they|you|für|fürs|zu|zum|zur|von|vom|auf|am|im|"
+    r"beim|an|bei|der|des|ich|wir|pour|du|de|des|sur|au|à|que|qui|para|del|en|di|del|della|dello|dell|per|da|do|dos|van|voor|op)\b"
+    r"[^\n.:=,;!?…]{0,60}?|[ \t]{1,3}d['’][^\n.:=,;!?…]{1,40}?|[ \t]{1,3}\([^\n()]{1,40}\))?"
+)
+_CHANGED = r"(?:(?:is|was|has been|got|were|had|wurde|ist|est|a été|fue|ha sido) )?(?:now )?(?:set|changed|reset|updated|switched|rotated|geändert|gesetzt|changé|cambiad[oa]) (?:to|auf|en|à|a|por)|(?:should|must|has to|needs to|can|could) be|would be|used to be|remains|stays|bleibt|queda"
+_NAMES = _CHANGED + r"|reads|says|goes|spells|lautet|heißt|heisst|ist|sind|est|sont|reste|es|son|era|è|sono|é|são|is|was|are|were|will be|wird|jest|to|это|är|je"
+_ADVERB = r"(?:[ \t](?:now|currently|nu|jetzt|ahora|maintenant|ora|agora|still|just|simply|literally|einfach|also|nun))?"
+_LINK = late(
+    rf"(?i)[\"'”»*`]{{0,3}}{_GAP}(?P<link>[ \t]{{1,3}}(?:{_NAMES}){_ADVERB}:?[ \t]{{1,3}}|['’]s{_ADVERB}[ \t]{{1,3}}|"
+    r"[ \t]{0,3}(?::=?|=|：)(?!//)[*]{0,2}(?:[ \t]{0,3}|[ \t]{0,3}\n{1,2}[ \t]{0,8}(?:[-*>•] )?)|[ \t]{1,2}[-–—][ \t]{1,2}|[ \t]{0,2}(?:是|为|は|が|는)[ \t:]{0,2})(?=\S)"
+)
+_LATER = late(
+    r"(?i)[\"'”»*)]{0,3}(?:[ \t]{1,3}[^\n.!?…]{0,80}?)?(?:[.,;:!?…]|[ \t][-–—])[ \t]{0,3}(?:and |und |et |y |e )?"
+    r"(?:(?:it|that|this|which|they|das|es|er|sie|der|die|c|ce|il|elle|esta|questa|questo|het|dat)['’ ]{0,1}(?:s|is|are|reads|ist|"
+    rf"lautet|heißt|heisst|est|è)|es|son|è|é)[ \t]{{1,3}}(?=\S)"
+)
+_VERB = (
+    r"(?:(?:i|we|he|she|they|you)(?:['’](?:m|ve|d|re)| am| was| are| were| have| had)?(?: (?:just|always|now|then|usually|finally))? "
+    r"(?:type|typed|typing|enter|entered|entering|put|use|used|using|wrote|write|writing|tried|try|trying|went with|picked|chose|"
+    r"settled on|set it to|set|made it|changed it to|keep|chosen|took)(?: in)?|(?:please )?(?:use|enter|type|set|try|save|remember|store|note)(?: it to)?|"
+    r"ich (?:habe?|nehme|nutze|benutze|verwende|tippe|gebe)(?: immer)?|wir (?:haben|nehmen|nutzen)|j['’](?:ai (?:mis|choisi|tapé|pris)|utilise)|"
+    r"je (?:tape|mets)|on a mis|nous avons (?:mis|choisi)|he (?:puesto|elegido|usado)|(?:puse|uso|usé|elegí|escribo|pongo)|hemos puesto|ho (?:messo|scelto)|uso)"
+)
+_TYPED = late(rf"(?i)[^\n]{{0,60}}?[ \t,;.:?!…]{{1,3}}(?:(?:and|but|so|then|und|et|y) )?{_VERB}[ \t]{{1,3}}(?=\S)")
+_AS = late(r"(?i)\b(?:as|como|als|comme|come)(?: (?:a|the|my|our|la|mi|mon|das|mein|o))?[ \t]{1,2}$")
+_USED_AS = late(
+    rf"(?i)(?:^|[^\w]){_VERB}[ \t](?P<value>[^\n.!?:]{{2,70}}?),?[ \t](?:as|como|als|comme|come)(?: (?:an?|the|my|our|his|her|la|el|mi|nuestra|mon|le|notre|das|mein|unser|neues|new))?(?: [\w-]{{2,15}})?[ \t]$"
+)
+_IS_ONE = late(
+    r"(?i)(?:^|[.!?:;,][ \t]{1,2}|\n|\b(?:that|and|but|because|so|dass|que) )(?P<value>[^\n.!?:;,]{3,70}?)[ \t](?:is|was|ist|war|est|es|era|è|=)[ \t](?:still |now |also )?"
+    r"(?:the|my|our|his|her|their|mein|meine|unser|unsere|das|der|die|mon|ma|notre|le|la|mi|nuestra|nuestro|el)(?: [\w’'-]{1,15}){0,3}[ \t]$"
+)
+_SET = late(r"(?i)\b(?:set|chang\w{0,4}|reset\w{0,5}|updat\w{0,4}|switch\w{0,4}|rotat\w{0,4}|ändere|geändert|setz\w{0,3}|cambi\w{0,6}|chang\w{1,4})\b[^.!?\n]{0,50}$")
+_TO = late(r"(?i)(?:[ \t][^\n.!?:,;]{0,40}?)?[ \t](?:to|auf|à|a|en|por|in)[ \t](?=\S)")
+_USER = late(r"(?i)(?:user(?:name)?|login|benutzer(?:name)?|usuario|utilisateur|identifiant)[ :=]{1,3}\S{1,40}[ ,/;]{1,3}(?:and |und |et |y |with |mit )?(?:the )?$")
+_APART = late(
+    r"(?i)[ -](?:managers?|fields?|polic(?:y|ies)|resets?|hash(?:es|ing|ed)?|generators?|prompts?|rules?|hints?|lengths?|strength|recovery|vaults?|"
+    r"files?|screens?|pages?|forms?|box|checks?|protect\w{2,4}|prompts?|requirements?|length|reviews?|base|snippets?|style|word hint|"
+    r"columns?|variables?|inputs?|expir\w{1,5}|rotation|attempts?|changes?|authentication|auth|mails?|emails?|links?|pad|number of|count|counts|"
+    r"fingerprints?|pairs?|types?|ids?|names?|limits?|usage|quality|editor|coverage|freeze|smell|owners?|signing|chain|ring|board|points?|takeaways?|features?|stakeholders?|findings?)\b"
+)
+_CALLED = late(r"(?i)(?:heißt|heisst|lautet|reads|spells|says)[ \t]{0,3}$")
+_BLANK_NAME = late(r"(?i)(?:wi-?fi|wlan|router|hotspot|network|netzwerk|réseau|wireless)\b")
+
+_ODD = late(r"[a-z][A-Z]|[A-Za-z]\d|\d[A-Za-z]|[A-Za-z\d](?:[!?](?!$)|[@#$%^&*+=~])")
+_LINKED = late(r"[A-Za-z\d]{2,20}(?:[-_][A-Za-z\d]{1,20}){2,8}")
+_USUAL = late(
+    r"\d{1,3}(?:[.,]\d{1,9})*%?|[\d.:/-]{1,20}[a-z]{0,4}|v\d[\d.]*|[A-Z]{1,6}-?\d{1,5}[A-Z]?|\d+[-_]?[A-Za-z]{1,9}|"
+    r"[a-z]{1,2}\d{1,2}|[^\s@]{1,64}@[\w.-]{1,64}\.\w{1,12}|(?:https?://|www\.|/|~/|\.{1,2}/).*|[\w-]{1,40}(?:\.[\w-]{1,40})+(?:/.*)?|"
+    r"(?i:(?:utf|sha|md|base|bcrypt|argon|pbkdf|scrypt|ipv|oauth|o?auth|aes|rsa|hmac|mfa|t?otp|iphone|ipad|ios|windows|"
+    r"android|u?int|float|char|version|level|step|python|wpa|iso|web|log4j|k8s|i18n)[-_]?\d+[\w-]{0,8})"
+)
+_FIGURE = (
+    r"(?<![\w.,/:€$£+#-])(?!\d{4}-\d\d-\d\d)(?:[A-Za-z]{0,2}\d{3,10}[A-Za-z]{0,2}[#*]?|\d{1,4}(?:[ -]\d{1,4}){2,4}|\d{2,4}(?: \d{2,4}){1,4}|"
+    r"(?=[A-Z-]{0,30}\d)[A-Z0-9]{2,12}(?:-[A-Z0-9]{2,12}){1,5})(?![\w%]|[.,:/-]\d)"
+    r"(?! ?(?:[€$£]|euros?\b|dollars?\b|volts?\b|hz\b|m\b|km\b|kg\b|units?\b|people\b|times\b|lines\b|users?\b|characters?\b|digits?\b|"
+    r"chars\b|days\b|hours\b|minutes\b|seconds\b|years\b|zeilen\b|zeichen\b|stellen\b|líneas\b|lignes\b|words\b|possib|tokens?\b))"
+)
+_NUMBER_WORD = (
+    r"(?:zero|oh|one|two|three|four|five|six|seven|eight|nine|double|triple|null|eins|zwei|drei|vier|fünf|sechs|sieben|acht|neun|zéro|un|deux|trois|"
+    r"quatre|cinq|sept|huit|neuf|cero|uno|dos|tres|cuatro|cinco|seis|siete|ocho|nueve|zwo)"
+)
+_FIGURES = late(_FIGURE)
+_CODE = late(
+    rf"(?:(?:(?:the|my|our|his|her|their|still|just|now|le|la|el|das|die|der)\b)[^.!?\n]{{0,50}}?[ ,]{{1,2}})?[\"'“«*]{{0,2}}"
+    rf"(?P<code>{_FIGURE}(?:[ ,/]{{1,2}}{_FIGURE}){{0,9}}|\d{{1,2}}[./]\d{{1,2}}[./]\d{{2,4}}|(?i:{_NUMBER_WORD}(?:[ ,-]{{1,2}}{_NUMBER_WORD}){{2,11}}\b))"
+)
+_DATING = late(r"(?i)\b(?:in|since|until|from|by|on|at|before|after|room|version|port|page|year|line|about|over|seit|bis|um|en|desde|hasta|depuis|step|chapter|rfc)[ \t]$")
+_FOLLOWS = late(r"(?i)[\"'”»*`)#]{0,3}(?:$|[.,;:!?…)\n]|[ \t](?:[-–—(]|(?:as|for|and|but|is|to|so|because|since|which|or|when|now|if|on|at|in|by|please|pls|als|für|und|aber|oder|como|y|pero|para|comme|et|mais|pour|que|e|ma|lol|thanks)\b))")
+_REFERENCE = late(r"[$&*]?[\w.]{1,60}[(\[].*|\w{1,40}(?:(?:\.|::|->)\w{1,40}){1,6}[;,]?")
+_PROGRAM = late(r"[{}<>]|\[[\\\"']|\w\(|\)\.|;\s*$|=>|::|\w\[")
+_OTHER_CODE = late(
+    r"(?i)(?:area|postal|post|zip|country|dial\w{0,4}|status|error|exit|response|return|http|colou?r|source|promo\w{0,7}|discount|voucher|"
+    r"coupon|sort|swift|bic|bar|qr|product|item|order|booking|flight|course|class|tax|legal|civil|penal|morse|dress|hex|op|byte|machine|"
+    r"sample|example|vor|länder|landes|fehler|quell|fuente|airport|iata|stock|reason|event|key|char|style|zip-)[ -]?$"
+)
+_OTHER_CODE_BEHIND = late(r"(?i)[ -](?:postal|source|couleur|erreur|fuente|civil|pénal|penal|de error|d['’]erreur|promo|de país|postale|barre|barras|de retour)")
+
+# --- talk: words that a clause about a secret begins with, and a clause that says one does not ----------------------------
+
+
+def _set(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+_TELLING = _set(  # prepositions, negations, degrees, questions, pronouns
+    """in on at from for with without about by of under over behind below above inside outside to between via up out off near next
+    next until per as not never no too so very quite rather really pretty still only also already always often usually
+    probably definitely actually apparently supposed likely almost basically what where when why how which who whose whatever
+    whichever wherever if because then than it its it's he she they we you i one ones mine yours his hers ours theirs there here
+    this that these those both each every any some something anything nothing somewhere stuff like at least most more less
+    better worse and or but a an your
+    zu nicht nie sehr im auf an am bei beim aus mit ohne von vom für noch schon immer nur auch ganz wohl leider ein eine
+    einer einem wieder was wo wie wer wenn ob weil es er sie ihr dein deine dieser diese dieses dasselbe dieselbe derselbe kein
+    keine bereits nun doch dort hier irgendwo identisch
+    trop pas très dans sur sous au aux en chez de du des un une encore toujours plus moins aussi bien mal déjà où quoi que
+    qui ce cette celui celle ceux peut-être jamais pourtant votre ton ta tes
+    no muy demasiado más menos en con sin sobre del un una siempre nunca también ya todavía aún donde dónde que qué cuando lo tan
+    tu su esta este igual
+    troppo non molto nel nella sul sulla sempre ancora già più meno un una uno dove che come questo questa tuo tua
+    muito não em num numa no na sempre já ainda mais menos um uma onde que este esta seu sua
+    te niet heel erg een altijd nog al waar wat op"""
+)
+_OWNERS = _set("my our her their mi mein meine unser unsere mon ma notre nuestra nuestro mio mia meu minha mijn")
+_THE = _set("the all der die das le la les l' el los las il lo gli i o os as de het")
+_BINDING = _set(
+    """of that which as from you we i same one name birthday birthdate date year number s own first last default same used set
+    for word words password letters digits characters numbers lowercase uppercase caps thing von vom dass gleiche selbe name
+    geburtstag que même nom prénom anniversaire celui del mismo misma nombre cumpleaños fecha stesso stessa nome data compleanno
+    mesma mesmo zelfde naam"""
+)
+_FUNCTION = _set(
+    """à al alla aux au the a an and or but so in on at by to for from with of as it its it's i i'm my me we our you your he she they this that if
+    when while since because until every again per via not now please pls lol is are was be has have had will can could should
+    just also then there here under over about after before into out off up down too yet anymore though although which who
+    und oder aber im in auf an bei von für mit zu seit weil wenn ist sind ich wir sie es bitte noch nicht der die das ein eine
+    denn damit falls et ou mais dans sur au en de du pour par avec depuis est c'est je il le la les un une si car
+    y o pero en de del para por con desde es lo la el los un una si porque no e ma nel di da per che è não em para por
+    en of maar op van voor sinds omdat cada chaque jeden zum zur beim vom client-side server-side"""
+)
+_TO_DO = _set("be expire log access get unlock open use make keep work see protect reset something anything match the a my do let")
+_BEGINNING = _set("what where who how here there this that it which so and but if when security length problem question issue reason part thing step password changing resetting sharing using storing")
+_JOINS = _set("and but so or because since und aber oder weil denn et mais ou y pero e ma maar")
+_STATES = late(
+    r"(?:[\w-]{1,30}(?:ed|ing|(?<!f)ly|able|ible|less|ful|ive|ous|ory)|wrong|weak|strong|long|short|safe|correct|incorrect|right|same|different|unique|"
+    r"invalid|valid|gone|lost|known|unknown|kept|sent|written|given|hidden|broken|stolen|simple|complex|hard|easy|fine|good|"
+    r"great|bad|late|done|public|private|secure|insecure|personal|temporary|random|taken|shown|spoken|chosen|forgotten|set|put|okay|ok|"
+    r"reset|default|ready|online|offline|stuck|back|down|empty|blank|missing|null|none|nil|true|false|optional|mandatory|important|"
+    r"sufficient|consistent|permanent|redundant|irrelevant|different|secret|confidential|compliant|due|old|new|plain|plaintext|useless|minimum|maximum|"
+    r"exactly|eight|ten|twelve|several|hashed|bcrypt|utf-?8|ascii|text|obsolete|free|sticky|annoying|yours|visible|read|"
+    r"(?:ge|ver|be|er|zer|ent|ab|aus|ein|auf|zurück|hinter|nieder|nach|um|über|zu)\w{2,24}(?:t|en)|\w{2,24}(?:bar|ig|lich|los|isch|haft|sam)|falsch|"
+    r"richtig|kurz|lang|schwach|stark|sicher|unsicher|weg|leer|geheim|gleich|fällig|korrekt|neu|alt|egal|"
+    r"\w{2,24}(?:é|ée|és|ées|eux|euse)|court|courte|longue?|faible|forte?|correcte?|incorrecte?|faux|fausse|obligatoire|vide|inconnue?|perdue?|"
+    r"écrite?|sûre?|mauvais|bon|bonne|\w{2,24}(?:ad[oa]|id[oa]|os[oa]|at[oa]|it[oa]|ut[oa]|bile|ável|ível)|correct[oa]|incorrect[oa]|cort[oa]|larg[oa]|débil|"
+    r"fuerte|segur[oa]|nuev[oa]|vací[oa]|antigu[oa]|fácil|difícil|important[eia]|obligatori[oa]|válid[oa]|inválid[oa]|mal|errad[oa]|fraca|sbagliat[oa]|debole|"
+    r"sicur[oa]|lung[oa]|vuot[oa]|verkeerd|fout|lang|zwak|sterk|veilig|verlopen|vergeten|leeg|ge\w{2,20}[dt])(?:['’]t)?"
+)
+_COUNTED = late(r"(?:\d{1,3}|one|two|three|four|five|six|seven|eight|nine|ten|twelve|sixteen|twenty|four-digit|six-digit)")
+_UNITS = late(r"(?i)(?:or|to|more|plus|random)?(?:characters?|chars?|digits?|letters?|words?|symbols?|bytes?|bits?|days?|weeks?|months?|years?|hours?|minutes?|times|zeichen|stellen|ziffern|caractères|chiffres|caracteres|dígitos|caratteri|cifre|tekens)")
+_PLACEHOLDER = late(
+    r"(?i)(?:<.*|\$[\{(A-Z_].*|\{.*|\[.*|%[\w(].*|\*+|x{3,}|\.{2,}|…+|-+|_+|#+|your[-_].*|changeme|password|passwort|passwd|none|null|nil|undefined|true|false|"
+    r"redacted|todo|tbd|n/a|os\.environ.*|process\.env.*|env\..*|getenv.*|settings\..*|config\..*|self\..*|str|string|int|bytes|https?://.*)"
+)
+
+
+def found(text: str, nouns: re.Pattern[str]) -> Iterator[tuple[str, int, int]]:
+    """Yield (kind, start, end) of the secrets that the sentences of a text say."""
+    begin = seen = 0
+    for noun in nouns.finditer(text):
+        if noun.start() < begin:  # within the secret before it
+            continue
+        kind = str(noun.lastgroup)
+        places = list(_said(text, noun, kind))
+        if not places and noun.end() > seen:
+            start, seen = _sentence(text, noun)
+            places = list(_near(text, max(start, begin), seen, kind, noun))
+        for start, end in places:
+            yield _LABELS[kind], start, end
+            begin = max(begin, end)
+
+
+_LABELS = {"word": "password", "login": "password", "pin": "pin", "code": "pin", "key": "secret"}
+
+
+def _said(text: str, noun: re.Match[str], kind: str) -> Iterator[tuple[int, int]]:
+    """Yield the places of what is said of a noun behind it."""
+    at, limit = noun.end(), noun.end() + AHEAD
+    if kind == "code" and (
+        _OTHER_CODE.search(text, max(0, noun.start() - 20), noun.start()) or _OTHER_CODE_BEHIND.match(text, at)
+    ):
+        return
+    if kind == "key" and _BLANK_NAME.search(text, max(0, noun.start() - BEHIND), noun.start()):
+        kind = "word"
+    if _APART.match(text, at):
+        return
+    if kind == "word" and text[at : at + 1] in " =" and (text.startswith("--", noun.start() - 2) or _USER.search(text, max(0, noun.start() - BEHIND), noun.start())):
+        words = list(_clause(text, at + 1))
+        if words and not _is_talk([words[0][0]], "word", False):
+            yield at + 1, words[0][1]
+            return
+    link = _LINK.match(text, at, limit)
+    if link is not None:
+        signed = link["link"].strip(" \t*")[:1] in (":", "=", "：")
+        if signed and text[at] in "\"'":  # an object, which secrets.py reads
+            return
+        place = _value(text, link.end(), kind, signed)
+        if place is not None:
+            yield place
+            return
+        if not link["link"].strip(" \t*").startswith(("-", "–", "—")):
+            if not signed:
+                yield from _later(text, at, limit, kind)
+            return
+    if kind == "login":
+        return
+    if kind in ("word", "pin", "code") and _SET.search(text, max(0, noun.start() - BEHIND), noun.start()) and (to := _TO.match(text, at, limit)):
+        place = _value(text, to.end(), kind)
+        if place is not None and not (kind == "word" and text[slice(*place)].split()[0] in _TO_DO):
+            yield place
+            return
+    if kind == "word" and (place := _before(text, noun)):
+        yield place
+        return
+    if kind == "word" and text[at : at + 1] == " " and text[at + 1 : at + 2] in _QUOTES and (place := _value(text, at + 1, kind)):
+        yield place
+        return
+    if kind == "word" and (typed := _TYPED.match(text, at, limit)) and (place := _value(text, typed.end(), kind)):
+        yield place
+        return
+    if places := list(_later(text, at, limit, kind)):
+        yield from places
+    elif kind == "word" and _AS.search(text, max(0, noun.start() - 20), noun.start()) and text[at : at + 1] == " ":
+        place = _value(text, at + 1, kind)
+        if place is not None and (stands_out(text[slice(*place)].split()[0]) or text[slice(*place)].count(" ") > 1):
+            yield place
+
+
+def _later(text: str, at: int, limit: int, kind: str) -> Iterator[tuple[int, int]]:
+    """Yield the place of a secret that the sentence after a noun says: "I know the PIN. It's 4711"."""
+    if (later := _LATER.match(text, at, limit)) is not None:
+        place = _value(text, later.end(), kind)
+        if place is not None and (kind != "word" or _is_telling_later(text, later, place)):
+            yield place
+
+
+def _before(text: str, noun: re.Match[str]) -> tuple[int, int] | None:
+    """Return the place of plain words that are said to be a password: "I use three old owls as my password"."""
+    begin = max(0, noun.start() - BEHIND)
+    ends = _FOLLOWS.match(text, noun.end()) is not None
+    for pattern in (_USED_AS, _IS_ONE):
+        hit = pattern.search(text, begin, noun.start()) if ends else None
+        if hit is None:
+            continue
+        start, end = hit.span("value")
+        words = text[start:end].strip("\"'“”«»„").split()
+        if words and not _is_talk(words, "word", False) and (len(words) > 1 or pattern is _IS_ONE or stands_out(words[0])):
+            return (start, end) if len(words) < 9 and words[0].lower() not in _BEGINNING else None
+    return None
+
+
+def _is_telling_later(text: str, later: re.Match[str], place: tuple[int, int]) -> bool:
+    """Return True if a sentence after the noun says it: plain words only right behind it, or where a verb names them."""
+    value = text[slice(*place)]
+    if stands_out(value.split()[0]) or _CALLED.search(later[0]):
+        return True
+    return later.end() - later.start() < 12 and len(value.split()) > 2
+
+
+def _value(text: str, start: int, kind: str, signed: bool = False) -> tuple[int, int] | None:
+    """Return the place of the secret that begins at a place, if there is one."""
+    if kind in ("pin", "code"):
+        hit = _CODE.match(text, start, start + CLAUSE)
+        return hit.span("code") if hit is not None and not _DATING.search(text, start, hit.start("code")) else None
+    while start < len(text) and text[start] in "*_" and start < len(text) - 1:
+        start += 1
+    opening = text[start : start + 1]
+    if opening in ("\\", "[", "{", "("):
+        return None
+    close = _QUOTES.get(opening)
+    if close is not None:
+        end = text.find(close, start + 1, start + CLAUSE)
+        line = text.find("\n", start, start + CLAUSE)
+        if end > start + 2 and not 0 <= line < end:
+            start, end = start + 1, start + 1 + len(text[start + 1 : end].rstrip())
+            return (start, end) if not _is_talk(text[start:end].split(), kind, False) else None
+        return None
+    words = list(_clause(text, start))
+    if signed and words and kind == "word" and (is_example(words[0][0]) or len(words[0][0]) < 4):
+        return None
+    if not words or _is_talk([word for word, _ in words], kind, signed):
+        return None
+    if kind in ("key", "login"):
+        words = words[:1]
+    return start, words[-1][1]
+
+
+def _clause(text: str, start: int) -> Iterator[tuple[str, int]]:
+    """Yield the words of a clause, each with its end: to a sign, a new line, or a word that begins another clause."""
+    limit = min(len(text), start + CLAUSE)
+    line = text.find("\n", start, limit)
+    limit = line if line >= 0 else limit
+    odd, first = False, True
+    words = list(_WORD.finditer(text, start, limit))
+    for number, hit in enumerate(words):
+        word = hit[0]
+        word = word.partition('\\"')[0].partition("\\'")[0]
+        bare = word.rstrip(".,;:)]}>、。\"”’»*…'`")
+        lower = bare.lower().replace("’", "'")
+        following = words[number + 1][0].lower() if number + 1 < len(words) else ""
+        if not first and (
+            not bare.strip("-–—|(/")
+            or word[0] in "(-–—|"
+            or (odd and lower in _FUNCTION)
+            or (lower in _JOINS and following.strip(".,;:!?").replace("’", "'") in _FUNCTION)
+            or word.endswith(("=", ":"))
+        ):
+            return
+        if not bare or (first and word.endswith((":", "="))):
+            return
+        yield bare, hit.start() + len(bare)
+        if len(bare) < len(word) and word[len(bare)] in ".,;:)]}>、。…\"'`" or len(word) < len(hit[0]) or word[-1] in "!?;":
+            return
+        odd, first = odd or stands_out(bare) or (bare.isdigit() and len(bare) > 3), False
+
+
+def _is_talk(words: list[str], kind: str, signed: bool) -> bool:
+    """Return True if a clause plainly tells about a secret, and does not say one."""
+    if not words:
+        return True
+    lower = [word.strip("\"'`.,;:!?*“”").replace("’", "'") for word in words]
+    first = lower[0]
+    if not first or _PLACEHOLDER.fullmatch(words[0]) or "[redacted:" in words[0] or _is_name_of_code(words[0]):
+        return True
+    if kind in ("key", "login"):
+        if signed and not any(map(str.isdigit, words[0])):
+            return True
+        return not (len(words[0]) >= 8 and stands_out(words[0]))
+    if stands_out(words[0]):
+        return False
+    if len(first) < 3 and len(words) == 1 and not first.isdigit():
+        return True
+    rest = lower[1:]
+    if first in _TELLING or "://" in words[0] or "@" in words[0][1:]:
+        return True
+    if first in _OWNERS:
+        return len(rest) < 4 or not _BINDING.isdisjoint(rest) or any(word.endswith("'s") for word in rest[:2])
+    if first in _THE or first.startswith(("l'", "d'")):
+        return len(rest) < 4 or not _BINDING.isdisjoint(rest) or any(word in _FUNCTION for word in rest[1:])
+    if _COUNTED.fullmatch(first) and any(_UNITS.fullmatch(word) for word in rest[:3]):
+        return True
+    if "than" in rest[:3]:
+        return True
+    if _STATES.fullmatch(first):
+        return not rest or rest[0] in _FUNCTION or rest[0] in _TELLING or _STATES.fullmatch(rest[0]) is not None
+    if signed and len(words) > 1:
+        return any(word in _FUNCTION for word in lower) or words[0][:1].isupper() and words[1][:1].islower()
+    return False
+
+
+def _is_name_of_code(word: str) -> bool:
+    return _REFERENCE.fullmatch(word) is not None and not word[0].isdigit()
+
+
+def is_example(value: str) -> bool:
+    """Return True if a value stands for a secret in an example: "<your password>", "changeme"."""
+    bare = value.strip("\"'`.,;:").lower()
+    return part("secrets", "example").match(bare) is not None or len(set(bare)) < 3
+
+
+def stands_out(word: str) -> bool:
+    """Return True if a word mixes what words do not mix: letters with digits, or signs in the middle."""
+    bare = word.strip("\"'`.,;:)*“”«»")
+    if len(bare) < 5 or _USUAL.fullmatch(bare) or _PLACEHOLDER.fullmatch(bare):
+        return False
+    if any(map(str.isdigit, bare)) and any(map(str.isalpha, bare)) and _LINKED.fullmatch(bare):
+        return True
+    return _ODD.search(bare) is not None and (any(map(str.isdigit, bare)) or _ODD.search(bare.swapcase()) is not None)
+
+
+def _sentence(text: str, noun: re.Match[str]) -> tuple[int, int]:
+    """Return the start and the end of the sentence that a noun stands in, as far as it is looked at."""
+    start = max(0, noun.start() - BEHIND)
+    for hit in _END.finditer(text, start, noun.start()):
+        start = hit.end()
+    limit = min(len(text), noun.end() + AHEAD)
+    hit = _END.search(text, noun.end(), limit)
+    return start, hit.start() if hit is not None else limit
+
+
+def _near(text: str, start: int, end: int, kind: str, noun: re.Match[str]) -> Iterator[tuple[int, int]]:
+    """Yield the places of what stands out in the sentence of a noun."""
+    if _PROGRAM.search(text, start, end) or _APART.match(text, noun.end()):
+        return
+    if kind == "code" and (
+        _OTHER_CODE.search(text, max(0, noun.start() - 20), noun.start()) or _OTHER_CODE_BEHIND.match(text, noun.end())
+    ):
+        return
+    if kind in ("pin", "code"):
+        for hit in _FIGURES.finditer(text, start, end):
+            apart = hit.end() <= noun.start() or hit.start() >= noun.end()
+            if apart and len(hit[0]) > 3 and not _DATING.search(text, max(start, hit.start() - 12), hit.start()) and _FOLLOWS.match(text, hit.end()):
+                yield hit.span()
+        return
+    for hit in _WITH_DIGIT.finditer(text, start, end):
+        bare = hit[0].strip("\"'`.,;:()*“”«»")
+        if len(bare) > 6 and stands_out(bare) and not is_example(bare) and not _is_name_of_code(bare):
+            begin = hit.start() + hit[0].index(bare)
+            if begin >= noun.end() or begin + len(bare) <= noun.start():
+                yield begin, begin + len(bare)

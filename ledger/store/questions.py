@@ -71,7 +71,10 @@ def ask(
 ) -> list[dict[str, Value]]:
     """The rows; ``names`` are those that a misspelt one is compared with."""
     if _QUESTION.match(sql) is None:
-        raise RejectedError(f"query takes one SELECT (or WITH, VALUES), and {sql.strip()!r:.60} is none: it only reads")
+        raise RejectedError(
+            f"query takes one SELECT (or WITH, VALUES), and {sql.strip()!r:.60} is none: it only reads; "
+            "recall(question) searches by words"
+        )
     if bounds.through is not None and _names_now(sql):
         raise RejectedError("main. names the tables of now, and this is asked as of a moment: leave it out")
     guard = _Guard(bounds)

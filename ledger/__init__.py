@@ -12,8 +12,27 @@ from ledger.domain import late as _late
 from ledger.domain import secrecy as _secrecy
 
 if TYPE_CHECKING:
+    from ledger.answers import Added as Added
+    from ledger.answers import AuditEntry as AuditEntry
+    from ledger.answers import Candidate as Candidate
+    from ledger.answers import Diff as Diff
+    from ledger.answers import ErasureReport as ErasureReport
+    from ledger.answers import Interaction as Interaction
+    from ledger.answers import Item as Item
+    from ledger.answers import JobReport as JobReport
+    from ledger.answers import Memory as Memory
+    from ledger.answers import Message as Message
+    from ledger.answers import Pack as Pack
+    from ledger.answers import Step as Step
+    from ledger.answers import Summary as Summary
+    from ledger.answers import UndoReport as UndoReport
+    from ledger.answers import WhatIf as WhatIf
+    from ledger.answers import Why as Why
+    from ledger.answers import Window as Window
     from ledger.api import Ledger as Ledger
     from ledger.api import PastLedger as PastLedger
+    from ledger.documents.answers import Chunk as Chunk
+    from ledger.documents.answers import Document as Document
     from ledger.domain.errors import AmbiguousIdError as AmbiguousIdError
     from ledger.domain.errors import BusyError as BusyError
     from ledger.domain.errors import ConflictError as ConflictError
@@ -29,6 +48,7 @@ if TYPE_CHECKING:
     from ledger.domain.errors import SuspendedError as SuspendedError
     from ledger.domain.errors import UnknownEventError as UnknownEventError
     from ledger.engine.settings import Settings as Settings
+    from ledger.observations.answers import Observation as Observation
     from ledger.sessions.api import Session as Session
     from ledger.types import Page as Page
     from projections.core.own import Projection as Projection
@@ -36,7 +56,29 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_HOMES = {
+_ANSWERS = (  # what the calls of every day return; ledger.answers has the others too
+    "Added",
+    "AuditEntry",
+    "Candidate",
+    "Chunk",
+    "Diff",
+    "Document",
+    "ErasureReport",
+    "Interaction",
+    "Item",
+    "JobReport",
+    "Memory",
+    "Message",
+    "Observation",
+    "Pack",
+    "Step",
+    "Summary",
+    "UndoReport",
+    "WhatIf",
+    "Why",
+    "Window",
+)
+_HOMES = dict.fromkeys(_ANSWERS, "ledger.answers") | {
     "Ledger": "ledger.api",
     "Page": "ledger.types",
     "PastLedger": "ledger.api",
@@ -47,17 +89,31 @@ _HOMES = {
 }
 
 __all__ = [
+    "Added",
     "AmbiguousIdError",
+    "AuditEntry",
     "BusyError",
+    "Candidate",
+    "Chunk",
     "ConflictError",
     "DamagedError",
     "DependentsError",
+    "Diff",
+    "Document",
+    "ErasureReport",
+    "Interaction",
+    "Item",
+    "JobReport",
     "KeyReusedError",
     "Ledger",
     "LedgerError",
+    "Memory",
+    "Message",
     "ModelError",
     "NewerFormatError",
     "NotFoundError",
+    "Observation",
+    "Pack",
     "Page",
     "PastLedger",
     "Projection",
@@ -65,9 +121,15 @@ __all__ = [
     "Row",
     "Session",
     "Settings",
+    "Step",
     "StorageError",
+    "Summary",
     "SuspendedError",
+    "UndoReport",
     "UnknownEventError",
+    "WhatIf",
+    "Why",
+    "Window",
 ]
 
 

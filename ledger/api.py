@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, get_args
 
 from ledger import answers
@@ -73,6 +74,13 @@ if TYPE_CHECKING:
 
 class LedgerRead(Area):
     """What can be asked, of now and of a moment of the past."""
+
+    if not TYPE_CHECKING:  # to a type checker, a name that is not there is a mistake
+
+        def __getattr__(self, name: str) -> object:
+            from ledger.engine import other_names
+
+            raise other_names.attribute_error(self, name)
 
     @property
     def path(self) -> str:
@@ -453,6 +461,53 @@ class Ledger(LedgerRead):
         return cls(engine, engine.default)  # with what the settings say
 
     @classmethod
+    def temporary(
+        cls,
+        *,
+        user: str = "",
+        actor: str = "",
+        model: ModelLike | None = None,
+        embedder: EmbedderLike | None = None,
+        projections: Iterable[Projection | type[Projection]] = (),
+        settings: Settings | None = None,
+        clock: Callable[[], datetime] | None = None,
+        random: Callable[[int], bytes] | None = None,
+    ) -> Self:
+        """Begin a ledger in a private file that goes with the object, for tests and notebooks.
+
+        The file lies in a folder of its own, in the system's folder for temporary files, and nobody else can read it. The
+        folder is removed by ``close``, at the end of a ``with`` block, when nothing refers to the ledger any more, and when
+        the process ends; a process that is killed leaves it behind. ``maintenance.backup`` keeps a copy.
+
+        Args:
+            user: Whose memory; "" is one user too.
+            actor: Who acts: a person, an agent's name, a program.
+            model: A language model, as for ``open``.
+            embedder: By its vectors recall searches besides words, as for ``open``.
+            projections: Your own projections, classes or objects.
+            settings: What all of this falls back on.
+            clock: Gives the time.
+            random: Gives so many random bytes.
+        """
+        from ledger.engine.work import now, system_random
+        from ledger.maintenance.opening import open_engine
+        from ledger.maintenance.temporary import in_private_folder
+
+        begin = partial(
+            open_engine,
+            user=user,
+            actor=actor,
+            model=model,
+            embedder=embedder,
+            projections=projections,
+            settings=settings,
+            clock=now if clock is None else clock,
+            random=system_random if random is None else random,
+        )
+        engine = in_private_folder(begin)
+        return cls(engine, engine.default)
+
+    @classmethod
     def doctor(cls, path: StrPath, *, progress: Progress | None = None) -> answers.DoctorReport:
         """Look at everything that may be wrong with a file that may not open any more, and say what to do; only look.
 
@@ -736,6 +791,7 @@ class Ledger(LedgerRead):
         session: str | None = None,
         project: str | None = None,
         extract: Extracting | bool = "auto",
+        metadata: Metadata | None = None,
         dry_run: bool = False,
         timeout: float | None = None,
         cancel: Cancel | None = None,
@@ -752,6 +808,7 @@ class Ledger(LedgerRead):
             session: The conversation's name; None for the ``idempotency_key`` as its name, or without one for a new session.
             extract: "auto" lets the model look for what to remember, or without one the rules, as the policy says; "model"
                 and "rules" whatever it says; "off" or False nothing.
+            metadata: Keys of your own for the turns that are captured, as in {"source_app": "slack", "ticket": 4711}.
             dry_run: Only return what would become of the messages; a model is not asked.
             timeout: Seconds after which no further step begins; the same call goes on.
             cancel: An event or a function that says when to stop, as with ``timeout``.
@@ -770,6 +827,7 @@ class Ledger(LedgerRead):
             session=session,
             project=project,
             extract=extract,
+            metadata=NO_PAIRS if metadata is None else metadata,
             dry_run=dry_run,
             timeout=timeout,
             cancel=cancel,

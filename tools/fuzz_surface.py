@@ -65,7 +65,8 @@ WRONG: tuple[Any, ...] = (
 )
 LEFT_OUT = {
     "close",  # nothing is left to call
-    "open",  # which takes functions and models
+    "open",  # which takes functions and models, as the next does
+    "temporary",
     "jobs.work",  # may wait for ever
     "history.follow",
     "history.wait",

@@ -14,6 +14,7 @@ import ast
 import contextlib
 import io
 import itertools
+import logging
 import os
 import re
 import shlex
@@ -163,11 +164,15 @@ class Session:
             given_by_us: dict[str, Any] = {"clock": lambda: next(self._clock), "random": self._random.randbytes}
             return cast("Ledger", real(kind, *given, **(given_by_us | named)))
 
+        logger = logging.getLogger("ledger")
+        level, handlers = logger.level, logger.handlers[:]
         with (
             mock.patch.dict(os.environ, own | {"COLUMNS": "80"}, clear=True),
             mock.patch.object(Ledger, "open", classmethod(opened)),
         ):
             yield
+        logger.handlers[:] = handlers
+        logger.setLevel(level)
 
 
 def _with_output(source: str, printed: dict[int, list[str]]) -> str:

@@ -116,7 +116,7 @@ def known_calls() -> set[str]:
 # --- the pages -------------------------------------------------------------------------------------------------------
 
 FLAT = {  # the verbs of the ledger itself, by page
-    "api-ledger": "open import_log recover doctor bind at replay batch close path id position recall reopen "
+    "api-ledger": "open temporary import_log recover doctor bind at replay batch close path id position recall reopen "
     "profile why review session",
 }
 CONTENTS = (

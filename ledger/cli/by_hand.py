@@ -429,16 +429,18 @@ def config(call: Call) -> object:
     return call.settings.shown
 
 
-def demo(call: Call, *, keep: bool = False, progress: Progress | None = None) -> object:
-    """Play ten weeks of a conversation, show what is believed after them and why, and rebuild it from the log alone.
+def demo(call: Call, *, all: bool = False, keep: bool = False, progress: Progress | None = None) -> object:
+    """Show what a memory changes, on ten weeks of a real conversation: a prompt without and with it, a changed fact, an undo.
 
     Args:
+        all: Show the rest too: what is believed, the review queue, the audit trail, the past, a what-if, the verification.
         keep: Keep the temporary ledger, and say where it is; one at --db stays anyway.
     """
     from ledger.demo.play import rehearse
 
     path = call.around["db"]
-    numbers, shown = rehearse(None if path is None else str(path.expanduser()), keep=keep, progress=progress)
+    place = None if path is None else str(path.expanduser())
+    numbers, shown = rehearse(place, keep=keep, whole=all, progress=progress)
     show_once(numbers if call.around["json"] else shown, json=call.around["json"])
     if "path" in numbers:
         say(f"the ledger is kept at {numbers['path']}", quiet=call.around["quiet"])

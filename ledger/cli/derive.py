@@ -47,6 +47,21 @@ EPILOGUE = "Exit codes: 0 done, 1 a check failed, 2 wrong usage, 3 not found, 4 
 KEYWORD = inspect.Parameter.KEYWORD_ONLY
 PLACE = inspect.Parameter.POSITIONAL_ONLY
 DIGITS = 19  # more are no position of an event
+_CHANGE = "memory-ledger supersede records a new fact, memory-ledger revise another wording"
+_REMOVE = "memory-ledger retract takes a memory out of use, memory-ledger erase removes its text for good"
+MEANT = {  # words that people type first, each with the command for it
+    "at": "--as-of behind a command that reads answers as of then: memory-ledger recall QUERY --as-of 2026-05-03",
+    "search": "memory-ledger recall QUERY searches",
+    "find": "memory-ledger recall QUERY searches",
+    "list": "memory-ledger memories list lists memories, memory-ledger review candidates",
+    "get": "memory-ledger memories get ID shows a memory",
+    "show": "memory-ledger memories get ID shows a memory, memory-ledger why ID why it is believed",
+    "update": _CHANGE,
+    "delete": _REMOVE,
+    "forget": _REMOVE,
+    "remove": _REMOVE,
+    "log": "memory-ledger history audit lists events, newest first, memory-ledger history log reads them in order",
+}
 
 
 # --- values ----------------------------------------------------------------------------------------------------------
@@ -422,7 +437,18 @@ def _unknown(words: list[str], error: CycloptsError) -> str:
         area = [each for each in before if each in AREAS]
         if area == before:
             return f"options stand behind the command: memory-ledger {' '.join([*area, 'COMMAND'])} {option} …"
+    if (meant := _meant(words[0])) is not None:
+        return f"there is no command {words[0]!r}: {meant}"
     return _without_lists(error)
+
+
+def _meant(word: str) -> str | None:
+    """Return the command that somebody means by a word that is none; None for a word that nobody knows."""
+    if word in MEANT:
+        return MEANT[word]
+    areas = [area for area in AREAS if any(cli_name(method.name) == word for method in of_area(area))]
+    commands = [f"memory-ledger {area} {word}" for area in areas if area != "summaries"]
+    return f"the command is {' or '.join(commands)}" if commands else None
 
 
 def _is_text(word: str) -> bool:

@@ -50,7 +50,7 @@ SHORT = {  # methods of a namespace that everybody looks for at the top
     ("proof", "verify"): "verify",
 }
 PROPERTIES = {("session", "abstract")}  # that are asked for like a method
-NO_COMMANDS = {"open", "close", "batch", "bind", "at", "session"}  # of a ledger: what only a program needs
+NO_COMMANDS = {"open", "temporary", "close", "batch", "bind", "at", "session"}  # of a ledger: what only a program needs
 OF_THE_FILE = {("", "doctor"), ("", "import_log"), ("", "recover")}  # asked of the class; the path is that of --db
 SAME_AS_FLAT = {("maintenance", "doctor")}
 OF_CLASSES = {("projections", "rows")}  # takes a class of the program's
@@ -120,7 +120,7 @@ class Method(NamedTuple):
     @property
     def columns(self) -> Sequence[str]:
         """The fields of its rows; none where they are what the question makes them."""
-        annotation = eval(self.function.__annotations__["return"], self.function.__globals__)
+        annotation = eval(self.function.__annotations__["return"], inspect.unwrap(self.function).__globals__)
         row = get_args(annotation)[:1] if get_origin(annotation) is Page else ()
         return getattr(row[0], "__struct_encode_fields__", ("value",)) if row else ()
 

@@ -1,10 +1,9 @@
-"""What the demo shows of its ledger, page by page, in the words and tables of the command line."""
+"""The rest of the demo, ``demo --all``: its ledger page by page, in the words and tables of the command line."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
 from rich.console import RenderableType
 from rich.text import Text
@@ -14,28 +13,24 @@ from ledger.cli.charts import StepChart
 from ledger.cli.pieces import heading
 from ledger.cli.terminal_text import shortened
 from ledger.cli.views import render
-from ledger.types import Corpus
 
 if TYPE_CHECKING:
     from ledger.api import Ledger
 
 TOP, TRAIL = 2, 6
 A_DAY, A_SESSION = "2026-04-01", "easter-rush"  # a moment of the story, and one of its sessions
-A_QUESTION = "When does the half marathon take place?"
-DAYS_LATER = (0, 30, 60, 90)
 
 
-def story(ledger: Ledger, span: tuple[str, str], decisions: int, named: Mapping[str, str]) -> list[RenderableType]:
-    strongest = max(ledger.memories.list().all(), key=lambda each: (each.reference_count, each.confidence))
+def rest(ledger: Ledger, span: tuple[str, str], decisions: int, named: Mapping[str, str]) -> list[RenderableType]:
+    """Return every page after the story."""
+    strongest = max(ledger.memories.list().all(), key=lambda memory: (memory.reference_count, memory.confidence))
     return [
         *_went_in(ledger, span, decisions),
         *_current(ledger),
-        *_asked(ledger),
         *_changed(ledger),
         *_queue(ledger),
         *_diagram(ledger, strongest),
         *_trail(ledger, named["oven"]),
-        *_decay(ledger, strongest),
         *_then(ledger),
         *_without(ledger),
         *_sound(ledger),
@@ -60,12 +55,6 @@ def _current(ledger: Ledger) -> list[RenderableType]:
 
 def _strongest(found: Iterable[answers.Memory]) -> list[answers.Memory]:
     return sorted(found, key=lambda each: (-each.confidence, -each.reference_count))[:TOP]
-
-
-def _asked(ledger: Ledger) -> list[RenderableType]:
-    """A question, and what answers it within a budget: of what is believed, and of what was said."""
-    pack = ledger.recall(A_QUESTION, among=get_args(Corpus), limit=3, budget=600, unit="chars")
-    return [heading(f"Asked: {A_QUESTION}"), render(pack, brief=False)]
 
 
 def _changed(ledger: Ledger) -> list[RenderableType]:
@@ -107,24 +96,6 @@ def _trail(ledger: Ledger, memory: str) -> list[RenderableType]:
     return [heading("The audit trail of one memory, newest first"), render(entries, brief=False)]
 
 
-def _decay(ledger: Ledger, strongest: answers.Memory) -> list[RenderableType]:
-    """The last memory that nobody ever restated, next to the one restated most often."""
-    last = datetime.fromisoformat(ledger.history.audit(limit=1)[0].recorded_at).astimezone(UTC)
-    every = ledger.memories.list().all()
-    idle = max((each for each in every if not each.reference_count), key=lambda each: each.active_at)
-    title = "What fades: 3 % a day after 30 idle days, unless it was ever confirmed"
-    pages: list[RenderableType] = [heading(title)]
-    for memory in (idle, strongest):
-        row = "  ".join(_later(memory, last, days) for days in DAYS_LATER)
-        pages.append(Text.assemble(row, (f"   {shortened(memory.content or '', 30)}", "dim")))
-    return pages
-
-
-def _later(memory: answers.Memory, last: datetime, days: int) -> str:
-    value = memory.effective_confidence(last + timedelta(days=days))
-    return f"{f'+{days} d' if days else 'now'} {value:.2f}"
-
-
 def _then(ledger: Ledger) -> list[RenderableType]:
     """What was believed on a day of the story and no longer is."""
     now = {each.id for each in ledger.memories.list().all()}
@@ -161,12 +132,13 @@ def _sound(ledger: Ledger) -> list[RenderableType]:
     return [heading("Verified"), Text(text)]
 
 
-def loss(numbers: Mapping[str, object]) -> list[RenderableType]:
-    same = "the same" if numbers["equal"] else "DIFFERENT"
-    text = (
-        f"before  {numbers['digest']}\nafter   {numbers['digest_after']}\n"
-        f"{numbers['dropped_tables']} tables were dropped from the closed file, and came back from "
-        f"{numbers['events']} events in {numbers['rebuild_seconds']:.2f} s: {same}."
-    )
-    title = "Every projection lost, and back from the log"
-    return [heading(title), Text(text, style="" if numbers["equal"] else "bold red")]
+def rebuilt(numbers: Mapping[str, object], *, whole: bool) -> list[RenderableType]:
+    """Return the line that compares the ledger with the one that its log alone gives, and what else the demo can do."""
+    if not numbers["equal"]:
+        text = (
+            f"before  {numbers['digest']}\nafter   {numbers['digest_after']}\nComputed again from the log: DIFFERENT."
+        )
+        return [Text(f"\n{text}", style="bold red")]
+    text = f"Everything but the log was dropped and computed again from {numbers['events']} events: the same."
+    more = "" if whole else "\nMore: demo --all shows the rest, demo --keep leaves the ledger to try commands on."
+    return [Text(f"\n{text}{more}", style="dim")]

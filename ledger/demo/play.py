@@ -98,27 +98,36 @@ def _lines(name: str) -> list[dict[str, Any]]:
 
 
 def rehearse(
-    db: str | None, *, keep: bool = False, progress: Progress | None = None
+    db: str | None, *, keep: bool = False, whole: bool = False, progress: Progress | None = None
 ) -> tuple[dict[str, object], object]:
-    """Plays, looks, loses every projection and gets it back: the numbers, and the pages that show it.
+    """Play, tell the story, lose every projection and compare what the log gives: the numbers, and the pages.
 
-    The ledger stays at ``db``; without one it is made in a temporary directory, which stays only with ``keep``.
+    Args:
+        db: Where the ledger stays; None for a temporary directory.
+        keep: Keep the temporary directory.
+        whole: Add the pages after the story.
+        progress: Called with (turns played, turns).
     """
     from rich.console import Group
 
-    from ledger.demo.pages import loss, story
+    from ledger.demo.pages import rebuilt, rest
+    from ledger.demo.story import story
 
     play = Play()
     with _place(db, keep=keep) as path:
         with Ledger.open(path, clock=play.clock, client="demo") as ledger:
             started = time.monotonic()
             play.perform(ledger, progress)
-            numbers = _counts(ledger, play) | {"play_seconds": time.monotonic() - started}
+            played = time.monotonic() - started
             span = (play.turns[0]["occurred_at"], play.turns[-1]["occurred_at"])
-            pages = story(ledger, span, len(play.acts), play.named)
+            pages = story(ledger, len(play.turns), span, play.named["flour-new"])
+            pages += rest(ledger, span, len(play.acts), play.named) if whole else []
+            numbers = _counts(ledger, play) | {"play_seconds": played}
         numbers |= lose_and_rebuild(path)
         numbers["equal"] = all(numbers[name] == numbers[f"{name}_after"] for name in ("events", "digest"))
-        return numbers | ({"path": path} if keep or db is not None else {}), Group(*pages, *loss(numbers))
+        return numbers | ({"path": path} if keep or db is not None else {}), Group(
+            *pages, *rebuilt(numbers, whole=whole)
+        )
 
 
 @contextmanager

@@ -43,6 +43,7 @@ class Engine:
     settings: Settings | None = None
     patterns = Patterns()  # which sessions are kept out
     after_capture: Callable[[], object] | None = None  # what else follows a turn that has its answer
+    after_close: Callable[[], object] | None = None  # removes the file of a temporary ledger
     own: Own | None = None  # projections of a user's
     is_past = False  # of a moment, for reading
     valid: str | None = None  # a time of the world: what is believed of then, and not of any time
@@ -108,3 +109,5 @@ class Engine:
     def close(self) -> None:
         """Gives the file back; a second call does nothing."""
         self.store.close()
+        if self.after_close is not None:
+            self.after_close()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import date, datetime
-from functools import cached_property
+from functools import cached_property, wraps
+from typing import ParamSpec, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -14,6 +15,8 @@ from ledger.domain.errors import RejectedError
 from ledger.domain.text import check_text, one_of
 from ledger.types import WriteOptions
 
+P = ParamSpec("P")
+T = TypeVar("T")
 Time = str | datetime | date
 CHANNELS = ("user", "tool", "web", "agent", "file")
 _ENVELOPE = ("causation_id", "correlation_id", "actor", "client", "channel", "agent")
@@ -70,11 +73,28 @@ class Who(Struct, frozen=True, kw_only=True, dict=True):
         return self.asker(options)
 
 
+def explaining(function: Callable[P, T]) -> Callable[P, T]:
+    """Return a call that, where it gets an argument that it does not take, says what ours is called."""
+
+    @wraps(function)
+    def call(*places: P.args, **keywords: P.kwargs) -> T:
+        try:
+            return function(*places, **keywords)
+        except TypeError:
+            from ledger.engine import other_names
+
+            text = other_names.unexpected_argument(function, keywords)
+            if text is None:
+                raise
+        raise TypeError(text)
+
+    return call
+
+
 def _checked(options: Mapping[str, object]) -> dict[str, object]:
     if unknown := sorted(set(options) - set(_OPTIONS)):
-        whose = "; bind(user=…) says whose memory it is" if unknown[0] in ("user", "user_id") else ""
         raise TypeError(
-            f"unexpected keyword argument {unknown[0]!r}{whose}; besides its own every write takes: {', '.join(_OPTIONS)}"
+            f"unexpected keyword argument {unknown[0]!r}; besides its own every write takes: {', '.join(_OPTIONS)}"
         )
     given = {name: value for name, value in options.items() if value is not None or name not in _MAY_BE_NONE}
     for name, blank_allowed in _TEXTS.items():

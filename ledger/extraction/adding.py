@@ -29,6 +29,7 @@ from ledger.domain.events import (
     TextQuarantined,
 )
 from ledger.domain.ids import uuid7
+from ledger.domain.metadata import NO_PAIRS, Pairs, checked
 from ledger.domain.policy import TURNS, Policy
 from ledger.domain.text import one_of
 from ledger.engine.engine import Engine
@@ -52,7 +53,7 @@ from ledger.sessions import continuing as going_on
 from ledger.sessions.continuing import Continued
 from ledger.sessions.conversation import Conversation, session_name
 from ledger.sessions.transcripts import Outside
-from ledger.types import Cancel
+from ledger.types import Cancel, Metadata
 from projections.core.rows import Connection
 from projections.views import audit, control, interactions, memories, projects
 
@@ -84,13 +85,14 @@ def add(
     session: str | None = None,
     project: str | None = None,
     extract: str | bool = "auto",
+    metadata: Metadata = NO_PAIRS,
     dry_run: bool = False,
     timeout: float | None = None,
     cancel: Cancel | None = None,
     progress: Progress | None = None,
 ) -> Added:
     """Everything that follows from some messages; see ``Ledger.add``."""
-    stopping, how = Stopping(timeout, cancel), _how(extract)
+    stopping, how, pairs = Stopping(timeout, cancel), _how(extract), checked(metadata)
     if not isinstance(dry_run, bool):
         raise RejectedError(f"dry_run is True or False, and {dry_run!r:.40} is neither")
     if engine.writer.batching:
@@ -111,7 +113,7 @@ def add(
         )
     with engine.reading() as connection:
         policy = control.policy(connection, asker.user)
-    call = _Call(conversation, asker, policy, how, model, stopping)
+    call = _Call(conversation, asker, policy, how, model, stopping, pairs)
     answer = call.preview(lines, new=not name) if dry_run else call.run(lines, progress)
     hints = (_CHAT,) if going_on.reads_as_chat(messages) else ()
     return replace(answer, session=name, left_out=left_out, reasons=(*answer.reasons, *hints))
@@ -131,10 +133,18 @@ class _Call:
     """One call of ``add``, for one session."""
 
     def __init__(
-        self, session: Conversation, asker: Who, policy: Policy, how: str, model: Model | None, stopping: Stopping
+        self,
+        session: Conversation,
+        asker: Who,
+        policy: Policy,
+        how: str,
+        model: Model | None,
+        stopping: Stopping,
+        metadata: Pairs,
     ) -> None:
         self.session, self.engine, self.policy = session, session.engine, policy
         self.how, self.model, self.stopping, self.stopped = how, model, stopping, ""
+        self.metadata = metadata
         correlation = asker.correlation_id or uuid7(time.time_ns(), self.engine.writer.random(8))
         self.asker = replace(asker, correlation_id=correlation)
 
@@ -144,7 +154,7 @@ class _Call:
 
     def run(self, lines: list[Outside], progress: Progress | None) -> Added:
         before = self.engine.position
-        done = going_on.go_on(self.session, self.asker, lines, self.stopping)
+        done = going_on.go_on(self.session, self.asker, lines, self.stopping, self.metadata)
         steps = _Steps(progress, 2)
         steps.step()
         since = done.first or before + 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Unpack, get_args
+from typing import TYPE_CHECKING, Unpack, get_args
 
 from ledger import answers
 from ledger.domain import confidence as rules
@@ -17,6 +17,13 @@ from ledger.types import MemoryStatus, Metadata, Page, Time, WriteOptions
 
 class MemoriesRead(Area):
     """The memories of a user, now or as they were known at a moment."""
+
+    if not TYPE_CHECKING:  # to a type checker, a name that is not there is a mistake
+
+        def __getattr__(self, name: str) -> object:
+            from ledger.engine import other_names
+
+            raise other_names.attribute_error(self, name)
 
     def list(
         self,

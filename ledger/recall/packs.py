@@ -108,6 +108,10 @@ class Pack(Answer, frozen=True, kw_only=True):
         bound = f" of {self.budget:,}" if self.budget is not None else ""
         return f"<Pack of {len(self.items)}, {self.used:,}{bound} {self.unit}>"
 
+    def __str__(self) -> str:
+        """Return ``as_text()``, so that ``print(pack)`` shows the text for the prompt."""
+        return self.as_text()
+
     def as_text(self, *, ids: bool = False) -> str:
         """The items as a fenced list, one line each, with every character escaped that could act on whoever shows it; then
         the observations as another, with how many sources bear each out and how they come in. A line begins with the day

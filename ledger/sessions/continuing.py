@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 
-from msgspec import Struct
+from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from ledger.domain import continuing, transcript
@@ -19,6 +19,7 @@ from ledger.domain.errors import RejectedError
 from ledger.domain.events import InteractionCaptured, MessageAppended, ResponseAttached
 from ledger.domain.interaction import Interaction
 from ledger.domain.late import late
+from ledger.domain.metadata import NO_PAIRS, Pairs, event_form
 from ledger.domain.session import Session as State
 from ledger.domain.transcript import Line
 from ledger.engine.log_reading import read_known
@@ -175,9 +176,13 @@ def _is_result(connection: Connection, row: MessageRow) -> bool:
 # --- appending ---------------------------------------------------------------------------------------------------------
 
 
-def go_on(conversation: Conversation, asker: Who, lines: list[Outside], stopping: Stopping) -> Continued:
-    """Appends what is new of the messages, 1,000 at a time, and captures their turns. Where it is cut, the same call goes on."""
-    done, arguments = Continued(turns={}), (conversation.name, [each.line for each in lines])
+def go_on(
+    conversation: Conversation, asker: Who, lines: list[Outside], stopping: Stopping, metadata: Pairs = NO_PAIRS
+) -> Continued:
+    """Appends what is new of the messages, 1,000 at a time, and captures their turns, with ``metadata``. Where it is cut, the
+    same call goes on."""
+    done, stored = Continued(turns={}), event_form(metadata)
+    arguments = (conversation.name, [each.line for each in lines], *((stored,) if metadata else ()))
     looked, key = False, asker.key
     while True:
         asked = replace(asker, key=key)
@@ -185,7 +190,7 @@ def go_on(conversation: Conversation, asker: Who, lines: list[Outside], stopping
         def decide(plan: Plan, asked: Who = asked) -> tuple[Plan, Outcome | None]:
             if plan.known.count == len(lines) and asked.key is None:
                 return plan, None
-            return plan, _append(conversation, asked, lines, plan, arguments, done.turns)
+            return plan, _append(conversation, asked, lines, plan, arguments, done.turns, stored)
 
         plan, outcome = optimistic(lambda: look(conversation, lines), decide)
         if not looked:
@@ -221,6 +226,7 @@ def _append(
     plan: Plan,
     arguments: object,
     turns: dict[str, None],
+    metadata: Raw,
 ) -> Outcome:
     first = plan.known.count
     new = lines[first : first + TOGETHER]
@@ -233,7 +239,7 @@ def _append(
         if (state.position if state is not None else 0) != plan.seen:
             raise Moved
         work.taken.update(plan.taken)
-        _Appending(work, stream, row, plan.turn, captured).emit(new, tokens)
+        _Appending(work, stream, row, plan.turn, captured, metadata).emit(new, tokens)
         return stream
 
     outcome = conversation.writer.run("add", asker, body, arguments)
@@ -244,8 +250,16 @@ def _append(
 class _Appending:
     """One append under the lock: messages, and the turns among them."""
 
-    def __init__(self, work: Work, stream: str, row: int, turn: Interaction | None, captured: dict[str, None]) -> None:
-        self.work, self.stream, self.row, self.captured = work, stream, row, captured
+    def __init__(
+        self,
+        work: Work,
+        stream: str,
+        row: int,
+        turn: Interaction | None,
+        captured: dict[str, None],
+        metadata: Raw,
+    ) -> None:
+        self.work, self.stream, self.row, self.captured, self.metadata = work, stream, row, captured, metadata
         captured.clear()
         current: Interaction | None = work.at_row(turn.row, "i") if turn is not None else None
         self.open = current if current is not None and current.response_at is None else None
@@ -270,7 +284,7 @@ class _Appending:
     def _capture(self, prompt: Outside, response: Outside | None) -> str:
         id = self.work.new_id("i")
         answer = self.work.body(response.draft.content) if response is not None else ""
-        self.work.emit(id, InteractionCaptured(self.work.body(prompt.draft.content), answer))
+        self.work.emit(id, InteractionCaptured(self.work.body(prompt.draft.content), answer, metadata=self.metadata))
         self.captured[id] = None
         return id
 
@@ -278,7 +292,7 @@ class _Appending:
         """The answer to a prompt of an earlier append; None where none waits for it."""
         if self.open is None:
             return None
-        attached = ResponseAttached(self.work.body(line.draft.content))
+        attached = ResponseAttached(self.work.body(line.draft.content), metadata=self.metadata)
         for event in interactions_domain.decide(interactions_domain.Attach(attached), self.open):
             self.work.emit(self.open.id, event, first=self.open.row)
         self.captured[self.open.id] = None

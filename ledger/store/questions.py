@@ -121,7 +121,10 @@ def ask(
 ) -> list[dict[str, Value]]:
     """The rows; ``names`` are those that a misspelt one is compared with."""
     if _QUESTION.match(sql) is None:
-        raise RejectedError(f"query takes one SELECT (or WITH, VALUES), and {sql.strip()!r:.60} is none: it only reads")
+        raise RejectedError(
+            f"query takes one SELECT (or WITH, VALUES), and {sql.strip()!r:.60} is none: it only reads; "
+            "recall(question) searches by words"
+        )
     if isinstance(bounds, BoundsOfUser):
         if (name := _other_name(sql)) is not None:
             raise _of_user_only(name, bounds)

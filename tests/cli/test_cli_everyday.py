@@ -12,7 +12,7 @@ import pytest
 from command_line import Result, answer, run
 
 from ledger import Ledger
-from ledger.cli import manual, output
+from ledger.cli import derive, manual, output
 
 
 class Terminal(io.StringIO):
@@ -369,3 +369,37 @@ def test_the_audit_trail_shows_what_was_recorded_and_why(db: str) -> None:
     shown = " ".join(run("history", "audit", db=db).stdout.split())
     assert "“The user lives in Lisbon.” · remember · by ann · via desk" in shown
     assert "retract · by bob · via cli · “she moved”" in shown
+
+
+# --- words that people type first ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("word", "command"),
+    [
+        ("audit", "the command is memory-ledger history audit"),
+        ("what-if", "the command is memory-ledger history what-if"),
+        ("diff", "the command is memory-ledger history diff"),
+        ("stats", "the command is memory-ledger maintenance stats"),
+        ("compact", "the command is memory-ledger session compact"),
+        ("restate", 'Unknown command "restate"'),
+        ("at", "--as-of behind a command"),
+        ("search", "memory-ledger recall QUERY"),
+        ("list", "memory-ledger memories list"),
+        ("get", "memory-ledger memories get ID"),
+        ("update", "memory-ledger supersede"),
+        ("delete", "memory-ledger retract takes a memory out of use, memory-ledger erase"),
+        ("log", "memory-ledger history audit"),
+    ],
+)
+def test_a_word_that_is_no_command_names_the_one_that_is_meant(db: str, word: str, command: str) -> None:
+    result = run(word, "tea", db=db)
+    assert (result.exit_code, result.stdout) == (2, "") and command in result.stderr
+
+
+def test_every_command_that_a_hint_names_is_there() -> None:
+    named = [words.split() for text in derive.MEANT.values() for words in re.findall(r"memory-ledger ([a-z -]+)", text)]
+    assert len(named) > 10
+    for words in named:
+        name = words[:2] if words[0] in derive.AREAS else words[:1]
+        assert run(*name, "--help").exit_code == 0, name

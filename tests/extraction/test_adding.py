@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from soundness import problems
 from turns import NOTHING, Scripted, adds, replaces
 
-from ledger import ConflictError, Ledger, ModelError, RejectedError
+from ledger import ConflictError, KeyReusedError, Ledger, ModelError, RejectedError
 from ledger.domain.continuing import Known, Newest, known
 from ledger.sessions import continuing
 from ledger.types import SessionPatterns
@@ -822,3 +822,31 @@ def test_what_an_assistant_or_a_page_says_or_an_answer_denies_is_not_confirmed(m
     added = memory.add([user("I prefer green tea at night."), answer("ok")])
     assert [entry.id for entry in memory.review()] == [tea.id]
     assert "DuplicateAbsorbed" not in {event.type for event in memory.history.events(tea.id)}
+
+
+# --- metadata of turns -----------------------------------------------------------------------------------------------
+
+
+def test_metadata_of_add_is_that_of_the_turns_it_captures(memory: Ledger) -> None:
+    added = memory.add(DAY[:2], session="s", metadata={"source_app": "slack", "ticket": 4711})
+    assert memory.interactions.get(added.turns[0]).metadata == {"source_app": "slack", "ticket": 4711}
+    later = memory.add(DAY[:4], session="s", metadata={"ticket": 12})
+    by_ticket = [[each.id for each in memory.interactions.list(metadata={"ticket": n})] for n in (4711, 12)]
+    assert by_ticket == [[*added.turns], [*later.turns]]
+    memory.add(DAY[:4], session="s", metadata={"ticket": 13})  # nothing is new, so nothing gets it
+    assert memory.interactions.list(metadata={"ticket": 13}) == []
+
+
+def test_metadata_of_an_answer_that_comes_later_joins_that_of_its_prompt(memory: Ledger) -> None:
+    first = memory.add(DAY[:1], session="s", metadata={"ticket": 4711})
+    memory.add(DAY[:2], session="s", metadata={"answered": True})
+    assert memory.interactions.get(first.turns[0]).metadata == {"answered": True, "ticket": 4711}
+
+
+def test_another_metadata_under_one_key_is_another_call_and_nested_ones_are_refused(memory: Ledger) -> None:
+    memory.add(DAY[:1], idempotency_key="k", metadata={"ticket": 1})
+    assert memory.add(DAY[:1], idempotency_key="k", metadata={"ticket": 1}).replayed
+    with pytest.raises(KeyReusedError):
+        memory.add(DAY[:1], idempotency_key="k", metadata={"ticket": 2})
+    with pytest.raises(RejectedError, match="nothing nested"):
+        memory.add("Tea.", metadata={"ticket": [1]}, dry_run=True)  # type: ignore[dict-item]

@@ -108,7 +108,7 @@ def test_who_asks_is_said_once_and_no_user_sees_another(ledger: Ledger) -> None:
         bob.retract(mine.id)
     bob.close()
     assert ledger.memories.get(mine.id).content == "Ada likes tea."
-    with pytest.raises(TypeError, match=r"unexpected keyword argument 'user'; .* whose memory it is; besides its own"):
+    with pytest.raises(TypeError, match=r"unexpected keyword argument 'user'; .* says whose memory it is"):
         ledger.remember("x", user="bob")  # type: ignore[call-arg]
     with pytest.raises(RejectedError):
         ledger.bind(channel="telepathy")  # type: ignore[arg-type]

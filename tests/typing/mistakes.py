@@ -3,10 +3,9 @@
 import threading
 from datetime import UTC, datetime
 
-from ledger import Ledger, PastLedger
-from ledger import Memory as NotThere  # wrong
+from ledger import Fact as NotThere  # wrong
+from ledger import Ledger, Memory, Pack, PastLedger
 from ledger.answers import Fact as NeitherThere  # wrong
-from ledger.answers import Memory, Pack
 from ledger.types import LanguageModel as NorThere  # wrong
 from ledger.types import ModelRequest
 
@@ -27,6 +26,8 @@ def fine(ledger: Ledger) -> None:
     with ledger.batch() as batch:
         batch.retract(fact.id, reason="she changed her mind", expected=fact.position)
     kept: tuple[Memory, Pack] = (fact, ledger.recall("tea"))
+    with Ledger.temporary(user="ada") as scratch:
+        scratch.add("I like tea.", metadata={"ticket": 4711})
     asked: ModelRequest | None = None
     print(kept, asked)
     ledger.extract(turn.id, model=answer, cancel=threading.Event())
@@ -68,6 +69,13 @@ def mistakes(ledger: Ledger) -> None:
     print(ledger.session("chat").items()[0].score)  # wrong
     Ledger.open("memory.db", model=ModelRequest)  # wrong
     ledger.memory("m_1")  # wrong
+    ledger.search("tea")  # wrong
+    ledger.memories.search("tea")  # wrong
+    ledger.history("m_1")  # wrong
+    ledger.recall("tea", user="ada")  # wrong
+    ledger.remember("Ada likes tea.", source="i_1")  # wrong
+    ledger.add("Ada likes tea.", metadata=["tea"])  # wrong
+    Ledger.temporary(readonly=True)  # wrong
     ledger.memories("active")  # wrong
     ledger.memories.list(statuses=["gone"])  # wrong
     ledger.memories.list(limit="10")  # wrong

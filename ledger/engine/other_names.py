@@ -1,0 +1,139 @@
+"""Names that people bring from mem0, Zep, LangMem and ChromaDB, each with the call or argument that it is here.
+
+Only a failing call reads these tables. Nothing here is a second way to do something.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from difflib import get_close_matches
+
+from ledger import types
+
+_SEARCH = "ledger.recall(question) searches"
+_CHANGE = "ledger.supersede(id, text) records a new fact, and ledger.revise(id, text) another wording"
+_REMOVE = "ledger.retract(id) takes a memory out of use, and ledger.erase(id) removes its text for good"
+_RECORD = "ledger.remember(text) records a statement, and ledger.add(messages) a conversation"
+_LIST = "ledger.memories.list() lists memories"
+CALLS = {
+    "search": _SEARCH,
+    "query_memories": _SEARCH,
+    "get": "ledger.memories.get(id) returns a memory",
+    "get_all": _LIST,
+    "list": _LIST,
+    "memory": f"ledger.memories.get(id) returns a memory, and {_LIST}",
+    "add_memory": _RECORD,
+    "put": _RECORD,
+    "save": _RECORD,
+    "store": _RECORD,
+    "update": _CHANGE,
+    "upsert": _CHANGE,
+    "delete": _REMOVE,
+    "forget": _REMOVE,
+    "delete_all": "ledger.erase(types.EVERYTHING) removes all texts of the user for good",
+    "audit": "ledger.history.audit() lists events",
+    "log": "ledger.history.audit() lists events, newest first, and ledger.history.log() reads them in order",
+    "diff": "ledger.history.diff(…) compares two moments",
+    "what_if": "ledger.history.what_if(…) shows what would be believed without something",
+}
+"""Calls that neither a ledger nor ``ledger.memories`` has."""
+
+CALLED = {
+    "History": "ledger.why(id) says why something is believed, ledger.history.events(id) lists all of its events, and "
+    "ledger.history.audit(subject=id) says who recorded them",
+    "Ledger": "ledger.recall(question) searches, and ledger.remember(text) records",
+    "Sessions": "ledger.session(name) is one conversation",
+}
+"""Hints for objects that people call, by the name of the class; of other namespaces the calls are listed."""
+
+ARGUMENTS = {
+    "agent_id": "agent",
+    "category": "kind",
+    "collection": "project",
+    "conversation_id": "session",
+    "filters": "metadata",
+    "infer": "extract",
+    "k": "limit",
+    "max_tokens": "budget",
+    "memory": "content",
+    "n_results": "limit",
+    "namespace": "project",
+    "project_id": "project",
+    "question": "query",
+    "run_id": "session",
+    "session_id": "session",
+    "source": "sources",
+    "status": "statuses",
+    "text": "content",
+    "thread_id": "session",
+    "threshold": "min_match",
+    "top_k": "limit",
+    "type": "kind",
+    "user_id": "user",
+    "where": "metadata",
+}
+"""Arguments of others, each with ours; the hint is given where the call takes ours."""
+
+ELSEWHERE = {
+    "user": "bind(user=…) says whose memory it is",
+    "actor": "bind(actor=…) says who acts",
+    "client": "bind(client=…) says through which program",
+    "channel": "bind(channel=…) says what kind of input it is",
+    "agent": "bind(agent=…) says for which agent",
+    "session": "ledger.session(name) is one conversation, with reads and a search of its own",
+}
+"""Hints for arguments that another call takes."""
+
+
+class UnknownCallError(AttributeError):
+    """A call of another product on a ledger; the message names ours."""
+
+
+def attribute_error(owner: object, name: str) -> AttributeError:
+    """Return the error for an attribute that a ledger or ``ledger.memories`` does not have."""
+    kind = type(owner).__name__
+    if (hint := CALLS.get(name)) is not None:
+        return UnknownCallError(f"{kind} has no {name!r}: {hint}")
+    return AttributeError(f"{kind!r} object has no attribute {name!r}", name=name, obj=owner)
+
+
+def call_error(kind: type) -> TypeError:
+    """Return the error for a ledger or a namespace that was called like a method."""
+    name = kind.__name__.removesuffix("Read")
+    own = (call for call in dir(kind) if not call.startswith("_") and callable(getattr(kind, call)))
+    return TypeError(f"{name} cannot be called: {CALLED.get(name) or 'its calls are ' + ', '.join(own)}")
+
+
+def unexpected_argument(function: Callable[..., object], keywords: Iterable[str]) -> str | None:
+    """Return the message about the first argument that a function does not take; None where it takes all of them."""
+    parameters = inspect.signature(function).parameters.values()
+    own = [parameter.name for parameter in parameters if parameter.kind is not parameter.VAR_KEYWORD]
+    options = [
+        name
+        for parameter in parameters
+        if parameter.kind is parameter.VAR_KEYWORD
+        for name in _options(str(parameter.annotation))
+    ]
+    wrong = next((name for name in keywords if name not in own and name not in options), None)
+    if wrong is None:
+        return None
+    return f"{function.__name__}() got an unexpected keyword argument {wrong!r}; {_hint(wrong, own[1:], options)}"
+
+
+def _options(annotation: str) -> list[str]:
+    """Return the names in a typed dictionary of options, written as "Unpack[WriteOptions]"."""
+    return sorted(getattr(types, annotation.removeprefix("Unpack[").removesuffix("]")).__optional_keys__)
+
+
+def _hint(wrong: str, own: list[str], options: list[str]) -> str:
+    ours = ARGUMENTS.get(wrong, wrong)
+    for name in (ours, f"{ours}s"):
+        if name in own or name in options:
+            return f"here it is {name}="
+    if ours in ELSEWHERE:
+        return ELSEWHERE[ours]
+    if near := get_close_matches(wrong, [*own, *options], 1, 0.7):
+        return f"did you mean {near[0]}?"
+    besides = f"; besides its own every write takes {', '.join(options)}" if options else ""
+    return f"it takes {', '.join(own) or 'no arguments'}{besides}"

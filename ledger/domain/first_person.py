@@ -9,6 +9,7 @@ from ledger.domain.extraction import SENTENCE_CONFIDENCE, Extracted
 from ledger.domain.late import late
 
 EXTRACTOR, OF_RULES = "rules/4", "_statement"
+ORDER = "asks" + OF_RULES  # the rule of standing orders
 """Name and version: another set of forms is another version."""
 
 MOST_CHARS = 160  # a longer value is a story (ours)

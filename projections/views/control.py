@@ -21,7 +21,7 @@ from ledger.domain.events import (
     WriteRefused,
     ids_in,
 )
-from ledger.domain.policy import Policy, policy_of
+from ledger.domain.policy import Policy, policy_of, renamed
 from ledger.domain.spans import joined
 from ledger.types import OriginKind
 from projections.core.codec import codec, columns, reader
@@ -338,7 +338,7 @@ def policy(connection: sqlite3.Connection, user: str) -> Policy:
     sql = "SELECT parameters FROM policies WHERE user = ? AND undone_at IS NULL ORDER BY from_position"
     found = dict[str, object]()
     for (parameters,) in connection.execute(sql, (user,)):
-        found |= msgspec.json.decode(parameters, type=dict[str, object])
+        found |= renamed(msgspec.json.decode(parameters, type=dict[str, object]))
     return policy_of(found)
 
 

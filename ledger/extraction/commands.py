@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 
 from ledger import answers
+from ledger.domain import first_person
 from ledger.domain import interaction as interactions_domain
 from ledger.domain.errors import ConflictError, NotFoundError, RejectedError
 from ledger.domain.events import CandidatesExtracted, Dropped
-from ledger.domain.extraction import EXTRACTOR
 from ledger.domain.interaction import ERASED, Interaction
 from ledger.engine.engine import Engine
 from ledger.engine.snapshot import load, stream_of
@@ -84,7 +84,7 @@ def extract(
         )
     if preview:
         rows = tuple(session_extraction.found_by_rules(lines))
-        return answers.ExtractionReport(interaction=subject.id, extractor=EXTRACTOR, dropped=rows, dry_run=True)
+        return answers.ExtractionReport(interaction=subject.id, extractor=first_person.EXTRACTOR, dropped=rows, dry_run=True)
     if subject.extraction == "done" and not open_to_model and asker.key is None:
         return _extraction_report(engine, subject, asker.user)
     asker = reacting(engine, subject, asker)
@@ -117,7 +117,7 @@ def extract_by_rules(engine: Engine, subject: Interaction, asker: Who) -> Outcom
             kept, dropped = found_in.record_rules(
                 work, lines, found, lambda line: (current.id,), current.memories_used, quarantined=is_held
             )
-            data = CandidatesExtracted(EXTRACTOR, tuple(id for id, _ in kept), tuple(each for each, _ in dropped))
+            data = CandidatesExtracted(first_person.EXTRACTOR, tuple(id for id, _ in kept), tuple(each for each, _ in dropped))
             for event in interactions_domain.decide(interactions_domain.RecordExtraction(data), current):
                 work.emit(current.id, event, first=current.row)
         return current.id

@@ -139,8 +139,8 @@ def admitted(
 
 
 def _undo_of(state: Memory) -> str:
-    brings_back = f"; history.undo({state.row}) brings back {state.supersedes} too" if state.supersedes else ""
-    return f"retract({state.id!r}){brings_back}"
+    """The calls that take a memory back, and bring back what it replaced."""
+    return f"retract({state.id!r})" + (f", restore({state.supersedes!r})" if state.supersedes else "")
 
 
 def provenance(connection: Connection, state: Memory) -> answers.Provenance | None:

@@ -42,6 +42,7 @@ UNTRUSTED = ("web", "tool", "file")  # what came in through these is never belie
 ADD, SUPERSEDE, RETRACT, RELATIONS = "add", "supersede", "retract", "relations"
 CITES = "cites"  # in the list of what a model did: which message it named for a memory
 CITED = 20  # messages of one memory that are listed; one that names more rests on all that was read (ours)
+_BY_HIMSELF = re.compile(r"\b(?:I|we)(?:['’]ve| have)?(?: (?:just|finally|also|already|now))? $", re.IGNORECASE)
 _JOINED = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 
 
@@ -512,8 +513,11 @@ def rule_row(found: Extracted, line: Line) -> admitting.Row:
     """The line of the table of what a rule found in a line."""
     stated = found.rule.endswith(first_person.OF_RULES)
     prefers = found.rule == "preference_sentence" and line.text[found.start : found.start + 1] == "I"
+    before = line.text[max(0, found.start - 40) : found.start]
+    decided = found.rule == "decided_sentence" and _BY_HIMSELF.search(before) is not None
+    of_himself = stated or prefers or decided
     is_order = found.rule == first_person.ORDER
-    return admitting.of_finding(line, found.start, found.end, of_himself=stated or prefers, is_order=is_order)
+    return admitting.of_finding(line, found.start, found.end, of_himself=of_himself, is_order=is_order)
 
 
 def _is_said(attempt: MemoryCaptured, line: Line) -> bool:

@@ -135,27 +135,27 @@ def test_it_takes_time_in_proportion_to_the_text() -> None:
         assert len([*statements(text)]) <= 1_000
 
 
-def test_a_first_call_without_a_model_proposes_what_the_user_said(tmp_path: Path) -> None:
+def test_a_first_call_without_a_model_learns_what_the_user_said(tmp_path: Path) -> None:
     with Ledger.open(tmp_path / "memory.db") as ledger:
         chat = [
             {"role": "user", "content": "I live in Lisbon and I'm allergic to peanuts."},
             {"role": "assistant", "content": "I live in the cloud and I love it here."},
         ]
         added = ledger.add(chat, session="x")
-        assert [each.content for each in added.proposed] == [
+        assert [each.content for each in added.learned] == [
             "The user lives in Lisbon",
             "The user is allergic to peanuts",
         ]
-        assert not added.learned and ledger.add(chat, session="x").messages == 0
-        memory = ledger.memories.get(added.proposed[0].id)
-        assert memory.status == "candidate" and memory.confidence == 0.6 and memory.kind == "identity"
+        assert not added.proposed and ledger.add(chat, session="x").messages == 0
+        memory = ledger.memories.get(added.learned[0].id)
+        assert memory.status == "active" and memory.confidence == 0.6 and memory.kind == "identity"
         assert ledger.history.events(memory.id)[0].type == "MemoryCaptured"
 
 
 def test_a_new_job_takes_the_place_of_the_last_one_in_an_answer(tmp_path: Path) -> None:
     with Ledger.open(tmp_path / "memory.db") as ledger:
         for text in ("I work at Charité.", "I started a new job at Siemens last week."):
-            ledger.promote(ledger.add(text, session="x").proposed[0].id)
+            ledger.add(text, session="x")
         found = [each.content for each in ledger.recall("Where does the user work?").items]
         assert found == ["The user works at Siemens", "The user works at Charité"]
         new, old = (Reading(ledger.memories.get(each.id)) for each in ledger.memories.list())
@@ -165,8 +165,7 @@ def test_a_new_job_takes_the_place_of_the_last_one_in_an_answer(tmp_path: Path) 
 def test_who_the_user_is_stands_in_the_profile_and_is_reinforced_by_turns(tmp_path: Path) -> None:
     with Ledger.open(tmp_path / "memory.db", user="ada") as ledger:
         text = "My name is Ada Byron. I'm allergic to nuts. I live in Oslo. I drive a Volvo. My rent is 900."
-        for each in ledger.add(text, session="s").proposed:
-            ledger.promote(each.id)
+        ledger.add(text, session="s")
         lines = ("called Ada Byron", "allergic to nuts", "lives in Oslo", "drives a Volvo", "rent is 900")
         assert all(line in ledger.profile().as_text() for line in lines)
         added = ledger.add(
@@ -193,6 +192,5 @@ def test_who_the_user_is_stands_in_the_profile_and_is_reinforced_by_turns(tmp_pa
 def test_what_changed_comes_before_what_was_so(tmp_path: Path, old: str, new: str, asked: str) -> None:
     with Ledger.open(tmp_path / "memory.db", user="ada") as ledger:
         ledger.remember(old)
-        (found,) = ledger.add(new, session="s").proposed
-        ledger.promote(found.id)
+        (found,) = ledger.add(new, session="s").learned
         assert [each.content for each in ledger.recall(asked).items] == [found.content, old]

@@ -132,8 +132,7 @@ def of_admission(notes: Notes) -> Iterator[str]:
     """How to take back what no person admitted."""
     if notes.admitted:
         yield (
-            f"{notes.admitted:,} admitted without review: retract(id) takes one back, history.undo_all(correlation_id=…) all of this"
-            " call; review(admitted=True) lists them"
+            f"{notes.admitted:,} admitted without review: retract(id) takes one back; review(admitted=True) lists them"
         )
 
 

@@ -161,12 +161,15 @@ class Provenance(Answer, frozen=True, kw_only=True):
 
 
 class Candidate(Answer, frozen=True, kw_only=True):
-    """One entry of the review queue: a candidate, or an active memory that the turns ``contradicted_by`` deny."""
+    """One entry of the review queue: a candidate, or an active memory that the turns ``contradicted_by`` deny. ``admission`` is
+    the line of the table of admission that gave the status, and ``undo`` the call that takes an admitted memory back."""
 
     memory: Memory
     provenance: Provenance | None
     same_as_active: str | None
     contradicted_by: tuple[str, ...] = ()
+    admission: str = ""
+    undo: str = ""
 
     @property
     def id(self) -> str:
@@ -275,7 +278,8 @@ class Step(Answer, frozen=True, kw_only=True):
 
 class Why(Answer, frozen=True, kw_only=True):
     """Why the ledger believes a memory, or no longer does; ``sources``, ``chunks`` and ``documents`` are what it cites, and
-    ``provenance`` has the words that it was extracted from, ``conflicts`` the ids of the open ones that it stands in.
+    ``provenance`` has the words that it was extracted from, ``conflicts`` the ids of the open ones that it stands in,
+    ``admission`` the line of the table of admission that gave its status where no person did.
 
     Of an observation ``evidence`` is what supports it, and ``wordings`` are all that it had, oldest first.
     """
@@ -294,6 +298,7 @@ class Why(Answer, frozen=True, kw_only=True):
     observation: Observation | None = None
     evidence: tuple[Evidence, ...] = ()
     wordings: tuple[Wording, ...] = ()
+    admission: str = ""
 
     def __repr__(self) -> str:
         return f"<Why of {self.id}: {len(self.steps)} steps, confidence {self.confidence:g}>"
@@ -510,7 +515,7 @@ class Reinforcement(Answer, frozen=True, kw_only=True):
 
 class ExtractionReport(Answer, frozen=True, kw_only=True):
     """What came of looking at an ``interaction`` or a ``session``: what was kept, what took the place of what
-    (``superseded``), how many ``relations`` were stated, and what was dropped, each with its ``reason``.
+    (``superseded``), what the user took back (``retracted``), how many ``relations`` were stated, and what was dropped, each with its ``reason``.
 
     Of a session ``messages`` are those looked at, ``skipped`` those that held nothing worth a model's time, ``cursor`` the
     position behind which it goes on. ``failure`` is why a model's call came to nothing; ``stopped`` why more was left for
@@ -523,6 +528,7 @@ class ExtractionReport(Answer, frozen=True, kw_only=True):
     kept: tuple[Memory, ...] = ()
     dropped: tuple[dict[str, Any], ...] = ()
     superseded: tuple[str, ...] = ()
+    retracted: tuple[str, ...] = ()
     relations: int = 0
     messages: int = 0
     skipped: int = 0

@@ -216,22 +216,27 @@ class LedgerRead(Area):
         return found("memory or observation", id, audit.why(self._engine, self._scope.user, id))
 
     def review(
-        self, *, project: str | None = None, limit: int = LIMIT, after: str | None = None
+        self, *, admitted: bool = False, project: str | None = None, limit: int = LIMIT, after: str | None = None
     ) -> Page[answers.Candidate]:
         """List what waits for a decision, oldest first: candidates, each with where it was found, and active memories that a
         later turn denies (``contradicted_by``).
 
         A memory of the second kind leaves the list with whatever you decide about it: ``promote`` and ``reinforce`` keep it,
         ``supersede``, ``retract`` and the like do not.
+
+        Args:
+            admitted: Instead the active memories that no person admitted, newest first, each with the line of the table that
+                admitted it and with what takes it back.
         """
 
         from ledger.memories import queries as memory_queries
 
         def fetch(count: int, start: str | None) -> list[answers.Candidate]:
             with self._engine.snapshot() as snapshot:
-                return memory_queries.review(snapshot, self._scope.user, project=project, limit=count, after=start)
+                look = memory_queries.admitted if admitted else memory_queries.review
+                return look(snapshot, self._scope.user, project=project, limit=count, after=start)
 
-        filters = {"user": self._scope.user, "project": project}
+        filters = {"user": self._scope.user, "project": project, **({"admitted": True} if admitted else {})}
         return page("review", filters, limit, after, fetch, lambda each: each.id)
 
     def query(
@@ -759,6 +764,9 @@ class Ledger(LedgerRead):
         **options: Unpack[WriteOptions],
     ) -> answers.Memory:
         """Record an active memory, without review; the same text in the same project and kind is one memory.
+
+        By the channel "agent" it is active with a confidence of at most 0.6 and listed in ``review(admitted=True)``; by "web",
+        "tool" or "file" it is a candidate, unless the policy says ``admit="review"``.
 
         Args:
             content: The statement, at most 256 KiB of UTF-8.

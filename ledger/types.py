@@ -173,8 +173,9 @@ class PolicyChanges(WriteOptions, total=False):
     """What happens to a memory in which a scanner finds an order to the model or the like."""
     secrets: Literal["redact", "refuse", "off"]
     """What happens to a password or key in any text."""
-    extracted: Literal["candidate", "active"]
-    """The status of what a model extracts; what only an assistant stated is always a candidate."""
+    admit: Literal["by_source", "review"]
+    """Who decides on what nobody reviewed: "by_source" the table of admission (what the user says of himself is active at once),
+    "review" a person (everything found is a candidate)."""
     claim_confidence: float
     """The most confidence of what only an assistant stated, from 0 to 1."""
     merge: bool

@@ -43,6 +43,7 @@ _attempt: dict[str, Any] = {
     "origin": ORIGIN,
     "reference_count": 4,
     "last_referenced_at": EARLIER,
+    "admission": "by_source/1 own_words",
 }
 
 EVENTS: dict[str, e.Event] = {
@@ -429,6 +430,7 @@ def memory(**changed: Any) -> Memory:
         "until_before": None,
         "underlying": None,
         "origin": ORIGIN,
+        "admission": "by_source/1 own_words",
         "recorded_at": EARLIER,
         "active_at": EARLIER,
         "stated_at": None,

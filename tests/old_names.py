@@ -350,6 +350,8 @@ class Ledger(Reads):
 
     def adopt_policy(self, *, by: Any = None, **parameters: Any) -> dict[str, Any]:
         by = dict(by or {})
+        if "extracted" in parameters:
+            parameters["admit"] = {"candidate": "review", "active": "by_source"}.get(parameters.pop("extracted"), "?")
         asked = self._for({name: by.pop(name, None) for name in ("user", "actor")})
         return dict(asked.policy.set(**told(by, {}), **parameters).to_dict())
 

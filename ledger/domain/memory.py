@@ -110,6 +110,7 @@ class Memory(Struct, frozen=True, gc=False):
     until_before: str | None  # ... and the end of validity that a supersession cut
     underlying: str | None  # the status that it would have, had its content not been erased
     origin: Origin | None
+    admission: str  # the line of the table that gave its status; "" where a person did
     recorded_at: str
     active_at: str  # when it was last made, confirmed, changed or restored: idle time counts from here
     stated_at: str | None  # when it was last said again, after it was made
@@ -441,7 +442,7 @@ def _captured(event: AnyEvent, data: MemoryCaptured | DuplicateAbsorbed) -> Memo
         event.first, event.stream, envelope.user, envelope.agent, envelope.project, data.kind, data.status, data.content,
         data.confidence, data.reference_count, data.last_referenced_at, data.entities or (), data.tags or (),
         metadata, data.sources, (), data.valid_from or envelope.recorded_at, data.valid_to,
-        data.supersedes, None, False, None, None, None, data.origin, envelope.recorded_at, envelope.recorded_at, None,
+        data.supersedes, None, False, None, None, None, data.origin, data.admission, envelope.recorded_at, envelope.recorded_at, None,
         event.position, event.version, event.position,
     )  # fmt: skip
 
@@ -464,7 +465,7 @@ def _changes(memory: Memory, event: AnyEvent, data: MemoryEvent) -> dict[str, ob
         case MemoryReinforced():
             return _reinforced(memory, event, data)
         case MemoryPromoted():
-            return {"status": "active", "active_at": now}
+            return {"status": "active", "active_at": now, "admission": ""}  # by a person, or by who acts for one
         case MemoryRejected() | MemoryInvalidated():
             return _hidden(memory, "invalid")
         case MemoryRetracted():

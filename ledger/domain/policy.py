@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, get_type_hints
 
 from msgspec import Struct, convert
 
 from ledger.domain import confidence as rules
+from ledger.domain.admitting import BY_SOURCE, REVIEW
 from ledger.domain.errors import RejectedError
 from ledger.domain.matching import DEFAULT_MATCHER, MATCHERS
 
 Value = int | bool | str  # of a parameter, as an event holds it
 DECAYS = OFF, EPISODIC, ALL = "off", "episodic", "all"  # kinds of memories that lose confidence when idle
+_EXTRACTED = "extracted"  # what admit was called
 TURNS = "turns"  # consolidate what was said in turns and sessions, besides memories
 
 
@@ -73,8 +75,9 @@ class Policy(Struct, frozen=True):
     rejected; 0 for ever. ``user_chars`` and ``memory_chars`` bound what may be stored: characters of active memories of the
     kind user_profile, and of all other kinds; 0 is no bound (rubino has 1,375 and none). ``threats`` is what happens to a
     memory in which a scanner finds an order to the model or the like, ``secrets`` what to a password or key in any text.
-    ``extracted`` is the status of what a model extracts; what an assistant said itself is always a candidate, of at most
-    ``claim_confidence``. ``consolidate`` is of memories, and with "turns" of what was said in turns and sessions too.
+    ``admit`` says who decides on what nobody reviewed: with "by_source" the table in ``domain/admitting.py``, with "review" a
+    person. What an assistant said itself is always a candidate, of at most ``claim_confidence``. ``consolidate`` is of
+    memories, and with "turns" of what was said in turns and sessions too.
     """
 
     matcher: Annotated[str, OneOf(tuple(MATCHERS))] = DEFAULT_MATCHER
@@ -89,7 +92,7 @@ class Policy(Struct, frozen=True):
     memory_chars: Annotated[int, characters] = 0
     threats: Annotated[str, OneOf(("refuse", "quarantine", "off"))] = "refuse"
     secrets: Annotated[str, OneOf(("redact", "refuse", "off"))] = "redact"
-    extracted: Annotated[str, OneOf(("candidate", "active"))] = "candidate"
+    admit: Annotated[str, OneOf((BY_SOURCE, REVIEW))] = BY_SOURCE
     claim_confidence: Annotated[float, rules.millionths] = rules.shown(rules.CLAIM_CONFIDENCE)
     merge: Annotated[bool, switch] = True
     conflicts: Annotated[bool, switch] = True
@@ -105,14 +108,37 @@ CHECKS: dict[str, Callable[[str, object], Value]] = {
 }
 
 
+def check_names(changes: Iterable[str]) -> None:
+    """``RejectedError`` for the name that a parameter had once, with the name that it has now."""
+    if _EXTRACTED in changes:
+        raise RejectedError(
+            "the policy parameter 'extracted' is called admit now: admit='by_source' (what the user says of himself is active at"
+            " once) or admit='review' (everything found is a candidate)"
+        )
+
+
 def checked(changes: Mapping[str, object]) -> dict[str, Value]:
     """Parameters as an event holds them, of parameters as a caller gives them."""
+    check_names(changes)
     if unknown := sorted(set(changes) - CHECKS.keys()):
         raise RejectedError(f"no policy parameter is called {unknown[0]!r:.60}; there are: {', '.join(CHECKS)}")
     return {name: CHECKS[name](name, value) for name, value in changes.items()}
 
 
+def renamed(parameters: Mapping[str, object]) -> dict[str, object]:
+    """Return parameters as events hold them under the names of today.
+
+    ``extracted`` was the status of what a model found in the user's words: "active" is what ``admit="by_source"`` says of them,
+    and "candidate" what ``admit="review"`` says.
+    """
+    now = {name: value for name, value in parameters.items() if name != _EXTRACTED}
+    if _EXTRACTED in parameters:
+        now.setdefault("admit", BY_SOURCE if parameters[_EXTRACTED] == "active" else REVIEW)
+    return now
+
+
 def policy_of(parameters: Mapping[str, object]) -> Policy:
     """The policy of parameters as events hold them, over the defaults."""
+    parameters = renamed(parameters)
     shares = {name: value for name, value in parameters.items() if CHECKS.get(name) is rules.millionths}
     return convert({**parameters, **{name: rules.shown(convert(value, int)) for name, value in shares.items()}}, Policy)

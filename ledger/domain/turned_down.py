@@ -16,13 +16,15 @@ from ledger.domain.events import (
 )
 from ledger.domain.memory import Memory, evolve
 
+EXTRACTING = ("extract", "session.extract")  # commands that end a memory by what the user said, which a model found
 NO = (MemoryRejected, MemoryRetracted, MemoryInvalidated)
 BEGINNINGS = (MemoryCaptured, DuplicateAbsorbed)
 
 
 def is_by_person(event: AnyEvent) -> bool:
     envelope = event.envelope
-    return envelope.channel == "user" and not (envelope.actor or "").startswith("policy:")
+    asks = envelope.command not in EXTRACTING
+    return asks and envelope.channel == "user" and not (envelope.actor or "").startswith("policy:")
 
 
 def is_yes(event: AnyEvent) -> bool:

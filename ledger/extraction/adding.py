@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ledger.domain import admitting, continuing, turns
 from ledger.domain import confidence as rules
-from ledger.domain import continuing, turns
 from ledger.domain.errors import RejectedError
 from ledger.domain.events import (
     AnyEvent,
@@ -40,7 +40,7 @@ from ledger.engine.who import Who
 from ledger.extraction import sessions as session_extraction
 from ledger.extraction.answers import Added, Noted
 from ledger.extraction.asking import ExtractionRun, meant_model
-from ledger.extraction.noting import Notes, counted, noted, of_extraction, of_messages
+from ledger.extraction.noting import Notes, counted, noted, of_admission, of_extraction, of_messages
 from ledger.guards.guarding import as_warnings
 from ledger.interactions.commands import Progress, try_reinforcement
 from ledger.language.port import Model
@@ -59,6 +59,11 @@ from projections.views import audit, control, interactions, memories, projects
 
 ENOUGH_CHANGED = 12  # new or changed sources before a model is asked to consolidate; the jobs do it with fewer
 EXTRACTING = ("auto", "model", "rules", "off")
+
+
+def _held(texts: int) -> Iterator[str]:
+    if texts:
+        yield f"{counted(texts, 'text')} in quarantine: nothing is learned from it"
 
 
 _CHAT = "the text was taken for one message; a chat is a list: [{'role': 'user', 'content': …}, …]"
@@ -252,7 +257,7 @@ class _Call:
             reinforced=tuple(notes.reinforced),
             contradicted=tuple(notes.contradicted.values()),
             new_session=SessionOpened in kinds,
-            reasons=(f"{counted(held, 'text')} in quarantine: nothing is learned from it",) if held else (),
+            reasons=(*_held(held), *of_admission(notes)),
             turns=tuple(
                 dict.fromkeys(e.stream for e in events if isinstance(e.data, InteractionCaptured | ResponseAttached))
             ),
@@ -297,8 +302,9 @@ class _Call:
         ]
         done = Continued(plan.known)
         by_rules = self.extracts and self.model is None
-        proposed, reasons = self._proposed(fresh) if by_rules else (), [*of_messages(done, len(lines)), *self._off()]
-        if by_rules and not proposed:
+        learned, proposed = self._would_be(fresh) if by_rules else ((), ())
+        reasons = [*of_messages(done, len(lines)), *self._off()]
+        if by_rules and not learned and not proposed:
             reasons += self._found(ExtractionRun(messages=len(fresh)))
         elif self.extracts and self.model is not None and fresh:
             reasons.append("a dry run asks no model, so that nothing is known of what would be learned")
@@ -308,6 +314,7 @@ class _Call:
             new_session=not plan.seen,
             messages=len(fresh),
             known=plan.known.count,
+            learned=learned,
             proposed=proposed,
             reinforced=reinforced,
             contradicted=contradicted,
@@ -315,23 +322,36 @@ class _Call:
             dry_run=True,
         )
 
-    def _proposed(self, fresh: Sequence[Outside]) -> tuple[Noted, ...]:
+    def _would_be(self, fresh: Sequence[Outside]) -> tuple[tuple[Noted, ...], tuple[Noted, ...]]:
+        """What the rules find in some messages: what would be active, and what would wait for review."""
         texts = [
-            turns.Line(position=0, text_at=0, role=each.draft.role, text=each.draft.content, time="")
+            turns.Line(
+                position=0,
+                text_at=0,
+                role=each.draft.role,
+                text=each.draft.content,
+                time="",
+                channel=self.asker.channel,
+            )
             for each in fresh
             if each.draft.role in ("user", "assistant") and continuing.says(each.draft)
         ]
         most = self.policy.claim_confidence
-        return tuple(
-            Noted(
-                id="",
-                content=each.content,
-                kind=each.kind,
-                confidence=min(rules.shown(each.confidence), most if texts[int(each.field)].role != "user" else 1.0),
-                why=f"{each.rule} in what the {texts[int(each.field)].role} says",
+        found: tuple[list[Noted], list[Noted]] = ([], [])
+        for each in found_in.by_rules(texts).kept:
+            line = texts[int(each.field)]
+            row = found_in.rule_row(each, line) if self.policy.admit != admitting.REVIEW else None
+            waits = row is None or row.status != admitting.ACTIVE
+            found[waits].append(
+                Noted(
+                    id="",
+                    content=each.content,
+                    kind=each.kind,
+                    confidence=min(rules.shown(each.confidence), most if line.role != "user" else 1.0),
+                    why=f"{each.rule} in what the {line.role} says" + (f"; {row.about}" if row and waits else ""),
+                )
             )
-            for each in found_in.by_rules(texts).kept
-        )
+        return tuple(found[0]), tuple(found[1])
 
     def _restated(self, answers: Sequence[str]) -> tuple[tuple[Noted, ...], tuple[Noted, ...]]:
         restated, denied = dict[str, Noted](), dict[str, Noted]()

@@ -162,6 +162,7 @@ class ExtractionRun(Struct):
     calls: int = 0
     kept: list[str] = []
     superseded: list[str] = []
+    retracted: list[str] = []
     dropped: list[dict[str, Any]] = []
     relations: int = 0
     failure: str = ""
@@ -172,6 +173,7 @@ def count(done: ExtractionRun, batch: Batch, results: Sequence[calls.Taken], fou
     """What the results of one call add to a report."""
     done.kept += batch.kept
     done.superseded += batch.superseded
+    done.retracted += batch.retracted
     done.relations += sum(each.what == found_in.RELATIONS and each.outcome == calls.KEPT for each in results)
     for each in results:
         if each.outcome != calls.KEPT:

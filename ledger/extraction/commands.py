@@ -1,4 +1,4 @@
-"""Extraction: what a turn or a session says becomes candidates for review, by rules or by a model."""
+"""Extraction: what a turn or a session says becomes memories, by rules or by a model."""
 
 from __future__ import annotations
 
@@ -7,22 +7,23 @@ from typing import Any
 import msgspec
 
 from ledger import answers
+from ledger.domain import first_person
+from ledger.domain import interaction as interactions_domain
 from ledger.domain.errors import ConflictError, NotFoundError, RejectedError
 from ledger.domain.events import CandidatesExtracted, Dropped
-from ledger.domain.extraction import EXTRACTOR
 from ledger.domain.interaction import ERASED, Interaction
 from ledger.engine.engine import Engine
-from ledger.engine.snapshot import answer_texts, load, stream_of
+from ledger.engine.snapshot import load, stream_of
 from ledger.engine.stopping import check_call
 from ledger.engine.who import Who
 from ledger.engine.work import Outcome, Work
 from ledger.extraction import sessions as session_extraction
 from ledger.extraction.asking import Asker, ExtractionRun, meant_model
-from ledger.extraction.turns import extract_turn, is_open, preview_turn
+from ledger.extraction.turns import all_lines, extract_turn, is_open, preview_turn
 from ledger.interactions.commands import reacting
 from ledger.language.asking import check_outside
 from ledger.memories.queries import memories_shown
-from ledger.policies import extraction
+from ledger.policies import turns as found_in
 from ledger.policies.turns import MODEL_EXTRACTOR
 from ledger.sessions.conversation import Conversation
 from ledger.types import Cancel
@@ -69,7 +70,7 @@ def extract(
         subject = load(connection, id, "i", asker.user)
         if subject is None:
             raise NotFoundError(f"no interaction of this user has the id {id!r:.40}")
-        found = extraction.search(answer_texts(connection, subject)) if preview and meant is None else None
+        lines = all_lines(connection, subject) if preview and meant is None else []
         open_to_model = meant is not None and is_open(connection, subject, gate=gate)
     if preview and meant is not None:
         done = preview_turn(engine, subject, model_asker(engine, meant, subject, timeout, cancelled), gate=gate)
@@ -82,7 +83,8 @@ def extract(
             dry_run=True,
         )
     if preview:
-        return _preview(subject, found)
+        rows = tuple(session_extraction.found_by_rules(lines))
+        return answers.ExtractionReport(interaction=subject.id, extractor=first_person.EXTRACTOR, dropped=rows, dry_run=True)
     if subject.extraction == "done" and not open_to_model and asker.key is None:
         return _extraction_report(engine, subject, asker.user)
     asker = reacting(engine, subject, asker)
@@ -102,7 +104,8 @@ def model_asker(
 
 def extract_by_rules(engine: Engine, subject: Interaction, asker: Who) -> Outcome:
     with engine.reading() as connection:
-        found = extraction.search(answer_texts(connection, subject))
+        lines = all_lines(connection, subject)
+    found = found_in.by_rules(lines)
 
     def body(work: Work) -> str:
         current: Interaction | None = work.at_row(subject.row, "i")
@@ -111,15 +114,15 @@ def extract_by_rules(engine: Engine, subject: Interaction, asker: Who) -> Outcom
         work.project, work.session = current.project, current.session
         if current.extraction != "done":
             is_held = any(quarantine.held(work.rows, at) for at in (current.prompt_at, current.response_at))
-            extraction.record(work, current, found, quarantined=is_held)
+            kept, dropped = found_in.record_rules(
+                work, lines, found, lambda line: (current.id,), current.memories_used, quarantined=is_held
+            )
+            data = CandidatesExtracted(first_person.EXTRACTOR, tuple(id for id, _ in kept), tuple(each for each, _ in dropped))
+            for event in interactions_domain.decide(interactions_domain.RecordExtraction(data), current):
+                work.emit(current.id, event, first=current.row)
         return current.id
 
     return engine.writer.run("extract", asker, body, subject.id)
-
-
-def _preview(subject: Interaction, found: Any) -> answers.ExtractionReport:
-    rows = tuple(map(extraction.finding, (*found.kept, *found.dropped)))
-    return answers.ExtractionReport(interaction=subject.id, extractor=EXTRACTOR, dropped=rows, dry_run=True)
 
 
 def _extraction_report(
@@ -139,6 +142,7 @@ def _extraction_report(
         kept=kept,
         dropped=(*map(_dropped, data.dropped), *done.dropped),
         superseded=tuple(done.superseded),
+        retracted=tuple(done.retracted),
         relations=done.relations,
         skipped=done.skipped,
         calls=done.calls,

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
+from ledger.domain import admitting
 from ledger.domain import confidence as rules
 from ledger.domain.events import (
     AnyEvent,
     ConflictFound,
     MemoryCaptured,
+    MemoryInvalidated,
     MemoryReinforced,
+    MemoryRetracted,
     MemorySuperseded,
     ReinforcementEvaluated,
 )
@@ -44,6 +47,9 @@ _DROPPED = {  # why something that was found is no new memory
     "tool_limitation": "only claims that a tool cannot do something",
     "budget": "has no room in the policy's budget",
     "batch_cap": "is one too many for a single pass",
+    "not_admitted": "is not taken back: no words of the user's own say so beyond doubt",
+    "newer": "is not taken back: it is newer than what was said",
+    "not_active": "is not believed any more",
 }
 
 
@@ -56,11 +62,12 @@ class Notes:
         self.proposed: list[Noted] = []
         self.reinforced: list[Noted] = []
         self.contradicted: dict[str, Noted] = {}
+        self.admitted = 0
 
     def take(self, event: AnyEvent) -> None:
         match event.data:
-            case MemoryCaptured(status=status) as data:
-                self._captured(event.stream, status, data.supersedes)
+            case MemoryCaptured() as data:
+                self._captured(event.stream, data)
             case MemoryReinforced(interaction=turn, echo=echo):
                 self._reinforced(event, turn or "", echo=echo)
             case ReinforcementEvaluated(denied=denied):
@@ -68,6 +75,8 @@ class Notes:
                     self._contradict(each.memory, f"the answer of {event.stream} denies it ({each.how})")
             case MemorySuperseded(by=by) if by is not None:
                 self._contradict(event.stream, f"{by} supersedes it")
+            case MemoryRetracted() | MemoryInvalidated():
+                self._contradict(event.stream, f"the user takes it back; restore({event.stream!r}) undoes that")
             case ConflictFound(attribute=attribute, memories=memories):
                 for id in memories:
                     self._contradict(id, f"it stands in the conflict {event.stream} ({attribute})")
@@ -80,7 +89,7 @@ class Notes:
         state = self._state(id)
         return state.content if state is not None else None
 
-    def _captured(self, id: str, status: str, supersedes: str | None) -> None:
+    def _captured(self, id: str, data: MemoryCaptured) -> None:
         if (state := self._state(id)) is None:
             return
         place = provenance(self._connection, state)
@@ -88,9 +97,14 @@ class Notes:
         if place is not None:
             by = f"{place.rule}, {place.role or 'said'} in message {place.position}" if place.position else place.rule
             why = f"{by}: {_quoted(place.quote)}" if place.quote and place.end > place.start else by
-        if supersedes is not None:
-            why += f"; supersedes {supersedes}"
-        (self.learned if status == "active" else self.proposed).append(noted(state, why))
+        if data.supersedes is not None:
+            why += f"; supersedes {data.supersedes}"
+        if data.status == "active":
+            self.learned.append(noted(state, why))
+            self.admitted += bool(data.admission)
+            return
+        waits = f"; {admitting.about(data.admission)}" if data.admission else ""
+        self.proposed.append(noted(state, why + waits))
 
     def _reinforced(self, event: AnyEvent, turn: str, *, echo: bool) -> None:
         state, step = self._state(event.stream), confidence.step(self._connection, event.first, event.position)
@@ -112,6 +126,14 @@ def noted(state: Memory, why: str) -> Noted:
 def _quoted(text: str) -> str:
     one = " ".join(text.split())
     return repr(one if len(one) <= QUOTED else one[: QUOTED - 1] + "…")
+
+
+def of_admission(notes: Notes) -> Iterator[str]:
+    """How to take back what no person admitted."""
+    if notes.admitted:
+        yield (
+            f"{notes.admitted:,} admitted without review: retract(id) takes one back; review(admitted=True) lists them"
+        )
 
 
 # --- why nothing, or not more ------------------------------------------------------------------------------------------

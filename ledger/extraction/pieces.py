@@ -139,7 +139,7 @@ def visible(connection: Connection, session: int, after: int, upto: int) -> list
 
 
 def _is_open(connection: Connection, turn: Interaction, field: str, *, gate: bool) -> bool:
-    """Whether a message of a captured turn is still to be looked at. The rules look at answers only; a model reads both."""
+    """Whether a message of a captured turn is still to be looked at. rules/1 alone looked at answers only."""
     if turn.extraction == ERASED:
         return False
     if turn.extraction != "done":

@@ -77,8 +77,8 @@ def extract(
 
     A model (``model``, or the ledger's) is asked once for each few turns, up to 4,000 tokens of them, unless their user
     lines hold nothing to remember (also then without the ``gate``). Without one, and with ``using="rules"``, the extraction
-    rules look at the messages. What is found are candidates, unless the policy says ``extracted="active"``; what the
-    assistant alone said, and what came in through web, tool or file, always is. Each piece is one append with the cursor
+    rules look at the messages. The table of admission says what becomes of a finding, and with ``admit="review"`` each is a
+    candidate; what the assistant alone said, and what came in through another channel than the user's, always is. Each piece is one append with the cursor
     behind it. Where the model fails the cursor stays, and the report says why in ``failure``. ``since`` goes back to a
     position first: what lies behind it is looked at again. ``timeout`` is in seconds, of one attempt; None for what the
     settings say, or 60. Hidden messages and those of tools are passed over.
@@ -125,7 +125,7 @@ def preview(
     ):
         start, done.messages = read.piece.to, done.messages + len(read.rows)
         if meant is None:
-            done.dropped += _found(read.piece.lines)
+            done.dropped += found_by_rules(read.piece.lines)
         elif read.piece.why != EXTRACTED:
             done.skipped += len(read.rows)
         else:
@@ -184,6 +184,7 @@ def _extraction_report(
         kept=tuple(kept),
         dropped=tuple(extracted.dropped),
         superseded=tuple(extracted.superseded),
+        retracted=tuple(extracted.retracted),
         relations=extracted.relations,
         messages=extracted.messages,
         skipped=extracted.skipped,
@@ -198,7 +199,7 @@ def _extractor(model: Model | None) -> str:
     return EXTRACTOR if model is None else MODEL_EXTRACTOR
 
 
-def _found(lines: Sequence[Line]) -> list[dict[str, Any]]:
+def found_by_rules(lines: Sequence[Line]) -> list[dict[str, Any]]:
     """What the rules find, each with the message that it is in."""
     found = found_in.by_rules(lines)
     finds: list[Extracted | Passed] = [*found.kept, *found.dropped]

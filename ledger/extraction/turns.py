@@ -100,16 +100,22 @@ def preview_turn(engine: Engine, subject: Interaction, asker: Asker, *, gate: bo
 
 
 def turn_lines(connection: Connection, subject: Interaction) -> list[Line]:
+    """What a model is shown of a turn: no summary beside an answer, and nothing in quarantine."""
+    found = all_lines(connection, subject)
+    whole = any(line.field == "response" for line in found)
+    found = [line for line in found if not (whole and line.field == "summary")]
+    return [line for line in found if not is_quarantined(connection, (line.text_at,))]
+
+
+def all_lines(connection: Connection, subject: Interaction) -> list[Line]:
+    """The texts of a turn, each with the channel through which it came in."""
     prompt = text_of(connection, event_data(connection, subject.prompt_at).prompt)
     texts = {"prompt": prompt} | answer_texts(connection, subject)
-    if texts["response"]:
-        del texts["summary"]
-    found = [
+    return [
         replace(line, channel=event.envelope.channel)
         for line in turns.of_interaction(subject, texts)
         if (event := read_event(connection, line.text_at)) is not None
     ]
-    return [line for line in found if not is_quarantined(connection, (line.text_at,))]
 
 
 def _close_turn(

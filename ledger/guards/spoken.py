@@ -34,7 +34,7 @@ _LINK = late(
 _LATER = late(
     r"(?i)[\"'”»*)]{0,3}(?:[ \t]{1,3}[^\n.!?…]{0,80}?)?(?:[.,;:!?…]|[ \t][-–—])[ \t]{0,3}(?:and |und |et |y |e )?"
     r"(?:(?:it|that|this|which|they|das|es|er|sie|der|die|c|ce|il|elle|esta|questa|questo|het|dat)['’ ]{0,1}(?:s|is|are|reads|ist|"
-    rf"lautet|heißt|heisst|est|è)|es|son|è|é)[ \t]{{1,3}}(?=\S)"
+    r"lautet|heißt|heisst|est|è)|es|son|è|é)[ \t]{1,3}(?=\S)"
 )
 _VERB = (
     r"(?:(?:i|we|he|she|they|you)(?:['’](?:m|ve|d|re)| am| was| are| were| have| had)?(?: (?:just|always|now|then|usually|finally))? "

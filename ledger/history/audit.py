@@ -12,8 +12,8 @@ from ledger import answers
 from ledger.documents import answers as document_answers
 from ledger.documents.queries import chunk_shown
 from ledger.documents.queries import shown as document_shown
+from ledger.domain import admitting, erasure, ids, times
 from ledger.domain import confidence as rules
-from ledger.domain import erasure, ids, times
 from ledger.domain.errors import DamagedError, RejectedError
 from ledger.domain.events import (
     WAYS_BACK,
@@ -66,6 +66,7 @@ def why(engine: Engine, user: str, id: str) -> answers.Why | None:
             steps=tuple(steps),
             sources=tuple(interactions_shown(connection, found)),
             provenance=provenance(connection, state) if state is not None else None,
+            admission=admitting.explained(state.admission) if state is not None else "",
             chunks=tuple(_cited_chunks(connection, cited, user)),
             documents=tuple(
                 document_shown(connection, each, text=False)

@@ -21,7 +21,7 @@ from ledger.domain.events import (
     type_names,
     used_as,
 )
-from ledger.domain.policy import Policy, Value, checked
+from ledger.domain.policy import Policy, Value, checked, renamed
 from ledger.history.source_plan import SourcePlan
 from ledger.policies import admission
 
@@ -40,7 +40,7 @@ class Policies:
         self._plan, self._user = plan, user
         sql = "SELECT from_position, parameters, undone_at FROM policies WHERE user = ? ORDER BY from_position"
         rows = plan.reader.connection.execute(sql, (user,)).fetchall()
-        self._rows = [(at, msgspec.json.decode(parameters), until) for at, parameters, until in rows]
+        self._rows = [(at, renamed(msgspec.json.decode(parameters)), until) for at, parameters, until in rows]
         self.first = min((at for at, _, _ in self._rows if at in plan.out), default=None)
         ends = {until for _, _, until in self._rows if until is not None}
         self._steps = sorted({at for at, _, _ in self._rows} | ends)
@@ -89,6 +89,8 @@ def _had_a_part(name: str, event: AnyEvent, was: Parameters, would: Parameters) 
         return redacted or _is_refused(data, "secret") or (was[name] == "off" and event.type in (*_TEXTS, *_TITLED))
     if name in admission.GROUPS.values():
         return _is_within_budget(name, event, was, would)
+    if name == "admit" and isinstance(data, MemoryCaptured):  # not what a person remembers or proposes
+        return bool(data.admission) or data.origin is not None or event.envelope.channel != "user"
     asked = name not in _BY_ITSELF or (event.envelope.actor or "").startswith("policy:")
     return asked and name in TYPES[event.type].traits.decided_by
 

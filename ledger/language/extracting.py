@@ -14,7 +14,7 @@ from ledger.domain.turns import Line
 from ledger.language.port import ModelRequest
 from ledger.language.prompts import prompt
 from ledger.language.reading import Parsed
-from ledger.policies.turns import ACTIONS, ADD, MODEL_EXTRACTOR, RELATIONS, SUPERSEDE, Proposal, Relation
+from ledger.policies.turns import ACTIONS, ADD, MODEL_EXTRACTOR, RELATIONS, RETRACT, SUPERSEDE, Proposal, Relation
 
 PURPOSE = "extraction"
 LINE_CHARS = 8_000  # shown of one message: its beginning, and a third of that of its end
@@ -82,6 +82,10 @@ def _number(given: object) -> int | None:
     return int(found[1]) if found else -1
 
 
+def _is_true(given: object) -> bool:
+    return given is True or (isinstance(given, str) and given.strip().lower() == "true")
+
+
 def _text(given: object) -> str:
     return given if isinstance(given, str) else ""
 
@@ -108,12 +112,14 @@ def kinds() -> dict[str, type[Any]]:
         Annotated[int | None, BeforeValidator(_number)],
         Field(None, description="the number of a known fact"),
     )
-    fields: dict[str, Any] = {"content": (str, ...), "kind": text, "said_by": text, "messages": numbers}
-    fields |= {"confidence": confidence, "entities": names}
+    said: dict[str, Any] = {"said_by": text, "messages": numbers}
+    fields: dict[str, Any] = {"content": (str, ...), "kind": text, **said, "confidence": confidence, "entities": names}
     changed: dict[str, Any] = {"fact": number, "old": text, "reason": text}
+    wrong: Any = (Annotated[bool, BeforeValidator(_is_true)], False)
     relation: dict[str, Any] = {"subject": (str, ...), "relation": (str, ...), "object": (str, ...)}
     return {
         SUPERSEDE: create_model("Supersede", __base__=BaseModel, **fields, **changed),
+        RETRACT: create_model("Retract", __base__=BaseModel, **said, **changed, wrong=wrong),
         ADD: create_model("Add", __base__=BaseModel, **fields),
         RELATIONS: create_model("Relation", __base__=BaseModel, **relation),
     }
@@ -130,8 +136,8 @@ def schema() -> type[Any]:
 
 
 def proposals(parsed: Parsed, lines: Sequence[Line]) -> tuple[list[Proposal], list[Relation], int]:
-    """What an answer proposes, what it replaces first, and how many actions more there were than are applied."""
-    ordered = sorted(parsed.actions, key=lambda each: (SUPERSEDE, ADD, RELATIONS).index(each.what))
+    """What an answer proposes, what it replaces and ends first, and how many actions more there were than are applied."""
+    ordered = sorted(parsed.actions, key=lambda each: (SUPERSEDE, RETRACT, ADD, RELATIONS).index(each.what))
     facts = [_proposal(each.what, each.value, lines) for each in ordered[:ACTIONS] if each.what != RELATIONS]
     relations = [
         Relation(each.value.subject, each.value.relation, each.value.object)
@@ -142,16 +148,18 @@ def proposals(parsed: Parsed, lines: Sequence[Line]) -> tuple[list[Proposal], li
 
 
 def _proposal(what: str, given: Any, lines: Sequence[Line]) -> Proposal:
-    confidence = None if given.confidence is None else rules.millionths("confidence", given.confidence)
+    number = getattr(given, "confidence", None)
+    confidence = None if number is None else rules.millionths("confidence", number)
     return Proposal(
         what=what,
-        content=given.content,
-        kind=given.kind.strip().lower(),
+        content=getattr(given, "content", ""),
+        kind=getattr(given, "kind", "").strip().lower(),
         by_user=given.said_by.strip().lower() == "user",
         cited=tuple(lines[number - 1] for number in dict.fromkeys(given.messages) if 1 <= number <= len(lines)),
         confidence=confidence,
-        entities=tuple(dict.fromkeys(given.entities)),
+        entities=tuple(dict.fromkeys(getattr(given, "entities", ()))),
         fact=getattr(given, "fact", None),
         old=getattr(given, "old", ""),
         reason=getattr(given, "reason", "")[:1_000],
+        wrong=getattr(given, "wrong", False),
     )

@@ -46,7 +46,8 @@ def capture(
     valid_to: Time | None,
     metadata: Metadata,
 ) -> answers.Memory:
-    """Captures an active memory without review, or a candidate, which is believed with its relations only after ``promote``."""
+    """Captures an active memory, or a candidate, which is believed with its relations only after ``promote``; of what is to be
+    remembered the channel decides."""
     about, labels, cited = plural("entities", entities), plural("tags", tags), plural("sources", sources)
     start, end = validity(valid_from, valid_to) if valid_from is not None or valid_to is not None else (None, None)
     attempt = MemoryCaptured(
@@ -69,6 +70,8 @@ def capture(
         work.project = work.project_named(project)
         work.session = work.session_named(session)
         given = _in_time(work, attempt)
+        if verb == "remember":
+            given = admission.by_channel(work, given)
         if given.sources:
             given = with_sources(work, given)
         id = admission.capture(work, given)

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import msgspec
 
 from ledger import answers
+from ledger.domain import admitting, turns
 from ledger.domain import message as messages
-from ledger.domain import turns
 from ledger.domain.interaction import Interaction
 from ledger.domain.memory import SYNONYMS, Memory
 from ledger.domain.metadata import NO_PAIRS, Pairs
@@ -105,9 +105,46 @@ def review(
             provenance=provenance(connection, state),
             same_as_active=duplicates.get(state.id),
             contradicted_by=denied.get(state.row, ()),
+            admission=admitting.explained(state.admission),
         )
         for state in found
     ]
+
+
+def admitted(
+    snapshot: Snapshot, user: str, *, project: str | None, limit: int, after: str | None
+) -> list[answers.Candidate]:
+    """The active memories that no person admitted, newest first, each with what undoes it."""
+    connection = snapshot.connection
+    projects_meant = scope_of(connection, user, project)
+    if projects_meant == [NOWHERE]:
+        return []
+    found = memories.listing(
+        connection,
+        user=user,
+        statuses=("active",),
+        projects=projects_meant,
+        limit=limit,
+        before=first_position(connection, after) if after is not None else None,
+        admitted=True,
+    )
+    denied = reinforcement.contradicted(connection, user)
+    return [
+        answers.Candidate(
+            memory=memories_shown(connection, [state])[0],
+            provenance=provenance(connection, state),
+            same_as_active=None,
+            contradicted_by=denied.get(state.row, ()),
+            admission=admitting.explained(state.admission),
+            undo=_undo_of(state),
+        )
+        for state in found
+    ]
+
+
+def _undo_of(state: Memory) -> str:
+    """The calls that take a memory back, and bring back what it replaced."""
+    return f"retract({state.id!r})" + (f", restore({state.supersedes!r})" if state.supersedes else "")
 
 
 def provenance(connection: Connection, state: Memory) -> answers.Provenance | None:

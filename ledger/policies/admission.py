@@ -11,12 +11,15 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from itertools import chain
 
+from msgspec.structs import replace
+
+from ledger.domain import admitting
 from ledger.domain import memory as memory_domain
 from ledger.domain.errors import RejectedError
-from ledger.domain.events import MemoryCaptured, MemoryInvalidated, MemoryRejected
+from ledger.domain.events import MemoryCaptured, MemoryRejected
 from ledger.domain.memory import Memory
 from ledger.domain.text import normalise
-from ledger.domain.turned_down import is_yes
+from ledger.domain.turned_down import EXTRACTING, NO, is_yes
 from ledger.engine.log_reading import read_event, read_stream
 from ledger.engine.work import Work
 from projections.views import control, duplicates, memories
@@ -67,7 +70,7 @@ def turned_down(work: Work, attempt: MemoryCaptured) -> tuple[str, Memory] | Non
     went when a person had said no to it, unless a person said it since."""
     for reason, status in _TURNED_DOWN.items():
         stating = _all_same(work, attempt.kind, work.project, attempt.content, status)
-        if (known := next((each for each in stating if not _expired(work, each)), None)) is not None:
+        if (known := next((each for each in stating if not is_nobodys_no(work, each)), None)) is not None:
             return reason, known
     numbers = _numbers(work, attempt.kind, work.project, attempt.content)
     noes = [found for number in numbers if (found := duplicates.no_to(work.rows, number)) is not None]
@@ -85,11 +88,12 @@ def turned_down(work: Work, attempt: MemoryCaptured) -> tuple[str, Memory] | Non
     return (_REASONS[status], gone) if gone is not None else None
 
 
-def _expired(work: Work, memory: Memory) -> bool:
-    """Whether a candidate was let go by rule, which is nobody's no."""
-    ended = [event.data for event in read_stream(work.connection(), memory.id, after=memory.row)]
-    last = next((data for data in reversed(ended) if isinstance(data, MemoryRejected | MemoryInvalidated)), None)
-    return isinstance(last, MemoryRejected) and bool(last.rule)
+def is_nobodys_no(work: Work, memory: Memory) -> bool:
+    """Whether a candidate was let go by rule, or a memory ended by what a model found in the user's words: he may say it anew."""
+    ended = read_stream(work.connection(), memory.id, after=memory.row)
+    last = next((event for event in reversed(list(ended)) if isinstance(event.data, NO)), None)
+    by_rule = last is not None and isinstance(last.data, MemoryRejected) and bool(last.data.rule)
+    return by_rule or (last is not None and last.envelope.command in EXTRACTING)
 
 
 _TURNED_DOWN = {"rejected": "invalid", "retracted": "retracted"}
@@ -107,13 +111,22 @@ def capture(work: Work, attempt: MemoryCaptured, *, replaces: Memory | None = No
         absorb(work, known, attempt)
         work.absorbed = True
         return known.id
-    if attempt.status == "candidate" and work.who.channel != "user":
+    if work.who.channel != "user" and (attempt.status == "candidate" or attempt.admission):
         _refuse_turned_down(work, attempt)
     if attempt.status == "active":
         check_budget(work, attempt.kind, attempt.content, frees=replaces)
     stream = work.new_id("m")
     work.emit(stream, attempt)
     return stream
+
+
+def by_channel(work: Work, attempt: MemoryCaptured) -> MemoryCaptured:
+    """What is to be remembered, of the status and confidence that the table of admission has for the channel of the command."""
+    row = admitting.of_channel(work.who.channel) if work.policy().admit == admitting.BY_SOURCE else None
+    if row is None:
+        return attempt
+    confidence = attempt.confidence if row.most is None else min(attempt.confidence, row.most)
+    return replace(attempt, status=row.status, confidence=confidence, admission=row.recorded)
 
 
 def _refuse_turned_down(work: Work, attempt: MemoryCaptured) -> None:

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ledger.domain import admitting, first_person, near
 from ledger.domain import confidence as rules
-from ledger.domain import first_person, near
 from ledger.domain import memory as memory_domain
 from ledger.domain.errors import RejectedError
 from ledger.domain.events import Dropped, MemoryCaptured, Origin
@@ -19,6 +19,7 @@ from ledger.domain.extraction import BATCH_CAP, EXTRACTOR, Extracted, Extraction
 from ledger.domain.extraction import Dropped as Passed
 from ledger.domain.matching import DEFAULT_MATCHER, Response, match
 from ledger.domain.memory import Memory
+from ledger.domain.policy import Policy
 from ledger.domain.question import folded, quoted
 from ledger.domain.text import normalise, words
 from ledger.domain.turns import Line
@@ -28,7 +29,7 @@ from ledger.policies import edges as graph_rules
 from projections.search import memory_hits as search
 from projections.views import projects
 
-MODEL_EXTRACTOR = "extract/1"
+MODEL_EXTRACTOR = "extract/2"
 KEPT, CONFIRMED = "kept", "confirmed"
 STATED, CLAIMED = "stated", "claimed"  # by the user, or by the assistant alone: the rule of what a model extracts
 ACTIONS = 50  # of one call that are applied; the rest is counted (ATOCore's batch cap)
@@ -38,15 +39,17 @@ LOOKED_AT = 2_000  # memories that one search for near duplicates reads, the new
 MODEL_CONFIDENCE = 600_000  # of what a model gives no confidence in [0, 1] for (ours; as a sentence rule's)
 UNTRUSTED = ("web", "tool", "file")  # what came in through these is never believed without review
 
-ADD, SUPERSEDE, RELATIONS = "add", "supersede", "relations"
+ADD, SUPERSEDE, RETRACT, RELATIONS = "add", "supersede", "retract", "relations"
 CITES = "cites"  # in the list of what a model did: which message it named for a memory
 CITED = 20  # messages of one memory that are listed; one that names more rests on all that was read (ours)
+_BY_HIMSELF = re.compile(r"\b(?:I|we)(?:['’]ve| have)?(?: (?:just|finally|also|already|now))? $", re.IGNORECASE)
 _JOINED = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 
 
 class Proposal(Struct, frozen=True, kw_only=True):
     """One fact that a model found: a new one, or one that takes the place of ``fact`` (a number in the prompt) or of one
-    that says ``old``. ``cited`` are the lines that say it; ``confidence`` is None where none in [0, 1] was given."""
+    that says ``old``. ``cited`` are the lines that say it; ``confidence`` is None where none in [0, 1] was given. One that
+    retracts has no ``content``: ``fact`` is no longer so, or was ``wrong`` from the beginning."""
 
     what: str
     content: str
@@ -58,6 +61,7 @@ class Proposal(Struct, frozen=True, kw_only=True):
     fact: int | None = None
     old: str = ""
     reason: str = ""
+    wrong: bool = False
 
     @property
     def claimed(self) -> bool:
@@ -109,8 +113,8 @@ def look(
     connection: sqlite3.Connection, proposal: Proposal, shown: Sequence[Memory], user: str, project: str | None
 ) -> Seen:
     """Reads only: what is decided about is looked at again under the lock."""
-    like = tuple(near_to(connection, proposal.content, user, project))
-    if proposal.what != SUPERSEDE:
+    like = tuple(near_to(connection, proposal.content, user, project)) if proposal.what != RETRACT else ()
+    if proposal.what not in (SUPERSEDE, RETRACT):
         return Seen(proposal, None, like)
     if proposal.fact is not None:
         known = 1 <= proposal.fact <= len(shown)
@@ -174,6 +178,8 @@ class Batch:
         self.cited: list[tuple[str, tuple[Line, ...]]] = []  # (memory, all lines that say it; none where it names none)
         self._retired: dict[int, str] = {}
         self.superseded: list[str] = []
+        self.retracted: list[str] = []
+        self._lines: Sequence[Line] = ()
         self._chars = dict.fromkeys(admission.GROUPS, 0)
 
     @property
@@ -181,8 +187,9 @@ class Batch:
         return [id for id, _ in self.made]
 
     def apply(self, seen: Sequence[Seen], relations: Sequence[Relation], lines: Sequence[Line]) -> list[Taken]:
-        """What takes a fact's place first, then what is new, then relations."""
-        for what in (SUPERSEDE, ADD):
+        """What takes a fact's place first, then what ends one, then what is new, then relations."""
+        self._lines = lines
+        for what in (SUPERSEDE, RETRACT, ADD):
             for each in seen:
                 if each.proposal.what == what:
                     self.results.append(self._applied(each, lines))
@@ -211,6 +218,8 @@ class Batch:
     def _take(self, seen: Seen, lines: Sequence[Line]) -> Taken:
         """All that can refuse comes before the first event, so that nothing is retracted for what is not taken."""
         proposal, target = seen.proposal, None
+        if proposal.what == RETRACT:
+            return self._take_back(seen)
         if why := _malformed(proposal):
             return Taken(proposal.what, why)
         if proposal.what == SUPERSEDE:
@@ -233,6 +242,42 @@ class Batch:
             return Taken(proposal.what, KEPT, known, target.id)
         return Taken(proposal.what, reason, known)
 
+    def _take_back(self, seen: Seen) -> Taken:
+        """Retracts the memory that a model names, where the user says in his own words that it is over or was wrong."""
+        proposal = seen.proposal
+        target: Memory | None = self.work.at_row(seen.target.row, "m") if seen.target is not None else None
+        if target is None:
+            return Taken(RETRACT, "unknown")
+        if target.row in self._retired:
+            return Taken(RETRACT, "repeated", target.id)
+        if target.status != "active":
+            return Taken(RETRACT, "not_active", target.id)
+        row = self._row(proposal, target)
+        if row is None or row.status != admitting.ACTIVE:
+            return Taken(RETRACT, "not_admitted", target.id)
+        if (target.valid_from or "") > max(line.time for line in proposal.cited):
+            return Taken(RETRACT, "newer", target.id)
+        reason = "" if self._secret(proposal.reason) else proposal.reason
+        self._end(target, memory_domain.Invalidate(reason) if proposal.wrong else memory_domain.Retract(reason))
+        self._retired[target.row] = target.id
+        self.retracted.append(target.id)
+        return Taken(RETRACT, KEPT, target.id, target.id)
+
+    def _end(self, target: Memory, command: memory_domain.Command) -> None:
+        for event in memory_domain.decide(command, target):
+            self.work.emit(target.id, event, first=target.row)
+        self._chars[admission.group_of(target.kind)] -= len(target.content or "")
+
+    def _row(self, proposal: Proposal, target: Memory | None) -> admitting.Row | None:
+        """The line of the table that decides; None where a person does."""
+        if self.policy.admit == admitting.REVIEW:
+            return None
+        content = proposal.content or (target.content or "" if target is not None else "")
+        corrects = target is not None
+        return admitting.of_proposal(
+            content, proposal.cited, self._lines, claimed=proposal.claimed, corrects=corrects
+        )
+
     def _no_target(self, target: Memory | None, proposal: Proposal) -> str:
         """Why nothing can take the place of a memory; without one that is known the fact is simply new."""
         if target is None:
@@ -251,7 +296,7 @@ class Batch:
         )
 
     def _attempt(self, proposal: Proposal, target: Memory | None, line: Line) -> MemoryCaptured:
-        believed = self.policy.extracted == "active" and proposal.trusted
+        row = self._row(proposal, target)
         confidence = MODEL_CONFIDENCE if proposal.confidence is None else proposal.confidence
         if proposal.claimed:
             confidence = min(confidence, rules.millionths("claim_confidence", self.policy.claim_confidence))
@@ -260,13 +305,14 @@ class Batch:
         return MemoryCaptured(
             content=proposal.content.strip(),
             kind=kind if kind in memory_domain.KINDS else target.kind if target else "knowledge",
-            status="active" if believed else "candidate",
+            status=row.status if row is not None else "candidate",
             confidence=confidence,
             entities=proposal.entities,
             sources=self.sources(line),
             valid_from=line.time,
             supersedes=target.id if target is not None else None,
             origin=Origin(rule, MODEL_EXTRACTOR, line.field, 0, 0, line.position),
+            admission=row.recorded if row is not None else "",
         )
 
     def _known(
@@ -278,7 +324,7 @@ class Batch:
             return "repeated", made
         reason, known = extraction.known(self.work, attempt, ())
         found = [(reason, known)] if known is not None else []
-        found += [(_reason(each), each) for seen in like if (each := self._still(seen, attempt)) is not None]
+        found += [(self._reason(each), each) for seen in like if (each := self._still(seen, attempt)) is not None]
         for why, each in found:
             if each.row == besides or each.row in self._retired or why is None:
                 continue
@@ -288,11 +334,19 @@ class Batch:
                 if each is known:
                     admission.absorb(self.work, each, attempt)
                     self.cited.append((each.id, proposal.cited))
-            if why == "known" and target is None and proposal.trusted and _confirm(self.work, each, attempt):
+            own = proposal.trusted and attempt.admission != admitting.PASTED.recorded
+            if why == "known" and target is None and own and _confirm(self.work, each, attempt):
                 self.cited.append((each.id, proposal.cited))
                 why = CONFIRMED
             return why, each.id
         return "", None
+
+    def _reason(self, memory: Memory) -> str | None:
+        """What it means that a memory says nearly the same; what ended without a person's no may become true again."""
+        reasons = {"active": "near_duplicate", "candidate": "duplicate", "invalid": "rejected", "retracted": "retracted"}
+        reason = reasons.get(memory.status)
+        is_no = reason in ("rejected", "retracted") and admission.is_nobodys_no(self.work, memory)
+        return None if is_no else reason
 
     def _still(self, seen: Memory, attempt: MemoryCaptured) -> Memory | None:
         """A memory found on the snapshot, if it says so still."""
@@ -325,12 +379,9 @@ class Batch:
 
     def _retire(self, target: Memory, by: str, attempt: MemoryCaptured, reason: str) -> None:
         shown_reason = "" if self._secret(reason) else reason
-        command = memory_domain.Supersede(by, attempt.valid_from or self.work.recorded_at, shown_reason)
-        for event in memory_domain.decide(command, target):
-            self.work.emit(target.id, event, first=target.row)
+        self._end(target, memory_domain.Supersede(by, attempt.valid_from or self.work.recorded_at, shown_reason))
         self._retired[target.row] = by
         self.superseded.append(target.id)
-        self._chars[admission.group_of(target.kind)] -= len(target.content or "")
 
     def _related(self, relation: Relation) -> Taken:
         """A relation is said by the first fact that was stored; without one nothing says it."""
@@ -363,12 +414,6 @@ def _malformed(proposal: Proposal) -> str:
     if not content or not words(content):
         return "blank"
     return "too_long" if len(content) > FACT_CHARS else ""
-
-
-def _reason(memory: Memory) -> str | None:
-    """What it means that a memory says nearly the same; what was superseded or expired may become true again."""
-    reasons = {"active": "near_duplicate", "candidate": "duplicate", "invalid": "rejected", "retracted": "retracted"}
-    return reasons.get(memory.status)
 
 
 def _confirm(work: Work, believed: Memory, attempt: MemoryCaptured) -> bool:
@@ -411,44 +456,84 @@ def record_rules(
     found: Extraction,
     sources: Callable[[Line], tuple[str, ...]],
     injected: Iterable[str] = (),
+    *,
+    quarantined: bool = False,
 ) -> tuple[list[tuple[str, Line]], list[tuple[Dropped, Line]]]:
-    """Under the lock: what is new becomes a candidate, everything else is listed with its reason; each with its line."""
+    """Under the lock: what is new becomes a memory, active or a candidate as the table of admission says; everything else is
+    listed with its reason; each with its line. Of lines in quarantine nothing is kept."""
     policy = work.policy()
-    most = rules.millionths("claim_confidence", policy.claim_confidence)
     echoes = [memory for id in injected if (memory := extraction.injected(work, id)) is not None]
     kept: list[tuple[str, Line]] = []
     dropped = [(_dropped(passed, passed.reason, lines), lines[int(passed.field)]) for passed in found.dropped]
-    earlier = set[tuple[str, str]]()
+    earlier, added = set[tuple[str, str]](), dict.fromkeys(admission.GROUPS, 0)
     for each in found.kept:
         line = lines[int(each.field)]
-        claimed, of_user = line.role != "user", each.rule.endswith(first_person.OF_RULES)
-        extractor = first_person.EXTRACTOR if of_user else EXTRACTOR
-        attempt = MemoryCaptured(
-            content=each.content,
-            kind=each.kind,
-            status="candidate",
-            confidence=min(each.confidence, most) if claimed else each.confidence,
-            sources=sources(line),
-            valid_from=line.time,
-            origin=Origin(each.rule, extractor, line.field, each.start, each.end, line.position),
-        )
-        attempt = work.cleaned(attempt)
+        claimed = line.role != "user"
+        attempt = work.cleaned(_of_rule(each, line, sources(line), policy))
         reason, known = extraction.judged(work, attempt, earlier, echoes if claimed else ())
+        if reason == "duplicate" and attempt.status == admitting.ACTIVE:
+            reason, known = None, None  # what is believed stands beside what waits, as a person's remember does
         reason = reason or extraction.unfit(work, attempt)
         if reason is None and policy.secrets == "refuse" and work.secret_in(attempt.content):
             reason = "secret"
         if claimed and each.rule == "preference_sentence" and line.text[each.start : each.start + 1] == "I":
             reason, known = "speaker", None  # an assistant's "I" is nobody's preference
+        reason = "quarantined" if quarantined else reason
+        if reason is None and attempt.status == admitting.ACTIVE:
+            reason = _over_budget(work, attempt, added)
         if reason is None:
             kept.append((work.new_id("m"), line))
             work.emit(kept[-1][0], attempt)
             continue
         if reason == "duplicate" and known is not None:
             admission.absorb(work, known, attempt)
-        elif reason == "known" and known is not None and not claimed and line.channel not in UNTRUSTED:
+        elif reason == "known" and known is not None and _is_said(attempt, line):
             reason = CONFIRMED if _confirm(work, known, attempt) else reason
         dropped.append((_dropped(each, reason, lines, known.id if known else None), line))
     return kept, dropped
+
+
+def _of_rule(found: Extracted, line: Line, sources: tuple[str, ...], policy: Policy) -> MemoryCaptured:
+    """What a rule found, as a memory of the status that its line of the table gives."""
+    row = rule_row(found, line) if policy.admit != admitting.REVIEW else None
+    most = rules.millionths("claim_confidence", policy.claim_confidence)
+    extractor = first_person.EXTRACTOR if found.rule.endswith(first_person.OF_RULES) else EXTRACTOR
+    return MemoryCaptured(
+        content=found.content,
+        kind=found.kind,
+        status=row.status if row is not None else "candidate",
+        confidence=min(found.confidence, most) if line.role != "user" else found.confidence,
+        sources=sources,
+        valid_from=line.time,
+        origin=Origin(found.rule, extractor, line.field, found.start, found.end, line.position),
+        admission=row.recorded if row is not None else "",
+    )
+
+
+def rule_row(found: Extracted, line: Line) -> admitting.Row:
+    """The line of the table of what a rule found in a line."""
+    stated = found.rule.endswith(first_person.OF_RULES)
+    prefers = found.rule == "preference_sentence" and line.text[found.start : found.start + 1] == "I"
+    before = line.text[max(0, found.start - 40) : found.start]
+    decided = found.rule == "decided_sentence" and _BY_HIMSELF.search(before) is not None
+    of_himself = stated or prefers or decided
+    is_order = found.rule == first_person.ORDER
+    return admitting.of_finding(line, found.start, found.end, of_himself=of_himself, is_order=is_order)
+
+
+def _is_said(attempt: MemoryCaptured, line: Line) -> bool:
+    """Whether the user says it, as far as anybody can tell."""
+    return line.role == "user" and line.channel not in UNTRUSTED and attempt.admission != admitting.PASTED.recorded
+
+
+def _over_budget(work: Work, attempt: MemoryCaptured, added: dict[str, int]) -> str | None:
+    """The reason why an active memory does not fit; one that does counts in ``added``."""
+    try:
+        admission.check_budget(work, attempt.kind, attempt.content, pending=added)
+    except RejectedError:
+        return "budget"
+    added[admission.group_of(attempt.kind)] += len(attempt.content or "")
+    return None
 
 
 def _dropped(found: Extracted | Passed, reason: str, lines: Sequence[Line], memory: str | None = None) -> Dropped:

@@ -24,6 +24,7 @@ FAMILY = family(
         ("user, project, row, kind", "status = 'active' AND quarantined = 0"),
         ("user, kind, row", "status = 'active' AND quarantined = 0"),  # the newest of a kind
         ("user", "status = 'candidate'"),
+        ("user", "status = 'active' AND admission <> ''"),  # what no person admitted
         ("user, project, from_position", ""),  # where something is new to consolidate
         ("user", ""),  # a page of a listing is not sorted
         ("superseded_by", "superseded_by IS NOT NULL"),
@@ -75,9 +76,10 @@ def listing(
     before: int | None = None,
     behind: int | None = None,
     valid: str | None = None,
+    admitted: bool = False,
 ) -> list[Memory]:
     """Current memories of one user, newest first, or oldest first from ``behind`` a row (0 for all of them); ``projects`` may
-    hold None for global ones; ``valid`` is when they hold."""
+    hold None for global ones; ``valid`` is when they hold, ``admitted`` is for those that no person admitted."""
     where = Conditions("user = ?", user)
     if valid is not None:
         where.add(f"quarantined = 0 AND {HOLDS}", valid, valid)
@@ -89,6 +91,8 @@ def listing(
     where.given("confidence >= ?", min_confidence or None)
     where.given("row < ?", before)
     where.given("row > ?", behind)
+    if admitted:
+        where.add("admission <> ''")
     return FAMILY.listed(connection, where, limit, oldest_first=behind is not None)
 
 

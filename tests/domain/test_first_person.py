@@ -80,28 +80,27 @@ def test_it_takes_time_in_proportion_to_the_text() -> None:
         assert len([*statements(text)]) <= 1_000
 
 
-def test_a_first_call_without_a_model_proposes_what_the_user_said(tmp_path: Path) -> None:
+def test_a_first_call_without_a_model_learns_what_the_user_said(tmp_path: Path) -> None:
     with Ledger.open(tmp_path / "memory.db") as ledger:
         chat = [
             {"role": "user", "content": "I live in Lisbon. I'm allergic to peanuts."},
             {"role": "assistant", "content": "I live in the cloud and I love it here."},
         ]
         added = ledger.add(chat, session="x")
-        assert [each.content for each in added.proposed] == [
+        assert [each.content for each in added.learned] == [
             "The user lives in Lisbon",
             "The user is allergic to peanuts",
         ]
-        assert not added.learned and ledger.add(chat, session="x").messages == 0
-        memory = ledger.memories.get(added.proposed[0].id)
-        assert memory.status == "candidate" and memory.confidence == 0.6 and memory.kind == "identity"
+        assert not added.proposed and ledger.add(chat, session="x").messages == 0
+        memory = ledger.memories.get(added.learned[0].id)
+        assert memory.status == "active" and memory.confidence == 0.6 and memory.kind == "identity"
         assert ledger.history.events(memory.id)[0].type == "MemoryCaptured"
 
 
 def test_who_the_user_is_stands_in_the_profile_and_is_reinforced_by_turns(tmp_path: Path) -> None:
     with Ledger.open(tmp_path / "memory.db", user="ada") as ledger:
         text = "My name is Ada Byron. I'm allergic to nuts. I live in Oslo. I drive a Volvo. My rent is 900."
-        for each in ledger.add(text, session="s").proposed:
-            ledger.promote(each.id)
+        ledger.add(text, session="s")
         lines = ("called Ada Byron", "allergic to nuts", "lives in Oslo", "drives a Volvo", "rent is 900")
         assert all(line in ledger.profile().as_text() for line in lines)
         added = ledger.add(

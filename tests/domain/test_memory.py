@@ -180,7 +180,7 @@ def test_a_rejected_candidate_is_restored_as_a_candidate() -> None:
 
 
 CHANGES: dict[str, dict[str, Any]] = {
-    "MemoryPromoted": {"status": "active", "active_at": NOW},
+    "MemoryPromoted": {"status": "active", "active_at": NOW, "admission": ""},
     "MemoryRejected": {"status": "invalid", "before": "active"},
     "MemoryReinforced": {"confidence": 720_000, "reference_count": 2, "last_referenced_at": NOW},
     "ConfidenceAdjusted": {"confidence": 250_000, "active_at": NOW},

@@ -188,8 +188,8 @@ ASKED: dict[str, tuple[Any, set[str]]] = {
     "by a matcher": (of(decided_by="matcher"), {"ReinforcementEvaluated"}),
     "by a gain": (of(decided_by=("gain", "echo_gain", "max_matches")), {"ReinforcementEvaluated"}),
     "by the extraction": (
-        of(decided_by=("extract", "extracted", "claim_confidence")),
-        {"CandidatesExtracted", "ExtractionCursorMoved"},
+        of(decided_by=("extract", "admit", "claim_confidence")),
+        {"CandidatesExtracted", "ExtractionCursorMoved", "MemoryCaptured"},
     ),
     "by a merging policy": (of(decided_by="merge"), {"MergeProposed"}),
     "by a policy of conflicts": (of(decided_by="conflicts"), {"ConflictFound"}),

@@ -88,8 +88,6 @@ def test_a_day_with_one_call_for_each_turn(tmp_path: Path) -> None:
         again = ledger.add(history, session="monday")
         assert (again.messages, again.known, again.correlation_id) == (0, 8, None)
         assert again.reasons == ("the session has 8 messages already: nothing is new",)
-        for candidate in ledger.review():
-            ledger.promote(candidate.id)
         pack = ledger.recall("how does the customer pay?").as_text()
         assert "invoice" in pack
         assert ledger.bind(user="bob").recall("how does the customer pay?").items == ()
@@ -103,14 +101,17 @@ def test_the_answer_says_what_was_learned_reinforced_proposed_and_contradicted(m
     assert [(each.id, each.confidence) for each in added.reinforced] == [(coffee.id, 0.62)]
     assert added.reinforced[0].why == f"the answer of {added.turns[0]} restates it: 0.60 to 0.62"
     assert [each.id for each in added.contradicted] == [tea.id] and "denies it" in added.contradicted[0].why
-    assert [each.content for each in added.proposed] == [
+    assert [each.content for each in added.learned] == [
         "The user prefers to pay by invoice",
         "Decided to ship on Tuesdays, not on Mondays",
-        "ship on Tuesday mornings",
     ]
-    assert "user in message" in added.proposed[0].why and "'I prefer to pay by invoice'" in added.proposed[0].why
-    assert (added.learned, added.new_session, added.observations) == ((), True, 0)
-    assert {each.id for each in memory.review()} == {*added.memories, tea.id}
+    assert [each.content for each in added.proposed] == ["ship on Tuesday mornings"]
+    assert "user in message" in added.learned[0].why and "'I prefer to pay by invoice'" in added.learned[0].why
+    assert "only the assistant states it" in added.proposed[0].why
+    assert any("2 admitted without review: retract(id)" in reason for reason in added.reasons)
+    assert (added.new_session, added.observations) == (True, 0)
+    assert {each.id for each in memory.review()} == {added.proposed[0].id, tea.id}
+    assert [each.id for each in memory.review(admitted=True)] == [each.id for each in reversed(added.learned)]
     assert len(repr(added)) <= 160 and "\n" not in repr(added)
 
 
@@ -550,14 +551,12 @@ def with_model(path: Path, *answers: Any) -> tuple[Ledger, Scripted]:
     return Ledger.open(path, user="ada", model=model), model
 
 
-def test_a_model_is_asked_and_what_it_finds_is_proposed_or_learned(tmp_path: Path) -> None:
+def test_a_model_is_asked_and_what_it_finds_in_the_users_words_is_learned(tmp_path: Path) -> None:
     ledger, model = with_model(tmp_path / "m.db", adds("Ada pays by invoice."), replaces("Ada pays by card."), NOTHING)
     with ledger:
         ledger.policy.set(consolidate=False)
         added = ledger.add("I pay by invoice from now on.", session="s")
-        assert [each.content for each in added.proposed] == ["Ada pays by invoice."] and added.calls == 1
-        ledger.promote(added.memories[0])
-        ledger.policy.set(extracted="active")
+        assert [each.content for each in added.learned] == ["Ada pays by invoice."] and added.calls == 1
         second = ledger.add("I pay by card now, no invoices any more.", session="s")
         assert [each.content for each in second.learned] == ["Ada pays by card."]
         assert added.memories[0] in second.learned[0].why
@@ -576,7 +575,7 @@ def test_a_model_that_fails_leaves_the_messages_for_the_next_call(tmp_path: Path
         first = ledger.add("I pay by invoice from now on.", session="s")
         assert first.messages == 1 and "the model failed" in first.reasons[0]
         again = ledger.add("I pay by invoice from now on.", session="s")
-        assert again.messages == 0 and [each.content for each in again.proposed] == ["Ada pays by invoice."]
+        assert again.messages == 0 and [each.content for each in again.learned] == ["Ada pays by invoice."]
 
 
 def test_a_model_without_a_key_is_told_what_to_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -591,7 +590,7 @@ def test_the_policy_and_the_argument_say_whether_it_is_looked_at(memory: Ledger)
     assert off.proposed == () and "extract is off" in off.reasons[0]
     memory.policy.set(extract=False)
     assert "the policy extracts nothing" in memory.add(DAY, session="s").reasons[-1]
-    assert len(memory.add(DAY, session="s", extract="rules").proposed) == 3  # of what was there already
+    assert len(memory.add(DAY, session="s", extract="rules").memories) == 3  # of what was there already
 
 
 def test_a_dry_run_has_the_same_fields_and_writes_nothing(tmp_path: Path) -> None:
@@ -605,7 +604,7 @@ def test_a_dry_run_has_the_same_fields_and_writes_nothing(tmp_path: Path) -> Non
         assert "asks no model" in done_by_model.reasons[0]
         done = ledger.add(DAY, session="s", extract="rules")
         assert (tried.messages, tried.known, tried.new_session) == (done.messages, done.known, done.new_session)
-        for name in ("proposed", "reinforced"):
+        for name in ("learned", "proposed", "reinforced"):
             one, other = getattr(tried, name), getattr(done, name)
             assert [(each.content, each.kind) for each in one] == [(each.content, each.kind) for each in other]
         assert ledger.add(DAY, session="s", dry_run=True).known == 8
@@ -622,7 +621,6 @@ def test_conflicts_of_what_was_learned_are_named(tmp_path: Path) -> None:
     ledger, _ = with_model(tmp_path / "m.db", adds("Ana lives in Porto."))
     with ledger:
         lisbon = ledger.remember("Ana lives in Lisbon.", kind="preference")
-        ledger.policy.set(extracted="active")
         added = ledger.add("Ana lives in Porto.", session="s")
         assert lisbon.id in {each.id for each in added.contradicted} and ledger.conflicts.list()
 
@@ -634,8 +632,8 @@ def test_a_call_that_is_cut_goes_on_where_it_ended(memory: Ledger) -> None:
     stop = threading.Event()
     stop.set()
     first = memory.add(DAY, session="s", cancel=stop)
-    assert first.stopped == "cancelled" and first.proposed == ()
-    assert len(memory.add(DAY, session="s").proposed) == 3
+    assert first.stopped == "cancelled" and first.memories == ()
+    assert len(memory.add(DAY, session="s").memories) == 3
     assert len(turns(memory)) == 4
 
 
@@ -659,7 +657,7 @@ def test_a_keyed_call_that_was_cut_goes_on_and_is_one_call(memory: Ledger, monke
     assert (first.messages, first.stopped) == (6, "cancelled")
     second = memory.add(DAY, idempotency_key="k")
     assert (second.messages, second.known, second.stopped, second.replayed) == (8, 0, "", False)
-    assert second.correlation_id == first.correlation_id and len(second.proposed) == 3
+    assert second.correlation_id == first.correlation_id and len(second.memories) == 3
     third = memory.add(DAY, idempotency_key="k")
     assert third.replayed and third.turns == second.turns
     assert texts(memory, "k") == [each["content"] for each in DAY] and len(turns(memory)) == 4
@@ -762,7 +760,7 @@ def test_a_day_long_ago_is_dated_so(memory: Ledger) -> None:
     at = datetime(2024, 3, 3, 8, tzinfo=UTC)
     memory.add([user("I prefer tea over coffee."), answer("ok")], session="s", occurred_at=at)
     assert all(each.occurred_at.startswith("2024-03-03T08:00") for each in memory.session("s").messages())
-    assert memory.review()[0].memory.valid_from.startswith("2024-03-03")
+    assert memory.review(admitted=True)[0].memory.valid_from.startswith("2024-03-03")
 
 
 # --- what the user says again ----------------------------------------------------------------------------------------------
@@ -778,7 +776,7 @@ def test_what_the_user_says_again_confirms_what_is_believed_and_keeps_it_from_ex
     path = tmp_path / "memory.db"
     with on(path, 0) as ledger:
         ledger.policy.set(decay="all", expire=True)
-        nuts = ledger.promote(ledger.add("I'm allergic to nuts.", session="s").proposed[0].id)
+        nuts = ledger.memories.get(ledger.add("I'm allergic to nuts.", session="s").learned[0].id)
     said = adds("The user is allergic to nuts", kind="identity", said_by="user", messages=[1])
     with on(path, 58, model=Scripted(said) if by == "model" else None) as ledger:
         added = ledger.add("I'm allergic to nuts.", session="t", extract=by)
@@ -801,14 +799,14 @@ def test_what_the_user_says_again_confirms_what_is_believed_and_keeps_it_from_ex
         assert ledger.memories.get(nuts.id).stated_at is None
 
 
-def test_what_is_confirmed_waits_for_review_where_all_that_it_rested_on_before_is_undone(memory: Ledger) -> None:
+def test_what_is_confirmed_stays_where_all_that_it_rested_on_before_is_undone(memory: Ledger) -> None:
     first = memory.add("I'm allergic to nuts.", session="s")
-    nuts = memory.promote(first.proposed[0].id)
+    nuts = memory.memories.get(first.learned[0].id)
     memory.bind(client="app").memories.set_confidence(nuts.id, 0.8)
     memory.add("I'm allergic to nuts.", session="t")
     assert not memory.history.distrust("app", kind="client", dry_run=True).uncertain
     memory.history.undo_all(correlation_id=first.correlation_id, cascade=True)
-    assert memory.memories.get(nuts.id).status == "candidate"
+    assert memory.memories.get(nuts.id).status == "active"
     check_sound(memory)
 
 

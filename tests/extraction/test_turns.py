@@ -33,21 +33,23 @@ def cursor(ledger: Ledger, session: str = "s1") -> int:
 
 
 def test_what_a_user_said_becomes_a_candidate_with_its_message(ledger: Ledger) -> None:
+    ledger.adopt_policy(admit="review")
     session = say(ledger, "I prefer green tea over coffee.")
     report = session.extract(model=Scripted(adds(TEA)))
     (kept,) = report.kept
     assert (kept.content, kept.kind, kept.status, kept.sources) == (TEA, "preference", "candidate", (session.id,))
-    assert (report.messages, report.calls, report.failure, report.extractor) == (2, 1, "", "extract/1")
+    assert (report.messages, report.calls, report.failure, report.extractor) == (2, 1, "", "extract/2")
     (candidate,) = ledger.review()
     assert candidate.provenance is not None
     told = candidate.provenance
     assert (told.quote, told.role, told.session) == ("I prefer green tea over coffee.", "user", session.id)
-    assert (told.rule, told.extractor, told.position) == ("stated", "extract/1", session.messages()[0].position)
+    assert (told.rule, told.extractor, told.position) == ("stated", "extract/2", session.messages()[0].position)
     why = ledger.why(kept.id)
     assert why is not None and why.provenance == told
 
 
 def test_a_piece_is_one_append_of_the_call_the_memories_and_the_cursor(ledger: Ledger) -> None:
+    ledger.adopt_policy(admit="review")
     session = say(ledger, "I prefer green tea over coffee, and Ana works at Acme.")
     answer = adds(TEA) | {"relations": [{"subject": "Ana", "relation": "works at", "object": "Acme"}]}
     report = session.extract(model=Scripted(answer))
@@ -55,7 +57,7 @@ def test_a_piece_is_one_append_of_the_call_the_memories_and_the_cursor(ledger: L
     assert len({each.command_id for each in ledger.audit(command="session.extract")}) == 1
     assert (report.relations, report.cursor) == (1, session.messages()[-1].position)
     (call,) = ledger.model_calls()
-    assert (call.purpose, call.prompt, call.kept, call.dropped) == ("extraction", "extract/1", 2, 0)
+    assert (call.purpose, call.prompt, call.kept, call.dropped) == ("extraction", "extract/2", 2, 0)
     data: Any = ledger.audit(type="ModelCalled")[0].data
     said = [message.position for message in session.messages()]
     assert data["ranges"] == [[said[0], said[-1]]] if said[1] == said[0] + 1 else [[each, each] for each in said]
@@ -158,6 +160,7 @@ def test_another_users_or_projects_memory_is_no_duplicate(ledger: Ledger) -> Non
 
 
 def test_a_candidate_that_says_it_absorbs_it(ledger: Ledger) -> None:
+    ledger.adopt_policy(admit="review")
     first = ledger.propose(TEA, "preference")
     session = say(ledger, "I prefer green tea over coffee.")
     report = session.extract(model=Scripted(adds(TEA)))
@@ -330,6 +333,7 @@ def test_a_budget_counts_what_the_same_answer_adds_and_frees(believing: Ledger) 
 
 
 def test_a_candidate_retires_nothing_until_it_is_promoted(ledger: Ledger) -> None:
+    ledger.adopt_policy(admit="review")
     old = ledger.remember(COFFEE, "preference")
     session = say(ledger, "I drink green tea now.")
     (candidate,) = session.extract(model=Scripted(replaces(TEA))).kept
@@ -345,6 +349,7 @@ def test_a_candidate_retires_nothing_until_it_is_promoted(ledger: Ledger) -> Non
 
 
 def test_promoting_does_not_mind_a_target_that_is_gone(ledger: Ledger) -> None:
+    ledger.adopt_policy(admit="review")
     old = ledger.remember(COFFEE, "preference")
     session = say(ledger, "I drink green tea now.")
     (candidate,) = session.extract(model=Scripted(replaces(TEA))).kept
@@ -461,6 +466,7 @@ def test_secrets_in_an_answer_are_not_kept(ledger: Ledger, policy: str) -> None:
 
 @pytest.mark.parametrize(("hide", "reason"), [("reject", "rejected"), ("retract", "retracted")])
 def test_what_was_turned_down_does_not_come_back(ledger: Ledger, hide: str, reason: str) -> None:
+    ledger.adopt_policy(admit="review")
     session = say(ledger, "I prefer green tea over coffee.")
     (first,) = session.extract(model=Scripted(adds(TEA))).kept
     getattr(ledger, hide)(first.id)
@@ -481,6 +487,7 @@ def test_undo_and_retry_do_not_bring_back_a_forgotten_fact(ledger: Ledger) -> No
 
 
 def test_an_undone_extraction_is_not_done_again_by_itself(ledger: Ledger) -> None:
+    ledger.adopt_policy(admit="review")
     session = say(ledger, "I prefer green tea over coffee.")
     session.extract(using="rules")
     assert len(ledger.review()) == 1
@@ -493,6 +500,7 @@ def test_an_undone_extraction_is_not_done_again_by_itself(ledger: Ledger) -> Non
 
 
 def test_an_undone_extraction_is_done_again_when_asked(ledger: Ledger) -> None:
+    ledger.adopt_policy(admit="review")
     session = say(ledger, "I prefer green tea over coffee.")
     session.extract(using="rules")
     ledger.undo(ledger.audit(command="session.extract")[0].command_id)
@@ -503,6 +511,7 @@ def test_an_undone_extraction_is_done_again_when_asked(ledger: Ledger) -> None:
 
 
 def test_redo_brings_memories_and_cursor_back_together(ledger: Ledger) -> None:
+    ledger.adopt_policy(admit="review")
     session = say(ledger, "I prefer green tea over coffee.")
     session.extract(using="rules")
     at, command = cursor(ledger), ledger.audit(command="session.extract")[0].command_id
@@ -642,6 +651,7 @@ def test_an_undone_seed_leaves_everything_to_be_looked_at(ledger: Ledger) -> Non
 
 
 def test_what_was_extracted_anew_is_not_doubled_by_a_redo(ledger: Ledger) -> None:
+    ledger.adopt_policy(admit="review")
     session = say(ledger, "I prefer green tea over coffee.")
     session.extract(using="rules")
     first = ledger.audit(command="session.extract")[0].command_id
@@ -741,6 +751,7 @@ def test_a_session_that_is_distrusted_during_a_call_leaves_nothing(ledger: Ledge
 
 
 def test_two_at_once_record_each_piece_once(ledger: Ledger) -> None:
+    ledger.adopt_policy(admit="review")
     with ledger.batch():
         for turn in range(120):
             say(ledger, f"I prefer place {turn} over all others.", "Ok.")
@@ -766,6 +777,7 @@ def test_two_at_once_record_each_piece_once(ledger: Ledger) -> None:
 
 
 def test_a_second_caller_leaves_a_session_under_way_alone(ledger: Ledger) -> None:
+    ledger.adopt_policy(admit="review")
     session = say(ledger, "I prefer green tea over coffee.")
     reports: list[Any] = []
 
@@ -791,6 +803,7 @@ def test_a_model_is_never_asked_inside_a_batch(ledger: Ledger) -> None:
 
 
 def test_a_captured_turn_in_a_session_is_looked_at_once_there(ledger: Ledger) -> None:
+    ledger.adopt_policy(admit="review")
     turn = ledger.capture("I prefer green tea.", "Decision: store events only.", session_id="s1", append=True)
     report = ledger.run_policies()
     assert (report.sessions, report.messages, report.extracted_interactions, report.candidates) == (1, 2, 0, 2)
@@ -810,8 +823,9 @@ def test_a_captured_turn_in_a_session_is_looked_at_once_there(ledger: Ledger) ->
 
 
 def test_a_turn_extracted_by_itself_is_not_looked_at_again_in_its_session(ledger: Ledger) -> None:
+    ledger.adopt_policy(admit="review")
     turn = ledger.capture("I prefer green tea.", "Decision: store events only.", session_id="s1", append=True)
-    assert len(ledger.extract(turn.id).kept) == 1
+    assert len(ledger.extract(turn.id).kept) == 2
     ledger.run_policies()
     assert sorted(each.content or "" for each in ledger.memories(status="candidate")) == [
         "The user prefers green tea", "store events only",
@@ -834,6 +848,7 @@ def test_a_turn_whose_messages_are_hidden_is_extracted_by_itself(ledger: Ledger)
 
 
 def test_an_answer_that_comes_later_is_looked_at_with_its_turn(ledger: Ledger) -> None:
+    ledger.adopt_policy(admit="review")
     turn = ledger.capture("I prefer green tea.", session_id="s1", append=True)
     ledger.run_policies()
     ledger.attach_response(turn.id, "Decision: store events only.")
@@ -846,11 +861,12 @@ def test_an_answer_that_comes_later_is_looked_at_with_its_turn(ledger: Ledger) -
 
 
 def test_an_interaction_is_looked_at_by_a_model_in_one_append(ledger: Ledger) -> None:
+    ledger.adopt_policy(admit="review")
     turn = ledger.capture("I prefer green tea over coffee.", "Decision: noted for good.", project="p")
     model = Scripted(adds(TEA))
     report = ledger.extract(turn.id, model=model)
     (kept,) = report.kept
-    assert (kept.content, kept.sources, kept.project, report.extractor) == (TEA, (turn.id,), "p", "extract/1")
+    assert (kept.content, kept.sources, kept.project, report.extractor) == (TEA, (turn.id,), "p", "extract/2")
     assert kinds(ledger, "extract") == ["MemoryCaptured", "ModelCalled", "CandidatesExtracted"]
     (candidate,) = ledger.review()
     assert candidate.provenance is not None and candidate.provenance.quote == "I prefer green tea over coffee."
@@ -861,7 +877,7 @@ def test_an_interaction_is_looked_at_by_a_model_in_one_append(ledger: Ledger) ->
 def test_rules_can_be_asked_for_where_there_is_a_model(ledger: Ledger) -> None:
     probe.set_model(ledger, Scripted(adds(TEA)))
     turn = ledger.capture("I prefer green tea over coffee.", "Decision: noted for good.")
-    assert ledger.extract(turn.id, using="rules").extractor == "rules/1"
+    assert ledger.extract(turn.id, using="rules").extractor == "rules/4"
     with pytest.raises(RejectedError, match="neither"):
         ledger.extract(turn.id, using="magic")
 
@@ -905,6 +921,7 @@ def with_model(ledger: Ledger, model: Scripted) -> Scripted:
 
 
 def test_policies_look_at_sessions_and_interactions_with_the_ledgers_model(ledger: Ledger) -> None:
+    ledger.adopt_policy(admit="review")
     model = with_model(ledger, Scripted(adds(TEA), adds(COFFEE)))
     say(ledger, "I prefer green tea over coffee.")
     ledger.capture("I prefer black coffee over tea.", "Noted.")
@@ -917,6 +934,7 @@ def test_policies_look_at_sessions_and_interactions_with_the_ledgers_model(ledge
 
 
 def test_after_three_failures_a_session_waits_for_something_new(ledger: Ledger) -> None:
+    ledger.adopt_policy(admit="review")
     model = with_model(ledger, Scripted("no JSON"))
     session = say(ledger, "I prefer green tea over coffee.")
     reports = [ledger.run_policies() for _ in range(5)]
@@ -952,7 +970,7 @@ def test_users_are_apart(ledger: Ledger) -> None:
         ledger.session("s", user=user).append("user", f"I prefer mint tea of {user}.")
     assert ledger.run_policies().sessions == 2
     for user in ("ann", "ben"):
-        assert contents(ledger, "candidate", user=user) == [f"The user prefers mint tea of {user}"]
+        assert contents(ledger, user=user) == [f"The user prefers mint tea of {user}"]
 
 
 def test_a_session_that_is_kept_out_is_not_looked_at(tmp_path: Any) -> None:
@@ -1017,6 +1035,7 @@ def test_undoing_a_message_takes_what_was_found_in_it_along(ledger: Ledger) -> N
 
 
 def test_what_a_distrusted_client_said_is_forgotten_alone(ledger: Ledger) -> None:
+    ledger.adopt_policy(admit="review")
     session = ledger.session("s1")
     session.append("user", "I prefer green tea.", client="web")
     session.append("user", "I prefer night trains.", client="cli")
@@ -1028,6 +1047,7 @@ def test_what_a_distrusted_client_said_is_forgotten_alone(ledger: Ledger) -> Non
 
 
 def test_erasing_a_message_erases_what_was_found_in_it(ledger: Ledger) -> None:
+    ledger.adopt_policy(admit="review")
     session = say(ledger, "I prefer green tea over coffee.", "")
     say(ledger, "I prefer trains over planes.", "")
     session.extract(model=Scripted({"add": [add("Ana drinks sencha.", (1,)), add("Ana travels by rail.", (2,))]}))
@@ -1038,6 +1058,7 @@ def test_erasing_a_message_erases_what_was_found_in_it(ledger: Ledger) -> None:
 
 
 def test_extraction_replays_without_model_clock_or_ids(ledger: Ledger, clock: Clock) -> None:
+    ledger.adopt_policy(admit="review")
     model = with_model(ledger, Scripted(adds(TEA), replaces(COFFEE, fact=None, old=TEA), "no JSON"))
     for said in ("I prefer green tea.", "I prefer black coffee.", "I prefer water."):
         say(ledger, said)

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.ledger(user="ada", actor="ada", client="chat")
 
 @pytest.fixture
 def ledger(ledger: Ledger) -> Ledger:
-    ledger.remember("The sea is salty.", channel="web", agent="diver", correlation_id="run-1")  # 2
+    ledger.remember("The sea is salty.", channel="agent", agent="diver", correlation_id="run-1")  # 2
     ledger.propose("Tea with Ruth Meier on Friday.", client="mail", tags=["Visits"])  # 3
     ledger.bind(actor="ben").remember("Boats need varnish.", project="harbour")  # 4: the project, 5: the memory
     ledger.supersede(ledger.memories.list(project="")[0].id, "The sea is very salty.", reason="Ruth said so")  # 6, 7
@@ -28,7 +28,7 @@ def positions(ledger: Ledger, **filters: Any) -> list[int]:
     ("filters", "found"),
     [
         ({"client": "mail"}, [3]),
-        ({"channel": "web"}, [2]),
+        ({"channel": "agent"}, [2]),
         ({"agent": "diver"}, [2]),
         ({"correlation_id": "run-1"}, [2]),
         ({"actor": "ben", "type": "MemoryCaptured"}, [5]),

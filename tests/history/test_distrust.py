@@ -106,7 +106,7 @@ def test_what_an_answer_reinforced_and_proposed_goes_with_the_answer_though_its_
     ledger: Ledger, how: str
 ) -> None:
     fact = ledger.remember("The cabin has a red wooden door.", "identity", confidence=0.5, actor="ann")
-    turn = ledger.capture("I prefer a cabin with a roof of its own, please remember.", actor="ann")
+    turn = ledger.capture("Which cabin has a roof of its own? Please remember.", actor="ann")
     with ledger.batch():
         answer = "The cabin has a red wooden door.\n\nDecision: I prefer to paint the roof of the cabin green."
         ledger.attach_response(turn.id, answer, actor="eve")
@@ -1000,6 +1000,7 @@ def test_what_reacted_in_another_users_memory_stays(ledger: Ledger) -> None:
 def test_a_memory_that_a_model_wrote_goes_with_each_message_that_it_cites_or_with_any_that_it_read(
     ledger: Ledger, cited: tuple[int, ...]
 ) -> None:
+    ledger.adopt_policy(admit="review")
     session = ledger.session("chat")
     session.append("user", "I prefer tea in the morning, please remember.", actor="ann")
     session.append("user", "I moved to Quito last week, I prefer it.", actor="bob")
@@ -1013,6 +1014,7 @@ def test_a_memory_that_a_model_wrote_goes_with_each_message_that_it_cites_or_wit
 
 
 def test_a_memory_that_a_model_wrote_stays_where_it_cites_only_what_others_said(ledger: Ledger) -> None:
+    ledger.adopt_policy(admit="review")
     session = ledger.session("chat")
     session.append("user", "I prefer tea in the morning, please remember.", actor="ann")
     session.append("user", "I moved to Quito last week, I prefer it.", actor="bob")

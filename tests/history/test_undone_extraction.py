@@ -9,7 +9,7 @@ from turns import Scripted, adds
 
 from ledger import Ledger
 
-SAID = "I prefer green tea over coffee."
+SAID = "Please remember where the kettle goes."
 DECIDED = "Decision: keep the kettle on the upper shelf."
 
 
@@ -46,6 +46,7 @@ def test_what_a_person_undid_of_a_turn_is_not_proposed_again_by_itself(
 def test_who_asks_reads_a_turn_again_whose_extraction_was_undone(tmp_path: Path, by: str) -> None:
     model = Scripted(adds("keep the kettle on the upper shelf")) if by == "model" else None
     with Ledger.open(tmp_path / "memory.db", model=model) as ledger:
+        ledger.policy.set(admit="review")
         turn = ledger.capture(SAID, DECIDED)
         ledger.jobs.run(jobs=["extraction"])
         ledger.undo(newest(ledger, "CandidatesExtracted"))

@@ -29,7 +29,7 @@ def test_the_queue_lists_candidates_oldest_first_with_where_they_come_from(ledge
     assert (found.quote, queue[1].memory.sources, queue[1].memory.confidence) == (
         "Decision: store events only",
         (turn.id,),
-        0.7,
+        0.4,
     )
     assert ledger.review(project="other") == [] and len(ledger.review(project="assistant")) == 2
 

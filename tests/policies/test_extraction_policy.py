@@ -1,4 +1,4 @@
-"""What a response proposes becomes candidates: new ones only, each with its rule and place, once."""
+"""What a turn says becomes memories: new ones only, each with its rule and place, once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from old_names import Ledger
 from ledger import NotFoundError
 
 TEXT = (
-    "Hello.\nDecision: store events only.\nFact: no\nI prefer tabs over spaces. And again: I prefer tabs over spaces."
+    "Hello.\nDecision: store events only.\nFact: no\nThe user prefers tabs over spaces. So the user prefers tabs over spaces."
 )
 
 
@@ -27,12 +27,12 @@ def test_rules_spans_and_reasons_are_recorded(ledger: Ledger) -> None:
     ]
     assert [(each["rule"], TEXT[each["start"] : each["end"]], each["reason"]) for each in report.dropped] == [
         ("fact_heading", "Fact: no", "too_short"),
-        ("preference_sentence", "I prefer tabs over spaces", "repeated"),
+        ("preference_sentence", "the user prefers tabs over spaces", "repeated"),
     ]
     data = ledger.audit(type="CandidatesExtracted")[0].data
-    assert (data["extractor"], data["kept"]) == ("rules/1", [each.id for each in report.kept])
+    assert (data["extractor"], data["kept"]) == ("rules/4", [each.id for each in report.kept])
     quotes = [each.provenance.quote for each in ledger.review() if each.provenance]
-    assert quotes == ["Decision: store events only", "I prefer tabs over spaces"]
+    assert quotes == ["Decision: store events only", "The user prefers tabs over spaces"]
     assert len({each.command_id for each in ledger.audit(command="extract")}) == 1
 
 
@@ -127,7 +127,7 @@ def test_candidates_are_never_promoted_by_themselves(ledger: Ledger) -> None:
 
 
 def test_extraction_waits_for_an_answer_and_for_the_policy(ledger: Ledger) -> None:
-    turn = ledger.capture("Decision: nothing in a prompt counts.")
+    turn = ledger.capture("What did we decide?")
     assert ledger.run_policies().extracted_interactions == 0
     ledger.attach_response(turn.id, "Decision: store events only.")
     ledger.adopt_policy(extract=False)

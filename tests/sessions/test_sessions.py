@@ -253,7 +253,7 @@ def test_a_dry_run_with_a_model_shows_what_it_proposes_and_leaves_no_trace(ledge
 
     position = ledger.position
     for would in (session.extract(dry_run=True, model=model), ledger.extract(turn.id, dry_run=True, model=model)):
-        assert (would.dry_run, would.calls, would.kept, would.extractor) == (True, 1, (), "extract/1")
+        assert (would.dry_run, would.calls, would.kept, would.extractor) == (True, 1, (), "extract/2")
         proposed = [(each["what"], each["content"]) for each in would.dropped if each["reason"] == ""]
         assert proposed == [("add", fact["content"]), ("relations", "Ana lives_in Porto")] and len(would.dropped) == 3
     assert ledger.position == position and ledger.history.model_calls() == [] and ledger.memories.list() == []

@@ -50,6 +50,7 @@ def test_a_no_outlives_the_undo_of_its_turn_until_a_person_says_yes(
     path, reason = tmp_path / "memory.db", f"{how}ed"
     model = Scripted(adds(KETTLE, kind="adaptation")) if by == "model" else None
     with Ledger.open(path, actor="ann", model=model) as ledger:
+        ledger.policy.set(admit="review")
         turn, first = said(ledger, session)
         assert first.candidates == 1
         (found,) = ledger.review()

@@ -31,7 +31,8 @@ def _candidate_row(candidate: answers.Candidate) -> list[RenderableType]:
     place = (origin.interaction or f"{origin.session} at {origin.position}") if origin is not None else ""
     by = f"{origin.rule} in {place}" if origin is not None else ", ".join(found.sources)
     denied = f"contradicted by turn {', '.join(candidate.contradicted_by)}" if candidate.contradicted_by else ""
-    text = detailed(short(found.content), found.kind, found.project, by, duplicate, denied)
+    undo = f"undo: {candidate.undo}" if candidate.undo else ""
+    text = detailed(short(found.content), found.kind, found.project, by, duplicate, denied, candidate.admission, undo)
     if origin is not None and origin.quote and _says_more(origin.quote, found.content or ""):
         text = Text.assemble(text, ("\n“" + shortened(origin.quote, QUOTED_CHARS) + "”", "italic"))
     return [Text(found.id), Text(decimal(found.confidence), style="bold"), text]
@@ -98,6 +99,7 @@ def why(answer: answers.Why) -> RenderableType:
     parts = [_head(answer, answer.memory)]
     parts += titled("Confidence over time (UTC)", _chart(answer.steps))
     parts += titled("Steps", table(answer.steps))
+    parts += titled("Admitted", Text(answer.admission) if answer.admission else None)
     parts += titled("Quoted", _quoted_from(answer.provenance) if answer.provenance is not None else None)
     parts += titled("Sources", _quotes(answer) if answer.sources else None)
     parts += under((("Chunks", answer.chunks), ("Documents", answer.documents)))

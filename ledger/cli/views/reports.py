@@ -47,7 +47,7 @@ def extraction(found: answers.ExtractionReport) -> RenderableType:
         text = f"{text}; {looked}; the cursor is at {found.cursor}"
     text += "".join(f"; {what} {why}" for what, why in (("failed:", found.failure), ("stopped:", found.stopped)) if why)
     text = f"preview: {len(found.dropped)} found by {found.extractor}" if found.dry_run else text
-    kept = titled("Candidates", table(found.kept) if found.kept else None)
+    kept = titled("Kept", table(found.kept) if found.kept else None)
     rows = [[Text(one_line(each.get("rule") or each.get("what") or "")), _found(each)] for each in found.dropped]
     dropped = titled("Found" if found.dry_run else "Dropped", listing("rule", "what", rows=rows) if rows else None)
     return Group(Text(text), *kept, *dropped)

@@ -76,7 +76,7 @@ class ReinforcementFailed(Event, frozen=True):
 class CandidatesExtracted(Event, frozen=True):
     """What an extractor found in a turn: the memories it ``kept``, and what was ``dropped`` and why."""
 
-    traits = Traits("reversible", verdict=True, decided_by=("extract", "extracted", "claim_confidence"))
+    traits = Traits("reversible", verdict=True, decided_by=("extract", "admit", "claim_confidence"))
 
     extractor: Code
     kept: Annotated[tuple[Id, ...], Ref("about")] = ()

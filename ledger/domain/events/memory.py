@@ -21,9 +21,10 @@ class Origin(Struct, frozen=True, omit_defaults=True):
 
 class MemoryCaptured(Event, frozen=True):
     """A memory begins, as a candidate or active. ``supersedes`` names the one that it replaces; ``origin`` says which rule
-    found it, and where. ``reference_count`` and ``last_referenced_at`` are what a merged memory takes over."""
+    found it, and where. ``reference_count`` and ``last_referenced_at`` are what a merged memory takes over. ``admission`` is
+    the line of the table that gave the status where no person did: the table with its version, and the line's name."""
 
-    traits = Traits("reversible", begins="memory", decided_by=("user_chars", "memory_chars"))
+    traits = Traits("reversible", begins="memory", decided_by=("admit", "user_chars", "memory_chars"))
 
     content: Annotated[Text | None, Use("belief")]
     kind: Annotated[Code, Use("coined")]
@@ -39,6 +40,7 @@ class MemoryCaptured(Event, frozen=True):
     reference_count: int = 0
     last_referenced_at: Time | None = None
     metadata: Annotated[Json, Use("belief")] = NOTHING
+    admission: Code = ""
 
 
 class DuplicateAbsorbed(Event, frozen=True):
@@ -61,6 +63,7 @@ class DuplicateAbsorbed(Event, frozen=True):
     last_referenced_at: Time | None = None
     rule: Code = "verbatim/1"
     metadata: Json = NOTHING
+    admission: Code = ""
 
 
 class MemoryPromoted(Event, frozen=True):

@@ -1,0 +1,167 @@
+"""The part of a user's message that is his own words beyond doubt, by a few rules of form; the rest may be pasted (foreign/1).
+
+A wrong no costs a review, and a wrong yes makes a stranger's words a belief about the user. So every rule takes more than it has
+to: a quote, a line of another form, or a request about a text puts what belongs to it in doubt.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ledger.domain.late import late
+
+DETECTOR = "foreign/1"
+"""Name and version: another set of forms or numbers is another version."""
+
+LONG_CHARS, LONG_LINES = 1_000, 8
+"""A message beyond this is a text, and nothing in it is taken for the user's own words (ours)."""
+
+NAME_CHARS = 40
+"""A quote up to this, without a first person in it, is a name or a title and no foreign text (ours)."""
+
+Span = tuple[int, int]
+
+_FENCE = late(r"(```|~~~)(?:(?!\1)[\s\S])*+(?:\1|\Z)")
+_QUOTES = late(
+    r"“[^“”]*+(?:”|\Z)|„[^“”„]*+(?:[“”]|\Z)|«[^«»]*+(?:»|\Z)|`[^`\n]*+`"
+    r"|(?<![\w\"])\"[^\"]*+(?:\"|\Z)|(?<!\w)['‘](?=\w)[^\n'’]*+(?:['’]\w[^\n'’]*+)*+['’](?!\w)"
+)
+_SELF = late(r"\b(?:i|i['’]?m|me|my|mine|we|our|us)\b", re.I)
+_GREETING = late(
+    r"\W*(?:hi|hello|hey|yo|good (?:morning|evening|afternoon|day)|thanks|thank you|please|ok(?:ay)?|sure|yes|no|great)"
+    r"(?: there| all| again| a lot| so much| in advance| very much| for (?:that|the help|your help))?\W*",
+    re.I,
+)
+# A line that has the form of a mail, a log, a list, a table, code, markup or a speaker.
+_FORM = late(
+    r"\s*(?:[>|#<{\[@/]|--|[-*•–+]\s|\(?(?:\d{1,3}|[a-z])[.)]\s|\(?\d{1,4}[-:./]\d\d|[-=_*]{3,}|dear\b"
+    r"|(?:from|to|cc|subject|sent|date|re|fwd?|von|an|betreff|de|para|objet|asunto|oggetto):)|[^\n]*?(?:\t|\w=[\"'\w])",
+    re.I,
+)
+# What stands before a colon that introduces the user's own words.
+_ANNOUNCES = late(
+    r"(?:.*[.!?])?\W*(?:fyi|ps|p\.s\.?|btw|by the way|update|quick update|news|good news|bad news|fun fact|about me|reminder"
+    r"|just so you know|so you know|remember|please remember|note|also)\W*",
+    re.I,
+)
+_COLON = late(r":(?=\s|\Z)")
+_SENTENCE = late(r"[^.!?…\n]++[.!?…]*+")
+_POLITE = (
+    r"\W*(?:(?:hi|hello|hey|ok(?:ay)?|so|and|now|then|also|please|pls|kindly|can (?:you|u)|could (?:you|u)|would you|will you"
+    r"|just|help(?: me)?(?: to)?|i(?:['’]d like| want| need) you to|i (?:need|want|have) to|let['’]?s|quickly)\W+)*+"
+)
+_TAKES = late(  # a request that takes a text
+    rf"{_POLITE}(?:translat\w*|summar\w+|tl;?dr|proof-?read|re-?(?:phrase|write|word)|paraphrase|fact[- ]?check|transcribe|grade"
+    r"|rate|correct|analy[sz]e|extract|convert|fix|edit|polish|shorten|classify|continue|spell[- ]?check|improve|simplify"
+    r"|(?:reply|respond|answer|write back)\s+(?:to|her|him|them|that|it|for|politely|kindly|[\"“]))\b",
+    re.I,
+)
+_ASKS = late(
+    rf"{_POLITE}(?:what|who|whose|which|why|how|where|when|is|are|was|does|do|did|should|would|can|could|may|any|thoughts"
+    r"|read|look|see|explain|tell|give|write|draft|make|check|compare|find|list|sort|turn|put|describe|guess|say|show|create"
+    r"|suggest|identify|review|interpret|decode|reply|answer|respond|judge|evaluate|count|spot)\b",
+    re.I,
+)
+_THIS = late(
+    r"\b(?:th(?:is|ese)(?! (?:week|weekend|month|year|morning|afternoon|evening|time|summer|winter|spring|autumn|fall|season"
+    r"|quarter|\w+day|days)\b)|the (?:following|attached|above)|below)\b",
+    re.I,
+)
+_BACK = late(r"\b(?:that|those|it|the above)\b", re.I)
+_POINTS = late(r"\b(?:this|that|these|those|its?|he|she|they|him|hers?|them|his|theirs?|someone|somebody|you)\b", re.I)
+_TEXTS = late(
+    r"\b(?:e?-?mails?|messages?|texts?|posts?|letters?|notes?|reviews?|bios?|profiles?|cvs?|résumés?|resumes?|applications?"
+    r"|articles?|stor(?:y|ies)|poems?|songs?|lyrics|transcripts?|logs?|ads?|forums?|comments?|statements?|paragraphs?|passages?"
+    r"|sentences?|drafts?|speech(?:es)?|repl(?:y|ies)|answers?|summar(?:y|ies)|key points|translations?|tone|typos?|grammar"
+    r"|spelling|wording|essays?|captions?|subtitles?|tweets?|threads?|tickets?|complaints?|quotes?|diary|chats?|dialogues?"
+    r"|characters?|authors?|narrators?|speakers?|writers?|postcards?|voice ?mails?|monologues?|testimon\w+|cover letters?)\b",
+    re.I,
+)
+_REPORTS = late(  # somebody else's words follow
+    r"\b(?:sa(?:ys|id|ying)|writ(?:es|ing)|wrote|reads|states|claim(?:s|ed)|(?:told|tells|texted|emailed|messaged|wrote)\s+(?:me|us)"
+    r"|posted|pasted|tweeted|commented|replied|quot(?:e|es|ed|ing)|goes|sings?|sang"
+    r"|imagine|pretend|suppose|role-?play|act as|let['’]?s (?:say|play|practi[cs]e)|exercise|example"
+    r"|(?:sent|got|found|saw|received|overheard|read)\s+(?:(?:me|us)\s+)?(?:this|these|the following)"
+    r"|here(?:['’]s| is| are)|below is|forwarded|according to|(?:from|by) (?:my|an?|the|our|some) \w+['’]?s? ?(?=[-–—,.]\s|$))\b"
+    r"|\s[-–—]\s",
+    re.I,
+)
+_OF_USER = late(r"\bi(?:['’]ve| have)?(?: (?:just|already|also|once|never))? $", re.I)
+
+
+def foreign(text: str) -> tuple[Span, ...]:
+    """Return the parts of a user's message that may be somebody else's words, as spans of characters in order.
+
+    The time is in proportion to the text.
+    """
+    if len(text) > LONG_CHARS:
+        return ((0, len(text)),)
+    quoted = [each.span() for each in _FENCE.finditer(text)]
+    own = _masked(text, quoted)
+    names = [each.span() for each in _QUOTES.finditer(own) if not _is_name(own[each.start() : each.end()])]
+    own, quoted = _masked(own, names), sorted(quoted + names)
+    if (cut := _doubtful_from(own)) is None:
+        return tuple(quoted)
+    start, end = cut
+    outside = [(0, start)] if start else []
+    rest = [(end, len(text))] if end < len(text) else []
+    return (*outside, *(each for each in quoted if start <= each[0] and each[1] <= end), *rest)
+
+
+def is_own(text: str, start: int, end: int) -> bool:
+    """Return True if these characters of a user's message are his own words beyond doubt."""
+    return not any(first < end and start < last for first, last in foreign(text))
+
+
+def _masked(text: str, spans: list[Span]) -> str:
+    """The same text with blanks in place of some spans, line breaks kept."""
+    for start, end in spans:
+        text = text[:start] + re.sub(r"[^\n]", " ", text[start:end]) + text[end:]
+    return text
+
+
+def _is_name(quote: str) -> bool:
+    return len(quote) <= NAME_CHARS and not _SELF.search(quote)
+
+
+def _doubtful_from(text: str) -> Span | None:
+    """The one span of a message that is the user's own if something of it is in doubt; None if nothing is."""
+    lines = [(each.start(), each.end()) for each in re.finditer(r"[^\n]+", text) if each[0].strip()]
+    if len(lines) > LONG_LINES or any(_FORM.match(text, start) for start, _ in lines):
+        return 0, 0
+    for start, end in lines:
+        if (place := _turn_to_another(text, start, end)) is not None:
+            return (start, place) if place >= start else (0, 0)
+    if len(lines) > 1 and not all(
+        _is_same_voice(text[start:end], is_last=end == lines[-1][1]) for start, end in lines
+    ):
+        return 0, 0
+    return None
+
+
+def _turn_to_another(text: str, start: int, end: int) -> int | None:
+    """Where a line turns to somebody else's words: at a colon, a report, or a request about a text. -1 is for a request that
+    points back, at what stands before it."""
+    places = [each.start() for each in _COLON.finditer(text, start, end) if not _announces(text, start, each)]
+    places += [each.start() for each in _REPORTS.finditer(text, start, end) if not _OF_USER.search(text, start, each.start())]
+    for each in _SENTENCE.finditer(text, start, end):
+        asks = each[0].endswith("?") or _ASKS.match(each[0]) is not None
+        if _TAKES.match(each[0]) or (asks and _THIS.search(each[0])):
+            places.append(each.start() if text[each.end() :].strip() else -1)
+        elif asks and _BACK.search(each[0]) and not _SELF.search(each[0]):
+            places.append(-1)
+    return min(places, default=None)
+
+
+def _announces(text: str, start: int, colon: re.Match[str]) -> bool:
+    """Whether what stands before a colon introduces the user's own words on the same line."""
+    rest = text[colon.end() :].split("\n", 1)[0]
+    return bool(rest.strip()) and _ANNOUNCES.fullmatch(text, start, colon.start()) is not None
+
+
+def _is_same_voice(line: str, *, is_last: bool) -> bool:
+    """Whether a line of several speaks as the user: in the first person, of no text; what it asks comes last, of himself."""
+    if _GREETING.fullmatch(line):
+        return True
+    asks = any(each[0].endswith("?") or _ASKS.match(each[0]) for each in _SENTENCE.finditer(line))
+    return bool(_SELF.search(line)) and not _TEXTS.search(line) and not (asks and (not is_last or _POINTS.search(line)))

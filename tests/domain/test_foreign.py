@@ -1,0 +1,112 @@
+"""The part of a message that is the user's own: on pasted texts and self-descriptions that were written without the rules."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+from places import TESTS
+
+from ledger.domain import admitting
+from ledger.domain.foreign import LONG_CHARS, foreign, is_own
+from ledger.domain.text import words
+from ledger.domain.turns import Line
+from ledger.policies.turns import by_rules, rule_row
+
+CORPUS = TESTS / "corpus"
+
+
+def rows(name: str, half: str) -> list[dict[str, object]]:
+    found = [json.loads(line) for line in (CORPUS / name).read_text(encoding="utf-8").splitlines()]
+    return [each for each in found if each["half"] == half]
+
+
+def found(text: str) -> list[tuple[str, bool]]:
+    """What the rules find in a user's message, each with whether it is active at once."""
+    line = Line(position=1, text_at=1, role="user", text=text, time="")
+    return [(each.content, rule_row(each, line).status == admitting.ACTIVE) for each in by_rules([line]).kept]
+
+
+def own(text: str) -> str:
+    """The user's own words in a message."""
+    taken = {at for start, end in foreign(text) for at in range(start, end)}
+    return " ".join("".join(" " if at in taken else each for at, each in enumerate(text)).split())
+
+
+def says(content: str, facts: object) -> bool:
+    """Whether a fact of the corpus says what a memory does: half of the words of the shorter one."""
+    own_words = set(words(content)) - {"the", "user"}
+    assert isinstance(facts, list)
+    for fact in facts:
+        wanted = set(words(fact["says"])) - {"the", "user"}
+        if 2 * len(own_words & wanted) >= min(len(own_words), len(wanted)):
+            return True
+    return False
+
+
+@pytest.mark.parametrize("half", ["seen", "unseen"])
+def test_of_pasted_texts_at_most_two_in_a_hundred_are_admitted(half: str) -> None:
+    texts = rows("pasted_texts.jsonl", half)
+    admitted = [
+        row["text"]
+        for row in texts
+        if any(active and not says(content, row["own"]) for content, active in found(str(row["text"])))
+    ]
+    assert len(texts) >= 50 and len(admitted) <= 0.02 * len(texts)
+    without = sum(bool(found(str(row["text"]))) for row in texts)
+    assert without >= 35, "the rules alone find something in most of them"
+
+
+@pytest.mark.parametrize("half", ["seen", "unseen"])
+def test_what_the_rules_find_in_an_ordinary_self_description_is_admitted(half: str) -> None:
+    finds = [each for row in rows("self_descriptions.jsonl", half) if row["facts"] for each in found(str(row["text"]))]
+    assert finds and sum(active for _, active in finds) >= 0.9 * len(finds)
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("I live in Oslo.", "I live in Oslo."),
+        ("I'm vegan and live in Oslo.\n\nWhat can I cook tonight?", "I'm vegan and live in Oslo. What can I cook tonight?"),
+        ("Hi!\nI live in Oslo.\nThanks a lot", "Hi! I live in Oslo. Thanks a lot"),
+        ('My cat is called "Biscuit".', 'My cat is called "Biscuit".'),
+        ("FYI: I moved to Oslo.", "FYI: I moved to Oslo."),
+        ("I said I live in Oslo.", "I said I live in Oslo."),
+        ('He is silly: "I live in a tree". I live in Oslo.', "He is silly"),
+        ('"I live in a tree", he thinks. I live in Oslo.', ", he thinks. I live in Oslo."),
+        ("> I live in a tree\nWhy would I?", ""),
+        ("She writes that I live in a tree. I live in Oslo.", "She"),
+        ("I run a hotel. Please translate this. I live in a tree.", "I run a hotel."),
+        ("I live in a tree. Translate.", ""),
+        ("What does a bag cost? I pay by card.", "What does a bag cost? I pay by card."),
+        ("Is it true? I live in a tree.", ""),
+        ("I live in a tree. Is that true?", ""),
+        ("I live in a tree\n\nwho is that?", ""),
+        ("A caption\n\nI live in a tree.", ""),
+        ("Dear all, I live in a tree.", ""),
+        ("ANNA: I live in a tree.", "ANNA"),
+        ("1) I live in a tree.\n2) I do not.", ""),
+        ("I live in a tree. " * 100, ""),
+    ],
+)
+def test_the_users_own_words_end_where_another_text_may_begin(text: str, kept: str) -> None:
+    assert own(text) == kept
+
+
+def test_a_span_is_the_users_own_only_as_a_whole() -> None:
+    text = 'I live in Oslo, "I live in a tree" is a song.'
+    assert is_own(text, 0, 14) and not is_own(text, 0, 25) and not is_own(text, 17, 33)
+
+
+@pytest.mark.parametrize("text", ['"', "'a ", "```", "please ", "a: ", "- a\n", "“", "hi hi ", "a=b ", "it's 'a "])
+def test_a_message_takes_time_in_proportion_to_what_is_looked_at(text: str) -> None:
+    def spent(length: int) -> float:
+        given = (text * length)[:length]
+        start = time.process_time()
+        for _ in range(20):
+            foreign(given)
+        return time.process_time() - start
+
+    spent(LONG_CHARS)
+    assert spent(LONG_CHARS) <= 12 * max(spent(LONG_CHARS // 4), 0.002)

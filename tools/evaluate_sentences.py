@@ -19,7 +19,7 @@ from typing import Any
 
 from ledger.domain import turns
 from ledger.domain.text import STOP_WORDS, words
-from ledger.policies.turns import by_rules
+from ledger.policies.rule_findings import by_rules
 from projections.search.stems import stem
 
 FILE = Path(__file__).parent.parent / "tests" / "corpus" / "self_descriptions.jsonl"

@@ -7,11 +7,10 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from ledger.domain import confidence as rules
-from ledger.domain.foreign import foreign
+from ledger.domain.foreign import foreign, marked
 from ledger.domain.text import STOP_WORDS, words
 from ledger.domain.turns import Line
 
-BY_SOURCE, REVIEW = "by_source", "review"
 TABLE = "by_source/1"
 """Name and version: another table, or another division of a message (``foreign/1``), is another version."""
 
@@ -19,7 +18,7 @@ ACTIVE, CANDIDATE = "active", "candidate"
 AGENT_CONFIDENCE = 600_000
 """The most confidence of what an agent remembers by itself, in millionths (ours; as a sentence rule's)."""
 
-_USER, _AGENT = "user", "agent"
+_USER = "user"
 _OF_NOBODY = frozenset(("user",))  # how every memory begins, which no text has to say
 
 
@@ -40,13 +39,13 @@ class Row(Struct, frozen=True):
 OWN_WORDS = Row("own_words", "the user says it of himself, in a message of his own", ACTIVE)
 CORRECTION = Row("correction", "the user corrects an older memory, which a model names", ACTIVE)
 AGENT = Row("agent", "an agent remembered it by itself", ACTIVE, AGENT_CONFIDENCE)
-STANDING_ORDER = Row("standing_order", "a rule found a standing order in the user's words")
+ORDER = Row("standing_order", "a rule found a standing order in the user's words")
 LABELLED = Row("labelled", "a rule found it under a label, or said of no person")
 PASTED = Row("pasted", "it may be somebody else's text in the user's message")
 ASSISTANT = Row("assistant", "only the assistant states it")
 OUTSIDE = Row("outside", "it came in through another channel than the user's")
 
-ROWS = (OWN_WORDS, CORRECTION, AGENT, STANDING_ORDER, LABELLED, PASTED, ASSISTANT, OUTSIDE)
+ROWS = (OWN_WORDS, CORRECTION, AGENT, ORDER, LABELLED, PASTED, ASSISTANT, OUTSIDE)
 _BY_RECORDED = {row.recorded: row for row in ROWS}
 
 
@@ -68,9 +67,9 @@ def about(recorded: str) -> str:
     return row.about if row is not None else recorded
 
 
-def of_channel(channel: str) -> Row | None:
-    """Return the line for a memory that is given as a whole; None for a person's."""
-    return None if channel == _USER else AGENT if channel == _AGENT else OUTSIDE
+def of_channel(channel: str) -> Row:
+    """Return the line for a memory that is given as a whole, and not by a person."""
+    return AGENT if channel == "agent" else OUTSIDE
 
 
 def of_finding(line: Line, start: int, end: int, *, of_himself: bool, is_order: bool) -> Row:
@@ -81,7 +80,7 @@ def of_finding(line: Line, start: int, end: int, *, of_himself: bool, is_order: 
         return OUTSIDE
     if any(first < end and start < last for first, last in foreign(line.text)):
         return PASTED
-    return STANDING_ORDER if is_order else OWN_WORDS if of_himself else LABELLED
+    return ORDER if is_order else OWN_WORDS if of_himself else LABELLED
 
 
 def of_proposal(content: str, cited: Iterable[Line], lines: Iterable[Line], *, claimed: bool, corrects: bool) -> Row:
@@ -113,7 +112,7 @@ def of_proposal(content: str, cited: Iterable[Line], lines: Iterable[Line], *, c
 def _divided(line: Line) -> tuple[set[str], set[str]]:
     """The words of a line that are the user's own, and those of its parts in doubt."""
     own, pasted, at = list[str](), list[str](), 0
-    for start, end in foreign(line.text):
+    for start, end in marked(line.text):
         own.append(line.text[at:start])
         pasted.append(line.text[start:end])
         at = end

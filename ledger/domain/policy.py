@@ -8,12 +8,12 @@ from typing import Annotated, get_type_hints
 from msgspec import Struct, convert
 
 from ledger.domain import confidence as rules
-from ledger.domain.admitting import BY_SOURCE, REVIEW
 from ledger.domain.errors import RejectedError
 from ledger.domain.matching import DEFAULT_MATCHER, MATCHERS
 
 Value = int | bool | str  # of a parameter, as an event holds it
 DECAYS = OFF, EPISODIC, ALL = "off", "episodic", "all"  # kinds of memories that lose confidence when idle
+BY_SOURCE, REVIEW = "by_source", "review"  # who decides on what nobody reviewed
 _EXTRACTED = "extracted"  # what admit was called
 TURNS = "turns"  # consolidate what was said in turns and sessions, besides memories
 

@@ -30,7 +30,7 @@ from ledger.domain.events import (
 )
 from ledger.domain.ids import uuid7
 from ledger.domain.metadata import NO_PAIRS, Pairs, checked
-from ledger.domain.policy import TURNS, Policy
+from ledger.domain.policy import REVIEW, TURNS, Policy
 from ledger.domain.text import one_of
 from ledger.engine.engine import Engine
 from ledger.engine.log_reading import read_event
@@ -48,7 +48,7 @@ from ledger.merges.commands import record_conflicts
 from ledger.observations import consolidating
 from ledger.policies import conflicts as conflict_rules
 from ledger.policies import reinforcement
-from ledger.policies import turns as found_in
+from ledger.policies import rule_findings as found_in
 from ledger.sessions import continuing as going_on
 from ledger.sessions.continuing import Continued
 from ledger.sessions.conversation import Conversation, session_name
@@ -340,7 +340,7 @@ class _Call:
         found: tuple[list[Noted], list[Noted]] = ([], [])
         for each in found_in.by_rules(texts).kept:
             line = texts[int(each.field)]
-            row = found_in.rule_row(each, line) if self.policy.admit != admitting.REVIEW else None
+            row = found_in.rule_row(each, line) if self.policy.admit != REVIEW else None
             waits = row is None or row.status != admitting.ACTIVE
             found[waits].append(
                 Noted(

@@ -23,7 +23,7 @@ from ledger.extraction.turns import all_lines, extract_turn, is_open, preview_tu
 from ledger.interactions.commands import reacting
 from ledger.language.asking import check_outside
 from ledger.memories.queries import memories_shown
-from ledger.policies import turns as found_in
+from ledger.policies import rule_findings as found_in
 from ledger.policies.turns import MODEL_EXTRACTOR
 from ledger.sessions.conversation import Conversation
 from ledger.types import Cancel

@@ -49,7 +49,7 @@ from ledger.extraction.pieces import PieceRead, is_as_read, read_piece
 from ledger.language.asking import check_outside, check_trusted
 from ledger.language.port import Model
 from ledger.memories.queries import memories_shown
-from ledger.policies import turns as found_in
+from ledger.policies import rule_findings as found_in
 from ledger.policies.extraction import finding
 from ledger.policies.turns import MODEL_EXTRACTOR, Batch
 from ledger.sessions import writing

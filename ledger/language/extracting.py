@@ -112,14 +112,13 @@ def kinds() -> dict[str, type[Any]]:
         Annotated[int | None, BeforeValidator(_number)],
         Field(None, description="the number of a known fact"),
     )
-    said: dict[str, Any] = {"said_by": text, "messages": numbers}
-    fields: dict[str, Any] = {"content": (str, ...), "kind": text, **said, "confidence": confidence, "entities": names}
+    source: dict[str, Any] = {"said_by": text, "messages": numbers}
+    fields: dict[str, Any] = {"content": (str, ...), "kind": text, **source, "confidence": confidence, "entities": names}
     changed: dict[str, Any] = {"fact": number, "old": text, "reason": text}
-    wrong: Any = (Annotated[bool, BeforeValidator(_is_true)], False)
     relation: dict[str, Any] = {"subject": (str, ...), "relation": (str, ...), "object": (str, ...)}
     return {
         SUPERSEDE: create_model("Supersede", __base__=BaseModel, **fields, **changed),
-        RETRACT: create_model("Retract", __base__=BaseModel, **said, **changed, wrong=wrong),
+        RETRACT: create_model("Retract", __base__=BaseModel, **source, **changed, wrong=(Annotated[bool, BeforeValidator(_is_true)], False)),
         ADD: create_model("Add", __base__=BaseModel, **fields),
         RELATIONS: create_model("Relation", __base__=BaseModel, **relation),
     }

@@ -46,8 +46,7 @@ def capture(
     valid_to: Time | None,
     metadata: Metadata,
 ) -> answers.Memory:
-    """Captures an active memory, or a candidate, which is believed with its relations only after ``promote``; of what is to be
-    remembered the channel decides."""
+    """Captures an active memory, or a candidate, which is believed with its relations only after ``promote``."""
     about, labels, cited = plural("entities", entities), plural("tags", tags), plural("sources", sources)
     start, end = validity(valid_from, valid_to) if valid_from is not None or valid_to is not None else (None, None)
     attempt = MemoryCaptured(
@@ -69,9 +68,7 @@ def capture(
     def body(work: Work) -> str:
         work.project = work.project_named(project)
         work.session = work.session_named(session)
-        given = _in_time(work, attempt)
-        if verb == "remember":
-            given = admission.by_channel(work, given)
+        given = admission.by_channel(work, _in_time(work, attempt), verb)
         if given.sources:
             given = with_sources(work, given)
         id = admission.capture(work, given)

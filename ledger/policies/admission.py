@@ -18,6 +18,7 @@ from ledger.domain import memory as memory_domain
 from ledger.domain.errors import RejectedError
 from ledger.domain.events import MemoryCaptured, MemoryRejected
 from ledger.domain.memory import Memory
+from ledger.domain.policy import REVIEW
 from ledger.domain.text import normalise
 from ledger.domain.turned_down import EXTRACTING, NO, is_yes
 from ledger.engine.log_reading import read_event, read_stream
@@ -120,11 +121,11 @@ def capture(work: Work, attempt: MemoryCaptured, *, replaces: Memory | None = No
     return stream
 
 
-def by_channel(work: Work, attempt: MemoryCaptured) -> MemoryCaptured:
+def by_channel(work: Work, attempt: MemoryCaptured, verb: str) -> MemoryCaptured:
     """What is to be remembered, of the status and confidence that the table of admission has for the channel of the command."""
-    row = admitting.of_channel(work.who.channel) if work.policy().admit == admitting.BY_SOURCE else None
-    if row is None:
+    if verb == "propose" or work.who.channel == "user" or work.policy().admit == REVIEW:
         return attempt
+    row = admitting.of_channel(work.who.channel)
     confidence = attempt.confidence if row.most is None else min(attempt.confidence, row.most)
     return replace(attempt, status=row.status, confidence=confidence, admission=row.recorded)
 

@@ -10,16 +10,14 @@ from collections.abc import Callable, Iterable, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ledger.domain import admitting, first_person, near
+from ledger.domain import admitting, near
 from ledger.domain import confidence as rules
 from ledger.domain import memory as memory_domain
 from ledger.domain.errors import RejectedError
-from ledger.domain.events import Dropped, MemoryCaptured, Origin
-from ledger.domain.extraction import BATCH_CAP, EXTRACTOR, Extracted, Extraction, extract_all
-from ledger.domain.extraction import Dropped as Passed
+from ledger.domain.events import MemoryCaptured, Origin
 from ledger.domain.matching import DEFAULT_MATCHER, Response, match
 from ledger.domain.memory import Memory
-from ledger.domain.policy import Policy
+from ledger.domain.policy import REVIEW
 from ledger.domain.question import folded, quoted
 from ledger.domain.text import normalise, words
 from ledger.domain.turns import Line
@@ -42,7 +40,6 @@ UNTRUSTED = ("web", "tool", "file")  # what came in through these is never belie
 ADD, SUPERSEDE, RETRACT, RELATIONS = "add", "supersede", "retract", "relations"
 CITES = "cites"  # in the list of what a model did: which message it named for a memory
 CITED = 20  # messages of one memory that are listed; one that names more rests on all that was read (ours)
-_BY_HIMSELF = re.compile(r"\b(?:I|we)(?:['’]ve| have)?(?: (?:just|finally|also|already|now))? $", re.IGNORECASE)
 _JOINED = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 
 
@@ -270,7 +267,7 @@ class Batch:
 
     def _row(self, proposal: Proposal, target: Memory | None) -> admitting.Row | None:
         """The line of the table that decides; None where a person does."""
-        if self.policy.admit == admitting.REVIEW:
+        if self.policy.admit == REVIEW:
             return None
         content = proposal.content or (target.content or "" if target is not None else "")
         corrects = target is not None
@@ -335,7 +332,7 @@ class Batch:
                     admission.absorb(self.work, each, attempt)
                     self.cited.append((each.id, proposal.cited))
             own = proposal.trusted and attempt.admission != admitting.PASTED.recorded
-            if why == "known" and target is None and own and _confirm(self.work, each, attempt):
+            if why == "known" and target is None and own and confirm(self.work, each, attempt):
                 self.cited.append((each.id, proposal.cited))
                 why = CONFIRMED
             return why, each.id
@@ -416,7 +413,7 @@ def _malformed(proposal: Proposal) -> str:
     return "too_long" if len(content) > FACT_CHARS else ""
 
 
-def _confirm(work: Work, believed: Memory, attempt: MemoryCaptured) -> bool:
+def confirm(work: Work, believed: Memory, attempt: MemoryCaptured) -> bool:
     """What the user says again bears out what is believed, as ``remember`` does, unless it was said before; what a turn denies
     waits for a person."""
     is_newer = (attempt.valid_from or "") > memory_domain.since(believed)[0]
@@ -424,118 +421,3 @@ def _confirm(work: Work, believed: Memory, attempt: MemoryCaptured) -> bool:
         return False
     admission.absorb(work, believed, attempt)
     return True
-
-
-# --- by rules --------------------------------------------------------------------------------------------------------
-
-
-def by_rules(lines: Sequence[Line]) -> Extraction:
-    """Return what the rules find in some lines, as one pass; each finding's ``field`` is the number of its line.
-
-    What a user says of himself is nothing that lies inside of what rules/1 finds; of his preferences the forms of a first
-    person decide alone, for those of rules/1 take half a sentence for the whole.
-    """
-    found = extract_all({str(number): line.text for number, line in enumerate(lines)})
-    of_others = [
-        each for each in found.kept if each.rule != "preference_sentence" or lines[int(each.field)].role != "user"
-    ]
-    own = [
-        each
-        for number, line in enumerate(lines)
-        if line.role == "user"
-        for each in first_person.statements(line.text, str(number))
-        if not any(one.field == each.field and one.start <= each.start < one.end for one in of_others)
-    ]
-    ordered = sorted((*of_others, *own), key=lambda found: (int(found.field), found.start))
-    return Extraction(tuple(ordered[:BATCH_CAP]), found.dropped, found.further_dropped)
-
-
-def record_rules(
-    work: Work,
-    lines: Sequence[Line],
-    found: Extraction,
-    sources: Callable[[Line], tuple[str, ...]],
-    injected: Iterable[str] = (),
-    *,
-    quarantined: bool = False,
-) -> tuple[list[tuple[str, Line]], list[tuple[Dropped, Line]]]:
-    """Under the lock: what is new becomes a memory, active or a candidate as the table of admission says; everything else is
-    listed with its reason; each with its line. Of lines in quarantine nothing is kept."""
-    policy = work.policy()
-    echoes = [memory for id in injected if (memory := extraction.injected(work, id)) is not None]
-    kept: list[tuple[str, Line]] = []
-    dropped = [(_dropped(passed, passed.reason, lines), lines[int(passed.field)]) for passed in found.dropped]
-    earlier, added = set[tuple[str, str]](), dict.fromkeys(admission.GROUPS, 0)
-    for each in found.kept:
-        line = lines[int(each.field)]
-        claimed = line.role != "user"
-        attempt = work.cleaned(_of_rule(each, line, sources(line), policy))
-        reason, known = extraction.judged(work, attempt, earlier, echoes if claimed else ())
-        if reason == "duplicate" and attempt.status == admitting.ACTIVE:
-            reason, known = None, None  # what is believed stands beside what waits, as a person's remember does
-        reason = reason or extraction.unfit(work, attempt)
-        if reason is None and policy.secrets == "refuse" and work.secret_in(attempt.content):
-            reason = "secret"
-        if claimed and each.rule == "preference_sentence" and line.text[each.start : each.start + 1] == "I":
-            reason, known = "speaker", None  # an assistant's "I" is nobody's preference
-        reason = "quarantined" if quarantined else reason
-        if reason is None and attempt.status == admitting.ACTIVE:
-            reason = _over_budget(work, attempt, added)
-        if reason is None:
-            kept.append((work.new_id("m"), line))
-            work.emit(kept[-1][0], attempt)
-            continue
-        if reason == "duplicate" and known is not None:
-            admission.absorb(work, known, attempt)
-        elif reason == "known" and known is not None and _is_said(attempt, line):
-            reason = CONFIRMED if _confirm(work, known, attempt) else reason
-        dropped.append((_dropped(each, reason, lines, known.id if known else None), line))
-    return kept, dropped
-
-
-def _of_rule(found: Extracted, line: Line, sources: tuple[str, ...], policy: Policy) -> MemoryCaptured:
-    """What a rule found, as a memory of the status that its line of the table gives."""
-    row = rule_row(found, line) if policy.admit != admitting.REVIEW else None
-    most = rules.millionths("claim_confidence", policy.claim_confidence)
-    extractor = first_person.EXTRACTOR if found.rule.endswith(first_person.OF_RULES) else EXTRACTOR
-    return MemoryCaptured(
-        content=found.content,
-        kind=found.kind,
-        status=row.status if row is not None else "candidate",
-        confidence=min(found.confidence, most) if line.role != "user" else found.confidence,
-        sources=sources,
-        valid_from=line.time,
-        origin=Origin(found.rule, extractor, line.field, found.start, found.end, line.position),
-        admission=row.recorded if row is not None else "",
-    )
-
-
-def rule_row(found: Extracted, line: Line) -> admitting.Row:
-    """The line of the table of what a rule found in a line."""
-    stated = found.rule.endswith(first_person.OF_RULES)
-    prefers = found.rule == "preference_sentence" and line.text[found.start : found.start + 1] == "I"
-    before = line.text[max(0, found.start - 40) : found.start]
-    decided = found.rule == "decided_sentence" and _BY_HIMSELF.search(before) is not None
-    of_himself = stated or prefers or decided
-    is_order = found.rule == first_person.ORDER
-    return admitting.of_finding(line, found.start, found.end, of_himself=of_himself, is_order=is_order)
-
-
-def _is_said(attempt: MemoryCaptured, line: Line) -> bool:
-    """Whether the user says it, as far as anybody can tell."""
-    return line.role == "user" and line.channel not in UNTRUSTED and attempt.admission != admitting.PASTED.recorded
-
-
-def _over_budget(work: Work, attempt: MemoryCaptured, added: dict[str, int]) -> str | None:
-    """The reason why an active memory does not fit; one that does counts in ``added``."""
-    try:
-        admission.check_budget(work, attempt.kind, attempt.content, pending=added)
-    except RejectedError:
-        return "budget"
-    added[admission.group_of(attempt.kind)] += len(attempt.content or "")
-    return None
-
-
-def _dropped(found: Extracted | Passed, reason: str, lines: Sequence[Line], memory: str | None = None) -> Dropped:
-    line = lines[int(found.field)]
-    return Dropped(found.rule, line.field, found.start, found.end, reason, memory, line.position)

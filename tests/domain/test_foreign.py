@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 
 import pytest
 from places import TESTS
@@ -12,7 +11,7 @@ from ledger.domain import admitting
 from ledger.domain.foreign import LONG_CHARS, foreign, is_own
 from ledger.domain.text import words
 from ledger.domain.turns import Line
-from ledger.policies.turns import by_rules, rule_row
+from ledger.policies.rule_findings import by_rules, rule_row
 
 CORPUS = TESTS / "corpus"
 
@@ -99,14 +98,6 @@ def test_a_span_is_the_users_own_only_as_a_whole() -> None:
     assert is_own(text, 0, 14) and not is_own(text, 0, 25) and not is_own(text, 17, 33)
 
 
-@pytest.mark.parametrize("text", ['"', "'a ", "```", "please ", "a: ", "- a\n", "“", "hi hi ", "a=b ", "it's 'a "])
-def test_a_message_takes_time_in_proportion_to_what_is_looked_at(text: str) -> None:
-    def spent(length: int) -> float:
-        given = (text * length)[:length]
-        start = time.process_time()
-        for _ in range(20):
-            foreign(given)
-        return time.process_time() - start
-
-    spent(LONG_CHARS)
-    assert spent(LONG_CHARS) <= 12 * max(spent(LONG_CHARS // 4), 0.002)
+def test_of_a_long_message_nothing_is_read_and_nothing_is_the_users_own() -> None:
+    text = "I live in Oslo. " * LONG_CHARS
+    assert foreign(text) == ((0, len(text)),)

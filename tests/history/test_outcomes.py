@@ -14,7 +14,7 @@ from ledger import ConflictError
 from ledger.domain.events import ObservationRetracted
 from ledger.engine.snapshot import load
 from ledger.engine.who import Who
-from ledger.policies import turns
+from ledger.policies import rule_findings
 
 BOAT, SHIP = "Ana owns a boat.", "Ana owns a ship."
 
@@ -326,7 +326,7 @@ def test_an_attempt_that_was_undone_is_not_among_those_that_failed(
         raise ValueError
 
     with monkeypatch.context() as patched:
-        patched.setattr(turns, "by_rules", breaks)
+        patched.setattr(rule_findings, "by_rules", breaks)
         ledger.capture("Whose boat?", "Decision: sell the boat.", reinforce=False)
         assert [ledger.run_policies().failures for _ in range(4)] == [1, 1, 1, 0]
         ledger.undo(ledger.audit(type="ExtractionFailed")[-1].position)

@@ -74,7 +74,7 @@ def test_what_fails_after_a_capture_is_recorded_and_the_capture_stands(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Ledger.open(tmp_path / "memory.db", after_capture="extraction") as ledger:
-        monkeypatch.setattr("ledger.policies.turns.by_rules", lambda lines: 1 / 0)
+        monkeypatch.setattr("ledger.policies.rule_findings.by_rules", lambda lines: 1 / 0)
         turn = ledger.capture("Where to?", DECIDED.format(1))
         assert turn.response == DECIDED.format(1) and recorded(ledger, "ExtractionFailed") == 1
 

@@ -463,11 +463,11 @@ def test_a_reinforcement_that_failed_once_succeeds_later(ledger: Ledger, monkeyp
 def test_a_failing_extraction_is_tried_three_times_whatever_reinforcement_did(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from ledger.policies import turns
+    from ledger.policies import rule_findings
 
     with monkeypatch.context() as patched:
         patched.setattr(reinforcement, "evaluate", breaks)
-        patched.setattr(turns, "by_rules", breaks)
+        patched.setattr(rule_findings, "by_rules", breaks)
         turn = ledger.capture("What now?", "Decision: buy a grinder on Friday.")
         assert [ledger.run_policies().failures for _ in range(4)] == [2, 2, 1, 0]
     found = ledger.interaction(turn.id)

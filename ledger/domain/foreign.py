@@ -86,6 +86,7 @@ _REPORTS = late(  # somebody else's words follow
     r"|\s[-–—]\s",
     re.I,
 )
+_WROTE = late(r"\b(?:writes|wrote|posted|tweeted|commented|replied|quot(?:e|es|ed|ing)|pretend|imagine|exam|exercise)\b", re.I)
 _OF_USER = late(r"\bi(?:['’]ve| have)?(?: (?:just|already|also|once|never))? $", re.I)
 
 
@@ -109,41 +110,33 @@ def foreign(text: str) -> tuple[Span, ...]:
 
 
 def marked(text: str) -> tuple[Span, ...]:
-    """Return the parts of a user's message that carry a clear mark of somebody else's words, as spans in order.
+    """Return the parts of a user's message that carry a mark of somebody else's words, as spans in order.
 
-    It is for what a model read and says that the user stated: a model tells a paste by its meaning, so only marks count here:
-    a fence, a quote, the form of a mail or a log, a long text, and what stands under a request about a text.
+    It is for what a model read and says that the user stated, for a model tells a paste in one paragraph by its meaning. In a
+    message of one line only these count: a quote, and what stands behind a colon or a sentence that asks about a text. A
+    message of several lines is divided as ``foreign`` divides it.
     """
-    if len(text) > LONG_CHARS:
-        return ((0, len(text)),)
-    quoted = [fence.span() for fence in _FENCE.finditer(text)]
-    own = _masked(text, quoted)
-    quotes = [quote.span() for quote in _QUOTES.finditer(own) if not _is_name(own[quote.start() : quote.end()])]
-    own, quoted = _masked(own, quotes), sorted(quoted + quotes)
-    lines = [(line.start(), line.end()) for line in re.finditer(r"[^\n]+", own) if line[0].strip()]
-    if len(lines) > LONG_LINES or (len(lines) > 1 and any(_FORM.match(own, start) for start, _ in lines)):
-        return ((0, len(text)),)
-    cut = next((place for start, end in lines if (place := _text_under(own, start, end)) is not None), None)
-    if cut is None:
-        return tuple(quoted)
-    return (*(span for span in quoted if span[1] <= cut), (cut, len(text)))
+    if len(text) > LONG_CHARS or "\n" in text.strip():
+        return foreign(text)
+    quotes = [quote.span() for quote in _QUOTES.finditer(text) if not _is_name(text[quote.start() : quote.end()])]
+    own = _masked(text, quotes)
+    if (cut := _text_behind(own)) is None:
+        return tuple(quotes)
+    return (*(span for span in quotes if span[1] <= cut), (cut, len(text)))
 
 
-def _text_under(text: str, start: int, end: int) -> int | None:
-    """Return where the text begins that a line asks about or introduces: behind its colon, or under the line."""
-    for colon in _COLON.finditer(text, start, end):
-        before = text[start : colon.start()]
-        if text[colon.end() :].strip() and any(form.search(before) for form in (_TEXTS, _REPORTS, _THIS)):
-            return colon.end()
-    sentences = [sentence[0] for sentence in _SENTENCE.finditer(text, start, end)]
-    takes = any(
-        _TAKES.match(sentence) or (_ASKS.match(sentence) and (_THIS.search(sentence) or _TEXTS.search(sentence)))
-        for sentence in sentences
-    )
-    colon = next((found for found in _COLON.finditer(text, start, end) if text[found.end() :].strip()), None)
-    if takes and colon is not None:
-        return colon.end()
-    return end if takes and text[end:].strip() else None
+def _text_behind(text: str) -> int | None:
+    """Return where the text begins that a sentence of one line asks about or introduces."""
+    for sentence in _SENTENCE.finditer(text):
+        about = _TAKES.match(sentence[0]) or (_ASKS.match(sentence[0]) and _THIS.search(sentence[0]))
+        colon = _COLON.search(text, sentence.start(), sentence.end())
+        if colon is not None and text[colon.end() :].strip():
+            before = text[sentence.start() : colon.start()]
+            if about or _TEXTS.search(before) or _WROTE.search(before):
+                return colon.end()
+        if (about or _WROTE.search(sentence[0])) and text[sentence.end() :].strip():
+            return sentence.start() if _WROTE.search(sentence[0]) else sentence.end()
+    return None
 
 
 def is_own(text: str, start: int, end: int) -> bool:

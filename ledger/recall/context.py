@@ -27,7 +27,6 @@ from ledger.domain.errors import RejectedError
 from ledger.domain.memory import Memory, since
 from ledger.domain.text import check_text, normalise
 from ledger.engine.log_reading import first_position
-from ledger.engine.log_reading import first_position
 from ledger.engine.snapshot import LIST_CAP, NOWHERE, Snapshot, named
 from ledger.recall import ordering, packing, recalling, reopening
 from ledger.recall.asked import CONTEXT, Asked, checked

@@ -250,7 +250,9 @@ def _unasked(finder: Finder, snapshot: Snapshot, asked: Asked, scope: Scope, ite
     return items_of(connection, unasked)
 
 
-def searched_among(engine: Engine, connection: Connection, finder: Finder, asked: Asked, seen: tuple[int, bytes]) -> int:
+def searched_among(
+    engine: Engine, connection: Connection, finder: Finder, asked: Asked, seen: tuple[int, bytes]
+) -> int:
     """Among how many memories, turns and chunks."""
     wanted, number = replace(finder.memories, at=engine.valid), 0
     if "m" in asked.letters:

@@ -303,7 +303,14 @@ def _delivered(item: Item) -> Delivered:
         place = {"position": item.observation.position}
     signals = {name: round(value * rules.ONE) for name, value in item.signals.items()}
     signals |= {MATCH: round(item.match * rules.ONE)} if item.match else {}
-    return Delivered(subject=item.id, score=round(item.score * rules.ONE), signals=signals, cut=item.cut, section=item.section, **place)
+    return Delivered(
+        subject=item.id,
+        score=round(item.score * rules.ONE),
+        signals=signals,
+        cut=item.cut,
+        section=item.section,
+        **place,
+    )
 
 
 def _entry(event: AnyEvent) -> answers.StateEntry | None:

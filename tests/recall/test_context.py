@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
+import probe
 import pytest
 from conftest import Clock
 from hostile import EVIL, HOSTILE
@@ -314,7 +315,7 @@ def statements(ledger: Ledger, ask: Callable[[], Pack]) -> int:
     """How many SELECTs an answer takes, without those of the text index itself."""
     seen: list[str] = []
     ask()
-    with ledger._engine.reading() as connection:
+    with probe.read(ledger) as connection:
         connection.set_trace_callback(seen.append)
         try:
             ask()

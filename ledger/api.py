@@ -166,7 +166,7 @@ class LedgerRead(Area):
         explain: bool = False,
         receipt: bool = False,
     ) -> Pack:
-        """Fill the next prompt: who the user is, what answers, what was said about it, and what he said last of himself.
+        """Fill the next prompt: who the user is, what answers, turns about it, and what he said last of himself.
 
         Args:
             question: What the user asks now; "" for what is pinned, the profile and the latest statements.

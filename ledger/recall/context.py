@@ -5,7 +5,7 @@ pinned    memories with the tag ``pinned``, newest first, in at most half of the
 profile   who the user is, his standing rules and preferences, in at most a quarter: what matches the question, then the newest
 answer    memories that are believed and chunks of documents, as recall ranks them; then what is believed by now of what the
           turns said that the question found
-turn      what was said about it and no memory cites: the user's own turns that state something, his others, then others'
+turn      messages about it that no memory cites: the user's own that state something, his others, then others'
 latest    the user's latest statements about himself: the rest of the profile, then his newest turns in the first person
 
 They are filled in this order. In the pack the turns stand last and the newest of them first, so that a statement that holds
@@ -143,7 +143,7 @@ class _Choosing:
         self._budget = packing.inside(request.asked.budget, request.asked.unit) or 0
         self._room = self._budget
         self._profile: list[Found] = []
-        self._said = set[str]()
+        self._contents = set[str]()
         self._chosen, self._cut = dict[Key, tuple[Found, Item]](), dict[Key, Item]()
         self._window = _window_of(self._connection, request)
 
@@ -168,7 +168,7 @@ class _Choosing:
             kinds = recalling.PROFILE_KINDS
             self._profile = self._of_states(memories.newest(self._connection, condition, values, kinds, self._most))
             self._take([*matching, *self._profile], PROFILE)
-        believed, uncited = self._told(turns)
+        believed, uncited = self._resolved(turns)
         self._take([*texts, *believed], ANSWER)
         own = [each for each in uncited if _is_own(each) and tells(each)]
         others = [each for each in uncited if not _is_own(each) and each.candidate.match >= OTHERS_MATCH]
@@ -193,12 +193,12 @@ class _Choosing:
             messages = [each.position for each in newest if each.corpus == passages.MESSAGE]
             roles = sessions.roles(self._connection, messages) if messages else {}
             own = [each for each in newest if roles.get(each.position, "user") == "user" and of_himself(each.text)]
-            believed, uncited = self._told(_telling_first(sorted(map(of_passage, own), key=_when, reverse=True)))
+            believed, uncited = self._resolved(_telling_first(sorted(map(of_passage, own), key=_when, reverse=True)))
             self._take([*believed, *uncited], LATEST)
 
     def not_repeated(self, items: Iterable[Item]) -> None:
         """Note what stands in the pack besides what was chosen."""
-        self._said |= {normalise(item.content or "") for item in items}
+        self._contents |= {normalise(item.content or "") for item in items}
 
     def left_out(self) -> list[Item]:
         """What was not chosen, with the reasons."""
@@ -244,7 +244,7 @@ class _Choosing:
         if key in self._chosen:
             return 0
         size = packing.sizes([item], self._asked.unit)[0]
-        why = "repeated" if words in self._said else ""
+        why = "repeated" if words in self._contents else ""
         if not why and size > self._room:
             why = "budget"
         elif not why and size > left:
@@ -254,7 +254,7 @@ class _Choosing:
             return 0
         self._cut.pop(key, None)
         self._chosen[key] = found, item
-        self._said.add(words)
+        self._contents.add(words)
         self._room -= size
         return size
 
@@ -272,7 +272,7 @@ class _Choosing:
 
     # --- which turns stay out ------------------------------------------------------------------------------------
 
-    def _told(self, turns: Sequence[Found]) -> tuple[list[Found], list[Found]]:
+    def _resolved(self, turns: Sequence[Found]) -> tuple[list[Found], list[Found]]:
         """(what is believed by now of what some turns say, the turns that no memory cites), each in their order.
 
         A turn leads to the memory that took the place of what it said, whatever words that has. What the session's window

@@ -95,7 +95,7 @@ PASSAGES = Table(
         ("session, row", "session IS NOT NULL"),
         ("user, corpus, project", ""),
         ("user, speaker", "speaker IS NOT NULL"),
-        ("user, row", "field <> 'response' AND field <> ''"),  # what was said, the newest first
+        ("user, row", "field <> 'response' AND field <> ''"),  # the newest prompts and messages
     ),
     then=AsOf("from_position", closed="passages_were"),
 )

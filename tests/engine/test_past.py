@@ -35,7 +35,19 @@ def public(thing: object) -> set[str]:
 def test_the_past_has_the_reads_that_were_decided_and_no_others(tmp_path: Path) -> None:
     with Ledger.open(tmp_path / "memory.db", user="ada") as ledger:
         past = ledger.at(1)
-        flat = {"context", "recall", "profile", "why", "review", "query", "session", "path", "position", "as_of", "valid_at"}
+        flat = {
+            "context",
+            "recall",
+            "profile",
+            "why",
+            "review",
+            "query",
+            "session",
+            "path",
+            "position",
+            "as_of",
+            "valid_at",
+        }
         assert public(PastLedger) - READS.keys() == flat
         for area in public(PastLedger) & READS.keys():
             assert public(getattr(past, area)) == set(READS[area].split()), area

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
+import probe
 import pytest
 from conftest import Clock
 from hostile import EVIL, HOSTILE
@@ -96,7 +97,7 @@ def test_what_is_pinned_takes_at_most_half_of_the_budget(agent: Ledger) -> None:
     agent.remember("The dentist is Dr. Berg.")
     pack = agent.context("dentist", budget=200)
     pinned = replace(pack, items=tuple(item for item in pack.items if item.section == "pinned"))
-    assert 0 < len(pinned.items) and len(pinned.as_text()) < len(pack.as_text())
+    assert len(pinned.items) > 0 and len(pinned.as_text()) < len(pack.as_text())
     assert "The dentist is Dr. Berg." in [item.content for item in pack.items]
 
 
@@ -300,7 +301,9 @@ def test_of_another_user_or_project_there_is_nothing(agent: Ledger) -> None:
 
 
 def test_quarantined_and_invalid_memories_stay_out(agent: Ledger) -> None:
-    agent.remember("The user drank tea.", kind="identity", tags=["pinned"], valid_to="2020-01-01", valid_from="2019-01-01")
+    agent.remember(
+        "The user drank tea.", kind="identity", tags=["pinned"], valid_to="2020-01-01", valid_from="2019-01-01"
+    )
     agent.invalidate(agent.remember("The user owns a tea shop.", kind="identity", tags=["pinned"]).id, reason="sold")
     assert agent.context("tea").items == ()
 
@@ -312,7 +315,7 @@ def statements(ledger: Ledger, ask: Callable[[], Pack]) -> int:
     """How many SELECTs an answer takes, without those of the text index itself."""
     seen: list[str] = []
     ask()
-    with ledger._engine.reading() as connection:
+    with probe.read(ledger) as connection:
         connection.set_trace_callback(seen.append)
         try:
             ask()

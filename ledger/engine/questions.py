@@ -130,9 +130,15 @@ def _folded(engine: Engine) -> Iterator[Connection]:
     """Lend a connection on which the projections are folded up to the engine's moment."""
     store = engine.present.store if isinstance(engine, PastEngine) else engine.store
     position = engine.moment if isinstance(engine, PastEngine) else store.head()[0]
+    refusal: RejectedError | None = None
     with store.past_view(questions.prepare_folded) as connection:
         stand_at(connection, engine, position)
-        yield connection
+        try:
+            yield connection
+        except RejectedError as error:  # another question may be right: an error in here would undo the fold
+            refusal = error
+    if refusal is not None:
+        raise refusal
 
 
 def _shadow_own(connection: Connection, engine: Engine, sql: str) -> None:

@@ -31,10 +31,12 @@ def _instr(whole: Value, part: Value) -> int | None:
 
 
 def _replace(whole: Value, part: Value, instead: Value) -> Value:
-    if whole is None or part is None or instead is None:
+    if whole is None or part is None:
         return None
     if part in ("", b""):
-        return _text(whole)
+        return _text(whole) if isinstance(whole, bytes) else whole
+    if instead is None:
+        return None
     return _text(whole).replace(_text(part), _text(instead))
 
 

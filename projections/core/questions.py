@@ -77,6 +77,16 @@ def _shadow_of_user(connection: Connection, prefix: str, tables: Mapping[str, st
         sql = _over(view.sql("main.events", f"(SELECT user FROM temp.{prefix}user)"), prefix, tables)
         connection.execute(f"CREATE TEMP VIEW {prefix}{name} AS {sql}")
         connection.execute(f"CREATE TEMP VIEW {name} AS SELECT * FROM temp.{prefix}{name}")
+    _lead_nowhere(connection)
+
+
+def _lead_nowhere(connection: Connection) -> None:
+    """Put a view that leads nowhere before each table of the file; somebody may have made one since the last question."""
+    listed = "SELECT lower(name) FROM {}.sqlite_master WHERE type IN ('table', 'view') AND name NOT GLOB 'sqlite_*'"
+    names, hidden = ({name for (name,) in connection.execute(listed.format(schema))} for schema in ("main", "temp"))
+    for name in names - hidden - set(_CONTROL):
+        quoted = name.replace('"', '""')
+        connection.execute(f'CREATE TEMP VIEW "{quoted}" AS SELECT 1 FROM temp.{NOWHERE}')
 
 
 def _over(sql: str, prefix: str, tables: Mapping[str, str]) -> str:
@@ -90,11 +100,7 @@ def stand_for(connection: Connection, user: str) -> str:
     sql = "SELECT name FROM temp.sqlite_master WHERE type = 'table' AND name GLOB 'one_*_user'"
     ((table,),) = connection.execute(sql)
     connection.execute(f"UPDATE temp.{table} SET user = ?", (user,))
-    listed = "SELECT lower(name) FROM {}.sqlite_master WHERE type IN ('table', 'view') AND name NOT GLOB 'sqlite_*'"
-    names, hidden = ({name for (name,) in connection.execute(listed.format(schema))} for schema in ("main", "temp"))
-    for name in names - hidden - set(_CONTROL):
-        quoted = name.replace('"', '""')
-        connection.execute(f'CREATE TEMP VIEW "{quoted}" AS SELECT 1 FROM temp.{NOWHERE}')
+    _lead_nowhere(connection)
     return str(table).removesuffix("user")
 
 

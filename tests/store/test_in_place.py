@@ -286,6 +286,19 @@ except StorageError as error:
     assert path.read_bytes() == older
 
 
+def test_an_open_by_another_process_makes_no_copied_file_this_ones(path, older):
+    path.with_name("older.db").write_bytes(older)
+    ledger = Ledger.open(path)
+    ledger.remember(FACTS[20])
+    assert probe.store(ledger).checkpoint() and not path.with_name("memory.db-wal").stat().st_size
+    subprocess.run(["cp", path.with_name("older.db"), path], check=True)
+    program = "import sys; from ledger import Ledger; Ledger.open(sys.argv[1]).close()"
+    subprocess.run([sys.executable, "-c", program, str(path)], cwd=ROOT, check=True)
+    with pytest.raises(StorageError, match="copied over"):
+        ledger.remember("This would be lost.")
+    ledger.close()
+
+
 def test_the_end_of_a_process_writes_nothing_into_what_was_copied_over(path, older):
     path.with_name("older.db").write_bytes(older)
     program = """

@@ -18,10 +18,14 @@ import tempfile
 import time
 from pathlib import Path
 
-from dev import ROOT, set_up
+ROOT = Path(__file__).resolve().parent.parent
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))
+
+from tools.dev import set_up  # noqa: E402
 
 PACKAGE = "better-sqlite3"  # ships the source of one version of SQLite
-VERSIONS = {"3.37": "7.4.6", "3.40": "8.0.1", "3.45": "10.0.0", "newest": "latest"}  # of the package, by version of SQLite
+VERSIONS = {"3.37": "7.4.6", "3.40": "8.0.1", "3.45": "10.0.0", "newest": "latest"}  # of the package
 TESTS = ("tests/store", "tests/recall", "tests/erasure", "tests/projections")
 OPTIONS = (  # as distributions build it, as far as the product needs it
     *("THREADSAFE=1", "ENABLE_FTS5", "ENABLE_FTS3", "ENABLE_RTREE", "ENABLE_COLUMN_METADATA", "ENABLE_DBSTAT_VTAB"),
@@ -75,7 +79,8 @@ def built(directory: Path, package: str) -> tuple[Path, str]:
     library = directory / "library" / "libsqlite3.so.0"
     library.parent.mkdir()
     options = [f"-DSQLITE_{option}" for option in OPTIONS]
-    command = ["gcc", "-O1", "-fPIC", "-shared", *options, "-o", str(library), f"-Wl,-soname,{library.name}", str(source)]
+    names = ["-o", str(library), f"-Wl,-soname,{library.name}", str(source)]
+    command = ["gcc", "-O1", "-fPIC", "-shared", *options, *names]
     subprocess.run([*command, "-lm", "-lpthread", "-ldl"], check=True)
     return library, found[1]
 

@@ -46,7 +46,17 @@ def read(path: str) -> Note | None:
 def write(path: str, note: Note, *, durable: bool) -> None:
     """Write a note into a lock file that is there. Whoever calls holds the lock."""
     size, time_ns = note.written
-    parts = (_VERSION, note.number, note.turn, int(note.begun), size, time_ns, note.first.hex(), note.position, note.head.hex())
+    parts = (
+        _VERSION,
+        note.number,
+        note.turn,
+        int(note.begun),
+        size,
+        time_ns,
+        note.first.hex(),
+        note.position,
+        note.head.hex(),
+    )
     text = " ".join(str(part) or "-" for part in parts)
     line = f"{text} {zlib.crc32(text.encode()):08x}".ljust(LINE_BYTES - 1) + "\n"
     descriptor = os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)

@@ -473,7 +473,9 @@ def alone(path: str, *, is_copy: bool = False) -> Alone:
         return Alone(getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_NOTADB, position=-1)
 
 
-_HEADER = "import sys; sys.stdout.buffer.write(open(sys.argv[1], 'rb').read(20)[18:])"  # 1 1 for a file outside of WAL mode
+_HEADER = (
+    "import sys; sys.stdout.buffer.write(open(sys.argv[1], 'rb').read(20)[18:])"  # 1 1 for a file outside of WAL mode
+)
 
 
 def foreign_wal(path: str) -> str:

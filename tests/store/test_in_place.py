@@ -208,7 +208,7 @@ def test_another_programs_change_stops_writing_until_the_ledger_is_opened_again(
     ledger.remember(FACTS[20])
     change(path)
     for _ in range(2):
-        with pytest.raises(StorageError, match="written by another program .* open the ledger again"):
+        with pytest.raises(StorageError, match=r"written by another program .* open the ledger again"):
             ledger.remember("This would be lost.")
     assert "written by another program" in str(ledger.maintenance.doctor().findings[0].found)
     ledger.close()

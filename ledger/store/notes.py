@@ -21,6 +21,7 @@ class Note(NamedTuple):
     """One note. Its number is another one than that of the note before."""
 
     number: int
+    turn: int  # another one after an open that met a file which was not as noted
     begun: bool  # a checkpoint, whose end was not noted
     written: Written
     first: bytes = b""  # the head after the first event in the file itself, where that is known
@@ -45,7 +46,17 @@ def read(path: str) -> Note | None:
 def write(path: str, note: Note, *, durable: bool) -> None:
     """Write a note into a lock file that is there. Whoever calls holds the lock."""
     size, time_ns = note.written
-    parts = (_VERSION, note.number, int(note.begun), size, time_ns, note.first.hex(), note.position, note.head.hex())
+    parts = (
+        _VERSION,
+        note.number,
+        note.turn,
+        int(note.begun),
+        size,
+        time_ns,
+        note.first.hex(),
+        note.position,
+        note.head.hex(),
+    )
     text = " ".join(str(part) or "-" for part in parts)
     line = f"{text} {zlib.crc32(text.encode()):08x}".ljust(LINE_BYTES - 1) + "\n"
     descriptor = os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -69,10 +80,10 @@ def written(path: str) -> Written:
 def _parsed(line: bytes) -> Note | None:
     try:
         text, _, mark = line.decode("ascii").rstrip().rpartition(" ")
-        version, number, begun, size, time_ns, first, position, head = text.split(" ")
+        version, number, turn, begun, size, time_ns, first, position, head = text.split(" ")
         if version != _VERSION or int(mark, 16) != zlib.crc32(text.encode()):
             return None
         heads = [b"" if part == "-" else bytes.fromhex(part) for part in (first, head)]
-        return Note(int(number), begun == "1", (int(size), int(time_ns)), heads[0], int(position), heads[1])
+        return Note(int(number), int(turn), begun == "1", (int(size), int(time_ns)), heads[0], int(position), heads[1])
     except ValueError:
         return None

@@ -39,7 +39,7 @@ class Place:
     def __init__(self, path: str, lock: FileLock, alone: Callable[[], Alone]) -> None:
         self._paths, self._lock, self._alone = (path, path + "-wal", path + "-shm"), lock, alone
         self._written = self._known = notes.written(path)
-        self._overwritten, self._depth = False, 0
+        self._overwritten, self._depth, self._turn = False, 0, 0
         self._own: tuple[Identity | None, ...] = (self._found()[0], None, None)
         self.first: bytes | None = None  # settable: the head after the first event
 
@@ -69,20 +69,20 @@ class Place:
                     lock.release()
                 return
             if before == notes.read(lock.path):
-                self._overwritten |= written != before.written
+                self._overwritten |= written != before.written or before.turn != self._turn
                 self._known = written
                 return
 
     def _settle(self) -> None:
         """For the holder of the lock: a checkpoint that was killed wrote to the file, and nobody noted how it left the file."""
         note, written = notes.read(self._lock.path), notes.written(self._paths[0])
-        if note is None or (not note.begun and note.written != written):
+        if note is None or note.turn != self._turn or (not note.begun and note.written != written):
             self._overwritten = True
         elif note.begun:
             alone = self._alone()
             self._overwritten |= not alone.is_ledger or bool(alone.first and self.first and alone.first != self.first)
             if not self._overwritten:
-                self._note(Note(note.number + 1, False, written, alone.first or note.first))
+                self._note(Note(note.number + 1, note.turn, False, written, alone.first or note.first))
         self._known = written
 
     @contextmanager
@@ -98,7 +98,7 @@ class Place:
             yield lambda is_whole: None
             return
         before, whole = notes.read(self._lock.path), list[bool]()
-        note = before or Note(0, False, self._known)
+        note = before or Note(0, self._turn, False, self._known)
         self._note(note._replace(number=note.number + 1, begun=True), durable=bool(notes.written(wal)[0]))
         self._depth += 1
         try:
@@ -111,17 +111,20 @@ class Place:
             else:
                 position, head = tip if any(whole) else (0, b"")
                 first = (self.first if position else None) or note.first
-                self._note(Note(note.number + 2, False, self._known, first, position, head))
+                self._note(Note(note.number + 2, note.turn, False, self._known, first, position, head))
 
     def note_as_opened(self) -> None:
         """For the holder of the lock, when the file was opened: it is as it should be, whoever wrote to it before."""
         note = notes.read(self._lock.path)
         if note is None or note.begun or note.written != self._known:
-            old = note or Note(0, False, self._known)
-            alone = self._alone()
-            is_whole = not notes.written(self._paths[1])[0] and alone.position > 0
-            tip = (alone.position, alone.head) if is_whole else (0, b"")
-            self._note(Note(old.number + 1, False, self._known, alone.first or old.first, *tip))
+            if note is None:
+                note = Note(0, int.from_bytes(os.urandom(6)), False, self._known)
+            alone, wal_bytes = self._alone(), notes.written(self._paths[1])[0]
+            tip = (alone.position, alone.head) if alone.position > 0 and not wal_bytes else (0, b"")
+            turn = note.turn if note.begun else note.turn + 1
+            note = Note(note.number + 1, turn, False, self._known, alone.first or note.first, *tip)
+            self._note(note)
+        self._turn = note.turn
 
     def _note(self, note: Note, *, durable: bool = False) -> None:
         with suppress(OSError):

@@ -26,6 +26,7 @@ from ledger.store.paths import StrPath, checked_path
 from ledger.store.place import Alone, Place
 
 NEW = ".new.part"  # ends the name of a ledger that is being made
+OLDEST = (3, 37, 0)  # of the versions of SQLite on which the tests pass (tools/sqlite_versions.py)
 APPLICATION_ID = 0x4C656467  # "Ledg"
 FORMAT = 1
 LATE_CHECKPOINT_BYTES = 48 * 1024 * 1024  # the same where many large commits follow each other
@@ -154,10 +155,22 @@ def typed(error: sqlite3.Error) -> LedgerError:
     if isinstance(error, sqlite3.IntegrityError):
         text = str(error)
         return ConflictError("a row like this exists" if " constraint failed" in text else text)
+    if "no such module: fts5" in str(error):
+        return StorageError("this Python's SQLite was built without FTS5, which a ledger needs: use another Python")
     code = getattr(error, "sqlite_errorcode", 0)
     reason = _REASONS.get(code & 0xFF) or getattr(error, "sqlite_errorname", None) or type(error).__name__
     kind = BusyError if code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) else StorageError
     return kind(f"the ledger could not be read or written: {reason}")
+
+
+def check_runtime() -> None:
+    """Refuse a SQLite that is too old, or was built without serialize, which a new ledger needs."""
+    needed = ".".join(map(str, OLDEST))
+    if sqlite3.sqlite_version_info < OLDEST or not hasattr(sqlite3.Connection, "serialize"):
+        raise StorageError(
+            f"this Python has SQLite {sqlite3.sqlite_version}, and a ledger needs {needed} or newer with FTS5 and"
+            " serialize: use another Python, or one with a newer SQLite"
+        )
 
 
 def no_ledger(path: str) -> str:
@@ -195,6 +208,7 @@ class LedgerFile:
         self.wal_bytes, self._help_above = WAL_BYTES, 0  # settable; tried again above the second
         self._checkpoint_above, self._unseen = {True: CHECKPOINT_BYTES, False: LATE_CHECKPOINT_BYTES}, 0
         try:
+            check_runtime()
             self.path = checked_path(path)
             self._wal = self.path + "-wal"
             self._open(create and not readonly, tables)
@@ -218,6 +232,7 @@ class LedgerFile:
             if create and not _bytes_of(self.path):
                 self._make(tables)
                 self.place = Place(self.path, self.lock, self._alone)
+                self.place.note_as_opened()
             else:
                 if why := foreign_wal(self.path):
                     raise RejectedError(why, rule="wal")
@@ -226,10 +241,9 @@ class LedgerFile:
                 if self.readonly:
                     self.immutable = not self._shared_memory_works()
                 else:
+                    self.place.note_as_opened()
                     with self.place.checkpointing():  # the last close of a connection checkpoints what a crash left
                         self._turn_to_wal()
-            if not self.readonly:
-                self.place.note_as_opened()
 
     @contextmanager
     def hold(self) -> Iterator[None]:
@@ -459,7 +473,9 @@ def alone(path: str, *, is_copy: bool = False) -> Alone:
         return Alone(getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_NOTADB, position=-1)
 
 
-_HEADER = "import sys; sys.stdout.buffer.write(open(sys.argv[1], 'rb').read(20)[18:])"  # 1 1 for a file outside of WAL mode
+_HEADER = (
+    "import sys; sys.stdout.buffer.write(open(sys.argv[1], 'rb').read(20)[18:])"  # 1 1 for a file outside of WAL mode
+)
 
 
 def foreign_wal(path: str) -> str:
@@ -470,7 +486,7 @@ def foreign_wal(path: str) -> str:
     or one that is older than the last checkpoint, is not the one whose -wal this is.
     """
     note = notes.read(f"{path}.lock")
-    if not os.path.lexists(f"{path}-wal") or not _bytes_of(path):
+    if not _bytes_of(f"{path}-wal") or not _bytes_of(path):
         return ""
     if note is not None and not note.begun and note.written == notes.written(path):
         return ""
@@ -481,10 +497,12 @@ def foreign_wal(path: str) -> str:
         why = "the file is a backup that has no -wal of its own"
     elif note is None:
         return ""
-    elif not contents.is_ledger or (contents.first and note.first and contents.first != note.first):
+    elif contents.first and note.first and contents.first != note.first:
         why = "the file is another ledger's"
-    elif contents.position < 0 or note.begun or not note.position:
-        return ""  # pages of several moments, of which nobody knows more
+    elif note.begun or not note.position or contents.position < 0:
+        return ""  # pages of several moments, and after a power cut none at all, which the -wal has
+    elif not contents.is_ledger:
+        why = "the file is no ledger"
     elif contents.position < note.position:
         why = "the file is older than its last checkpoint"
     elif _head_at(path, note.position) not in (None, note.head):

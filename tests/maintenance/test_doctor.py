@@ -127,16 +127,38 @@ def test_a_healthy_ledger_is_well_and_nothing_is_changed(path):
         assert "ProjectionSuspended" not in types(ledger)
 
 
+RESET, WITHDRAWN, STALE = "two checkpoints at once", "withdrew", "calls it malformed"
+
+
 @pytest.mark.parametrize(
-    ("version", "level"),
-    [((3, 6, 23), "ok"), ((3, 7, 0), "note"), ((3, 40, 1), "note"), ((3, 51, 2), "note"), ((3, 51, 3), "ok")],
+    ("version", "faults"),
+    [
+        ((3, 37, 0), [RESET]),
+        ((3, 44, 2), [RESET]),
+        ((3, 45, 3), [RESET, STALE]),
+        ((3, 51, 2), [RESET, STALE]),
+        ((3, 51, 3), [STALE]),
+        ((3, 52, 0), [WITHDRAWN, STALE]),
+        ((3, 99, 0), []),
+    ],
 )
-def test_the_range_of_the_wal_reset_error_is_known(path, monkeypatch, version, level):
+def test_the_known_faults_of_a_version_of_sqlite_are_named(path, monkeypatch, version, faults):
     filled(path, 0)
     monkeypatch.setattr(sqlite3, "sqlite_version_info", version)
-    report = Ledger.examine(path)
-    (each,) = [each for each in report.findings if each.what == "SQLite"]
-    assert (each.level, bool(each.hint)) == (level, level == "note")
+    told = [finding for finding in Ledger.examine(path).findings if finding.what == "SQLite"]
+    assert len(told) == max(1, len(faults))
+    assert all(fault in finding.found and finding.hint for fault, finding in zip(faults, told, strict=bool(faults)))
+    assert [finding.level for finding in told] == (
+        ["warning" if fault is WITHDRAWN else "note" for fault in faults] or ["ok"]
+    )
+
+
+def test_a_sqlite_that_is_too_old_is_named_and_opens_nothing(path, monkeypatch):
+    filled(path, 0)
+    monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 36, 0))
+    assert [finding.level for finding in Ledger.examine(path).findings if finding.what == "SQLite"] == ["problem"]
+    with pytest.raises(StorageError, match=r"needs 3\.37\.0 or newer with FTS5"):
+        Ledger.open(path)
 
 
 def test_equal_memories_that_a_redo_brought_back_are_told_and_a_merge_is_proposed(path):

@@ -20,7 +20,9 @@ def test_an_index_that_another_connection_merged_is_sound(tmp_path: Path) -> Non
         for row in (1, 2, 3):
             writer.execute("""INSERT INTO "a ""search" (rowid, content) VALUES (?, ?)""", (row, f"tea number{row}"))
         assert list(integrity_problems(reader, 100)) == []
-        writer.execute("""INSERT INTO "a ""search" ("a ""search", rowid, content) VALUES ('delete', 1, 'tea number1')""")
+        writer.execute(
+            """INSERT INTO "a ""search" ("a ""search", rowid, content) VALUES ('delete', 1, 'tea number1')"""
+        )
         writer.execute("""INSERT INTO "a ""search" ("a ""search") VALUES ('optimize')""")
         assert list(integrity_problems(reader, 100)) == []
         assert list(integrity_problems(reader, 1, quick=True)) == []

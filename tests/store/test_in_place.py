@@ -208,7 +208,7 @@ def test_another_programs_change_stops_writing_until_the_ledger_is_opened_again(
     ledger.remember(FACTS[20])
     change(path)
     for _ in range(2):
-        with pytest.raises(StorageError, match="written by another program .* open the ledger again"):
+        with pytest.raises(StorageError, match=r"written by another program .* open the ledger again"):
             ledger.remember("This would be lost.")
     assert "written by another program" in str(ledger.maintenance.doctor().findings[0].found)
     ledger.close()
@@ -284,6 +284,19 @@ except StorageError as error:
             ledger.remember("This would be lost.")
         ledger.close()
     assert path.read_bytes() == older
+
+
+def test_an_open_by_another_process_makes_no_copied_file_this_ones(path, older):
+    path.with_name("older.db").write_bytes(older)
+    ledger = Ledger.open(path)
+    ledger.remember(FACTS[20])
+    assert probe.store(ledger).checkpoint() and not path.with_name("memory.db-wal").stat().st_size
+    subprocess.run(["cp", path.with_name("older.db"), path], check=True)
+    program = "import sys; from ledger import Ledger; Ledger.open(sys.argv[1]).close()"
+    subprocess.run([sys.executable, "-c", program, str(path)], cwd=ROOT, check=True)
+    with pytest.raises(StorageError, match="copied over"):
+        ledger.remember("This would be lost.")
+    ledger.close()
 
 
 def test_the_end_of_a_process_writes_nothing_into_what_was_copied_over(path, older):

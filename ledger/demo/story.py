@@ -81,16 +81,17 @@ def _believed(ledger: LedgerRead) -> str:
 
 def _reasons(ledger: Ledger, fact: str) -> Iterator[tuple[str, str]]:
     """Return the events behind a fact and behind the one that it took the place of, and the words that it goes back to."""
-    why = ledger.why(fact)
-    for memory in (*why.supersedes, why.memory):
-        for step in ledger.why(memory.id).steps if memory is not None else ():
+    why, now = ledger.why(fact), ledger.memories.get(fact)
+    for memory in (*why.supersedes, now):
+        for step in ledger.why(memory.id).steps:
+            label = f"{step.recorded_at[:10]}  {step.confidence:.2f}"
             if step.type == "MemoryCaptured":
                 reason = f": {step.because}" if step.because else ""
-                yield f"{step.recorded_at[:10]}  {step.confidence:.2f}", f"{memory.content} ({step.actor}{reason})"
+                yield label, f"{memory.content} ({step.actor}{reason})"
             elif step.type == "MemoryReinforced":
-                yield f"{step.recorded_at[:10]}  {step.confidence:.2f}", "a turn restates it"
+                yield label, "a turn restates it"
     for source in why.sources:
-        if why.memory is not None and source.id in why.memory.sources:
+        if source.id in now.sources:
             yield "in her own words", shortened(source.prompt or "", WORDS_CHARS)
 
 

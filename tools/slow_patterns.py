@@ -90,6 +90,10 @@ def _uses(source: str) -> dict[str, set[str]]:
     uses: dict[str, set[str]] = {}
     for variable, method in re.findall(r"\b(\w+)\.(search|match|fullmatch|finditer|findall|sub|subn|split)\b", source):
         uses.setdefault(variable, set()).add(method if method in ("search", "match", "fullmatch") else "finditer")
+    for targets, names in re.findall(r"\bfor ([\w, ]+) in \(?([\w, ]+)\)?", source):  # several patterns in a variable
+        of_targets = {use for target in targets.split(", ") for use in uses.get(target, ())}
+        for name in names.split(", "):
+            uses.setdefault(name, set()).update(of_targets)
     for name, method in re.findall(r"\b_?part\((?:\"\w+\", )?\"(\w+)\"\)\.(search|match|fullmatch|finditer)\b", source):
         uses.setdefault(f"part:{name}", set()).add(method)
     return uses | {f"re:{method}": {method} for method in ("match", "fullmatch", "search")}
@@ -107,8 +111,7 @@ def _held() -> Iterator[tuple[str, Path | None, str, re.Pattern[Any]]]:
             continue
         for variable, value in values.items():
             for pattern in _within(value, 4):
-                direct = isinstance(value, re.Pattern | _Late)
-                yield f"{module.name}.{variable}", path, variable if direct else "", pattern
+                yield f"{module.name}.{variable}", path, variable, pattern
 
 
 def _within(value: object, depth: int) -> Iterator[re.Pattern[Any]]:

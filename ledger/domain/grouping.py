@@ -60,7 +60,7 @@ _INTENDED = """
     nearly soon dream dreams dreaming
 """
 _SINCE = frozenset(("now", "nowadays", "currently", "instead", "meanwhile"))
-_ADDRESS = re.compile(r"[\w.+-]+(?:@|://)[\w./-]*\w")
+_ADDRESS = re.compile(r"(?<![\w.+-])[\w.+-]++(?:@|://)[\w./-]*\w")
 _CAPITAL = re.compile(r"\b[^\W\d_a-z][\w'’]*")
 _END = re.compile(r"[.!?…。！？][\"'”’)\]]*(?=\s|$)")
 

@@ -73,8 +73,8 @@ _CLASS = late(r"an? ", re.IGNORECASE)  # "works at a bank", "is married to a doc
 _NOBODY = frozenset(("home", "night", "nights", "weekend", "weekends", "noon", "midnight", "sea", "scale", "speed"))
 _NO_PROSE = late(r"[\\$`{}<>|^]")  # formulas and code
 
-_SENTENCE = late(r"(?<=[.!?;])\s+|\s*\n+\s*")
-_SUBJECT = r"(?P<subject>[^\W\d_][\w'’.&-]*(?: [\w'’.&-]+){0,3}?)"
+_SENTENCE = late(r"(?<=[.!?;])\s++|\n++")
+_SUBJECT = r"(?P<subject>[^\W\d_][\w'’.&-]{0,60}(?: [\w'’.&-]{1,60}){0,3}?)"
 _NOW = r"(?: (?:now|currently|still|already|presently))?"
 _VALUE = r"(?P<value>\S.*)"
 _VERBS = {
@@ -91,23 +91,24 @@ _STATED = tuple(
     (relation, late(rf"{_SUBJECT}{_NOW} {verb}{_NOW} {_VALUE}", re.IGNORECASE)) for relation, verb in _VERBS.items()
 )
 _OWNED = late(
-    rf"(?P<subject>(?:[^\W\d_][\w.&-]*(?: [\w.&-]+){{0,3}}?)['’]s|my|our) (?P<attribute>[\w-]+(?: [\w-]+){{0,3}}?)"
+    rf"(?P<subject>(?:[^\W\d_][\w.&-]{{0,60}}(?: [\w.&-]{{1,60}}){{0,3}}?)['’]s|my|our) (?P<attribute>[\w-]{{1,60}}(?: [\w-]{{1,60}}){{0,3}}?)"
     rf" is{_NOW} {_VALUE}",
     re.IGNORECASE,
 )
 _OF = late(
-    rf"the (?P<attribute>[\w-]+(?: [\w-]+){{0,2}}?)(?: of (?P<subject>[\w'’.&-]+(?: [\w'’.&-]+){{0,3}}?))?"
+    rf"the (?P<attribute>[\w-]{{1,60}}(?: [\w-]{{1,60}}){{0,2}}?)(?: of (?P<subject>[\w'’.&-]{{1,60}}(?: [\w'’.&-]{{1,60}}){{0,3}}?))?"
     rf" is{_NOW} {_VALUE}",
     re.IGNORECASE,
 )
 _USES = late(
-    rf"{_SUBJECT}{_NOW} uses? (?P<value>\S.*?) as (?:its|their|his|her|the|a|an|my|our) (?P<attribute>\S.*)",
+    rf"{_SUBJECT}{_NOW} uses? (?>(?P<value>\S.*?) as (?:its|their|his|her|the|a|an|my|our) )(?P<attribute>\S.*)",
     re.IGNORECASE,
 )
-_PREFERS = late(rf"{_SUBJECT}{_NOW} prefers? (?P<value>\S.*?) (?:over|to) (?P<other>\S.*)", re.IGNORECASE)
+_PREFERS = late(rf"{_SUBJECT}{_NOW} prefers? (?>(?P<value>\S.*?) (?:over|to) )(?P<other>\S.*)", re.IGNORECASE)
 _PAIR = late(
     r"(?P<key>[A-Za-z][\w .-]{1,60}?)\s*(?P<sign>[:=])\s+(?P<value>\S.*)|(?P<token>[A-Za-z][\w.-]+)=(?P<set>\S+)"
 )
+_WRITTEN = late(r"[A-Za-z]\w*+(?:[.-]\w++)+|[A-Za-z][^\W_]*+_\w+|[A-Z][A-Z0-9_]+")  # as programs write their keys
 
 _MONTHS = {name: number for number, month in enumerate(MONTHS, 1) for name in (month, month[:3])}
 _NUMBER_WORDS = "zero one two three four five six seven eight nine ten eleven twelve"
@@ -230,7 +231,7 @@ def _assigned(pair: re.Match[str]) -> Iterator[Filled]:
     key, value = pair["token"] or pair["key"], pair["set"] or pair["value"]
     is_set = pair["token"] is not None or pair["sign"] == "="
     key = key.strip()
-    is_written = re.fullmatch(r"[A-Za-z]\w*(?:[._-]\w+)+|[A-Z][A-Z0-9_]+", key) is not None
+    is_written = _WRITTEN.fullmatch(key) is not None
     if len(key) < 2 or _UNSURE.search(value) or normalise(key) in _NEVER_SINGLE:
         return
     if (is_set and " " not in key) or is_written:

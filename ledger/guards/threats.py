@@ -30,6 +30,7 @@ class Finding(Struct, frozen=True):
 
 _BLOB = late(r"[A-Za-z0-9+/]{200,}={0,2}|(?:[A-Za-z0-9+/]{60,76}\r?\n){3,}")
 _VARIED = 16  # different characters: base64 of nearly anything has more
+_BLANKS = late(r"\s{9,}+")  # more than an expression goes over
 _IMAGE = late(r"data:(?:image|font|audio|video)/[\w.+-]{1,40};base64,\s*$")
 _FLAG = late("\U0001f3f4[\U000e0020-\U000e007e]{1,8}\U000e007f")
 _TAG = late("[\U000e0000-\U000e007f]")
@@ -94,6 +95,8 @@ def _matches(view: str, known: set[bytes] | None = None) -> list[Finding]:
     signed = not view.isascii() or "<" in view or "#" in view or "[" in view or "](" in view or "://" in view
     if not called and not signed:
         return []
+    if _BLANKS.search(view) is not None:
+        view = _BLANKS.sub(lambda run: "\n" if "\n" in run[0] else " ", view)
     numbers = set[int]().union(*called)
     if signed:  # one of these is in each sign that is ASCII
         numbers.update(*(concerned for sign, concerned in _asked()[1].items() if sign in view))

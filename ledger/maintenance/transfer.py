@@ -7,10 +7,9 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
-from typing import IO, Annotated
+from typing import IO
 
 import msgspec
-from msgspec import Meta, Struct
 
 from ledger import answers
 from ledger.domain.errors import RejectedError, StorageError
@@ -30,29 +29,7 @@ LINE_BYTES = 128 * 1024 * 1024  # a text of 50 MiB in base64 has 67
 EXPORT_FORMAT = "memory-ledger/export/1"
 
 
-Number = Annotated[int, Meta(ge=0, le=2**63 - 1)]
-
-
-class RowLine(Struct, frozen=True):
-    """A line of an export with a row of the log."""
-
-    position: Number
-    stream: str
-    version: Number
-    type: str
-    state: str
-    digest: str
-    head: str
-    key: str | None
-    erased_by: Number | None
-
-
-class BlobLine(Struct, frozen=True):
-    """A line of an export with a text that lies apart, in base64; None where it was erased."""
-
-    blob: str
-    data: str | None
-    erased_by: Number | None
+_HEX = ("digest", "head", "key")  # columns of a row that are bytes
 
 
 def export_file(
@@ -125,13 +102,13 @@ def _write_log(store: EventStore, lines: Iterable[dict[str, object]], total: obj
             raise RejectedError(f"the export is not what was exported: {error}") from None
 
 
-def _put_blob(transaction: Transaction, given: dict[str, object]) -> None:
+def _put_blob(transaction: Transaction, line: dict[str, object]) -> None:
     try:
-        line = msgspec.convert(given, BlobLine)
-        data = base64.b64decode(line.data, validate=True) if line.data is not None else None
-    except (msgspec.ValidationError, ValueError):
+        data = base64.b64decode(line["data"], validate=True) if line["data"] is not None else None  # type: ignore[arg-type]
+        blob = msgspec.convert((line["blob"], data, line["erased_by"]), tuple[str, bytes | None, int | None])
+    except (KeyError, TypeError, ValueError):
         raise RejectedError("the export holds a line that is no text of a log") from None
-    transaction.put_blob(line.blob, data, line.erased_by)
+    transaction.put_blob(*blob)
 
 
 def _row_line(row: LogRow) -> dict[str, object]:
@@ -141,21 +118,11 @@ def _row_line(row: LogRow) -> dict[str, object]:
     return {"position": row.position} | texts | proof
 
 
-def _log_row(given: dict[str, object]) -> LogRow:
+def _log_row(line: dict[str, object]) -> LogRow:
     try:
-        line = msgspec.convert(given, RowLine)
-        return LogRow(
-            position=line.position,
-            stream=line.stream,
-            version=line.version,
-            type=line.type,
-            state=line.state,
-            digest=bytes.fromhex(line.digest),
-            head=bytes.fromhex(line.head),
-            key=bytes.fromhex(line.key) if line.key is not None else None,
-            erased_by=line.erased_by,
-        )
-    except (msgspec.ValidationError, ValueError):
+        held = {name: bytes.fromhex(line[name]) for name in _HEX if line[name] is not None}  # type: ignore[arg-type]
+        return msgspec.convert(line | held, LogRow)
+    except (KeyError, TypeError, ValueError):
         raise RejectedError("the export holds a line that is no row of a log") from None
 
 
@@ -172,7 +139,7 @@ def _parsed(line: str, number: int) -> dict[str, object]:
     """The object that a line holds, decoded strictly: half a character, NaN and bytes that are no UTF-8 are no JSON."""
     try:
         value = msgspec.json.decode(line)
-    except (msgspec.DecodeError, ValueError, RecursionError):
+    except (ValueError, RecursionError):
         raise RejectedError(f"line {number} of the export is no JSON: it was cut short or changed") from None
     if not isinstance(value, dict):
         raise RejectedError(f"line {number} of the export is no object")

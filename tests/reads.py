@@ -55,7 +55,9 @@ def _fill(ledger):
         chat.append("user", f"The tide turned {number} times, and I prefer to wait for it.")
     made = chat.compact(summarizer=lambda request: "They waited for the tide.").created
     chat.set_summary("They sail.")
-    chat.append("user", "The lantern hangs astern.", metadata={"deck": "upper"}, occurred_at="2026-05-02T10:00:00+02:00")
+    chat.append(
+        "user", "The lantern hangs astern.", metadata={"deck": "upper"}, occurred_at="2026-05-02T10:00:00+02:00"
+    )
     assert made and ledger.merges() and ledger.conflicts() and ledger.review() and ledger.interactions()
     return {
         "project": "boat",
@@ -89,7 +91,9 @@ def _fill_rarer(ledger):
     dory = ledger.remember("The dory is painted green.", valid_from="2026-01-01", valid_to="2027-01-01", **pairs)
     ledger.ingest("# Knots\n\nA bowline holds.\n", title="Knots", **pairs)
     when = {"occurred_at": "2026-05-01T10:00:00+02:00", "metadata": {"ticket": 4711}, "key": "asked"}
-    ledger.capture("Where is it?", "The ketch is moored at the north pier.", memories_used=[pier.id], project="sea", **when)
+    ledger.capture(
+        "Where is it?", "The ketch is moored at the north pier.", memories_used=[pier.id], project="sea", **when
+    )
     ledger.supersede(dory.id, "The dory is painted red.", entities=["dory"])
     ledger.revise(pier.id, "The ketch is moored at the south pier.")
     undone = ledger.remember("The gull nests on the mast.", project="sea")

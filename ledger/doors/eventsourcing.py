@@ -109,9 +109,7 @@ def _mutate(event: object, aggregate: object) -> object:
 @cache
 def _followed(kind: type[Struct]) -> type[Struct]:
     """The same event with what the library asks of one."""
-    return defstruct(
-        kind.__name__, _FIELDS, bases=(kind,), kw_only=True, frozen=True, namespace={"mutate": _mutate}
-    )
+    return defstruct(kind.__name__, _FIELDS, bases=(kind,), kw_only=True, frozen=True, namespace={"mutate": _mutate})
 
 
 class _Followed(Protocol):

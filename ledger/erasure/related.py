@@ -81,7 +81,10 @@ class Related:
                 if stream not in found and stream not in streams:
                     found[stream] = None
                     waiting.append(stream)
-            for row in (*control.dependents(self.connection, source), *observations.ever_supported_by(self.connection, source)):
+            for row in (
+                *control.dependents(self.connection, source),
+                *observations.ever_supported_by(self.connection, source),
+            ):
                 stream = self.rows.row(row).stream
                 if stream not in found and stream not in streams:
                     found[stream] = None

@@ -261,7 +261,7 @@ def _read(what: str, item: Any, kinds: Mapping[str, type[Any]]) -> Action | Drop
     values = {name: value for name, value in item.items() if name in fields or not _is_tag(name, value, what)}
     try:
         value = model.model_validate(values)
-        _check_storable(value)
+        json.dumps(value.model_dump(), ensure_ascii=False, default=str).encode()  # half a character nothing can store
         return Action(what, value)
     except ValidationError as error:
         return Dropped(what, _reason(error), text_of(item))
@@ -269,11 +269,6 @@ def _read(what: str, item: Any, kinds: Mapping[str, type[Any]]) -> Action | Drop
         return Dropped(what, "no_text", text_of(item))
     except (ValueError, TypeError, RecursionError, OverflowError):
         return Dropped(what, "invalid", text_of(item))
-
-
-def _check_storable(value: Any) -> None:
-    """Raise ``UnicodeEncodeError`` where a text of a pydantic model holds half a character, which nothing can store."""
-    json.dumps(value.model_dump(), ensure_ascii=False, default=str).encode()
 
 
 def _reason(error: Any) -> str:

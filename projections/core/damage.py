@@ -6,7 +6,6 @@ import sqlite3
 from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import datetime
 from functools import cache
-from uuid import UUID
 
 from msgspec import MsgspecError
 
@@ -20,7 +19,6 @@ _UNFIT = (TypeError, AttributeError, ValueError, LookupError, MsgspecError)
 _UNREADABLE = (sqlite3.Error, UnicodeDecodeError)  # the second by the driver, of a message that quotes damaged bytes
 _TIMES = ("at", "time", "valid_from", "valid_to", "earliest", "latest")  # columns, besides those that end in "_at"
 _NEVER_BLANK = ("id", "event_id", "command_id", "evidence.source", "evidence_was.source")
-_EVENT_IDS = ("event_id", "command_id", "causation_id", "act")
 _BEHIND = (  # the tables behind a text index that a read decodes by itself, as FTS5 makes them
     ("data", ("id INTEGER PRIMARY KEY", "block BLOB NOT NULL")),
     ("docsize", ("id INTEGER PRIMARY KEY", "sz BLOB NOT NULL")),
@@ -86,8 +84,6 @@ def _check_form(table: str, name: str, value: str) -> None:
             raise ValueError(f"{name} is blank")
     elif name in _TIMES or name.endswith("_at"):
         datetime.fromisoformat(value)
-    elif name in _EVENT_IDS:
-        UUID(value)
     elif name == "metadata":
         metadata.of_row(value)
 

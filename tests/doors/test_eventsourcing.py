@@ -266,7 +266,9 @@ def test_what_no_log_can_hold_is_asked_of_the_recorder_as_wrong_data(path: Path)
 
 def test_every_type_of_event_can_be_followed() -> None:
     for kind in TYPES.values():
-        assert not {"originator_id", "originator_version", "entry", "mutate"} & {*kind.__struct_fields__, *dir(kind)}, kind
+        assert not {"originator_id", "originator_version", "entry", "mutate"} & {*kind.__struct_fields__, *dir(kind)}, (
+            kind
+        )
 
 
 AROUND = '{"event_id":"x","recorded_at":"2027-01-01T00:00:00.000000Z","command":"dream","data":%s}'

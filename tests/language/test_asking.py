@@ -232,9 +232,7 @@ def test_a_function_may_give_text_an_answer_or_what_json_can_say() -> None:
         assert ask(as_model(lambda request, given_=given_: given_), REQUEST).answer.text == text
 
 
-@pytest.mark.parametrize(
-    "given_", [object(), float("nan"), {1: object()}, ModelAnswer(text=7)]
-)
+@pytest.mark.parametrize("given_", [object(), float("nan"), {1: object()}, ModelAnswer(text=7)])
 def test_what_is_no_answer_is_a_failure(given_: Any) -> None:
     with pytest.raises(ModelError) as told:
         ask(as_model(lambda request: given_), REQUEST)

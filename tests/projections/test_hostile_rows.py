@@ -88,7 +88,9 @@ FOUND: dict[tuple[str, str, str], str] = {  # what the corpus met once, with the
 }
 
 
-@pytest.mark.parametrize(("cell", "read"), FOUND.items(), ids=lambda each: each if isinstance(each, str) else " ".join(each))
+@pytest.mark.parametrize(
+    ("cell", "read"), FOUND.items(), ids=lambda each: each if isinstance(each, str) else " ".join(each)
+)
 def test_a_row_that_cannot_be_decoded_is_named_and_a_rebuild_repairs_it(
     tmp_path: Path, cell: tuple[str, str, str], read: str
 ) -> None:

@@ -124,7 +124,11 @@ def test_a_file_of_turns_of_whatever_bytes_is_read_or_refused(ledger: Ledger, tm
 @pytest.mark.parametrize("form", ["lines", "list"])
 def test_a_spoilt_turn_of_a_file_is_named_and_the_good_ones_come_in(ledger: Ledger, tmp_path: Path, form: str) -> None:
     spoilt_lines = [each for _, each in spoilt(LINE if form == "lines" else TALK)]
-    good = LINE | {"prompt": f"Good {form}?"} if form == "lines" else {"sample_id": "g", "turns": [{"text": f"Good {form}?"}]}
+    good = (
+        LINE | {"prompt": f"Good {form}?"}
+        if form == "lines"
+        else {"sample_id": "g", "turns": [{"text": f"Good {form}?"}]}
+    )
     items = [*spoilt_lines, good]
     data = b"\n".join(map(dumped, items)) if form == "lines" else dumped(items)
     path = written(tmp_path / f"{form}.json", data)
@@ -188,11 +192,15 @@ def test_a_spoilt_proof_is_refused_or_does_not_hold(exported: dict[str, Any]) ->
 BOUND = ("ledger_id", "position", "size", "root", "path", "stream", "version", "type", "digest", "previous")
 
 
-def test_a_spoilt_checkpoint_is_refused_or_covers_another_log(exported: dict[str, Any], ledger: Ledger, tmp_path: Path) -> None:
+def test_a_spoilt_checkpoint_is_refused_or_covers_another_log(
+    exported: dict[str, Any], ledger: Ledger, tmp_path: Path
+) -> None:
     lines = exported["checkpoint"].text.splitlines()
     texts = [each for each in TEXTS if "\n" in each]
     for number in range(len(lines)):
-        texts += ["\n".join([*lines[:number], each, *lines[number + 1 :]]) + "\n" for each in (*TEXTS, "head 0", "time never")]
+        texts += [
+            "\n".join([*lines[:number], each, *lines[number + 1 :]]) + "\n" for each in (*TEXTS, "head 0", "time never")
+        ]
     for text in texts:
         with suppress(RejectedError):
             assert not Proofs.check(exported["proof"], text), text
@@ -239,7 +247,10 @@ def test_a_document_of_whatever_bytes_is_stored_or_refused(ledger: Ledger, tmp_p
     assert wrong(cases()) == {}
 
 
-TOML = ("nan", "inf", "1e999", "9" * 400, "-1", "''", "'x'", '"\\ud800"', '"\\u0000"', "[]", "[[]]", "{}", "{a = 1}", "2026-01-01", "true")
+TOML = (
+    *("nan", "inf", "1e999", "9" * 400, "-1", "''", "'x'", '"\\ud800"', '"\\u0000"', "[]", "[[]]", "{}", "{a = 1}", "2026-01-01"),
+    "true",
+)  # fmt: skip
 
 
 def test_settings_of_whatever_bytes_or_values_are_taken_or_refused(tmp_path: Path) -> None:
@@ -305,7 +316,9 @@ def test_a_cursor_with_another_key_is_refused_or_gives_a_page(filled: tuple[Any,
     assert wrong((each, lambda each=each: paged(filled, name, each)) for each in spoilt_cursors) == {}  # type: ignore[misc]
 
 
-WORDS = ("\udcff", HALF, "", " ", "-1", "9" * 400, "NaN", "m_", "m_0000", "[" * 9_000, "{", "2026-06-q1", "\u202e\x1b[31m", "a=b")
+WORDS = (
+    *("\udcff", HALF, "", " ", "-1", "9" * 400, "NaN", "m_", "m_0000", "[" * 9_000, "{", "2026-06-q1", "\u202e\x1b[31m", "a=b"),
+)  # fmt: skip
 
 
 def commands() -> list[tuple[str, int, str]]:
@@ -318,7 +331,9 @@ def db(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return put(tmp_path_factory.mktemp("shell") / "memory.db")
 
 
-@pytest.mark.parametrize("part", [pytest.param(slice(0, None, 40)), pytest.param(slice(None), marks=pytest.mark.slow)], ids=str)
+@pytest.mark.parametrize(
+    "part", [pytest.param(slice(0, None, 40)), pytest.param(slice(None), marks=pytest.mark.slow)], ids=str
+)
 def test_whatever_stands_on_the_command_line_is_no_error_of_python(db: Path, part: slice) -> None:
     names = prepared()[1]
     for name, at, word in commands()[part]:
@@ -328,7 +343,10 @@ def test_whatever_stands_on_the_command_line_is_no_error_of_python(db: Path, par
         assert not RAW.search(found.stderr), (name, word)
 
 
-SLOW = [pytest.param(each, marks=pytest.mark.slow) for each in ("remember -", "documents add - --title t", "session reconcile quay -")]
+SLOW = [
+    pytest.param(each, marks=pytest.mark.slow)
+    for each in ("remember -", "documents add - --title t", "session reconcile quay -")
+]
 
 
 @pytest.mark.parametrize("command", ["add -", "import -", *SLOW])
@@ -347,4 +365,11 @@ def test_the_corpus_finds_what_a_decoder_lets_through() -> None:
 
     found = wrong((text, lambda text=text: careless(text)) for text in (*TEXTS, *map(json.dumps, VALUES)))  # type: ignore[misc]
     kinds = {each.partition(":")[0] for each in found.values()}
-    assert {"JSONDecodeError", "TypeError", "KeyError", "AttributeError", "RecursionError", "UnicodeEncodeError"} <= kinds
+    assert {
+        "JSONDecodeError",
+        "TypeError",
+        "KeyError",
+        "AttributeError",
+        "RecursionError",
+        "UnicodeEncodeError",
+    } <= kinds

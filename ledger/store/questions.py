@@ -25,15 +25,14 @@ from ledger.store.closed import Closed
 from ledger.store.sql_functions import Value, replace_functions
 
 MIB = 1024 * 1024
-# The most bytes of a value on the way, and steps of SQLite's machine between two looks at the clock and the memory (a
-# millisecond). A question begins with the first. Only where a value is larger it begins again with the second, so that there are
-# never many large values between two looks; a text of a turn has at most 10 MiB.
-SIZES = ((MIB, 5_000), (16 * MIB, 300))
+# The most bytes of a value on the way, the most columns, and the steps of SQLite's machine between two looks at the clock and
+# the memory (a millisecond). A question begins with the first. Only where a value is larger it begins again with the second, so
+# that there are never many large values between two looks; a text of a turn has at most 10 MiB.
+SIZES = ((MIB, 100, 5_000), (16 * MIB, 40, 50))
 ANSWER_BYTES = 256 * MIB
 HEAP_BYTES = 256 * MIB  # by which SQLite's memory may grow meanwhile
 LIMITS = {
     sqlite3.SQLITE_LIMIT_SQL_LENGTH: 4_000_000,
-    sqlite3.SQLITE_LIMIT_COLUMN: 100,
     sqlite3.SQLITE_LIMIT_EXPR_DEPTH: 500,
     sqlite3.SQLITE_LIMIT_COMPOUND_SELECT: 100,
     sqlite3.SQLITE_LIMIT_VDBE_OP: 250_000,
@@ -131,11 +130,13 @@ def ask(
     elif bounds.through is not None and _names_now(sql):
         raise RejectedError("main. names the tables of now, and this is asked as of a moment: leave it out")
     deadline = time.monotonic() + bounds.seconds
-    for size, steps in SIZES:
+    _connect(connection, sql)
+    for size, columns, steps in SIZES:
+        limits = LIMITS | {sqlite3.SQLITE_LIMIT_LENGTH: size, sqlite3.SQLITE_LIMIT_COLUMN: columns}
         guard = _GuardOfUser(bounds) if isinstance(bounds, BoundsOfUser) else _Guard(bounds)
         watch = _Watch(deadline, bounds.seconds)
         # closed in the end, for a statement that is not at its end keeps its moment of the file
-        with closing(connection.cursor()) as cursor, _guarded(connection, guard, watch, size, steps):
+        with closing(connection.cursor()) as cursor, _guarded(connection, guard, watch, limits, steps):
             try:
                 return _answered(cursor, sql, parameters, bounds.rows)
             except (UnicodeEncodeError, OverflowError, ValueError) as error:
@@ -152,6 +153,14 @@ def ask(
                     raise _of_user(refusal, bounds) from None
                 raise
     raise AssertionError("the last size ends the loop")
+
+
+def _connect(connection: sqlite3.Connection, sql: str) -> None:
+    """Let SQLite make what it makes of a virtual table at its first use, for which it asks to write a schema in memory."""
+    listed = connection.execute("SELECT name FROM main.sqlite_master WHERE sql LIKE 'CREATE VIRTUAL TABLE%'")
+    for name in (*_JSON, *(name for (name,) in listed)):
+        if name in sql.lower():
+            connection.execute("SELECT 1 FROM pragma_table_info(?, 'main')", (name,)).fetchone()
 
 
 def _answered(
@@ -208,10 +217,9 @@ def _columns(cursor: sqlite3.Cursor) -> list[str]:
 
 @contextmanager
 def _guarded(
-    connection: sqlite3.Connection, guard: _Authorizer, watch: _Watch, size: int, steps: int
+    connection: sqlite3.Connection, guard: _Authorizer, watch: _Watch, limits: Mapping[int, int], steps: int
 ) -> Iterator[None]:
     replace_functions(connection)
-    limits = LIMITS | {sqlite3.SQLITE_LIMIT_LENGTH: size}
     before = {limit: connection.setlimit(limit, value) for limit, value in limits.items()}
     connection.set_authorizer(guard.decide)
     connection.set_progress_handler(watch.is_over, steps)

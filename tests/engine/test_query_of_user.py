@@ -246,6 +246,19 @@ def test_one_connection_serves_one_user_after_the_other(place: Path) -> None:
                 outcome(asked, "SELECT nothing")
 
 
+def test_json_each_is_asked_by_whoever_asks_first(place: Path) -> None:
+    sql = "SELECT t.value AS tag FROM beliefs b, json_each(b.tags) t WHERE b.user = ?"
+    for every_user in (False, True):
+        with Ledger.open(place) as ledger:
+            for asked in (ledger, ledger.at(ledger.position)):
+                assert asked.query(sql, "", every_user=every_user) == ({"tag": "zebrafinch"},)
+
+
+def test_the_text_index_is_asked_by_an_operator(place: Path) -> None:
+    with Ledger.open(place) as ledger:
+        assert ledger.query("SELECT count(*) AS n FROM search WHERE search MATCH 'quokka'", every_user=True)[0]["n"]
+
+
 def test_a_table_that_is_made_while_the_ledger_is_open_is_refused(tmp_path: Path) -> None:
     with Ledger.open(tmp_path / "memory.db", user=USER) as ledger:
         ledger.query("SELECT 1")

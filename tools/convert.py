@@ -58,10 +58,10 @@ from ledger.domain.events import LEDGER_STREAM, TYPES, CheckpointSealed, Command
 from ledger.maintenance.copying import CHUNK, check_log  # noqa: E402
 from ledger.proof.merkle import Tree  # noqa: E402
 from ledger.store import mapper  # noqa: E402
+from ledger.store.alone import APPLICATION_ID  # noqa: E402
 from ledger.store.event_store import EventStore, LogRow, Transaction  # noqa: E402
 from ledger.store.integrity import GENESIS, leaf, link  # noqa: E402
 from ledger.store.making import free_place, in_the_making  # noqa: E402
-from ledger.store.sqlite_files import APPLICATION_ID  # noqa: E402
 from ledger.store.writing import COLUMNS  # noqa: E402
 from tools import conversion_tables as tables  # noqa: E402
 

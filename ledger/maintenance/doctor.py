@@ -26,11 +26,11 @@ from ledger.maintenance.opening import held_by_another
 from ledger.maintenance.rebuilding import OF_PAGES, OF_PROJECTIONS
 from ledger.proof.verifying import verify
 from ledger.store import making, notes
+from ledger.store.alone import APPLICATION_ID, foreign_wal
 from ledger.store.file_lock import lock_of
 from ledger.store.lease import is_alive
 from ledger.store.paths import PART, StrPath, check_own_name, checked_path, path_name
 from ledger.store.sqlite_files import (
-    APPLICATION_ID,
     FORMAT,
     NEW,
     OLDEST,
@@ -38,7 +38,6 @@ from ledger.store.sqlite_files import (
     WAL_BYTES,
     LedgerFile,
     examining,
-    foreign_wal,
     no_ledger,
     typed,
 )
@@ -62,7 +61,7 @@ FAULTS = (  # of versions of SQLite, from the first to the last that has it: a l
     (
         (3, 45, 0), (3, 54, 1), "note",
         "a connection that has read a text index calls it malformed when another one has merged it since; this product"
-        " reads each index anew before its check, so it is not exposed",
+        " reads each index again before its check, so it is not exposed",
         "where another program's integrity_check finds a malformed inverted index, ask it on a new connection",
     ),
 )  # fmt: skip

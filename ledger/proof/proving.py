@@ -18,9 +18,10 @@ from ledger.proof.merkle import Tree
 from ledger.proof.sealed import Progress, Seal, Tip, counted, erasures, head_at, rows_after, seals
 from ledger.proof.verifying import verify
 from ledger.store import mapper
+from ledger.store.alone import APPLICATION_ID
 from ledger.store.integrity import GENESIS, check_chain
 from ledger.store.paths import StrPath, checked_path
-from ledger.store.sqlite_files import APPLICATION_ID, examining, no_ledger, typed
+from ledger.store.sqlite_files import examining, no_ledger, typed
 from projections.core.projector import check_end
 
 

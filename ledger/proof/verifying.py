@@ -28,8 +28,9 @@ from ledger.proof.merkle import Tree
 from ledger.proof.schema_check import differences
 from ledger.proof.sealed import Progress, Seal, Tip, counted, erasures, head_at, rows_after, seals
 from ledger.store import mapper
+from ledger.store.alone import APPLICATION_ID
 from ledger.store.integrity import GENESIS, Erasures, check_chain
-from ledger.store.sqlite_files import APPLICATION_ID, FORMAT, typed
+from ledger.store.sqlite_files import FORMAT, typed
 from projections.core import packed, shadow
 from projections.core.own import Definition
 from projections.core.projector import cut_off, missing, projections

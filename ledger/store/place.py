@@ -32,7 +32,7 @@ class Alone(NamedTuple):
 class Place:
     """What SQLite has open of one ledger: the file, its -wal and its -shm; the last two from the first transaction on.
 
-    The file itself is written by checkpoints alone, and each of ours is noted in the lock file. Any other change of its size
+    The file itself is written by checkpoints alone, and each of ours is noted in the lock file. Every other change of its size
     or its time is somebody's who copied another file over it, which leaves every name and inode as it was.
     """
 
@@ -64,7 +64,7 @@ class Place:
                 if not lock.acquire(0):
                     return  # a checkpoint is under way, and the next look compares how it left the file
                 try:
-                    self._settle()
+                    self._judge()
                 finally:
                     lock.release()
                 return
@@ -73,7 +73,7 @@ class Place:
                 self._known = written
                 return
 
-    def _settle(self) -> None:
+    def _judge(self) -> None:
         """For the holder of the lock: a checkpoint that was killed wrote to the file, and nobody noted how it left the file."""
         note, written = notes.read(self._lock.path), notes.written(self._paths[0])
         if note is None or note.turn != self._turn or (not note.begun and note.written != written):
@@ -99,7 +99,8 @@ class Place:
             return
         before, whole = notes.read(self._lock.path), list[bool]()
         note = before or Note(0, self._turn, False, self._known)
-        self._note(note._replace(number=note.number + 1, begun=True), durable=bool(notes.written(wal)[0]))
+        begun = Note(note.number + 1, note.turn, True, note.written, note.first, note.position, note.head)
+        self._note(begun, durable=bool(notes.written(wal)[0]))
         self._depth += 1
         try:
             yield whole.append

@@ -16,18 +16,17 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from functools import cache
-from string import ascii_letters, digits
 from typing import NamedTuple
 
 from ledger.domain.errors import BusyError, ConflictError, LedgerError, NotFoundError, RejectedError, StorageError
-from ledger.store import copies, notes
+from ledger.store import copies
+from ledger.store.alone import APPLICATION_ID, alone, bytes_of, foreign_wal, uri_of
 from ledger.store.file_lock import is_inherited, lock_of
 from ledger.store.paths import StrPath, checked_path
 from ledger.store.place import Alone, Place
 
 NEW = ".new.part"  # ends the name of a ledger that is being made
 OLDEST = (3, 37, 0)  # of the versions of SQLite on which the tests pass (tools/sqlite_versions.py)
-APPLICATION_ID = 0x4C656467  # "Ledg"
 FORMAT = 1
 LATE_CHECKPOINT_BYTES = 48 * 1024 * 1024  # the same where many large commits follow each other
 CHECKPOINT_BYTES = 4 * 1024 * 1024  # a -wal above this is checkpointed after a commit
@@ -175,14 +174,7 @@ def check_runtime() -> None:
 
 def no_ledger(path: str) -> str:
     """What a file is that says of itself that it is no ledger."""
-    return "a database of another program" if _bytes_of(path) else "an empty file"
-
-
-def _bytes_of(path: str) -> int:
-    try:
-        return os.stat(path).st_size
-    except FileNotFoundError:
-        return 0
+    return "a database of another program" if bytes_of(path) else "an empty file"
 
 
 _NO_SHARED_MEMORY = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
@@ -229,7 +221,7 @@ class LedgerFile:
             raise NotFoundError(f"there is no ledger at {self.path}")
         self.lock = lock_of(self.path)
         with self.hold():
-            if create and not _bytes_of(self.path):
+            if create and not bytes_of(self.path):
                 self._make(tables)
                 self.place = Place(self.path, self.lock, self._alone)
                 self.place.note_as_opened()
@@ -253,7 +245,7 @@ class LedgerFile:
 
     def _make(self, tables: Tables) -> None:
         """The whole file is made under another name and then renamed: it is there complete, or not at all."""
-        if _bytes_of(self._wal) or _bytes_of(self.path + "-journal"):
+        if bytes_of(self._wal) or bytes_of(self.path + "-journal"):
             raise RejectedError(
                 f"{self.path} is missing, but its -wal or -journal is there and may hold its last commits: "
                 "put the file back, or move these away",
@@ -275,7 +267,7 @@ class LedgerFile:
 
     def _identify(self) -> None:
         """Read only, so that a file that is no ledger stays as it is."""
-        application_id, version, names = self._facts("mode=ro" if _bytes_of(self._wal) else "immutable=1")
+        application_id, version, names = self._facts("mode=ro" if bytes_of(self._wal) else "immutable=1")
         if application_id != APPLICATION_ID:
             raise RejectedError(f"{self.path} is {no_ledger(self.path)}, not a ledger", rule="format")
         self.is_copy = copies.END in names
@@ -292,7 +284,7 @@ class LedgerFile:
             raise StorageError(f"{self.path} is damaged: a table or a trigger of the log is missing")
 
     def _facts(self, query: str) -> tuple[int, int, set[str]]:
-        connection = sqlite3.connect(_uri(self.path, query), uri=True, timeout=self.busy_timeout_seconds)
+        connection = sqlite3.connect(uri_of(self.path, query), uri=True, timeout=self.busy_timeout_seconds)
         try:
             names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
             application_id = connection.execute("PRAGMA application_id").fetchone()[0]
@@ -312,7 +304,7 @@ class LedgerFile:
         try:
             self._facts("mode=ro")
         except RejectedError:
-            if _bytes_of(self._wal):
+            if bytes_of(self._wal):
                 raise
             return False
         return True
@@ -339,7 +331,7 @@ class LedgerFile:
 
     def _turn_to_wal(self) -> None:
         """A ledger that a tool took out of WAL mode. The change ignores the busy timeout, hence the loop."""
-        connection = sqlite3.connect(_uri(self.path, "mode=rw"), uri=True, isolation_level=None)
+        connection = sqlite3.connect(uri_of(self.path, "mode=rw"), uri=True, isolation_level=None)
         deadline = time.monotonic() + self.busy_timeout_seconds
         try:
             while connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
@@ -356,7 +348,7 @@ class LedgerFile:
         """A new connection with every setting stated and asserted."""
         query = "mode=rw" if not self.readonly else "immutable=1" if self.immutable else "mode=ro"
         connection = sqlite3.connect(
-            _uri(self.path, query),
+            uri_of(self.path, query),
             uri=True,
             timeout=self.busy_timeout_seconds,
             isolation_level=None,
@@ -393,7 +385,7 @@ class LedgerFile:
         least, step = CHECKPOINT_BYTES, CHECKPOINT_STEP_BYTES
         if not soon:
             least, step = LATE_CHECKPOINT_BYTES, LATE_CHECKPOINT_BYTES // 4
-        size = _bytes_of(self._wal)
+        size = bytes_of(self._wal)
         if size <= self._checkpoint_above[soon]:
             if size <= least:
                 self._checkpoint_above[soon] = least
@@ -424,7 +416,7 @@ class LedgerFile:
                         self.truncate(connection, HELP_SECONDS)
                 finally:
                     self.lock.release()
-        left = _bytes_of(self._wal)
+        left = bytes_of(self._wal)
         self._help_above = left + self.wal_bytes // 4 if left > self.wal_bytes else 0
 
     def truncate(self, connection: sqlite3.Connection, wait_seconds: float = 0) -> bool:
@@ -451,102 +443,6 @@ def _tip(connection: sqlite3.Connection) -> tuple[int, bytes]:
     return 0, b""
 
 
-# --- the file itself, without its -wal -----------------------------------------------------------------------------------
-
-
-def alone(path: str, *, is_copy: bool = False) -> Alone:
-    """Return the contents of the file itself; of a copy for reading only where ``is_copy`` expects one."""
-    if not _bytes_of(path):
-        return Alone(False)
-    first, last = "position = 1 AND stream = 'ledger' AND type = 'LedgerCreated'", "1 ORDER BY position DESC LIMIT 1"
-    sql = "SELECT position, head FROM events WHERE typeof(head) = 'blob' AND"
-    try:
-        with closing(sqlite3.connect(_uri(path, "immutable=1"), uri=True)) as connection:
-            (application_id,) = connection.execute("PRAGMA application_id").fetchone()
-            if application_id != APPLICATION_ID or (copies.is_copy(connection) and not is_copy):
-                return Alone(False)
-            begun = connection.execute(f"{sql} {first}").fetchone()
-            if begun is None:
-                return Alone(True)
-            return Alone(True, begun[1], *connection.execute(f"{sql} {last}").fetchone())
-    except (sqlite3.Error, UnicodeDecodeError) as error:
-        return Alone(getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_NOTADB, position=-1)
-
-
-_HEADER = (
-    "import sys; sys.stdout.buffer.write(open(sys.argv[1], 'rb').read(20)[18:])"  # 1 1 for a file outside of WAL mode
-)
-
-
-def foreign_wal(path: str) -> str:
-    """Return the reason why the -wal next to a file is another file's, as a sentence; empty where nothing says so.
-
-    SQLite would read its pages into this file without a word. For the holder of the file lock. The -wal of a file that is as
-    the notes say is its own. Otherwise a file outside of WAL mode, such as a backup, has none; and a file of another ledger,
-    or one that is older than the last checkpoint, is not the one whose -wal this is.
-    """
-    note = notes.read(f"{path}.lock")
-    if not _bytes_of(f"{path}-wal") or not _bytes_of(path):
-        return ""
-    if note is not None and not note.begun and note.written == notes.written(path):
-        return ""
-    contents = alone(path, is_copy=True)
-    if not contents.is_ledger and (note is None or not note.first):
-        return ""  # of another program: the file and its -wal are told apart from a ledger elsewhere
-    if contents.first and _mode_of(path) == b"\1\1":
-        why = "the file is a backup that has no -wal of its own"
-    elif note is None:
-        return ""
-    elif contents.first and note.first and contents.first != note.first:
-        why = "the file is another ledger's"
-    elif note.begun or not note.position or contents.position < 0:
-        return ""  # pages of several moments, and after a power cut none at all, which the -wal has
-    elif not contents.is_ledger:
-        why = "the file is no ledger"
-    elif contents.position < note.position:
-        why = "the file is older than its last checkpoint"
-    elif _head_at(path, note.position) not in (None, note.head):
-        why = "the file holds other events than at its last checkpoint"
-    else:
-        return ""
-    return (
-        f"{path}-wal belongs to another file than {path}: {why}. If no process has it open, and the file is the one that you"
-        f" want, move {path}-wal and {path}-shm away and open it again; otherwise put back the file whose -wal this is"
-    )
-
-
-def _head_at(path: str, position: int) -> bytes | None:
-    """Return the head after an event in the file itself; None where it cannot be read."""
-    with (
-        suppress(sqlite3.Error, UnicodeDecodeError),
-        closing(sqlite3.connect(_uri(path, "immutable=1"), uri=True)) as connection,
-    ):
-        row = connection.execute("SELECT head FROM events WHERE position = ?", (position,)).fetchone()
-        return row[0] if row is not None else b""
-    return None
-
-
-def _mode_of(path: str) -> bytes:
-    """Return the two bytes of a file that say its journal mode, read by a process beside: see the top of this module."""
-    import subprocess  # slow to load, and few need it
-
-    command = [sys.executable, "-I", "-S", "-c", _HEADER, path]
-    with suppress(OSError, subprocess.SubprocessError):
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=True, timeout=30)
-        return done.stdout
-    return b""
-
-
-_PLAIN = frozenset("/-._~" + ascii_letters + digits)
-
-
-def _uri(path: str, query: str) -> str:
-    """Built by us and percent-encoded, so that no character of a name can say anything to SQLite."""
-    given = (chr(byte) for byte in os.fsencode(path))
-    quoted = "".join(each if each in _PLAIN else f"%{ord(each):02X}" for each in given)
-    return f"file://{quoted}?{query}"
-
-
 @contextmanager
 def examining(path: str) -> Iterator[sqlite3.Connection]:
     """A connection that only reads and takes nothing for granted, for a file that may be damaged.
@@ -555,14 +451,14 @@ def examining(path: str) -> Iterator[sqlite3.Connection]:
     """
     lock, query = lock_of(path), "mode=ro"
     with lock.hold(30.0, create=False):
-        connection = sqlite3.connect(_uri(path, query), uri=True, timeout=30.0, isolation_level=None)
+        connection = sqlite3.connect(uri_of(path, query), uri=True, timeout=30.0, isolation_level=None)
         try:
             connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
         except sqlite3.OperationalError as error:
             connection.close()
-            if error.sqlite_errorcode & 0xFF not in _NO_SHARED_MEMORY or _bytes_of(path + "-wal"):
+            if error.sqlite_errorcode & 0xFF not in _NO_SHARED_MEMORY or bytes_of(path + "-wal"):
                 raise
-            connection = sqlite3.connect(_uri(path, "immutable=1"), uri=True, isolation_level=None)
+            connection = sqlite3.connect(uri_of(path, "immutable=1"), uri=True, isolation_level=None)
         except BaseException:
             connection.close()
             raise

@@ -21,8 +21,9 @@ from tampering import TABLES, raw
 
 from ledger import ConflictError, RejectedError
 from ledger.engine.log_reading import Reading
+from ledger.store.alone import APPLICATION_ID
 from ledger.store.event_store import EventStore
-from ledger.store.sqlite_files import APPLICATION_ID, FORMAT, SCHEMA, no_tables
+from ledger.store.sqlite_files import FORMAT, SCHEMA, no_tables
 from projections.core import projector, rebuild
 from projections.core.projector import projections
 from projections.core.sqlite import SQLiteRows

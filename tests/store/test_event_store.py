@@ -887,7 +887,10 @@ def test_a_checkpoint_empties_the_wal_unless_a_reader_is_busy(store):
         statements: list[str] = []
         store._writing.cursor.connection.set_trace_callback(statements.append)
         assert not store.checkpoint()
-        assert statements[:2] == ["PRAGMA busy_timeout = 0", "PRAGMA wal_checkpoint(TRUNCATE)"], "it waits for nobody"
+        assert [each for each in statements if "PRAGMA" in each][:2] == [
+            "PRAGMA busy_timeout = 0",
+            "PRAGMA wal_checkpoint(TRUNCATE)",
+        ], "it waits for nobody"
         store._writing.cursor.connection.set_trace_callback(None)
     assert wal.stat().st_size > 0
     with store.transact():

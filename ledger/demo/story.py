@@ -26,7 +26,7 @@ WORDS_CHARS, LABEL_CHARS = 150, 19
 
 def _prompt(ledger: LedgerRead, question: str) -> Pack:
     """Return what the ledger puts into the prompt for a question."""
-    return ledger.recall(question, budget=BUDGET_TOKENS, limit=4)
+    return ledger.context(question, budget=BUDGET_TOKENS)
 
 
 def story(ledger: Ledger, turns: int, span: tuple[str, str], fact: str) -> list[RenderableType]:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from ledger.domain.late import late
 from ledger.guards.patterns import part
 
+_PUBLIC = late(r"(?i)(?<![a-z])public[ _-]?key")
 AHEAD, BEHIND, CLAUSE = 160, 90, 200  # characters after a noun, before it, and of a clause at the most
 
 _QUOTES = {'"': '"', "'": "'", "`": "`", "“": "”", "„": "“", "«": "»", "‘": "’", "”": "”"}
@@ -172,6 +173,8 @@ def found(text: str, nouns: re.Pattern[str]) -> Iterator[tuple[str, int, int]]:
         if noun.start() < begin:  # within the secret before it
             continue
         kind = str(noun.lastgroup)
+        if kind == "key" and _PUBLIC.search(text, max(0, noun.start() - 12), noun.end()):
+            continue
         places = list(_said(text, noun, kind))
         if not places and noun.end() > seen:
             start, seen = _sentence(text, noun)

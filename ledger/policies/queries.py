@@ -14,4 +14,5 @@ def policy(engine: Engine, user: str) -> answers.Policy:
     """Return the policy in effect, with the names of the parameters that were set."""
     with engine.reading() as connection:
         explicit = control.explicit(connection, user)
-    return answers.Policy(**asdict(policy_of(explicit)), explicit=tuple(sorted(explicit)))
+        policy = policy_of(explicit)
+    return answers.Policy(**asdict(policy), explicit=tuple(sorted(explicit)))

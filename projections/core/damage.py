@@ -107,7 +107,10 @@ def _decoders() -> Mapping[Table, Callable[[Values], object]]:
 def _without_counterpart(connection: sqlite3.Connection, table: Table) -> DamagedError | None:
     """A subject is named by the event that began it, other events by what they are, and every event has its audit entry."""
     if table is audit.AUDIT:
-        sql = "SELECT position FROM main.events WHERE position NOT IN (SELECT position FROM main.audit) LIMIT 1"
+        sql = (  # behind the last entry the projection may have met an event that it cannot fold
+            "SELECT position FROM main.events WHERE position NOT IN (SELECT position FROM main.audit)"
+            " AND +position < (SELECT max(position) FROM main.audit) LIMIT 1"  # by the index alone
+        )
         missing = connection.execute(sql).fetchone()
         return DamagedError(table.name, missing[0], "it is missing") if missing is not None else None
     if all(table not in (family.live, family.closed) for family in FAMILIES.values()):

@@ -37,7 +37,8 @@ def test_messages_are_read_in_every_form_from_a_file_and_from_standard_input(
     file = tmp_path / "chat"
     file.write_text(FORMS[form], encoding="utf-8")
     first = json.loads(run("add", str(file), "--session", "s", "--json", db=db).stdout)
-    assert first["messages"] == (1 if form == "one" else 2) and len(first["proposed"]) == 1
+    assert first["messages"] == (1 if form == "one" else 2) and len(first["learned"]) == 1
+    assert first["proposed"] == [], "what the user says of himself is admitted at once"
     again = json.loads(run("add", "-", "--session", "s", "--json", db=db, stdin=FORMS[form].encode()).stdout)
     assert (again["messages"], again["known"]) == (0, first["messages"])
     shown = json.loads(run("session", "messages", "s", "--json", db=db).stdout)["items"]
@@ -82,7 +83,8 @@ def test_the_answer_reads_well_and_a_dry_run_changes_nothing(db: str) -> None:
     stdin = CHAT.encode()
     run("remember", "Ada has a dog.", db=db)
     tried = run("add", "-", "--dry-run", db=db, stdin=stdin).stdout
-    assert "2 messages would be added to a new session\n" in tried and "Proposed, for review" in tried
+    assert "2 messages would be added to a new session\n" in tried and "Learned" in tried
+    assert "Proposed" not in tried, "what the user says of himself waits for nobody"
     added = run("add", "-", "--session", "s", db=db, stdin=stdin).stdout
     assert added.startswith("2 messages added to a new session s, 1 captured as turns\n")
     assert "The user prefers tea over coffee" in added and "takes it back" in added.replace("\n", " ")
@@ -90,16 +92,25 @@ def test_the_answer_reads_well_and_a_dry_run_changes_nothing(db: str) -> None:
     assert again == "0 messages added to the session s, 2 known\nthe session has 2 messages already: nothing is new\n"
     ids = run("add", "-", "--quiet", "--user", "bob", db=db, stdin=stdin).stdout.split()
     assert len(ids) == 1 and ids[0].startswith("m_")
-    assert run("promote", ids[0], "--user", "bob", db=db).exit_code == 0
+    assert run("retract", ids[0], "--user", "bob", db=db).exit_code == 0
 
 
 def test_what_is_learned_of_known_messages_may_be_undone_too(db: str) -> None:
     run("add", "-", "--session", "s", "--extract", "off", db=db, stdin=CHAT.encode())
     later = run("add", "-", "--session", "s", db=db, stdin=CHAT.encode()).stdout
-    assert later.startswith("0 messages") and "Proposed" in later
+    assert later.startswith("0 messages") and "Learned" in later
+    assert len(json.loads(run("memories", "list", "--json", db=db).stdout)["items"]) == 1
     undo = later.splitlines()[-1].split()
     assert undo[0] == "undo" and run("undo", undo[1], db=db).exit_code == 0
-    assert json.loads(run("review", "--json", db=db).stdout or '{"items": []}')["items"] == []
+    assert json.loads(run("memories", "list", "--json", db=db).stdout or '{"items": []}')["items"] == []
+
+
+def test_where_the_policy_says_review_what_is_found_is_proposed_and_may_be_promoted(db: str) -> None:
+    assert run("policy", "set", "--admit", "review", db=db).exit_code == 0
+    assert "Proposed, for review" in run("add", "-", "--dry-run", db=db, stdin=CHAT.encode()).stdout
+    added = json.loads(run("add", "-", "--json", db=db, stdin=CHAT.encode()).stdout)
+    assert (len(added["proposed"]), added["learned"]) == (1, [])
+    assert run("promote", added["proposed"][0]["id"], db=db).exit_code == 0
 
 
 def test_a_wrong_option_is_named(db: str) -> None:

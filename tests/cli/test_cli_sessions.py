@@ -396,7 +396,7 @@ def test_what_was_said_is_extracted_and_a_branch_is_seeded(tmp_path: Path) -> No
     assert session("skip-extraction", "branch", "--parent", "talk", db=path)["cursor"] == at
     assert session("extract", "talk", db=path)["messages"] == session("extract", "branch", db=path)["messages"] == 0
     again = session("extract", "talk", "--since", "0", "--method", "rules", db=path)
-    assert again["dropped"][0]["reason"] == "duplicate"
+    assert again["dropped"][0]["reason"] == "known", "it is active already, since the user says it of himself"
     told = run("session", "extract", "talk", db=path)
     assert told.exit_code == 0 and "0 messages looked at" in told.stdout
     assert "I prefer green tea" in run("why", found["kept"][0]["id"], db=path).stdout

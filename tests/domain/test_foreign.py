@@ -21,10 +21,15 @@ def rows(name: str, half: str) -> list[dict[str, object]]:
     return [each for each in found if each["half"] == half]
 
 
+def admitted_by(text: str) -> list[tuple[str, admitting.Row]]:
+    """What the rules find in a user's message, each with the line of the table by which it is admitted."""
+    line = Line(position=1, text_at=1, role="user", text=text, time="")
+    return [(each.content, rule_row(each, line)) for each in by_rules([line]).kept]
+
+
 def found(text: str) -> list[tuple[str, bool]]:
     """What the rules find in a user's message, each with whether it is active at once."""
-    line = Line(position=1, text_at=1, role="user", text=text, time="")
-    return [(each.content, rule_row(each, line).status == admitting.ACTIVE) for each in by_rules([line]).kept]
+    return [(content, row.status == admitting.ACTIVE) for content, row in admitted_by(text)]
 
 
 def own(text: str) -> str:
@@ -54,13 +59,15 @@ def test_of_pasted_texts_at_most_two_in_a_hundred_are_admitted(half: str) -> Non
     ]
     assert len(texts) >= 50 and len(admitted) <= 0.02 * len(texts)
     without = sum(bool(found(str(row["text"]))) for row in texts)
-    assert without >= 35, "the rules alone find something in most of them"
+    assert without >= 20, "there is something in them to admit wrongly: the rules alone find a statement in many"
 
 
 @pytest.mark.parametrize("half", ["seen", "unseen"])
 def test_what_the_rules_find_in_an_ordinary_self_description_is_admitted(half: str) -> None:
-    finds = [each for row in rows("self_descriptions.jsonl", half) if row["facts"] for each in found(str(row["text"]))]
-    assert finds and sum(active for _, active in finds) >= 0.9 * len(finds)
+    """A standing order that a rule found does not count: it waits for review by the table, whoever wrote it."""
+    texts = [str(row["text"]) for row in rows("self_descriptions.jsonl", half) if row["facts"]]
+    taken = [row for text in texts for _, row in admitted_by(text) if row != admitting.ORDER]
+    assert len(taken) >= 10 and sum(row == admitting.OWN_WORDS for row in taken) >= 0.9 * len(taken)
 
 
 @pytest.mark.parametrize(

@@ -420,13 +420,13 @@ def test_one_event_by_its_position(ledger: Ledger) -> None:
 
 
 def test_a_secret_that_slipped_through_is_cut_everywhere(ledger: Ledger) -> None:
-    turn = ledger.capture("Use sk-live-51Hq8Zz to log in.", "I used sk-live-51Hq8Zz as you said.", reinforce=False)
-    fact = ledger.remember("The login is SK-LIVE-51hq8zz today.", source=turn.id)
-    report = ledger.erase(turn.position, spans=[("data.prompt", 4, 19)], quotes="cut")
+    turn = ledger.capture("We call kestrel-51Hq8Zz at home.", "I wrote kestrel-51Hq8Zz as you said.", reinforce=False)
+    fact = ledger.remember("It began with KESTREL-51hq8zz today.", source=turn.id)
+    report = ledger.erase(turn.position, spans=[("data.prompt", 8, 23)], quotes="cut")
     assert report.state == "completed"
     assert not any("51hq8zz" in state.lower() and '"response"' not in state for state in states(ledger))
     now = ledger.memory(fact.id)
-    assert now is not None and now.content == "The login is " + "█" * 15 + " today."
+    assert now is not None and now.content == "It began with " + "█" * 15 + " today."
     agrees(ledger)
 
 

@@ -877,7 +877,7 @@ def test_an_interaction_is_looked_at_by_a_model_in_one_append(ledger: Ledger) ->
 def test_rules_can_be_asked_for_where_there_is_a_model(ledger: Ledger) -> None:
     probe.set_model(ledger, Scripted(adds(TEA)))
     turn = ledger.capture("I prefer green tea over coffee.", "Decision: noted for good.")
-    assert ledger.extract(turn.id, using="rules").extractor == "rules/4"
+    assert ledger.extract(turn.id, using="rules").extractor == "rules/5"
     with pytest.raises(RejectedError, match="neither"):
         ledger.extract(turn.id, using="magic")
 

@@ -302,6 +302,7 @@ def test_one_projection_is_made_again_with_those_that_read_it_and_no_other(ledge
 
     def damage(sql: str) -> None:
         with closing(sqlite3.connect(ledger.path)) as connection, connection:
+            connection.execute("PRAGMA wal_autocheckpoint = 0")  # the ledger would stop writing beside it
             connection.execute(sql)
 
     damage("UPDATE edges SET target = 'off'")

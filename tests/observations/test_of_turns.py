@@ -1,4 +1,8 @@
-"""Observations of turns, made without being asked where the policy says so."""
+"""Observations of turns, made without being asked where the policy says so.
+
+What is learned of the same turns is a memory, and observations of memories are made by default. Where a test counts, what is
+learned waits for review, and no observation is made of what waits.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +27,7 @@ def captured(opened: Ledger, *texts: str, **more: str) -> None:
 
 
 def test_turns_form_observations_by_themselves_where_the_policy_says_turns(opened: Ledger) -> None:
-    opened.policy.set(consolidate="turns")
+    opened.policy.set(consolidate="turns", admit="review")
     assert opened.policy.get().consolidate == "turns"
     captured(opened, *COFFEE)
     report = opened.jobs.run()
@@ -41,9 +45,18 @@ def test_turns_form_observations_by_themselves_where_the_policy_says_turns(opene
 
 
 def test_by_default_no_turn_forms_one(opened: Ledger) -> None:
+    opened.policy.set(admit="review")
     assert opened.policy.get().consolidate is True
     captured(opened, *COFFEE)
     assert opened.jobs.run().consolidated == 0 and not opened.observations.list()
+
+
+def test_by_default_what_is_learned_of_turns_forms_one_and_the_turns_do_not(opened: Ledger) -> None:
+    captured(opened, *COFFEE)
+    report = opened.jobs.run()
+    assert (report.consolidated, report.observations_formed) == (2, 1)
+    (seen,) = opened.observations.list()
+    assert {each.id for each in seen.sources} == {each.id for each in opened.memories.list()}
 
 
 def test_memories_are_consolidated_as_well(opened: Ledger) -> None:
@@ -54,14 +67,15 @@ def test_memories_are_consolidated_as_well(opened: Ledger) -> None:
 
 
 def test_each_user_and_project_by_itself(opened: Ledger) -> None:
-    opened.policy.set(consolidate="turns")
     bob = opened.bind(user="bob")
+    opened.policy.set(consolidate="turns", admit="review")
+    bob.policy.set(admit="review")
     for project in ("a", "b"):
         captured(opened, *COFFEE, project=project)
         captured(bob, *COFFEE, project=project)
     assert opened.jobs.run().observations_formed == 2
     assert sorted(each.project or "" for each in opened.observations.list()) == ["a", "b"]
-    assert not bob.observations.list(), "bob's policy is the default"
+    assert not bob.observations.list(), "bob's policy says nothing of turns"
 
 
 def test_a_turn_that_was_let_out_of_quarantine_is_looked_at(opened: Ledger) -> None:
@@ -77,7 +91,7 @@ def test_a_turn_that_was_let_out_of_quarantine_is_looked_at(opened: Ledger) -> N
 
 
 def test_what_went_stale_is_worded_again_where_there_are_only_turns(opened: Ledger) -> None:
-    opened.policy.set(consolidate="turns")
+    opened.policy.set(consolidate="turns", admit="review")
     captured(opened, *COFFEE, "I enjoy dark roast coffee at home.")
     opened.jobs.run()
     (seen,) = opened.observations.list()

@@ -97,7 +97,7 @@ def test_a_prompt_that_is_captured_is_read_as_a_message_is(memory: Ledger) -> No
     memory.capture(MAIL, "A mail.")
     memory.jobs.run()
     assert believed(memory) == [FACT]
-    assert "The user lives in Kiruna" in waiting(memory)
+    assert waiting(memory) == ["The user says: I live in Kiruna and I prefer tea over coffee."]
 
 
 def test_an_imported_prompt_is_read_and_waits_since_it_came_by_file(memory: Ledger, tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ def test_rules_spans_and_reasons_are_recorded(ledger: Ledger) -> None:
         ("preference_sentence", "the user prefers tabs over spaces", "repeated"),
     ]
     data = ledger.audit(type="CandidatesExtracted")[0].data
-    assert (data["extractor"], data["kept"]) == ("rules/4", [each.id for each in report.kept])
+    assert (data["extractor"], data["kept"]) == ("rules/5", [each.id for each in report.kept])
     quotes = [each.provenance.quote for each in ledger.review() if each.provenance]
     assert quotes == ["Decision: store events only", "The user prefers tabs over spaces"]
     assert len({each.command_id for each in ledger.audit(command="extract")}) == 1

@@ -78,7 +78,6 @@ NAMED = {  # what is wrong with which row, and who reads it
     "memories: of another type": ("UPDATE memories SET content = x'80ff' WHERE row = {memory}", "memories.get now"),
     "memories: no list": ("UPDATE memories SET entities = '[\"a' WHERE row = {memory}", "memories.list now"),
     "memories: no such status": ("UPDATE memories SET status = 'activf' WHERE row = {memory}", "memories.get now"),
-    "memories: no time": ("UPDATE memories SET active_at = '2026-06-q1', reference_count = 0", "recall now"),
     "memories: no text at all": (
         "UPDATE memories SET content = CAST(x'80ff' AS TEXT) WHERE row = {memory}",
         "memories.get now",

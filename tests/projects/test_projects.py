@@ -68,8 +68,8 @@ def test_the_context_of_a_project_fits_its_budget(ledger: Ledger) -> None:
     ledger.remember("Atlas draws maps of rivers.", kind="project", project="atlas")
     pack = ledger.projects.context("atlas")
     assert [each.source for each in pack.items] == ["state", "memory"] and pack.unit == "chars"
-    small = ledger.projects.context("atlas", budget=16, unit="tokens")
-    assert [each.source for each in small.items] == ["state"] and small.unit == "tokens" and small.used <= 16
+    small = ledger.projects.context("atlas", budget=24, unit="tokens")
+    assert [each.source for each in small.items] == ["state"] and small.unit == "tokens" and small.used <= 24
     with pytest.raises(RejectedError, match="unit"):
         ledger.projects.context("atlas", unit="lines")  # type: ignore[arg-type]
 

@@ -348,6 +348,8 @@ def test_what_leads_to_the_words_of_an_index_is_looked_at_too(tmp_path, sql, tol
 
 @pytest.mark.parametrize("value", ["'2026-02-30T00:00:00.000000Z'", "x'00'"])
 def test_a_row_that_cannot_be_read_is_a_typed_error_for_who_reads_it(path, value):
+    with Ledger.open(path) as ledger:
+        ledger.adopt_policy(decay="all")  # the time of the last activity is read for the decay
     tamper(path, f"UPDATE memories SET active_at = {value}")
     with (
         Ledger.open(path, readonly=True) as ledger,

@@ -17,6 +17,7 @@ from summarizing import Writer
 
 from ledger import RejectedError
 from ledger.domain.tokens import MESSAGE_TOKENS, estimate
+from ledger.sessions.assembling import LATEST
 
 
 def call(id: str, text: str = "") -> tuple[str, str, list[dict]]:
@@ -273,8 +274,18 @@ def test_what_is_recalled_is_woven_in_within_its_share(ledger: Ledger, chat) -> 
     without = chat.assemble(2_000, query="  ")
     assert without.pack is None and len(without.entries) > len(found.entries)
     nothing = chat.assemble(2_000, query="zebra")
-    assert nothing.memories == () and len(nothing.entries) == len(without.entries), "what is not used is the talk's"
+    assert nothing.pack is not None and {each.section for each in nothing.pack.items} == {"latest"}
+    assert nothing.pack.used <= LATEST, "where nothing answers, what the user said last of himself takes a bounded part"
+    whole(nothing, chat)
     assert chat.assemble(2_000, query="weather", share=0).used <= 2_000
+
+
+def test_what_is_not_recalled_is_left_to_the_talk(ledger: Ledger, chat) -> None:
+    """The turns of the assistant alone, so that there is no statement of the user's to fill up with."""
+    for number in range(100):
+        chat.append("assistant", f"m {words(90)} {number}")
+    nothing, without = chat.assemble(2_000, query="zebra"), chat.assemble(2_000, query="  ")
+    assert nothing.memories == () and len(nothing.entries) == len(without.entries)
 
 
 def test_another_users_memories_are_not_woven_in(ledger: Ledger, chat) -> None:

@@ -49,7 +49,7 @@ def beliefs(ledger: Any) -> dict[str, Any]:
 
 # What decides about these lies in other rows; the log above has them.
 OF_OTHER_ROWS = ("BulkStarted", "BulkFinished", "ContentErased", "CheckpointSealed")
-NEW_FIELDS = {"replica", "until", "shortened", "denied", "extra", "metadata", "unset"}
+NEW_FIELDS = {"replica", "until", "shortened", "denied", "extra", "metadata", "unset", "admission"}
 
 
 @pytest.fixture

@@ -170,13 +170,13 @@ def again() -> dict[str, Any]:
 
 
 def test_with_observations_no_item_goes_and_their_sources_count_beside(evaluate: ModuleType) -> None:
-    proofs, rows = evaluate.compare([again()], (1, 750, 1000, None))
+    proofs, rows = evaluate.compare([again()], (1, 750, 1200, None))
     assert proofs == {2: 1}
     told = {budget: each[0] for budget, each in rows.items()}
     assert all(each["items"] == each["without"] for each in told.values())
-    assert {budget: each["shown"] for budget, each in told.items()} == {1: 0, 750: 0, 1000: 1, None: 1}
-    assert [told[budget]["items"] for budget in (1, 750, 1000, None)] == [0.0, 0.5, 0.5, 1.0]
-    assert [told[budget]["or sources"] for budget in (1, 750, 1000, None)] == [0.0, 0.5, 1.0, 1.0]
+    assert {budget: each["shown"] for budget, each in told.items()} == {1: 0, 750: 0, 1200: 1, None: 1}
+    assert [told[budget]["items"] for budget in (1, 750, 1200, None)] == [0.0, 0.5, 0.5, 1.0]
+    assert [told[budget]["or sources"] for budget in (1, 750, 1200, None)] == [0.0, 0.5, 1.0, 1.0]
 
 
 def test_the_tool_tells_both_beside_each_other(

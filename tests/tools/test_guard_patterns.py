@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from ledger.guards import patterns, secrets
+from ledger.guards import patterns, secrets, spoken
 from tools import guard_patterns
 
 
@@ -14,7 +14,8 @@ def test_the_file_of_patterns_is_what_their_sources_say() -> None:
 
 
 def test_only_what_is_asked_for_by_name_is_kept_of_the_parts() -> None:
-    asked = set(re.findall(r'_part\("(\w+)"\)', Path(secrets.__file__).read_text(encoding="utf-8")))
+    sources = "".join(Path(module.__file__).read_text(encoding="utf-8") for module in (secrets, spoken))
+    asked = set(re.findall(r'part\((?:"secrets", )?"(\w+)"\)', sources))
     assert {name: set(each.parts) for name, each in patterns.read().items()} == {
         "threats": set(),
         "secrets": asked,

@@ -678,8 +678,7 @@ def test_an_erasure_takes_the_vectors_of_every_model_along(told: Ledger, path: P
     for model in (None, Words("other", 40)):
         told.embed(model=model)
     gone = [stored(path, model)[tea.position] for model in ("words", "other")]
-    with raw(path) as connection:
-        connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+    assert probe.store(told).checkpoint()
     assert hits_in(path, *gone) > 0, "the scan finds them while they are there"
     report = told.erase(tea.id, "asked for")
     assert report.state == "completed"

@@ -47,5 +47,6 @@ def test_a_printed_pack_is_its_text() -> None:
         assert str(memory.recall("tea")) == ""
         memory.remember("Ada likes tea.")
         pack = memory.recall("tea")
-    assert str(pack) == f"{pack}" == pack.as_text() == "```memory\n- Ada likes tea.\n```"
+        fact = memory.memories.list()[0]
+    assert str(pack) == f"{pack}" == pack.as_text() == f"```memory\n- {fact.valid_from[:10]}: Ada likes tea.\n```"
     assert repr(pack).startswith("<Pack of 1, ")

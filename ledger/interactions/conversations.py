@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any
 
 import msgspec
 from msgspec import Raw, Struct
@@ -43,7 +42,7 @@ _conversation, _turn = msgspec.json.Decoder(_Conversation).decode, msgspec.json.
 _FORM = "a conversation is an object with a sample_id and a list of turns, each an object"
 
 
-def turns_of(conversations: Iterable[bytes | bytearray | None]) -> Iterator[dict[str, Any] | str]:
+def turns_of(conversations: Iterable[bytes | bytearray | None]) -> Iterator[dict[str, object] | str]:
     """Yield one object for each pair of turns of a session: the first is the prompt, the second its response.
 
     What is no conversation gives a sentence that says so. A conversation is a project of its own, named after
@@ -103,7 +102,7 @@ def _fields(given: Struct, names: Iterable[str]) -> dict[str, object]:
     return {name: value_of(name, raw) for name, raw in raws if len(memoryview(raw))}
 
 
-def _pairs(name: str, turns: Iterable[dict[str, object] | str]) -> Iterator[dict[str, Any] | str]:
+def _pairs(name: str, turns: Iterable[dict[str, object] | str]) -> Iterator[dict[str, object] | str]:
     waiting: dict[str, object] | None = None
     for turn in turns:
         if isinstance(turn, str):
@@ -119,8 +118,8 @@ def _pairs(name: str, turns: Iterable[dict[str, object] | str]) -> Iterator[dict
         yield _interaction(name, waiting, None)
 
 
-def _interaction(name: str, prompt: dict[str, object], response: dict[str, object] | None) -> dict[str, Any]:
-    line = {
+def _interaction(name: str, prompt: dict[str, object], response: dict[str, object] | None) -> dict[str, object]:
+    line: dict[str, object] = {
         "prompt": _text(prompt),
         "project": name,
         "session_id": f"{name}/{prompt.get('session', '')}",

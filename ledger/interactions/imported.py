@@ -24,8 +24,7 @@ from projections.core.rows import Connection
 from projections.views import control
 
 REMEMBERED = 500_000  # different lines of a file, of which equal ones are counted; then counting begins again
-_TEXTS = (Line.__struct_fields__.index(name) for name in ("prompt", "response", "response_summary"))
-_PROMPT, _RESPONSE, _SUMMARY = _TEXTS
+_TEXTS = tuple(Line.__struct_fields__.index(name) for name in ("prompt", "response", "response_summary"))
 
 
 class Seen(Struct, frozen=True):
@@ -60,7 +59,9 @@ class Imported:
             recorded = control.captures_of(connection, [each.arguments for each in given])
             # Of equal lines those count that are more than were captured with this content.
             numbers = [self._count(each.arguments) - recorded.get(each.arguments, 0) for each in given]
-            olds = [self._mac(f"import:{each.digest.hex()}:{number}") for each, number in zip(given, numbers, strict=True)]
+            olds = [
+                self._mac(f"import:{each.digest.hex()}:{number}") for each, number in zip(given, numbers, strict=True)
+            ]
             firsts = [self._mac(f"{each.place}:1") for each in given]
             uses = control.uses_of(connection, [*olds, *firsts])
             found = []
@@ -72,13 +73,13 @@ class Imported:
             return found
 
     def _given(self, number: int, line: Line, is_off: bool) -> _Given:
-        fields = msgspec.structs.astuple(line)
+        fields = tuple(each or None for each in msgspec.structs.astuple(line))
         encoded = keys.encoded(fields)
         clean = encoded if is_off else self._writer.guard.harmless(encoded, fields)
         texts = fields if clean is encoded else msgspec.json.decode(clean)
         digest = sha256(_as_before(line) if clean is encoded else clean).digest()
         content = unpack("<4q", digest)  # numbers are no text that might be a secret
-        sizes = f"{len(texts[_PROMPT])}:{len(texts[_RESPONSE])}:{len(texts[_SUMMARY])}"
+        sizes = ":".join(str(len(texts[at] or "")) for at in _TEXTS)
         return _Given(
             digest,
             content,

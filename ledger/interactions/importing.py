@@ -175,7 +175,9 @@ class _Import:
             self._warn(number, warned)
 
 
-Given = tuple[int, Line | str, int]  # the number of a line, the line or why it is none, and how many bytes it counts for
+Given = tuple[
+    int, Line | str, int
+]  # the number of a line, the line or why it is none, and how many bytes it counts for
 
 
 class _File:

@@ -61,7 +61,7 @@ _LISTS = ("memories_used", "chunks_used")
 _FORMS = dict.fromkeys(_LISTS, "a list of texts") | {"context_pack": "a JSON object", "metadata": "a JSON object"}
 
 
-_Fields: Any = msgspec.defstruct(
+_Fields = msgspec.defstruct(
     "_Fields", [(name, Raw, Raw()) for name in Line.__struct_fields__], forbid_unknown_fields=True
 )
 _fields_of = msgspec.json.Decoder(_Fields).decode
@@ -69,14 +69,14 @@ _UNKNOWN = re.compile("Object contains unknown field `(.{0,80})", re.DOTALL)
 FIELD_BYTES = 2 * 1024 * 1024  # of a field but the texts, as JSON; an event takes 1 MiB
 
 
-def check_line(given: bytes | bytearray | dict[str, Any], project: str | None = None) -> Line | str:
+def check_line(given: bytes | bytearray | dict[str, object], project: str | None = None) -> Line | str:
     """Return the line of its JSON or of its fields, or one sentence on why it is none.
 
     Args:
         given: The line.
         project: For lines that name none.
     """
-    value: dict[str, Any] = {}
+    value: dict[str, object] = {}
     try:
         value = given if isinstance(given, dict) else _decoded(given)
         return msgspec.convert(value if project is None else {"project": project} | value, Line).checked()
@@ -90,7 +90,7 @@ def check_line(given: bytes | bytearray | dict[str, Any], project: str | None = 
         return f"it is no JSON ({type(error).__name__})"
 
 
-def _decoded(line: bytes | bytearray) -> dict[str, Any]:
+def _decoded(line: bytes | bytearray) -> dict[str, object]:
     try:
         fields = _fields_of(line)
     except msgspec.ValidationError as error:
@@ -103,7 +103,7 @@ def _decoded(line: bytes | bytearray) -> dict[str, Any]:
     return {name: value_of(name, raw) for name, raw in given if len(memoryview(raw))}
 
 
-def value_of(name: str, raw: Raw) -> Any:
+def value_of(name: str, raw: Raw) -> object:
     """Return a field decoded; ``RejectedError`` for one that is too long, before it is decoded."""
     if (size := len(memoryview(raw))) > FIELD_BYTES:
         is_text = name in (*_TEXTS, "text") and memoryview(raw)[0] == ord('"')

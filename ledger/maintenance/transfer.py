@@ -8,7 +8,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
-from typing import IO, Annotated, Any
+from typing import IO, Annotated
 
 import msgspec
 from msgspec import Meta, Raw, Struct
@@ -29,38 +29,52 @@ Progress = Callable[[int, int], None]
 CHUNK, CHUNK_CHARS = 500, 4 * 1024 * 1024  # rows written at once, and characters of their states
 LINE_BYTES = 72 * 1024 * 1024  # a text of 50 MiB in base64 has 67
 STATE_BYTES = 8 * 1024 * 1024  # of a state as a text of JSON: of 1 MiB, and what erasures and escapes make of it
-FIELD_BYTES = 64 * 1024  # of any other field
+FIELDS_BYTES = 64 * 1024  # of all other fields
 EXPORT_FORMAT = "memory-ledger/export/1"
 
 Position = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 
 
-class Line(Struct, frozen=True):
-    """A line of an export, its fields undecoded: those of a row of the log, of a text that lies apart, and of the first line."""
+class _Header(Struct):
+    """The first line of an export."""
 
-    position: Raw = Raw()
-    stream: Raw = Raw()
-    version: Raw = Raw()
-    type: Raw = Raw()
+    format: str
+    events: Annotated[int, Meta(ge=1, le=2**63 - 1)] | None = None
+
+
+class _Row(Struct):
+    """A row of the log as a line of an export."""
+
+    position: Position
+    stream: str
+    version: Position
+    type: str
+    state: str
+    digest: str
+    head: str
+    key: str | None
+    erased_by: Position | None
+
+
+class _Text(Struct):
+    """A text that lies apart as a line of an export; ``data`` is in base64."""
+
+    blob: str
+    data: Raw
+    erased_by: Position | None
+
+
+class _Parts(Struct):
+    """The parts of a line that may be long, undecoded."""
+
     state: Raw = Raw()
-    digest: Raw = Raw()
-    head: Raw = Raw()
-    key: Raw = Raw()
-    erased_by: Raw = Raw()
-    blob: Raw = Raw()
     data: Raw = Raw()
-    format: Raw = Raw()
-    events: Raw = Raw()
-
-    def read(self, name: str, kind: Any, most_bytes: int = FIELD_BYTES) -> Any:
-        """Return a field decoded; ``ValueError`` for one that is not there, too long or of another kind."""
-        raw: Raw = getattr(self, name)
-        if not 0 < (size := len(memoryview(raw))) <= most_bytes:
-            raise ValueError(f"{name} has {size:,} bytes")
-        return msgspec.json.decode(raw, type=kind)
+    blob: Raw = Raw()
 
 
-_line = msgspec.json.Decoder(Line).decode
+Line = bytes | bytearray
+_parts, _header = msgspec.json.Decoder(_Parts).decode, msgspec.json.Decoder(_Header).decode
+_row, _text = msgspec.json.Decoder(_Row).decode, msgspec.json.Decoder(_Text).decode
 _BAD = (ValueError, RecursionError, msgspec.DecodeError)
 
 
@@ -103,32 +117,29 @@ def import_log(
     """
     place = free_place(path, "an import")
     lines = iter(_export_lines(path_name(source)))
-    header = next(lines, Line())
-    if _optional(header, "format", str) != EXPORT_FORMAT:
+    try:
+        header = _header(next(lines, (0, b""))[1])
+    except _BAD:
+        header = _Header("")
+    if header.format != EXPORT_FORMAT:
         raise RejectedError(f"{path_name(source)} is no export of a ledger: its first line does not say so")
     with in_the_making(place, "an import") as part, closing(EventStore.open(part)) as store:
-        _write_log(store, lines, _optional(header, "events", int), progress)
+        _write_log(store, lines, header.events, progress)
 
 
-def _optional(line: Line, name: str, kind: Any) -> Any:
-    try:
-        return line.read(name, kind)
-    except _BAD:
-        return None
-
-
-def _write_log(store: EventStore, lines: Iterable[Line], total: int | None, progress: Progress | None) -> None:
-    if total is None or total < 1:
+def _write_log(
+    store: EventStore, lines: Iterable[tuple[int, Line]], total: int | None, progress: Progress | None
+) -> None:
+    if total is None:
         raise RejectedError("the export does not name how many events it holds, which is one at the least")
     rows: list[LogRow] = []
     chars = 0
     with store.transact() as transaction:
-        for line in lines:
-            if len(memoryview(line.blob)):
-                _put_blob(transaction, line)
+        for number, line in lines:
+            if (row := _log_row(transaction, number, line)) is None:
                 continue
-            rows.append(_log_row(line))
-            chars += len(rows[-1].state)
+            rows.append(row)
+            chars += len(row.state)
             if len(rows) >= CHUNK or chars > CHUNK_CHARS:
                 transaction.append_rows(rows)
                 rows, chars = [], 0
@@ -143,15 +154,29 @@ def _write_log(store: EventStore, lines: Iterable[Line], total: int | None, prog
             raise RejectedError(f"the export is not what was exported: {error}") from None
 
 
-def _put_blob(transaction: Transaction, line: Line) -> None:
+def _log_row(transaction: Transaction, number: int, line: Line) -> LogRow | None:
+    """Return the row of a line; None for a text that lies apart, which is written at once."""
     try:
-        text = memoryview(line.data)
-        is_text = len(text) and text[0] == text[-1] == ord('"')
-        data = binascii.a2b_base64(text[1:-1], strict_mode=True) if is_text else line.read("data", type(None))
-        blob, erased_by = line.read("blob", str), line.read("erased_by", Position | None)
+        parts = _parts(line)
+        data, state_bytes = memoryview(parts.data), len(memoryview(parts.state))
+        if state_bytes > STATE_BYTES or len(line) - len(data) - state_bytes > FIELDS_BYTES:
+            raise ValueError("too long")
+        if len(memoryview(parts.blob)):
+            text = _text(line)
+            is_null = len(data) == 4 and bytes(data) == b"null"
+            if not is_null and not data[0] == data[-1] == ord('"'):
+                raise ValueError("no text")
+            content = None if is_null else binascii.a2b_base64(data[1:-1], strict_mode=True)
+            transaction.put_blob(text.blob, content, text.erased_by)
+            return None
+        row = _row(line)
+        proof = {name: bytes.fromhex(getattr(row, name)) for name in ("digest", "head")}
+        key = bytes.fromhex(row.key) if row.key is not None else None
     except _BAD:
-        raise RejectedError("the export holds a line that is no text of a log") from None
-    transaction.put_blob(blob, data, erased_by)
+        raise RejectedError(
+            f"line {number} of the export is no row and no text of a log: it was cut short or changed"
+        ) from None
+    return LogRow(row.position, row.stream, row.version, row.type, row.state, **proof, key=key, erased_by=row.erased_by)
 
 
 def _row_line(row: LogRow) -> dict[str, object]:
@@ -161,36 +186,13 @@ def _row_line(row: LogRow) -> dict[str, object]:
     return {"position": row.position} | texts | proof
 
 
-def _log_row(line: Line) -> LogRow:
-    try:
-        key = line.read("key", str | None)
-        return LogRow(
-            position=line.read("position", Position),
-            stream=line.read("stream", str),
-            version=line.read("version", Position),
-            type=line.read("type", str),
-            state=line.read("state", str, STATE_BYTES),
-            digest=bytes.fromhex(line.read("digest", str)),
-            head=bytes.fromhex(line.read("head", str)),
-            key=bytes.fromhex(key) if key is not None else None,
-            erased_by=line.read("erased_by", Position | None),
-        )
-    except _BAD:
-        raise RejectedError("the export holds a line that is no row of a log") from None
-
-
-def _export_lines(source: str) -> Iterator[Line]:
+def _export_lines(source: str) -> Iterator[tuple[int, Line]]:
     for number, line in given_files.lines(source, LINE_BYTES):
         if line is None:
             raise RejectedError(
                 f"line {number} of the export has more than {LINE_BYTES:,} bytes, and no row has so many"
             )
-        try:
-            yield _line(line)
-        except msgspec.ValidationError:
-            raise RejectedError(f"line {number} of the export is no object") from None
-        except _BAD:
-            raise RejectedError(f"line {number} of the export is no JSON: it was cut short or changed") from None
+        yield number, line
 
 
 @contextmanager

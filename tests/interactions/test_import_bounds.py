@@ -57,7 +57,15 @@ def test_a_list_that_is_too_long_or_no_list_is_refused_before_anything_is_writte
     bomb.write_bytes(gzip.compress(f"[{good}, ".encode() + b"1, " * 400_000 + b"1]"))
     with pytest.raises(RejectedError, match="more than 1,000,000 bytes after decompression"):
         ledger.interactions.import_file(bomb)
-    for bad in ("[" * 4_000, f"[{good}", f"[{good},]", f"[{good}]]", f"[{good} {good}]", f"[{good}, {{]}}]", f"[{good}, x]"):
+    for bad in (
+        "[" * 4_000,
+        f"[{good}",
+        f"[{good},]",
+        f"[{good}]]",
+        f"[{good} {good}]",
+        f"[{good}, {{]}}]",
+        f"[{good}, x]",
+    ):
         file.write_text(bad)
         with pytest.raises(RejectedError, match="no JSON list of conversations"):
             ledger.interactions.import_file(file)
@@ -175,7 +183,9 @@ def test_a_small_file_that_expands_takes_bounded_memory(ledger: Ledger, tmp_path
 def test_the_first_1000_errors_and_warnings_are_listed_and_all_are_counted(ledger: Ledger, tmp_path: Path) -> None:
     file = tmp_path / "turns.jsonl"
     warned = {"prompt": "x", "memories_used": ["mem-1"]}
-    file.write_text('{"prompt": ""}\n' * 1_500 + "".join(json.dumps(warned | {"line_id": str(n)}) + "\n" for n in range(1_200)))
+    file.write_text(
+        '{"prompt": ""}\n' * 1_500 + "".join(json.dumps(warned | {"line_id": str(n)}) + "\n" for n in range(1_200))
+    )
     for report in (ledger.interactions.import_file(file, dry_run=True), ledger.interactions.import_file(file)):
         assert (report.lines, report.captured, report.error_count, report.warning_count) == (2_700, 1_200, 1_500, 1_200)
         assert [number for number, _ in report.errors] == list(range(1, 1_001))

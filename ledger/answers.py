@@ -846,9 +846,10 @@ class VectorReport(Answer, frozen=True, kw_only=True):
 
 
 class ImportReport(Answer, frozen=True, kw_only=True):
-    """What an import did, or would do (``dry_run``); ``errors`` are (line number, reason), ``warnings`` (line number, text).
+    """An import, or what it would do (``dry_run``); ``errors`` are (line number, reason), ``warnings`` (line number, text).
 
-    ``stopped`` is "timeout" or "cancelled" where it ended before the file did, which the same call goes on with.
+    Of each the first 1,000 are listed, and ``error_count`` and ``warning_count`` count all. ``stopped`` is "timeout" or
+    "cancelled" where it ended before the file did, which the same call goes on with.
     """
 
     path: str
@@ -857,6 +858,8 @@ class ImportReport(Answer, frozen=True, kw_only=True):
     known: int
     errors: tuple[tuple[int, str], ...] = ()
     warnings: tuple[tuple[int, str], ...] = ()
+    error_count: int = 0
+    warning_count: int = 0
     correlation_id: str | None = None
     dry_run: bool = False
     stopped: str = ""
@@ -865,7 +868,7 @@ class ImportReport(Answer, frozen=True, kw_only=True):
     @property
     def ok(self) -> bool:
         """Whether no line was bad, and all were looked at."""
-        return not self.errors and not self.stopped
+        return not self.error_count and not self.stopped
 
 
 class ExportReport(Answer, frozen=True, kw_only=True):

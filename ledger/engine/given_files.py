@@ -1,12 +1,13 @@
-"""Files that somebody hands us to be read line by line: regular ones, and of bounded size however they are packed."""
+"""Files that somebody hands us, read by line or by element: regular ones, and in bounded memory however they are packed."""
 
 from __future__ import annotations
 
 import gzip
 import os
+import re
 import stat
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import BinaryIO, cast
 
@@ -14,7 +15,9 @@ from ledger.domain.errors import NotFoundError, RejectedError, StorageError
 
 TOTAL_BYTES = 4 * 1024**3
 """Most that is read of one file, after decompression."""
+BLOCK_BYTES = 64 * 1024
 _MARK = b"\xef\xbb\xbf"  # a byte order mark, which is no part of what a file says
+_MARKS = re.compile(rb'\\.|["\[\]{},]', re.DOTALL)  # by which the elements of a JSON list are told apart
 _OTHERS = {stat.S_IFDIR: "a directory", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFIFO: "a pipe"}
 
 
@@ -36,43 +39,110 @@ def opened(name: str) -> Iterator[BinaryIO]:
         raise StorageError(f"{name} cannot be read: {type(error).__name__}") from None
 
 
-def lines(name: str, line_bytes: int) -> Iterator[tuple[int, str | None]]:
-    """Each line that is not blank, with its number; None for one of more bytes, which is passed over and never held.
+def lines(name: str, line_bytes: int) -> Iterator[tuple[int, bytes | bytearray | None]]:
+    """Yield each line that is not blank, with its number; None for a line of more bytes, which is passed over and never held.
 
-    Bytes that are no UTF-8 become lone surrogates, which whoever checks the text refuses. ``RejectedError`` for a file of more
-    than 4 GiB.
+    Raises:
+        RejectedError: The file has more than 4 GiB.
     """
-    with opened(name) as file:
-        total = number = 0
-        while line := file.readline(line_bytes + 1):
-            number, total, too_long = number + 1, _counted(name, total + len(line)), len(line) > line_bytes
-            while too_long and not line.endswith(b"\n") and (line := file.readline(line_bytes)):
-                total = _counted(name, total + len(line))
-            if too_long:
+    number, part, is_long = 0, bytearray(), False
+    for block in _blocks(name):
+        *ended, rest = block.split(b"\n")
+        for piece in ended:
+            number += 1
+            if is_long or len(part) + len(piece) > line_bytes:
                 yield number, None
-            elif text := line.removeprefix(_MARK if number == 1 else b"").strip():
-                yield number, text.decode(errors="surrogateescape")
+            elif not _is_blank(line := part + piece if part else piece):
+                yield number, line
+            part, is_long = bytearray(), False
+        is_long = is_long or len(part) + len(rest) > line_bytes
+        part = bytearray() if is_long else part
+        part += b"" if is_long else rest
+    if is_long or not _is_blank(part):
+        yield number + 1, None if is_long else part
 
 
-def whole(name: str, most_bytes: int) -> str | None:
-    """All of a file that begins with a ``[``, as text; None for any other. ``RejectedError`` for one of more bytes."""
+def _is_blank(line: bytes | bytearray) -> bool:
+    return not line or line.isspace()
+
+
+def is_list(name: str) -> bool:
+    """Return True if a file begins with a ``[``."""
+    return next(_blocks(name), b"").lstrip().startswith(b"[")
+
+
+def elements(name: str, element_bytes: int) -> Iterator[bytes | bytearray | None]:
+    """Yield the JSON text of each element of the list that a file is; None for one of more bytes, which is passed over.
+
+    Raises:
+        ValueError: The file is no list. The text of an element is for the caller to check.
+        RejectedError: The file has more than 4 GiB.
+    """
+    return elements_of(_blocks(name), element_bytes)
+
+
+def elements_of(blocks: Iterable[bytes], element_bytes: int) -> Iterator[bytes | bytearray | None]:
+    """Yield the JSON text of each element of a list that comes in blocks, as ``elements`` does."""
+    depth, count, is_over, in_text, is_escaped = 0, 0, False, False, False
+    part, is_long = bytearray(), False  # of the element that the last block left unfinished
+    for block in blocks:
+        begin, end = 0, int(is_escaped)  # where the element begins in this block, and where the last mark ends
+        for hit in _MARKS.finditer(block, end) if not is_over else ():
+            mark, end = hit[0], hit.end()
+            if in_text:
+                in_text = mark != b'"'
+            elif mark == b'"':
+                in_text = True
+            elif mark in (b"[", b"{"):
+                depth += 1
+                if depth == 1:
+                    if mark == b"{" or block[: hit.start()].strip():
+                        raise ValueError("no list")
+                    begin = end
+            elif depth == 0:
+                raise ValueError("no list")
+            elif mark in (b"]", b"}", b","):
+                depth -= mark != b","
+                if depth > (mark == b","):
+                    continue
+                piece, begin = block[begin : hit.start()], end
+                is_over = mark != b","
+                if is_long or len(part) + len(piece) > element_bytes:
+                    yield None
+                elif part:
+                    part += piece
+                    yield part
+                elif text := piece.strip():
+                    yield text
+                elif mark != b"]" or count:
+                    raise ValueError("an element is missing")
+                part, is_long, count = bytearray(), False, count + 1
+                if is_over:
+                    if mark == b"}":
+                        raise ValueError("a bracket is missing")
+                    break
+        is_escaped = block.endswith(b"\\") and end < len(block)
+        if depth == 0 and block[begin:].strip():
+            raise ValueError("no list")
+        piece = block[begin:] if part or depth == 0 else block[begin:].lstrip()
+        is_long = is_long or len(part) + len(piece) > element_bytes
+        part = bytearray() if is_long or depth == 0 else part
+        part += b"" if is_long or depth == 0 else piece
+    if not is_over:
+        raise ValueError("cut short")
+
+
+def _blocks(name: str) -> Iterator[bytes]:
+    """Yield what a file says, block by block; ``RejectedError`` for a file of more than 4 GiB."""
+    total = 0
     with opened(name) as file:
-        begin = file.read(64 * 1024).removeprefix(_MARK).lstrip()
-        if not begin.startswith(b"["):
-            return None
-        data = begin + file.read(most_bytes)
-        if len(data) > most_bytes:
-            raise RejectedError(
-                f"{name} has more than {most_bytes:,} bytes after decompression, which one list may not; split it",
-                rule="size",
-                limit=most_bytes,
-            )
-        return data.decode(errors="surrogateescape")
-
-
-def _counted(name: str, total: int) -> int:
-    if total > TOTAL_BYTES:
-        raise RejectedError(
-            f"{name} has more than {TOTAL_BYTES:,} bytes after decompression; split it", rule="size", limit=TOTAL_BYTES
-        )
-    return total
+        while block := file.read(BLOCK_BYTES):
+            block = block.removeprefix(_MARK) if not total else block
+            total += len(block)
+            if total > TOTAL_BYTES:
+                raise RejectedError(
+                    f"{name} has more than {TOTAL_BYTES:,} bytes after decompression; split it",
+                    rule="size",
+                    limit=TOTAL_BYTES,
+                )
+            yield block

@@ -31,7 +31,12 @@ def given(writer: Writer, command: str, who: Who, key: str, arguments: object) -
     text = encoded([command, arguments])
     if writer.policy(who.user).secrets != "off":
         text = writer.guard.harmless(text, arguments)
-    return Key(writer.mac("key", who.user, key), writer.mac("arguments", who.user, text).hex())
+    return Key(writer.mac("key", who.user, key), recorded(writer, who.user, text))
+
+
+def recorded(writer: Writer, user: str, text: bytes) -> str:
+    """Return the keyed digest of encoded arguments that the log keeps."""
+    return writer.mac("arguments", user, text).hex()
 
 
 def answer(writer: Writer, key: Key, command: str) -> Outcome | None:

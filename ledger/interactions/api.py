@@ -140,7 +140,7 @@ class Interactions(InteractionsRead):
         Args:
             path: The file.
             project: For lines that name none; so is a bound client.
-            strict: With a bad line write nothing and raise; otherwise bad lines are listed and skipped.
+            strict: With a bad line write nothing and raise; otherwise bad lines are skipped, and the first 1,000 are listed.
             occurred_at: For lines without a time.
             timeout: Seconds after which it stops between two commits; what was captured stays, ``stopped`` says so, and the
                 same call goes on from there.
@@ -149,8 +149,8 @@ class Interactions(InteractionsRead):
 
         Raises:
             NotFoundError: There is no such file.
-            RejectedError: The file is no regular file, not of these formats, longer than 4 GiB (a JSON list: 256 MiB) after
-                decompression, or a line is bad and ``strict`` is set. A line of more than 64 MiB is a bad one.
+            RejectedError: The file is no regular file, not of these formats, longer than 4 GiB after decompression, or a line
+                is bad and ``strict`` is set. A line of more than 32 MiB is a bad one, as is a conversation of more than 64 MiB.
         """
         channel = self._scope.channel if self._scope.channel != Who().channel else "file"
         return importing.import_file(

@@ -87,7 +87,9 @@ def capture(
     turn = Turn(engine.counter, engine.keeps_out, prompt, response) if append and not skipped else None
 
     about = (project, session_id)
-    outcome, unknown = _record(engine, asker, captured, about, given, turn, (append,) if append else ())
+    arguments = (given, captured.memories_used, captured.chunks_used, *((append,) if append else ()))
+    arguments += (captured.metadata,) if captured.metadata is not NOTHING else ()
+    outcome, unknown = _record(engine, asker, captured, about, arguments, turn)
     if engine.writer.batching and not outcome.replayed:  # nothing has happened since, so nothing need be read
         answer = {"response": response, "summary": response_summary}
         texts_of = [prompt, answer, msgspec.json.decode(pack)]
@@ -98,11 +100,16 @@ def capture(
     return msgspec.structs.replace(_react(engine, outcome, asker), skipped=skipped)
 
 
-def capture_line(engine: Engine, asker: Who, line: Line) -> tuple[bool, tuple[str, ...]]:
-    """One checked line of an import as a capture, of which nobody reads an answer: whether it was known, and warnings."""
+def capture_line(engine: Engine, asker: Who, line: Line, content: tuple[int, ...]) -> tuple[bool, tuple[str, ...]]:
+    """Capture one checked line of an import, of which nobody reads an answer; return whether it was known, and warnings.
+
+    Args:
+        engine: The engine.
+        asker: Who imports, with the key of the line's place.
+        line: The line.
+        content: The digest of what it says, without secrets: the arguments for which the key stands.
+    """
     pack = _json(line.context_pack | ({"line_id": line.line_id} if line.line_id else {}))
-    about = (line.project, line.session_id)
-    given = (line.prompt, line.response, line.response_summary, *about, pack, True)
     captured = InteractionCaptured(
         prompt=line.prompt,
         response=line.response,
@@ -112,10 +119,7 @@ def capture_line(engine: Engine, asker: Who, line: Line) -> tuple[bool, tuple[st
         context=pack,
         metadata=pairs_of.event_form(line.metadata),
     )
-    outcome, unknown = _record(engine, asker, captured, about, given)
-    if outcome.replayed and captured.memories_used:
-        with engine.snapshot() as snapshot:
-            unknown = _unknown(snapshot.connection, outcome.state.memories_used, asker.user)
+    outcome, unknown = _record(engine, asker, captured, (line.project, line.session_id), content)
     return outcome.replayed, _warnings(unknown)
 
 
@@ -124,9 +128,8 @@ def _record(
     asker: Who,
     captured: InteractionCaptured,
     about: tuple[str | None, str | None],
-    given: tuple[object, ...],
+    arguments: object,
     turn: Turn | None = None,
-    options: tuple[object, ...] = (),
 ) -> tuple[Outcome, list[str]]:
     """Appends a turn ``about`` a project and a session; with it the memories it names that are none."""
     unknown: list[str] = []
@@ -146,8 +149,6 @@ def _record(
             turn.emit(work, stream)
         return stream
 
-    arguments = (given, captured.memories_used, captured.chunks_used, *options)
-    arguments += (captured.metadata,) if captured.metadata is not NOTHING else ()
     return engine.writer.run("capture", asker, body, arguments), unknown
 
 

@@ -2,40 +2,112 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct
 
 from ledger.domain import times
+from ledger.domain.errors import RejectedError
+from ledger.engine.given_files import BLOCK_BYTES, elements_of
+from ledger.interactions.lines import value_of
 
+CONVERSATION_BYTES = 64 * 1024 * 1024  # of one conversation of a list, as JSON
+TURN_BYTES = 32 * 1024 * 1024
 CLIENT = "conversation"  # of turns that name none, where none is bound
 _ROLES = ("user", "assistant", "human", "ai")  # who has no name
 _FORMS = ("%I:%M %p on %d %B, %Y", "%B-%d-%Y", "%d %B, %Y")  # besides ISO 8601
 
 
-def turns_of(conversations: object) -> Iterator[dict[str, Any] | str]:
-    """One object for each pair of turns of a session: the first is the prompt, the second its response.
+class _Conversation(Struct):
+    sample_id: Raw = Raw()
+    turns: Raw = Raw()
+
+
+class _Turn(Struct):
+    """The fields of a turn that are read; what else it has is passed over."""
+
+    session: Raw = Raw()
+    dia_id: Raw = Raw()
+    speaker: Raw = Raw()
+    date_time: Raw = Raw()
+    client: Raw = Raw()
+    text: Raw = Raw()
+
+
+_conversation, _turn = msgspec.json.Decoder(_Conversation).decode, msgspec.json.Decoder(_Turn).decode
+_FORM = "a conversation is an object with a sample_id and a list of turns, each an object"
+
+
+def turns_of(conversations: Iterable[bytes | bytearray | None]) -> Iterator[dict[str, object] | str]:
+    """Yield one object for each pair of turns of a session: the first is the prompt, the second its response.
 
     What is no conversation gives a sentence that says so. A conversation is a project of its own, named after
     ``sample_id``; a session is named ``sample_id/session``. The format's ``date_time`` is a wall clock; where it says no
     offset it is taken as UTC.
+
+    Args:
+        conversations: The JSON text of each; None for one that is too long.
+
+    Raises:
+        ValueError: A text is no JSON.
+        msgspec.DecodeError: A text is no JSON.
     """
-    if not isinstance(conversations, list):
-        raise ValueError("not a list")
-    for conversation in conversations:
-        turns = conversation.get("turns") if isinstance(conversation, dict) else None
-        if not isinstance(turns, list) or not all(isinstance(turn, dict) for turn in turns):
-            yield "a conversation is an object with a sample_id and a list of turns, each an object"
-            continue
-        yield from _pairs(str(conversation.get("sample_id", "conversation")), turns)
+    for text in conversations:
+        try:
+            if text is None:
+                raise RejectedError(f"a conversation has at most {CONVERSATION_BYTES:,} bytes, and this one has more")
+            conversation = _conversation(text)
+            _check_turns(conversation.turns)
+            fields = _fields(conversation, ("sample_id",))
+            turns = (_turn_of(turn) for turn in elements_of(_blocks(conversation.turns), TURN_BYTES))
+            yield from _pairs(str(fields.get("sample_id", "conversation")), turns)
+        except msgspec.ValidationError:
+            yield _FORM
+        except RejectedError as error:
+            yield str(error)
 
 
-def _pairs(name: str, turns: list[dict[str, object]]) -> Iterator[dict[str, Any]]:
+def _check_turns(turns: Raw) -> None:
+    view = memoryview(turns)
+    if not len(view) or view[0] != ord("["):
+        raise RejectedError(_FORM)
+    for turn in elements_of(_blocks(turns), TURN_BYTES):
+        if turn is None:
+            raise RejectedError(f"a turn has at most {TURN_BYTES:,} bytes, and one of this conversation has more")
+        if turn[0] != ord("{"):
+            raise RejectedError(_FORM)
+
+
+def _blocks(text: Raw) -> Iterator[bytes]:
+    view = memoryview(text)
+    return (bytes(view[at : at + BLOCK_BYTES]) for at in range(0, len(view), BLOCK_BYTES))
+
+
+def _turn_of(text: bytes | bytearray | None) -> dict[str, object] | str:
+    """Return the fields of a turn that are read, or a sentence that says why there is none."""
+    assert text is not None
+    try:
+        turn = _turn(text)
+        return _fields(turn, _Turn.__struct_fields__)
+    except RejectedError as error:
+        return str(error)
+
+
+def _fields(given: Struct, names: Iterable[str]) -> dict[str, object]:
+    raws = ((name, getattr(given, name)) for name in names)
+    return {name: value_of(name, raw) for name, raw in raws if len(memoryview(raw))}
+
+
+def _pairs(name: str, turns: Iterable[dict[str, object] | str]) -> Iterator[dict[str, object] | str]:
     waiting: dict[str, object] | None = None
     for turn in turns:
-        if waiting is not None and turn.get("session") == waiting.get("session"):
+        if isinstance(turn, str):
+            yield turn
+        elif waiting is not None and turn.get("session") == waiting.get("session"):
             yield _interaction(name, waiting, turn)
             waiting = None
         else:
@@ -46,8 +118,8 @@ def _pairs(name: str, turns: list[dict[str, object]]) -> Iterator[dict[str, Any]
         yield _interaction(name, waiting, None)
 
 
-def _interaction(name: str, prompt: dict[str, object], response: dict[str, object] | None) -> dict[str, Any]:
-    line = {
+def _interaction(name: str, prompt: dict[str, object], response: dict[str, object] | None) -> dict[str, object]:
+    line: dict[str, object] = {
         "prompt": _text(prompt),
         "project": name,
         "session_id": f"{name}/{prompt.get('session', '')}",

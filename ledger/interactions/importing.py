@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
+import msgspec
 from msgspec.structs import replace
 
 from ledger import answers
@@ -20,17 +19,23 @@ from ledger.engine.engine import Engine
 from ledger.engine.stopping import Stopping
 from ledger.engine.who import Time, Who
 from ledger.interactions import commands as interaction_commands
+from ledger.interactions import conversations
 from ledger.interactions.conversations import CLIENT, turns_of
+from ledger.interactions.imported import Imported, Seen
 from ledger.interactions.lines import Line, check_line
 from ledger.store.paths import path_name
-from projections.views import control
 
 Progress = Callable[[int, int], None]
 CHUNK = 1_000  # lines captured in one commit
-CHUNK_CHARS = 4 * 1024 * 1024  # and characters of them
-KEPT = 10_000  # lines of a file that is read once; with as many characters as a chunk
-LINE_BYTES = 64 * 1024 * 1024  # of JSONL; two texts of 10 MB, however they are escaped
-LIST_BYTES = 256 * 1024 * 1024  # of a JSON list, which is read at once
+CHUNK_BYTES = 2 * 1024 * 1024  # and of their JSON, which may be 20 times as much once it is decoded
+LONG_BYTES = 64 * 1024  # a longer line is the last one of its chunk
+KEPT = 10_000  # lines of a file that is read once; with as many bytes as a chunk
+LINE_BYTES = 32 * 1024 * 1024  # of JSONL; two texts of 10 MB, and half as much again for what is escaped
+NOTED = 1_000  # errors and warnings of a report, which counts all
+ERASED = (
+    "a line of the same length at this place of a file, with the same time, was erased, and an erased text is not brought"
+    " back: capture() records it if it is another"
+)
 
 
 def import_file(
@@ -45,9 +50,10 @@ def import_file(
     stopping: Stopping,
     progress: Progress | None = None,
 ) -> answers.ImportReport:
-    """Captures the interactions of a file, as ``interactions.import_file`` says it. A long file is read twice, a chunk at a
-    time: to be checked, and to be captured. Each line has a key of its place and content; the asker's client and
-    ``occurred_at`` are for lines that say none, and ``progress`` is called with (lines done, lines).
+    """Capture the interactions of a file, as ``interactions.import_file`` says it.
+
+    A long file is read twice, a chunk at a time: to be checked, and to be captured. The asker's client and ``occurred_at`` are
+    for lines that say none, and ``progress`` is called with (lines done, lines).
     """
     started, name = time.monotonic(), path_name(path)
     file = _File(name, project)
@@ -56,82 +62,122 @@ def import_file(
     if occurred_at is not None:
         asker = replace(asker, occurred_at=times.with_offset("occurred_at", occurred_at))
     run = _Import(engine, asker, file, strict, stopping)
-    run.check(dry_run)
-    if not dry_run and not run.stopped:
-        run.capture(progress)
+    run.check()
+    if not run.stopped:
+        run.look() if dry_run else run.capture(progress)
     return answers.ImportReport(
         path=name,
         lines=run.lines,
-        captured=run.good - run.known if dry_run else run.captured,
+        captured=run.captured,
         known=run.known,
-        errors=tuple(sorted(run.errors)),
-        warnings=tuple(run.warnings),
-        correlation_id=correlation if run.captured else None,
+        errors=tuple(sorted(run.errors.first)),
+        warnings=tuple(run.warnings.first),
+        error_count=run.errors.count,
+        warning_count=run.warnings.count,
+        correlation_id=correlation if run.captured and not dry_run else None,
         dry_run=dry_run,
         stopped=run.stopped,
         seconds=time.monotonic() - started,
     )
 
 
+class _Notes:
+    """What there is to say about lines: the first of it, and how much there is in all."""
+
+    def __init__(self) -> None:
+        self.first: list[tuple[int, str]] = []
+        self.count = 0
+
+    def add(self, number: int, text: str) -> None:
+        self.count += 1
+        if len(self.first) < NOTED:
+            self.first.append((number, text))
+
+
 class _Import:
-    """One import and what it has come to."""
+    """One import, with what came of it."""
 
     def __init__(self, engine: Engine, asker: Who, file: _File, strict: bool, stopping: Stopping) -> None:
         self._engine, self._asker, self._file, self._strict, self._stopping = engine, asker, file, strict, stopping
-        self.errors: list[tuple[int, str]] = []
-        self.warnings: list[tuple[int, str]] = []
+        self._imported = Imported(engine, asker.user)
+        self.errors, self.warnings = _Notes(), _Notes()
         self.lines = self.good = self.captured = self.known = 0
         self.stopped = ""
 
-    def check(self, dry_run: bool) -> None:
-        """Reads all lines; a dry run says of each what its capture would."""
-        for key, number, line in self._file.lines():
+    def check(self) -> None:
+        """Read all lines, and note those that are none."""
+        for number, line, _ in self._file.lines():
             self.lines += 1
             if isinstance(line, str):
-                self.errors.append((number, line))
+                self.errors.add(number, line)
                 if self._strict:
                     where = f"line {number} of {os.path.basename(self._file.name)}"
                     raise RejectedError(f"{where}: {line}; with strict nothing was written")
             else:
                 self.good += 1
-                if dry_run:
-                    self._warn(key, number, line)
-            if self.lines % CHUNK == 0 and (why := self._stopping.why):
-                self.stopped = why
+            if self.lines % CHUNK == 0 and self._is_stopped():
                 return
 
-    def _warn(self, key: str, number: int, line: Line) -> None:
-        user = self._asker.user
-        self.known += _is_known(self._engine, user, key)
-        if line.memories_used:
-            self.warnings += ((number, each) for each in interaction_commands.warnings_of(self._engine, user, line))
+    def look(self) -> None:
+        """Count what a capture of the good lines would capture, and note what it would warn of."""
+        done = 0
+        for chunk in self._file.chunks():
+            for (number, line), seen in zip(chunk, self._imported.look_up(chunk), strict=True):
+                self._count(number, line, seen)
+                self.captured += seen.state == "new"
+                if seen.state == "new" and line.memories_used:
+                    self._warn(number, interaction_commands.warnings_of(self._engine, self._asker.user, line))
+            done += len(chunk)
+            if done < self.good and self._is_stopped():
+                return
 
     def capture(self, progress: Progress | None) -> None:
-        """Captures the good lines, each chunk in one commit."""
+        """Capture the good lines, each chunk in one commit."""
         done = 0
         for chunk in self._file.chunks():
             with self._engine.writer.batch():
-                for each in chunk:
-                    self._capture_line(*each)
+                for (number, line), seen in zip(chunk, self._imported.look_up(chunk), strict=True):
+                    self._count(number, line, seen)
+                    if seen.state == "new":
+                        self._capture_line(number, line, seen)
             done += len(chunk)
             if progress is not None:
                 progress(done, self.good)
-            if done < self.good and (why := self._stopping.why):
-                self.stopped = why
+            if done < self.good and self._is_stopped():
                 return
 
-    def _capture_line(self, key: str, number: int, line: Line) -> None:
+    def _is_stopped(self) -> bool:
+        self.stopped = self._stopping.why
+        return bool(self.stopped)
+
+    def _count(self, number: int, line: Line, seen: Seen) -> None:
+        self.known += seen.state != "new"
+        if seen.state == "erased":
+            self.warnings.add(number, ERASED)
+        elif seen.state == "known" and line.memories_used:
+            self._warn(number, interaction_commands.warnings_of(self._engine, self._asker.user, line))
+
+    def _warn(self, number: int, warned: Iterable[str]) -> None:
+        for text in warned:
+            self.warnings.add(number, text)
+
+    def _capture_line(self, number: int, line: Line, seen: Seen) -> None:
         try:
-            asker = _asker_of(line, self._asker, key)
-            replayed, warned = interaction_commands.capture_line(self._engine, asker, line)
+            asker = _asker_of(line, self._asker, seen.key)
+            replayed, warned = interaction_commands.capture_line(self._engine, asker, line, seen.content)
         except LedgerError as refusal:
             if self._strict:
                 raise
-            self.errors.append((number, str(refusal)))
+            self.errors.add(number, str(refusal))
         else:
             self.captured += not replayed
             self.known += replayed
-            self.warnings += ((number, each) for each in warned)
+            self._warn(number, warned)
+
+
+Given = tuple[
+    int, Line | str, int
+]  # the number of a line, the line or why it is none, and how many bytes it counts for
 
 
 class _File:
@@ -139,68 +185,59 @@ class _File:
 
     def __init__(self, name: str, project: str | None) -> None:
         self.name, self._project = name, project
-        text = given_files.whole(name, LIST_BYTES)
-        self._list = None if text is None else _conversations(name, text)
-        self._kept: list[tuple[str, int, Line | str]] | None = None  # all lines of a short file, once they were read
-        self.client = "" if self._list is None else CLIENT
+        self._is_list = given_files.is_list(name)
+        self._kept: list[Given] | None = None  # all lines of a short file, once they were read
+        self.client = CLIENT if self._is_list else ""
 
-    def lines(self) -> Iterator[tuple[str, int, Line | str]]:
-        """(key, number, the line or why it is none); the key is of what it says, and how often the file said it before."""
-        kept: list[tuple[str, int, Line | str]] = []
-        chars = 0
+    def lines(self) -> Iterator[Given]:
+        """Yield each line that is not blank; those of a short file are decoded once."""
+        kept: list[Given] = []
+        size = 0
         for each in self._kept if self._kept is not None else self._read():
-            if len(kept) <= KEPT and chars <= CHUNK_CHARS:
+            if len(kept) <= KEPT and size <= CHUNK_BYTES:
                 kept.append(each)
-                chars += _chars(each[2])
+                size += each[2]
             yield each
-        self._kept = kept if len(kept) <= KEPT and chars <= CHUNK_CHARS else None
+        self._kept = kept if len(kept) <= KEPT and size <= CHUNK_BYTES else None
 
-    def _read(self) -> Iterator[tuple[str, int, Line | str]]:
-        count: Counter[bytes] = Counter()
-        given = given_files.lines(self.name, LINE_BYTES) if self._list is None else enumerate(self._list, 1)
-        for number, each in given:
-            if each is None:
-                line: Line | str = f"it has more than {LINE_BYTES:,} bytes"
+    def _read(self) -> Iterator[Given]:
+        if self._is_list:
+            yield from self._read_list()
+            return
+        for number, line in given_files.lines(self.name, LINE_BYTES):
+            if line is None:
+                yield number, f"it has more than {LINE_BYTES:,} bytes", 0
             else:
-                line = each if self._list is not None and isinstance(each, str) else check_line(each, self._project)
-            if isinstance(line, str):
-                yield "", number, line
-            else:
-                digest = line.digest()
-                count[digest] += 1
-                yield f"import:{digest.hex()}:{count[digest]}", number, line
+                size = len(line) if len(line) < LONG_BYTES else CHUNK_BYTES + 1
+                yield number, check_line(line, self._project), size
 
-    def chunks(self) -> Iterator[list[tuple[str, int, Line]]]:
-        """The good lines, as many at a time as one commit takes."""
-        chunk: list[tuple[str, int, Line]] = []
-        chars = 0
-        for key, number, line in self.lines():
+    def _read_list(self) -> Iterator[Given]:
+        try:
+            turns = turns_of(given_files.elements(self.name, conversations.CONVERSATION_BYTES))
+            for number, turn in enumerate(turns, 1):
+                if isinstance(turn, str):
+                    yield number, turn, 0
+                else:
+                    line = check_line(turn, self._project)
+                    yield number, line, 0 if isinstance(line, str) else len(line.prompt) + len(line.response)
+        except (ValueError, RecursionError, msgspec.DecodeError) as error:
+            kind = type(error).__name__
+            raise RejectedError(f"{self.name} is no JSON list of conversations: {kind}") from None
+
+    def chunks(self) -> Iterator[list[tuple[int, Line]]]:
+        """Yield the good lines, as many at a time as one commit takes."""
+        chunk: list[tuple[int, Line]] = []
+        size = 0
+        for number, line, bytes_ in self.lines():
             if isinstance(line, str):
                 continue
-            chunk.append((key, number, line))
-            chars += _chars(line)
-            if len(chunk) == CHUNK or chars > CHUNK_CHARS:
+            chunk.append((number, line))
+            size += bytes_
+            if len(chunk) == CHUNK or size > CHUNK_BYTES:
                 yield chunk
-                chunk, chars = [], 0
+                chunk, size = [], 0
         if chunk:
             yield chunk
-
-
-def _chars(line: Line | str) -> int:
-    return 0 if isinstance(line, str) else len(line.prompt) + len(line.response)
-
-
-def _conversations(name: str, text: str) -> list[dict[str, object] | str]:
-    try:
-        return list(turns_of(json.loads(text)))
-    except (ValueError, RecursionError) as error:
-        raise RejectedError(f"{name} is no JSON list of conversations: {type(error).__name__}") from None
-
-
-def _is_known(engine: Engine, owner: str, key: str) -> bool:
-    """Whether this key was used by this user already."""
-    with engine.reading() as connection:
-        return control.has_answered(connection, engine.writer.mac("key", owner, key))
 
 
 def _asker_of(line: Line, asker: Who, key: str) -> Who:

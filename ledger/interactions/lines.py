@@ -1,16 +1,19 @@
-"""What strangers hand us in files, checked before anything else sees it."""
+"""What strangers hand us in files, checked before anything else sees it.
+
+A few bytes of JSON can become many bytes of objects, so each field is decoded by itself, and only where it is short enough.
+"""
 
 from __future__ import annotations
 
-import hashlib
-import json
+import re
 import reprlib
 from typing import Any
 
 import msgspec
+from msgspec import Raw
 
 from ledger.domain import metadata, times
-from ledger.domain.errors import LedgerError
+from ledger.domain.errors import LedgerError, RejectedError
 from ledger.domain.interaction import TEXT_BYTES
 from ledger.domain.text import check_json, check_text
 
@@ -51,13 +54,6 @@ class Line(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             changed["metadata"] = metadata.checked(self.metadata)
         return msgspec.structs.replace(self, **changed) if changed else self
 
-    def digest(self) -> bytes:
-        """SHA-256 of everything the line says; without metadata that of lines from before there was any."""
-        fields = msgspec.structs.asdict(self)
-        if not self.metadata:
-            del fields["metadata"]
-        return hashlib.sha256(msgspec.json.encode(fields, order="deterministic")).digest()
-
 
 _TEXTS = ("prompt", "response", "response_summary")
 _NAMES = ("project", "session_id", "client", "line_id")
@@ -65,17 +61,24 @@ _LISTS = ("memories_used", "chunks_used")
 _FORMS = dict.fromkeys(_LISTS, "a list of texts") | {"context_pack": "a JSON object", "metadata": "a JSON object"}
 
 
-def check_line(given: object, project: str | None = None) -> Line | str:
-    """The line, or in one sentence why it is none; ``project`` is for lines that name none."""
+_Fields = msgspec.defstruct(
+    "_Fields", [(name, Raw, Raw()) for name in Line.__struct_fields__], forbid_unknown_fields=True
+)
+_fields_of = msgspec.json.Decoder(_Fields).decode
+_UNKNOWN = re.compile("Object contains unknown field `(.{0,80})", re.DOTALL)
+FIELD_BYTES = 2 * 1024 * 1024  # of a field but the texts, as JSON; an event takes 1 MiB
+
+
+def check_line(given: bytes | bytearray | dict[str, object], project: str | None = None) -> Line | str:
+    """Return the line of its JSON or of its fields, or one sentence on why it is none.
+
+    Args:
+        given: The line.
+        project: For lines that name none.
+    """
+    value: dict[str, object] = {}
     try:
-        value: Any = json.loads(given) if isinstance(given, str) else given
-        if not isinstance(value, dict):
-            return "it is no JSON object"
-        for name in value:
-            if name not in Line.__struct_fields__:
-                return (
-                    f"it has a field {name[:80]!r}, which there is not; there are: {', '.join(Line.__struct_fields__)}"
-                )
+        value = given if isinstance(given, dict) else _decoded(given)
         return msgspec.convert(value if project is None else {"project": project} | value, Line).checked()
     except msgspec.ValidationError as error:  # its words end in `$.prompt` or `$.memories_used[0]`
         if not (name := str(error).partition("`$.")[2].partition("[")[0].rstrip("`")):
@@ -83,5 +86,34 @@ def check_line(given: object, project: str | None = None) -> Line | str:
         return f"{name} is {_FORMS.get(name, 'a text')}, and {reprlib.repr(value[name])} is not"
     except LedgerError as error:
         return str(error)
-    except (ValueError, RecursionError) as error:
+    except (ValueError, RecursionError, msgspec.DecodeError) as error:
         return f"it is no JSON ({type(error).__name__})"
+
+
+def _decoded(line: bytes | bytearray) -> dict[str, object]:
+    try:
+        fields = _fields_of(line)
+    except msgspec.ValidationError as error:
+        if (unknown := _UNKNOWN.match(str(error))) is None:
+            raise RejectedError("it is no JSON object") from None
+        known = ", ".join(Line.__struct_fields__)
+        name = unknown[1].removesuffix("`")
+        raise RejectedError(f"it has a field {name!r}, which there is not; there are: {known}") from None
+    given = ((name, getattr(fields, name)) for name in Line.__struct_fields__)
+    return {name: value_of(name, raw) for name, raw in given if len(memoryview(raw))}
+
+
+def value_of(name: str, raw: Raw) -> object:
+    """Return a field decoded; ``RejectedError`` for one that is too long, before it is decoded."""
+    if (size := len(memoryview(raw))) > FIELD_BYTES:
+        is_text = name in (*_TEXTS, "text") and memoryview(raw)[0] == ord('"')
+        most = TEXT_BYTES if is_text else FIELD_BYTES
+        least = _least_bytes(bytes(raw)) if is_text and size > TEXT_BYTES else size
+        if least > most:
+            raise RejectedError(f"{name} takes {least:,} bytes at the least; at most {most:,} are allowed", rule="size")
+    return msgspec.json.decode(raw)
+
+
+def _least_bytes(text: bytes) -> int:
+    """Return how many bytes a JSON text has at the least when its escapes are undone."""
+    return len(text) - 2 - text.count(b"\\") - 4 * text.count(b"\\u")

@@ -28,7 +28,7 @@ from ledger.store.writing import COLUMNS
 from projections.core.projector import check_end
 from projections.core.rows import Values
 
-CHUNK = 500  # rows proven together
+CHUNK, CHUNK_CHARS = 500, 4 * 1024 * 1024  # rows proven together, and characters of their states
 ATTEMPTS = 4  # to make a copy of a log of which texts are erased meanwhile
 COMMIT_ROWS = 20_000  # copied in one transaction
 
@@ -90,12 +90,14 @@ def proven(connection: sqlite3.Connection, last: int = 2**62) -> Iterator[list[L
 def _read(connection: sqlite3.Connection, last: int) -> Iterator[tuple[list[Values], sqlite3.Error | None]]:
     """Rows by position, and what ended the reading before the end; what could be read before an error is given too."""
     rows: list[Values] = []
+    chars = 0
     try:
         for row in connection.execute(f"SELECT {COLUMNS} FROM events WHERE position <= ? ORDER BY position", (last,)):
             rows.append(row)
-            if len(rows) == CHUNK:
+            chars += len(row[4]) if isinstance(row[4], str) else 0
+            if len(rows) == CHUNK or chars > CHUNK_CHARS:
                 yield rows, None
-                rows = []
+                rows, chars = [], 0
     except sqlite3.Error as error:
         yield rows, error
     else:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import base64
+import binascii
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
-from typing import IO, TypedDict
+from typing import IO, Annotated
+
+import msgspec
+from msgspec import Meta, Raw, Struct
 
 from ledger import answers
 from ledger.domain.errors import RejectedError, StorageError
@@ -22,27 +26,56 @@ from ledger.store.writing import COLUMNS
 from projections.core.projector import check_end
 
 Progress = Callable[[int, int], None]
-CHUNK = 500  # rows written at once
-LINE_BYTES = 128 * 1024 * 1024  # a text of 50 MiB in base64 has 67
+CHUNK, CHUNK_CHARS = 500, 4 * 1024 * 1024  # rows written at once, and characters of their states
+LINE_BYTES = 72 * 1024 * 1024  # a text of 50 MiB in base64 has 67
+STATE_BYTES = 8 * 1024 * 1024  # of a state as a text of JSON: of 1 MiB, and what erasures and escapes make of it
+FIELDS_BYTES = 64 * 1024  # of all other fields
 EXPORT_FORMAT = "memory-ledger/export/1"
 
+Position = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 
-class Line(TypedDict):
-    """What a line of an export may name: those of a row of the log, of a text that lies apart, and of the first line."""
 
-    position: int
+class _Header(Struct):
+    """The first line of an export."""
+
+    format: str
+    events: Annotated[int, Meta(ge=1, le=2**63 - 1)] | None = None
+
+
+class _Row(Struct):
+    """A row of the log as a line of an export."""
+
+    position: Position
     stream: str
-    version: int
+    version: Position
     type: str
     state: str
     digest: str
     head: str
     key: str | None
-    erased_by: int | None
+    erased_by: Position | None
+
+
+class _Text(Struct):
+    """A text that lies apart as a line of an export; ``data`` is in base64."""
+
     blob: str
-    data: str | None
-    format: str
-    events: object
+    data: Raw
+    erased_by: Position | None
+
+
+class _Parts(Struct):
+    """The parts of a line that may be long, undecoded."""
+
+    state: Raw = Raw()
+    data: Raw = Raw()
+    blob: Raw = Raw()
+
+
+Line = bytes | bytearray
+_parts, _header = msgspec.json.Decoder(_Parts).decode, msgspec.json.Decoder(_Header).decode
+_row, _text = msgspec.json.Decoder(_Row).decode, msgspec.json.Decoder(_Text).decode
+_BAD = (ValueError, RecursionError, msgspec.DecodeError)
 
 
 def export_file(
@@ -84,26 +117,32 @@ def import_log(
     """
     place = free_place(path, "an import")
     lines = iter(_export_lines(path_name(source)))
-    header = next(lines, None)
-    if not isinstance(header, dict) or header.get("format") != EXPORT_FORMAT:
+    try:
+        header = _header(next(lines, (0, b""))[1])
+    except _BAD:
+        header = _Header("")
+    if header.format != EXPORT_FORMAT:
         raise RejectedError(f"{path_name(source)} is no export of a ledger: its first line does not say so")
     with in_the_making(place, "an import") as part, closing(EventStore.open(part)) as store:
-        _write_log(store, lines, header.get("events"), progress)
+        _write_log(store, lines, header.events, progress)
 
 
-def _write_log(store: EventStore, lines: Iterable[Line], total: object, progress: Progress | None) -> None:
-    if isinstance(total, bool) or not isinstance(total, int) or total < 1:
+def _write_log(
+    store: EventStore, lines: Iterable[tuple[int, Line]], total: int | None, progress: Progress | None
+) -> None:
+    if total is None:
         raise RejectedError("the export does not name how many events it holds, which is one at the least")
     rows: list[LogRow] = []
+    chars = 0
     with store.transact() as transaction:
-        for line in lines:
-            if "blob" in line:
-                _put_blob(transaction, line)
+        for number, line in lines:
+            if (row := _log_row(transaction, number, line)) is None:
                 continue
-            rows.append(_log_row(line))
-            if len(rows) >= CHUNK:
+            rows.append(row)
+            chars += len(row.state)
+            if len(rows) >= CHUNK or chars > CHUNK_CHARS:
                 transaction.append_rows(rows)
-                rows = []
+                rows, chars = [], 0
                 if progress is not None:
                     progress(transaction.position, total)
         transaction.append_rows(rows)
@@ -115,13 +154,29 @@ def _write_log(store: EventStore, lines: Iterable[Line], total: object, progress
             raise RejectedError(f"the export is not what was exported: {error}") from None
 
 
-def _put_blob(transaction: Transaction, line: Line) -> None:
+def _log_row(transaction: Transaction, number: int, line: Line) -> LogRow | None:
+    """Return the row of a line; None for a text that lies apart, which is written at once."""
     try:
-        data = base64.b64decode(line["data"], validate=True) if line["data"] is not None else None
-        line["erased_by"]
-    except (KeyError, TypeError, ValueError):
-        raise RejectedError("the export holds a line that is no text of a log") from None
-    transaction.put_blob(line["blob"], data, line["erased_by"])
+        parts = _parts(line)
+        data, state_bytes = memoryview(parts.data), len(memoryview(parts.state))
+        if state_bytes > STATE_BYTES or len(line) - len(data) - state_bytes > FIELDS_BYTES:
+            raise ValueError("too long")
+        if len(memoryview(parts.blob)):
+            text = _text(line)
+            is_null = len(data) == 4 and bytes(data) == b"null"
+            if not is_null and not data[0] == data[-1] == ord('"'):
+                raise ValueError("no text")
+            content = None if is_null else binascii.a2b_base64(data[1:-1], strict_mode=True)
+            transaction.put_blob(text.blob, content, text.erased_by)
+            return None
+        row = _row(line)
+        proof = {name: bytes.fromhex(getattr(row, name)) for name in ("digest", "head")}
+        key = bytes.fromhex(row.key) if row.key is not None else None
+    except _BAD:
+        raise RejectedError(
+            f"line {number} of the export is no row and no text of a log: it was cut short or changed"
+        ) from None
+    return LogRow(row.position, row.stream, row.version, row.type, row.state, **proof, key=key, erased_by=row.erased_by)
 
 
 def _row_line(row: LogRow) -> dict[str, object]:
@@ -131,41 +186,13 @@ def _row_line(row: LogRow) -> dict[str, object]:
     return {"position": row.position} | texts | proof
 
 
-def _log_row(line: Line) -> LogRow:
-    try:
-        key = bytes.fromhex(line["key"]) if line["key"] is not None else None
-        return LogRow(
-            position=line["position"],
-            stream=line["stream"],
-            version=line["version"],
-            type=line["type"],
-            state=line["state"],
-            digest=bytes.fromhex(line["digest"]),
-            head=bytes.fromhex(line["head"]),
-            key=key,
-            erased_by=line["erased_by"],
-        )
-    except (KeyError, TypeError, ValueError):
-        raise RejectedError("the export holds a line that is no row of a log") from None
-
-
-def _export_lines(source: str) -> Iterator[Line]:
+def _export_lines(source: str) -> Iterator[tuple[int, Line]]:
     for number, line in given_files.lines(source, LINE_BYTES):
         if line is None:
             raise RejectedError(
                 f"line {number} of the export has more than {LINE_BYTES:,} bytes, and no row has so many"
             )
-        yield _parsed(line, number)
-
-
-def _parsed(line: str, number: int) -> Line:
-    try:
-        value: Line = json.loads(line)
-    except (ValueError, RecursionError):
-        raise RejectedError(f"line {number} of the export is no JSON: it was cut short or changed") from None
-    if not isinstance(value, dict):
-        raise RejectedError(f"line {number} of the export is no object")
-    return value
+        yield number, line
 
 
 @contextmanager

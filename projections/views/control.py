@@ -41,7 +41,7 @@ KEYS = Table(
         "released_at INTEGER",
     ),
     ("key", "position"),  # undone and used again, and then redone: each use is a row of its own
-    (("position", ""),),
+    (("position", ""), ("arguments", "command = 'capture'")),
     rowid=False,
     grouped=("key",),
     then=CURRENT,
@@ -155,7 +155,7 @@ def ranges(positions: Iterable[int]) -> tuple[tuple[int, int], ...]:
 
 
 class Keys:
-    name, version, follows = "keys", 3, EVERYTHING
+    name, version, follows = "keys", 4, EVERYTHING
     tables = (KEYS,)
 
     def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
@@ -284,10 +284,21 @@ def answer(rows: Rows, key: bytes) -> Answer | None:
     return next((_answer(row) for row in rows.find(KEYS, ("key",), (key,)) if row[-1] is None), None)
 
 
-def has_answered(connection: sqlite3.Connection, key: bytes) -> bool:
-    """Whether a command in effect used a key."""
-    sql = "SELECT 1 FROM keys WHERE key = ? AND released_at IS NULL"
-    return connection.execute(sql, (key,)).fetchone() is not None
+def uses_of(connection: sqlite3.Connection, keys: Sequence[bytes]) -> dict[bytes, list[Answer]]:
+    """Return the commands that used each of these keys, those that were undone too."""
+    found = dict[bytes, list[Answer]]()
+    for row in connection.execute(f"SELECT * FROM keys WHERE key IN ({', '.join('?' * len(keys))})", keys):
+        found.setdefault(row[0], []).append(_answer(row))
+    return found
+
+
+def captures_of(connection: sqlite3.Connection, arguments: Sequence[str]) -> dict[str, int]:
+    """Return how many keyed captures in effect have each of these digests of their arguments."""
+    sql = (
+        f"SELECT arguments, count(*) FROM keys WHERE command = 'capture' AND arguments IN ({', '.join('?' * len(arguments))})"
+        " AND released_at IS NULL GROUP BY arguments"
+    )
+    return dict(connection.execute(sql, arguments).fetchall())
 
 
 def refusals(connection: sqlite3.Connection, user: str, limit: int, after: int = 2**62) -> list[Refusal]:

@@ -13,7 +13,8 @@ import pytest
 
 from ledger import Ledger, RejectedError, StorageError
 from ledger.engine import given_files
-from ledger.interactions import importing
+from ledger.interactions import conversations, importing
+from ledger.maintenance import copying, transfer
 
 
 @pytest.fixture
@@ -26,7 +27,8 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """The bounds as they are, only smaller, so that a test file may pass them."""
     monkeypatch.setattr(importing, "LINE_BYTES", 2_000)
-    monkeypatch.setattr(importing, "LIST_BYTES", 5_000)
+    monkeypatch.setattr(conversations, "CONVERSATION_BYTES", 5_000)
+    monkeypatch.setattr(conversations, "TURN_BYTES", 2_000)
     monkeypatch.setattr(given_files, "TOTAL_BYTES", 1_000_000)
 
 
@@ -47,16 +49,26 @@ def test_a_line_that_is_too_long_is_a_bad_one_and_is_never_held(ledger: Ledger, 
 
 
 @pytest.mark.usefixtures("small")
-def test_a_list_that_is_too_long_or_too_deep_is_refused_before_anything_is_written(
+def test_a_list_that_is_too_long_or_no_list_is_refused_before_anything_is_written(
     ledger: Ledger, tmp_path: Path
 ) -> None:
-    bomb, deep = tmp_path / "bomb.json.gz", tmp_path / "deep.json"
-    bomb.write_bytes(gzip.compress(b"[" + b" " * 900_000 + b"]"))
-    deep.write_text("[" * 4_000)
-    with pytest.raises(RejectedError, match="more than 5,000 bytes after decompression"):
+    good = '{"sample_id": "garden", "turns": [{"text": "Hello."}]}'
+    bomb, file = tmp_path / "bomb.json.gz", tmp_path / "list.json"
+    bomb.write_bytes(gzip.compress(f"[{good}, ".encode() + b"1, " * 400_000 + b"1]"))
+    with pytest.raises(RejectedError, match="more than 1,000,000 bytes after decompression"):
         ledger.interactions.import_file(bomb)
-    with pytest.raises(RejectedError, match="no JSON list of conversations"):
-        ledger.interactions.import_file(deep)
+    for bad in (
+        "[" * 4_000,
+        f"[{good}",
+        f"[{good},]",
+        f"[{good}]]",
+        f"[{good} {good}]",
+        f"[{good}, {{]}}]",
+        f"[{good}, x]",
+    ):
+        file.write_text(bad)
+        with pytest.raises(RejectedError, match="no JSON list of conversations"):
+            ledger.interactions.import_file(file)
     nested = tmp_path / "nested.jsonl"
     nested.write_text('{"prompt": "one", "context_pack": ' + '{"a":' * 200 + "1" + "}" * 201 + "\n")
     assert [number for number, _ in ledger.interactions.import_file(nested).errors] == [1]
@@ -75,6 +87,22 @@ def test_only_a_regular_file_is_read(ledger: Ledger, tmp_path: Path, given: str)
         ledger.interactions.import_file(path)
     with pytest.raises(RejectedError, match=f"regular file, and .* is {kind}"):
         Ledger.import_log(path, tmp_path / "other.db")
+
+
+@pytest.mark.usefixtures("small")
+def test_a_conversation_that_is_too_long_is_a_bad_one(ledger: Ledger, tmp_path: Path) -> None:
+    def conversation(name: str, *texts: str) -> dict[str, object]:
+        return {"turns": [{"text": text} for text in texts], "sample_id": name}
+
+    long = [conversation("long", *["x" * 1_000] * 6), conversation("turn", "x" * 3_000, "after it")]
+    file = tmp_path / "list.json"
+    file.write_text(json.dumps([conversation("one", "Hello."), *long, conversation("two", "Good-bye.")]))
+    report = ledger.interactions.import_file(file)
+    assert [each.project for each in reversed(ledger.interactions.list())] == ["one", "two"]
+    assert report.errors == (
+        (2, "a conversation has at most 5,000 bytes, and this one has more"),
+        (3, "a turn has at most 2,000 bytes, and one of this conversation has more"),
+    )
 
 
 def test_a_damaged_archive_is_a_typed_error(ledger: Ledger, tmp_path: Path) -> None:
@@ -117,3 +145,98 @@ def test_a_file_of_many_long_lines_is_never_held_as_a_whole(ledger: Ledger, tmp_
 
     few = most(4)
     assert most(40) < 2 * few
+
+
+BOMBS = {  # name of the file -> what it says, as (begin, repeated, times, end); each is some kilobytes once it is packed
+    "list.json.gz": (b"[", b"{},", 20_000, b"{}]"),
+    "turns.json.gz": (b'[{"sample_id": "x", "turns": [', b"{},", 20_000, b"{}]}]"),
+    "lines.jsonl.gz": (b"", b"{}\n", 20_000, b""),
+    "fields.jsonl.gz": (b'{"prompt": "x"', b', "prompt": "x"', 1_000_000, b"}"),
+    "context.jsonl.gz": (b'{"prompt": "x", "context_pack": {"a": [', b"{},", 4_000_000, b"{}]}}"),
+    "used.jsonl.gz": (b'{"prompt": "x", "memories_used": [', b'"a",', 4_000_000, b'"a"]}'),
+    "unknown.jsonl.gz": (b'{"prompt": "x", "more": [', b"{},", 4_000_000, b"{}]}"),
+    "prompt.jsonl.gz": (b'{"prompt": "', b"\\u00e4", 300_000, b'"}'),
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_small_file_that_expands_takes_bounded_memory(ledger: Ledger, tmp_path: Path, name: str) -> None:
+    begin, repeated, times, end = BOMBS[name]
+    file = tmp_path / name
+    with gzip.open(file, "wb", compresslevel=1) as packed:
+        packed.write(begin)
+        for start in range(0, times, 10_000):
+            packed.write(repeated * min(10_000, times - start))
+        packed.write(end)
+    assert file.stat().st_size < 250_000
+    tracemalloc.start()
+    try:
+        report = ledger.interactions.import_file(file)
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert most < (4_000_000 if times <= 20_000 else 8_000_000 + 4 * len(repeated) * times)
+    assert report.captured + report.error_count == report.lines
+    assert len(report.errors) == min(report.error_count, 1_000)
+
+
+def test_the_first_1000_errors_and_warnings_are_listed_and_all_are_counted(ledger: Ledger, tmp_path: Path) -> None:
+    file = tmp_path / "turns.jsonl"
+    warned = {"prompt": "x", "memories_used": ["mem-1"]}
+    file.write_text(
+        '{"prompt": ""}\n' * 1_500 + "".join(json.dumps(warned | {"line_id": str(n)}) + "\n" for n in range(1_200))
+    )
+    for report in (ledger.interactions.import_file(file, dry_run=True), ledger.interactions.import_file(file)):
+        assert (report.lines, report.captured, report.error_count, report.warning_count) == (2_700, 1_200, 1_500, 1_200)
+        assert [number for number, _ in report.errors] == list(range(1, 1_001))
+        assert [number for number, _ in report.warnings] == list(range(1_501, 2_501))
+        assert not report.ok
+
+
+LOG_BOMBS = {
+    "an array": (b'{"position": 1, "state": [', b"[],", 4_000_000, b"[]]}"),
+    "a long name": (b'{"position": 1, "stream": "', b"a", 20_000_000, b'"}'),
+    "many fields": (b'{"position": 1', b', "x": 1', 2_000_000, b"}"),
+    "no line break": (b'{"position": "', b"a", 80_000_000, b'"}'),
+}
+
+
+@pytest.mark.parametrize("name", LOG_BOMBS)
+def test_a_line_of_a_log_takes_no_more_memory_than_its_bytes(tmp_path: Path, name: str) -> None:
+    begin, repeated, times, end = LOG_BOMBS[name]
+    file = tmp_path / "log.jsonl.gz"
+    with gzip.open(file, "wb", compresslevel=1) as packed:
+        packed.write(b'{"format": "memory-ledger/export/1", "events": 1}\n' + begin)
+        for start in range(0, times, 1_000_000):
+            packed.write(repeated * min(1_000_000, times - start))
+        packed.write(end + b"\n")
+    tracemalloc.start()
+    try:
+        with pytest.raises(RejectedError):
+            Ledger.import_log(file, tmp_path / "copy.db")
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert most < 8_000_000 + 2 * min(len(repeated) * times, transfer.LINE_BYTES)
+    assert not (tmp_path / "copy.db").exists()
+
+
+def test_rows_of_a_log_are_held_up_to_some_characters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transfer, "CHUNK_CHARS", 100_000)
+    monkeypatch.setattr(copying, "CHUNK_CHARS", 100_000)
+
+    def most(rows: int) -> int:
+        log = tmp_path / f"{rows}.jsonl"
+        with Ledger.open(tmp_path / f"{rows}.db") as ledger, ledger.batch():
+            for number in range(rows):
+                ledger.capture(f"{number} " + "x" * 50_000, "y" * 50_000)
+        with Ledger.open(tmp_path / f"{rows}.db") as ledger:
+            ledger.maintenance.export_log(log)
+        tracemalloc.start()
+        try:
+            transfer.import_log(log, tmp_path / f"{rows} again.db")
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    assert most(80) < 2 * most(20)

@@ -80,11 +80,12 @@ def messages_added(found: Added) -> RenderableType:
 
 def imported(found: answers.ImportReport) -> RenderableType:
     """What an import did, with the bad lines and the warnings."""
-    counts = f"{found.captured:,} captured, {found.known:,} known already, {len(found.errors):,} bad"
+    counts = f"{found.captured:,} captured, {found.known:,} known already, {found.error_count:,} bad"
     text = f"{counted(found.lines, 'line')}: {counts}"
     lines = sorted((*found.errors, *found.warnings))
     rows = [[Text(str(number)), short(why)] for number, why in lines[:20]]
-    more = [Text(f"and {len(lines) - 20:,} more", style="dim")] if len(lines) > 20 else []
+    left = found.error_count + found.warning_count - len(rows)
+    more = [Text(f"and {left:,} more", style="dim")] if left else []
     named = [Text(f"correlation id {found.correlation_id}", style="dim")] if found.correlation_id else []
     return Group(Text(text), *named, *([listing("line", "why", rows=rows, right=["line"])] if rows else []), *more)
 

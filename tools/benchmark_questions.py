@@ -54,7 +54,9 @@ def _figure(ledger: Ledger, path: Path, size: int, what: str, view: str, table: 
     ours, through, limit = list[float](), list[float](), list[float]()
     with reading(path) as connection:
         connection.row_factory = sqlite3.Row
-        assert sorted(map(tuple, connection.execute(table))) == sorted(tuple(row.values()) for row in ledger.query(view))
+        assert sorted(map(tuple, connection.execute(table))) == sorted(
+            tuple(row.values()) for row in ledger.query(view)
+        )
         for _ in range(ROUNDS):
             ours.append(lasting(partial(ledger.query, view)))
             through.append(lasting(partial(ledger.query, table, every_user=True)))

@@ -13,7 +13,8 @@ from ledger.engine.engine import Engine
 from ledger.engine.log_reading import check_tables
 from ledger.engine.past import PastEngine, stand_at
 from ledger.store import closed
-from ledger.store.questions import Bounds, BoundsOfUser, Value, ask, undecoded
+from ledger.store.questions import Bounds, BoundsOfUser, ask, undecoded
+from ledger.store.sql_functions import Value
 from projections.core import own_registry as registry
 from projections.core import questions
 from projections.core.own import PREFIX

@@ -142,7 +142,9 @@ def ask(
             except (UnicodeEncodeError, OverflowError, ValueError) as error:
                 raise RejectedError(f"something in the question cannot be asked ({type(error).__name__})") from None
             except MemoryError:
-                raise RejectedError("the question takes more memory than there is; ask for less", rule="memory") from None
+                raise RejectedError(
+                    "the question takes more memory than there is; ask for less", rule="memory"
+                ) from None
             except (sqlite3.Error, sqlite3.Warning) as error:
                 if _code(error) == sqlite3.SQLITE_TOOBIG and size < SIZES[-1][0]:
                     continue

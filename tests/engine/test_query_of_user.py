@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -118,7 +118,16 @@ OF_A_TABLE = (
 def test_no_question_about_a_table_shows_another_user(asked: LedgerRead, place: Path) -> None:
     inner = {"events", "beliefs", "moment", "blobs", "own_folded", "sqlite_master", "sqlite_temp_master"}
     tables = (name for name in names(place) if not name.endswith(("_data", "_idx", "_docsize", "_config", "_content")))
-    for name in {*tables, "search_content", "search_data", *inner, "sqlite_schema", "dbstat", "sqlite_stmt", "sqlite_dbpage"}:
+    for name in {
+        *tables,
+        "search_content",
+        "search_data",
+        *inner,
+        "sqlite_schema",
+        "dbstat",
+        "sqlite_stmt",
+        "sqlite_dbpage",
+    }:
         for template in OF_A_TABLE:
             sql = template.format(name)
             assert not any(word in outcome(asked, sql) for word in OTHERS), sql
@@ -127,7 +136,7 @@ def test_no_question_about_a_table_shows_another_user(asked: LedgerRead, place: 
 def test_a_table_is_refused_with_the_names_of_the_views(asked: LedgerRead, place: Path) -> None:
     for name in set(names(place)) - VIEWS.keys():
         for template in ("SELECT * FROM {0}", "SELECT count(*) FROM {0}", "SELECT * FROM main.{0}"):
-            with pytest.raises(RejectedError, match="beliefs, memory_history, .*documents_now") as caught:
+            with pytest.raises(RejectedError, match=r"beliefs, memory_history, .*documents_now") as caught:
                 asked.query(template.format(name))
             assert caught.value.rule == "user"
 
@@ -186,10 +195,8 @@ GUESSES = (
 
 def test_no_question_confirms_a_guess_about_another_user(asked: LedgerRead, place: Path) -> None:
     with closing(sqlite3.connect(place)) as other:
-        columns: Callable[[str], list[str]] = lambda name: [
-            row[1] for row in other.execute("SELECT * FROM pragma_table_xinfo(?)", (name,))
-        ]
-        tables, tried = {name: columns(name) for name in names(place)}, 0
+        listed, tried = "SELECT name FROM pragma_table_xinfo(?)", 0
+        tables = {name: [column for (column,) in other.execute(listed, (name,))] for name in names(place)}
         for name, of_table in tables.items():
             for column in of_table:
                 if "vocab" in name or (name in VIEWS and column not in ("content", "id", "user", "name", "title")):
@@ -215,20 +222,29 @@ def content(asked: LedgerRead, **options: bool) -> set[object]:
 
 @pytest.mark.parametrize("user", USERS)
 def test_open_and_bind_and_settings_bind_also_to_the_empty_name(place: Path, user: str) -> None:
-    with Ledger.open(place) as ledger, Ledger.open(place, user=user) as opened:
-        with Ledger.open(place, settings=Settings(user=user, origins={"user": "LEDGER_USER"})) as of_settings:
-            bound = (ledger.bind(user=user), opened, of_settings, opened.bind(actor="ann"))
-            for asked in (*bound, bound[0].bind(channel="tool")):
-                for then in (asked, asked.at(asked.position)):
-                    assert content(then) == {user}
-                    with pytest.raises(RejectedError, match="opened or bound for the user") as caught:
-                        then.query("SELECT 1", every_user=True)
-                    assert caught.value.rule == "every_user"
+    of_user = Settings(user=user, origins={"user": "LEDGER_USER"})
+    with (
+        Ledger.open(place) as ledger,
+        Ledger.open(place, user=user) as opened,
+        Ledger.open(place, settings=of_user) as of_settings,
+    ):
+        bound = (ledger.bind(user=user), opened, of_settings, opened.bind(actor="ann"))
+        for asked in (*bound, bound[0].bind(channel="tool")):
+            for then in (asked, asked.at(asked.position)):
+                assert content(then) == {user}
+                with pytest.raises(RejectedError, match="opened or bound for the user") as caught:
+                    then.query("SELECT 1", every_user=True)
+                assert caught.value.rule == "every_user"
 
 
 def test_a_ledger_opened_without_user_asks_every_user_by_name_alone(place: Path) -> None:
     with Ledger.open(place) as ledger:
-        for asked in (ledger, ledger.bind(actor="ann"), ledger.at(ledger.position), ledger.bind(agent="x").at(ledger.position)):
+        for asked in (
+            ledger,
+            ledger.bind(actor="ann"),
+            ledger.at(ledger.position),
+            ledger.bind(agent="x").at(ledger.position),
+        ):
             assert content(asked) == {""}
             assert content(asked, every_user=True) == set(USERS)
         with pytest.raises(RejectedError, match="every_user"):
@@ -264,12 +280,18 @@ def test_a_table_that_is_made_while_the_ledger_is_open_is_refused(tmp_path: Path
         ledger.query("SELECT 1")
         with closing(sqlite3.connect(ledger.path)) as other:
             other.execute("CREATE TABLE my_late (content)")
-        for sql in ("SELECT * FROM my_late", "SELECT count(*) FROM MY_LATE", "SELECT 1 FROM beliefs NATURAL JOIN my_late"):
+        for sql in (
+            "SELECT * FROM my_late",
+            "SELECT count(*) FROM MY_LATE",
+            "SELECT 1 FROM beliefs NATURAL JOIN my_late",
+        ):
             with pytest.raises(RejectedError, match="every_user"):
                 ledger.query(sql)
 
 
-def test_a_suspended_projection_is_named_to_one_user_too(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_suspended_projection_is_named_to_one_user_too(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(*_: object) -> None:
         raise RuntimeError
 

@@ -148,7 +148,9 @@ def test_an_erasure_names_those_that_hold_the_text_and_ends_all_the_same(path):
         report = ledger.erase(secret.id)
         assert (report.state, report.own_tables) == ("completed", dry.own_tables)
         assert ledger.erase(other.id).own_tables == ()
-        assert ledger.query("SELECT count(*) AS n FROM my_notes WHERE text LIKE '%seagulls%'", every_user=True) == ({"n": 1},)
+        assert ledger.query("SELECT count(*) AS n FROM my_notes WHERE text LIKE '%seagulls%'", every_user=True) == (
+            {"n": 1},
+        )
         by_hand(
             path, "DELETE FROM my_notes WHERE text LIKE '%seagulls%'; DELETE FROM my_pairs; DELETE FROM my_log; VACUUM"
         )

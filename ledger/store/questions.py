@@ -27,7 +27,7 @@ FUNCTIONS_DENIED = frozenset(("load_extension", "fts3_tokenizer", "readfile", "w
 _TABLES = frozenset(
     ("sqlite_master", "sqlite_schema", "json_each", "json_tree", *(f"pragma_{each}" for each in READING))
 )
-_QUESTION = re.compile(r"(?:\s+|--[^\n]*(?:\n|\Z)|/\*.*?\*/)*(?:select|with|values)\b", re.IGNORECASE | re.DOTALL)
+_QUESTION = re.compile(r"(?:\s++|--[^\n]*+(?:\n|\Z)|/\*.*?\*/)*+(?:select|with|values)\b", re.IGNORECASE | re.DOTALL)
 _LITERAL, _OF_NOW = re.compile(r"'(?:[^']|'')*'"), re.compile(r"""\bmain["`\]]?\s*\.""", re.IGNORECASE)
 _UNDECODED = re.compile(r"Could not decode to UTF-8 (?P<name>column '[^']*')")
 _UNKNOWN = re.compile(r"no such (?P<what>table|column|function): (?P<name>.+)")

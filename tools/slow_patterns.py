@@ -34,12 +34,12 @@ from ledger.domain.late import _Late  # noqa: E402
 from ledger.guards.patterns import read  # noqa: E402
 
 _parser: Any = importlib.import_module("re._parser")
-SHORT, FIRST, LAST = 1024, 16 * 1024, 1024 * 1024  # characters of the shortest texts and of the longest
+SHORT, FIRST, LAST = 1024, 8 * 1024, 1024 * 1024  # characters of the shortest texts and of the longest
 FACTOR = 8  # times the processor time that a text of four times the length may take
 FLOOR_S = 0.02  # below this a time is noise
-SHORT_S, FIRST_S = 0.02, 0.3  # more processor time for ``SHORT`` and ``FIRST`` characters is slow whatever follows
+SHORT_S, FIRST_S = 0.02, 0.12  # more processor time for ``SHORT`` and ``FIRST`` characters is slow whatever follows
 GROWN = 2  # of the texts of an expression, the slowest, that are measured at greater lengths
-GIVE_UP_S = 4.0  # a longer text is not tried where one took as long
+GIVE_UP_S = 2.0  # a longer text is not tried where one took as long
 # One of each kind of character, so that two classes that share a kind are given the same character.
 POOL = "a A0 _-.'\n,:\\\"*1=([!/@#\u00e9\u4e2d\u2019\u200b%&\t|<xX9F\r{$+~;?\u0430\U000e0041\U000e0020\ufe00\u202e\u202d\u2066\u3002\u3001\u2014\u2013\u201c"
 ENDS = ("\x00", "!x", "\n")
@@ -88,7 +88,7 @@ EVERY = ("finditer",)  # what is measured of an expression that is used in a way
 def _uses(source: str) -> dict[str, set[str]]:
     """Return the methods that are called on each variable of a file."""
     uses: dict[str, set[str]] = {}
-    for variable, method in re.findall(r"\b(\w+)\.(search|match|fullmatch|finditer|findall|sub|subn|split)\b", source):
+    for variable, method in re.findall(r"\b(\w+)\.(search|match|fullmatch|finditer|findall|sub|subn|split(?=\(\w))\b", source):
         uses.setdefault(variable, set()).add(method if method in ("search", "match", "fullmatch") else "finditer")
     for targets, names in re.findall(r"\bfor ([\w, ]+) in \(?([\w, ]+)\)?", source):  # several patterns in a variable
         of_targets = {use for target in targets.split(", ") for use in uses.get(target, ())}
@@ -246,7 +246,10 @@ def _repeats(items: Any, before: str, writer: _Writer) -> Iterator[tuple[str, st
         before += writer._item(name, argument)
 
 
-def attacks(pattern: re.Pattern[Any], choices: int = 4) -> list[tuple[str, str, str]]:
+CHOICES = 4  # of characters and branches, for each of which there are texts of their own
+
+
+def attacks(pattern: re.Pattern[Any], choices: int = CHOICES) -> list[tuple[str, str, str]]:
     """Return hostile texts of an expression as (beginning, what is repeated, end)."""
     source = pattern.pattern if isinstance(pattern.pattern, str) else pattern.pattern.decode("latin-1")
     parsed = _parser.parse(source, pattern.flags & ~re.UNICODE if isinstance(pattern.pattern, bytes) else pattern.flags)
@@ -300,10 +303,10 @@ def seconds(run: Callable[[Any], object], text: Any) -> float:
     return time.process_time() - start
 
 
-def grows(run: Callable[[Any], object], make: Callable[[int], Any]) -> tuple[int, float, float] | None:
+def grows(run: Callable[[Any], object], make: Callable[[int], Any], last: int = LAST) -> tuple[int, float, float] | None:
     """Return (characters, seconds, factor) where a call takes too long for its text; None where its time is linear."""
     chars, before = FIRST, seconds(run, make(FIRST))
-    while chars < LAST:
+    while chars < last:
         chars *= 4
         took = seconds(run, make(chars))
         if FLOOR_S < took < GIVE_UP_S and took > FACTOR * max(before, FLOOR_S):
@@ -316,7 +319,7 @@ def grows(run: Callable[[Any], object], make: Callable[[int], Any]) -> tuple[int
     return None
 
 
-def slow(expression: Expression, every: bool = False) -> Iterator[Slow]:
+def slow(expression: Expression, every: bool = False, last: int = LAST, choices: int = CHOICES) -> Iterator[Slow]:
     """Yield what of an expression is slow, the first text of each use.
 
     All texts are measured at ``FIRST`` characters, where one whose time is the square of its length stands out, and the
@@ -326,12 +329,12 @@ def slow(expression: Expression, every: bool = False) -> Iterator[Slow]:
     for use in expression.uses:
         method = getattr(expression.pattern, use)
         run = (lambda text: sum(1 for _ in method(text))) if use == "finditer" else method  # noqa: B023
-        if (worst := _slowest(run, attacks(expression.pattern), is_bytes, every)) is not None:
+        if (worst := _slowest(run, attacks(expression.pattern, choices), is_bytes, every, last)) is not None:
             yield Slow(expression.name, use, *worst)
 
 
 def _slowest(
-    run: Callable[[Any], object], texts: list[tuple[str, str, str]], is_bytes: bool, every: bool
+    run: Callable[[Any], object], texts: list[tuple[str, str, str]], is_bytes: bool, every: bool, last: int
 ) -> tuple[str, int, float, float] | None:
     timed = list[tuple[float, int, Callable[[int], Any]]]()
     for number, attack in enumerate(texts):
@@ -340,14 +343,19 @@ def _slowest(
             text = text_of(attack, chars)
             return text.encode("utf-8", "replace") if is_bytes else text
 
-        if (took := seconds(run, make(SHORT))) > SHORT_S and (took := seconds(run, make(SHORT))) > SHORT_S:
+        took = seconds(run, make(SHORT))
+        if SHORT_S < took < GIVE_UP_S:  # it may have been something else
+            took = seconds(run, make(SHORT))
+        if took > SHORT_S:
             return repr(attack)[:160], SHORT, took, 0.0
         took = seconds(run, make(FIRST))
-        if took > FIRST_S and (took := seconds(run, make(FIRST))) > FIRST_S:
+        if FIRST_S < took < GIVE_UP_S:
+            took = seconds(run, make(FIRST))
+        if took > FIRST_S:
             return repr(attack)[:160], FIRST, took, 0.0
         timed.append((took, number, make))
     for _, number, make in sorted(timed, reverse=True)[: None if every else GROWN]:
-        if (worst := grows(run, make)) is not None:
+        if (worst := grows(run, make, last)) is not None:
             return repr(texts[number])[:160], *worst
     return None
 

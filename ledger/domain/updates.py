@@ -64,7 +64,7 @@ _HOMES = "flat|house|apartment|home|studio|place|cottage|dorm|village|town|city|
 _MOVED_TO = (  # a home or a name: no "to the night shift", no "to Friday", no "to Python 3.12"
     r"(?:(?:has|have|was|were|is|are|am) )?(?:moved|relocated)(?: back)?"
     rf"(?= (?:in)?to (?:(?:an?|the|my|our|his|her|their) (?:[\w-]+ ){{0,2}}(?:{_HOMES})\b"
-    r"|\d+ (?-i:[A-Z])|(?-i:[A-Z](?!\w*day\b)[\w'’-]*+)(?! \d)))(?!.* for (?:an?|one|two|\d+) )"
+    r"|\d+ (?-i:[A-Z])|(?-i:[A-Z](?!\w*day\b)[\w'’-]*+)(?! \d)))(?!.{0,200} for (?:an?|one|two|\d+) )"
 )
 _MOVES = re.compile(rf"{_MOVED_TO}|(?:moved|relocated) (?:in with|out|back|away|home|from)\b", re.IGNORECASE)
 _NEWS = tuple(
@@ -90,7 +90,7 @@ _NEW_WORDS = _CHANGED | _set(
 )  # without one of them there is nothing new
 _TO = re.compile(r"\b(?:in)?to ")
 _SINCE = rf"since (?:(?:last|this) \w+|(?:{'|'.join(MONTHS)})(?: \d{{4}})?|\d{{4}}|then)"
-_NOW = re.compile(rf",? *\b(?:now|currently|from now on|{_SINCE}|these days)\b,?|\bnew (?=\w)", re.IGNORECASE)
+_NOW = re.compile(rf",? {{0,4}}\b(?:now|currently|from now on|{_SINCE}|these days)\b,?|\bnew (?=\w)", re.IGNORECASE)
 _SEVERAL = _set("bus train tram ferry shuttle another other also too")
 _BETWEEN = _set("the a an called named about at on in with by of for as to")
 _HOW = _set("at on in with by for to from")  # what is done with something is done so

@@ -21,11 +21,11 @@ _END = late(r"[.!?…](?=[\s\"'”’»)*_]|$)|[。！？]|\n")
 _WORD, _WITH_DIGIT = late(r"\S+"), late(r"(?<!\S)(?=[^\s\d]{0,80}\d)\S{1,200}")
 # What may stand between the noun and its verb: where it is for, and who uses it. No other noun: "password manager" is none.
 _GAP = (
-    r"(?:[ \t]{1,3}(?:for|of|to|on|at|in|from|with|here|now|that|which|i|we|he|she|they|you|für|fürs|zu|zum|zur|von|vom|auf|am|im|"
+    r"(?:[ \t]{1,3}(?:new|old|current|temporary|nueva|nuevo|actual|neu|neues|aktuelles|nouveau|nouvelle|everywhere|again|today|for|of|to|on|at|in|from|with|here|now|that|which|i|we|he|she|they|you|für|fürs|zu|zum|zur|von|vom|auf|am|im|"
     r"beim|an|bei|der|des|ich|wir|pour|du|de|des|sur|au|à|que|qui|para|del|en|di|del|della|dello|dell|per|da|do|dos|van|voor|op)\b"
     r"[^\n.:=,;!?…]{0,60}?|[ \t]{1,3}d['’][^\n.:=,;!?…]{1,40}?|[ \t]{1,3}\([^\n()]{1,40}\))?"
 )
-_CHANGED = r"(?:(?:is|was|has been|got|were|had|wurde|ist|est|a été|fue|ha sido) )?(?:now )?(?:set|changed|reset|updated|switched|rotated|geändert|gesetzt|changé|cambiad[oa]) (?:to|auf|en|à|a|por)|(?:should|must|has to|needs to|can|could) be|would be|used to be|remains|stays|bleibt|queda"
+_CHANGED = r"(?:(?:is|was|has been|got|were|had|wurde|ist|est|a été|fue|ha sido) )?(?:now )?(?:set|changed|reset|updated|switched|rotated|geändert|gesetzt|changé|cambiad[oa]) (?:to|auf|en|à|a|por)|(?:should|must|has to|needs to|can|could) be|would be|used to be|(?:has|had|have) (?:always |long )?been|ha sido|a toujours été|war (?:schon )?immer|remains|stays|bleibt|queda"
 _NAMES = _CHANGED + r"|reads|says|goes|spells|lautet|heißt|heisst|ist|sind|est|sont|reste|es|son|era|è|sono|é|são|is|was|are|were|will be|wird|jest|to|это|är|je"
 _ADVERB = r"(?:[ \t](?:now|currently|nu|jetzt|ahora|maintenant|ora|agora|still|just|simply|literally|einfach|also|nun))?"
 _LINK = late(
@@ -35,7 +35,7 @@ _LINK = late(
 _LATER = late(
     r"(?i)[\"'”»*)]{0,3}(?:[ \t]{1,3}[^\n.!?…]{0,80}?)?(?:[.,;:!?…]|[ \t][-–—])[ \t]{0,3}(?:and |und |et |y |e )?"
     r"(?:(?:it|that|this|which|they|das|es|er|sie|der|die|c|ce|il|elle|esta|questa|questo|het|dat)['’ ]{0,1}(?:s|is|are|reads|ist|"
-    r"lautet|heißt|heisst|est|è)|es|son|è|é)[ \t]{1,3}(?=\S)"
+    r"lautet|heißt|heisst|est|è)|es|son|è|é)[ \t]{1,3}(?=\S)|[ \t]?\?[ \t]{1,3}(?=[\"“«]|\S{0,30}\d)"
 )
 _VERB = (
     r"(?:(?:i|we|he|she|they|you)(?:['’](?:m|ve|d|re)| am| was| are| were| have| had)?(?: (?:just|always|now|then|usually|finally))? "
@@ -53,6 +53,9 @@ _IS_ONE = late(
     r"(?i)(?:^|[.!?:;,][ \t]{1,2}|\n|\b(?:that|and|but|because|so|dass|que) )(?P<value>[^\n.!?:;,]{3,70}?)[ \t](?:is|was|ist|war|est|es|era|è|=)[ \t](?:still |now |also )?"
     r"(?:the|my|our|his|her|their|mein|meine|unser|unsere|das|der|die|mon|ma|notre|le|la|mi|nuestra|nuestro|el)(?: [\w’'-]{1,15}){0,3}[ \t]$"
 )
+_QUOTED = late(
+    r"(?i)[\"“«„](?P<value>[^\"”»“\n]{3,60})[\"”»“][ \t](?:(?:is|be|a|an|as|for|my|good|strong|ok|okay|the|ist|ein|als|es|una|como|est|un|comme)[ \t])(?:[\w-]{1,15}[ \t]){0,3}$"
+)
 _SET = late(r"(?i)\b(?:set|chang\w{0,4}|reset\w{0,5}|updat\w{0,4}|switch\w{0,4}|rotat\w{0,4}|ändere|geändert|setz\w{0,3}|cambi\w{0,6}|chang\w{1,4})\b[^.!?\n]{0,50}$")
 _TO = late(r"(?i)(?:[ \t][^\n.!?:,;]{0,40}?)?[ \t](?:to|auf|à|a|en|por|in)[ \t](?=\S)")
 _USER = late(r"(?i)(?:user(?:name)?|login|benutzer(?:name)?|usuario|utilisateur|identifiant)[ :=]{1,3}\S{1,40}[ ,/;]{1,3}(?:and |und |et |y |with |mit )?(?:the )?$")
@@ -63,18 +66,20 @@ _APART = late(
     r"fingerprints?|pairs?|types?|ids?|names?|limits?|usage|quality|editor|coverage|freeze|smell|owners?|signing|chain|ring|board|points?|takeaways?|features?|stakeholders?|findings?)\b"
 )
 _CALLED = late(r"(?i)(?:heißt|heisst|lautet|reads|spells|says)[ \t]{0,3}$")
+_WHICH = late(r"(?i),[ \t](?:which|welches|das|que|qui|che) ")
 _BLANK_NAME = late(r"(?i)(?:wi-?fi|wlan|router|hotspot|network|netzwerk|réseau|wireless)\b")
 
 _ODD = late(r"[a-z][A-Z]|[A-Za-z]\d|\d[A-Za-z]|[A-Za-z\d](?:[!?](?!$)|[@#$%^&*+=~])")
+_GROUPS = late(r"\d{3,8}(?:-\d{3,8}){2,9}")
 _LINKED = late(r"[A-Za-z\d]{2,20}(?:[-_][A-Za-z\d]{1,20}){2,8}")
 _USUAL = late(
-    r"\d{1,3}(?:[.,]\d{1,9})*%?|[\d.:/-]{1,20}[a-z]{0,4}|v\d[\d.]*|[A-Z]{1,6}-?\d{1,5}[A-Z]?|\d+[-_]?[A-Za-z]{1,9}|"
+    r"#[0-9A-Fa-f]{3,8}|\d{1,3}(?:[.,]\d{1,9})*%?|[\d.:/-]{1,20}[a-z]{0,4}|v\d[\d.]*|[A-Z]{1,6}-?\d{1,5}[A-Z]?|\d+[-_]?[A-Za-z]{1,9}|"
     r"[a-z]{1,2}\d{1,2}|[^\s@]{1,64}@[\w.-]{1,64}\.\w{1,12}|(?:https?://|www\.|/|~/|\.{1,2}/).*|[\w-]{1,40}(?:\.[\w-]{1,40})+(?:/.*)?|"
     r"(?i:(?:utf|sha|md|base|bcrypt|argon|pbkdf|scrypt|ipv|oauth|o?auth|aes|rsa|hmac|mfa|t?otp|iphone|ipad|ios|windows|"
     r"android|u?int|float|char|version|level|step|python|wpa|iso|web|log4j|k8s|i18n)[-_]?\d+[\w-]{0,8})"
 )
 _FIGURE = (
-    r"(?<![\w.,/:€$£+#-])(?!\d{4}-\d\d-\d\d)(?:[A-Za-z]{0,2}\d{3,10}[A-Za-z]{0,2}[#*]?|\d{1,4}(?:[ -]\d{1,4}){2,4}|\d{2,4}(?: \d{2,4}){1,4}|"
+    r"(?<![\w.,/:€$£+#-])(?!\d{4}-\d\d-\d\d)(?:[A-Za-z]{0,2}\d{3,10}[A-Za-z]{0,2}[#*]?|\d{1,6}[A-Z]{1,3}\d{1,6}[#*]?|\d{1,4}(?:[ -]\d{1,4}){2,4}|\d{2,4}(?: \d{2,4}){1,4}|"
     r"(?=[A-Z-]{0,30}\d)[A-Z0-9]{2,12}(?:-[A-Z0-9]{2,12}){1,5})(?![\w%]|[.,:/-]\d)"
     r"(?! ?(?:[€$£]|euros?\b|dollars?\b|volts?\b|hz\b|m\b|km\b|kg\b|units?\b|people\b|times\b|lines\b|users?\b|characters?\b|digits?\b|"
     r"chars\b|days\b|hours\b|minutes\b|seconds\b|years\b|zeilen\b|zeichen\b|stellen\b|líneas\b|lignes\b|words\b|possib|tokens?\b))"
@@ -85,10 +90,10 @@ _NUMBER_WORD = (
 )
 _FIGURES = late(_FIGURE)
 _CODE = late(
-    rf"(?:(?:(?:the|my|our|his|her|their|still|just|now|le|la|el|das|die|der)\b)[^.!?\n]{{0,50}}?[ ,]{{1,2}})?[\"'“«*]{{0,2}}"
+    rf"(?:(?:(?:the|my|our|his|her|their|still|just|now|le|la|el|das|die|der|star|hash|pound|raute|étoile)\b)[^.!?\n]{{0,50}}?[ ,]{{1,2}})?[\"'“«*]{{0,2}}"
     rf"(?P<code>{_FIGURE}(?:[ ,/]{{1,2}}{_FIGURE}){{0,9}}|\d{{1,2}}[./]\d{{1,2}}[./]\d{{2,4}}|(?i:{_NUMBER_WORD}(?:[ ,-]{{1,2}}{_NUMBER_WORD}){{2,11}}\b))"
 )
-_DATING = late(r"(?i)\b(?:in|since|until|from|by|on|at|before|after|room|version|port|page|year|line|about|over|seit|bis|um|en|desde|hasta|depuis|step|chapter|rfc)[ \t]$")
+_DATING = late(r"(?i)\b(?:(?:jan|feb|fév|mar|mär|apr|abr|avr|may|mai|jun|juin|jul|juil|aug|ago|août|sep|oct|okt|nov|dec|dez|dic|déc|ene)[a-zéû]{0,7}\.?(?: de)?|in|since|until|from|by|on|at|before|after|room|version|port|page|year|line|about|over|seit|bis|um|en|desde|hasta|depuis|step|chapter|rfc)[ \t]$")
 _FOLLOWS = late(r"(?i)[\"'”»*`)#]{0,3}(?:$|[.,;:!?…)\n]|[ \t](?:[-–—(]|(?:as|for|and|but|is|to|so|because|since|which|or|when|now|if|on|at|in|by|please|pls|als|für|und|aber|oder|como|y|pero|para|comme|et|mais|pour|que|e|ma|lol|thanks)\b))")
 _REFERENCE = late(r"[$&*]?[\w.]{1,60}[(\[].*|\w{1,40}(?:(?:\.|::|->)\w{1,40}){1,6}[;,]?")
 _PROGRAM = late(r"[{}<>]|\[[\\\"']|\w\(|\)\.|;\s*$|=>|::|\w\[")
@@ -137,12 +142,13 @@ _FUNCTION = _set(
     when while since because until every again per via not now please pls lol is are was be has have had will can could should
     just also then there here under over about after before into out off up down too yet anymore though although which who
     und oder aber im in auf an bei von für mit zu seit weil wenn ist sind ich wir sie es bitte noch nicht der die das ein eine
-    denn damit falls et ou mais dans sur au en de du pour par avec depuis est c'est je il le la les un une si car
+    denn damit falls genug enough assez suficiente et ou mais dans sur au en de du pour par avec depuis est c'est je il le la les un une si car
     y o pero en de del para por con desde es lo la el los un una si porque no e ma nel di da per che è não em para por
     en of maar op van voor sinds omdat cada chaque jeden zum zur beim vom client-side server-side"""
 )
 _TO_DO = _set("be expire log access get unlock open use make keep work see protect reset something anything match the a my do let")
 _BEGINNING = _set("what where who how here there this that it which so and but if when security length problem question issue reason part thing step password changing resetting sharing using storing")
+_SAYING = _set("is are was must should can cannot will may be please enter use you your click see ask contact required forgot")
 _JOINS = _set("and but so or because since und aber oder weil denn et mais ou y pero e ma maar")
 _STATES = late(
     r"(?:[\w-]{1,30}(?:ed|ing|(?<!f)ly|able|ible|less|ful|ive|ous|ory)|wrong|weak|strong|long|short|safe|correct|incorrect|right|same|different|unique|"
@@ -203,12 +209,18 @@ def _said(text: str, noun: re.Match[str], kind: str) -> Iterator[tuple[int, int]
         if words and not _is_talk([words[0][0]], "word", False):
             yield at + 1, words[0][1]
             return
+    figures = kind == "pin" or (kind == "word" and noun[0].lower().endswith(("code", "codes")))
+    if figures and text[at : at + 1] == " " and (hit := _FIGURES.match(text, at + 1, limit)) and _FOLLOWS.match(text, hit.end()):
+        yield hit.span()
+        return
     link = _LINK.match(text, at, limit)
     if link is not None:
         signed = link["link"].strip(" \t*")[:1] in (":", "=", "：")
         if signed and text[at] in "\"'":  # an object, which secrets.py reads
             return
         place = _value(text, link.end(), kind, signed)
+        if place is None and figures:
+            place = _value(text, link.end(), "pin", signed)
         if place is not None:
             yield place
             return
@@ -252,13 +264,17 @@ def _before(text: str, noun: re.Match[str]) -> tuple[int, int] | None:
     """Return the place of plain words that are said to be a password: "I use three old owls as my password"."""
     begin = max(0, noun.start() - BEHIND)
     ends = _FOLLOWS.match(text, noun.end()) is not None
+    if ends and (hit := _QUOTED.search(text, begin, noun.start())) is not None:
+        return hit.span("value") if not _is_talk(hit["value"].split(), "word", False) else None
     for pattern in (_USED_AS, _IS_ONE):
         hit = pattern.search(text, begin, noun.start()) if ends else None
         if hit is None:
             continue
         start, end = hit.span("value")
         words = text[start:end].strip("\"'“”«»„").split()
-        if words and not _is_talk(words, "word", False) and (len(words) > 1 or pattern is _IS_ONE or stands_out(words[0])):
+        if words and not _is_talk(words, "word", False) and (
+            len(words) > 1 or pattern is _IS_ONE or not words[0].isalpha() or text[start] in _QUOTES
+        ):
             return (start, end) if len(words) < 9 and words[0].lower() not in _BEGINNING else None
     return None
 
@@ -266,7 +282,7 @@ def _before(text: str, noun: re.Match[str]) -> tuple[int, int] | None:
 def _is_telling_later(text: str, later: re.Match[str], place: tuple[int, int]) -> bool:
     """Return True if a sentence after the noun says it: plain words only right behind it, or where a verb names them."""
     value = text[slice(*place)]
-    if stands_out(value.split()[0]) or _CALLED.search(later[0]):
+    if stands_out(value.split()[0]) or _CALLED.search(later[0]) or text[place[0] - 1] in _QUOTES or _WHICH.match(later[0]):
         return True
     return later.end() - later.start() < 12 and len(value.split()) > 2
 
@@ -339,7 +355,7 @@ def _is_talk(words: list[str], kind: str, signed: bool) -> bool:
     if kind in ("key", "login"):
         if signed and not any(map(str.isdigit, words[0])):
             return True
-        return not (len(words[0]) >= 8 and stands_out(words[0]))
+        return not (len(words[0]) >= 8 and (stands_out(words[0]) or _GROUPS.fullmatch(words[0])))
     if stands_out(words[0]):
         return False
     if len(first) < 3 and len(words) == 1 and not first.isdigit():
@@ -350,7 +366,7 @@ def _is_talk(words: list[str], kind: str, signed: bool) -> bool:
     if first in _OWNERS:
         return len(rest) < 4 or not _BINDING.isdisjoint(rest) or any(word.endswith("'s") for word in rest[:2])
     if first in _THE or first.startswith(("l'", "d'")):
-        return len(rest) < 4 or not _BINDING.isdisjoint(rest) or any(word in _FUNCTION for word in rest[1:])
+        return len(rest) < 4 or not _BINDING.isdisjoint(rest) or (len(rest) < 5 and any(word in _FUNCTION for word in rest[1:]))
     if _COUNTED.fullmatch(first) and any(_UNITS.fullmatch(word) for word in rest[:3]):
         return True
     if "than" in rest[:3]:
@@ -358,7 +374,7 @@ def _is_talk(words: list[str], kind: str, signed: bool) -> bool:
     if _STATES.fullmatch(first):
         return not rest or rest[0] in _FUNCTION or rest[0] in _TELLING or _STATES.fullmatch(rest[0]) is not None
     if signed and len(words) > 1:
-        return any(word in _FUNCTION for word in lower) or words[0][:1].isupper() and words[1][:1].islower()
+        return first in _FUNCTION or not _SAYING.isdisjoint(lower) or words[0][:1].isupper() and words[1][:1].islower()
     return False
 
 
@@ -405,10 +421,11 @@ def _near(text: str, start: int, end: int, kind: str, noun: re.Match[str]) -> It
             apart = hit.end() <= noun.start() or hit.start() >= noun.end()
             if apart and len(hit[0]) > 3 and not _DATING.search(text, max(start, hit.start() - 12), hit.start()) and _FOLLOWS.match(text, hit.end()):
                 yield hit.span()
-        return
+        if kind == "code":
+            return
     for hit in _WITH_DIGIT.finditer(text, start, end):
         bare = hit[0].strip("\"'`.,;:()*“”«»")
-        if len(bare) > 6 and stands_out(bare) and not is_example(bare) and not _is_name_of_code(bare):
+        if len(bare) > 5 + (kind != "word") and stands_out(bare) and not is_example(bare) and not _is_name_of_code(bare):
             begin = hit.start() + hit[0].index(bare)
             if begin >= noun.end() or begin + len(bare) <= noun.start():
                 yield begin, begin + len(bare)

@@ -52,7 +52,7 @@ FUNCTIONS_TOO_LARGE = frozenset(  # they make large values of nothing, or take a
 )
 _JSON = frozenset(("json_each", "json_tree", "jsonb_each", "jsonb_tree"))
 _TABLES = _JSON | {"sqlite_master", "sqlite_schema", *(f"pragma_{name}" for name in READING)}
-_QUESTION = re.compile(r"(?:\s+|--[^\n]*(?:\n|\Z)|/\*.*?\*/)*(?:select|with|values)\b", re.IGNORECASE | re.DOTALL)
+_QUESTION = re.compile(r"(?:\s++|--[^\n]*+(?:\n|\Z)|/\*.*?\*/)*+(?:select|with|values)\b", re.IGNORECASE | re.DOTALL)
 _LITERAL, _OF_NOW = re.compile(r"'(?:[^']|'')*'"), re.compile(r"""\bmain["`\]]?\s*\.""", re.IGNORECASE)
 _TOKEN = re.compile(  # a mark of the order of bytes is a space for SQLite too
     r"""(?P<space>[\t-\r \ufeff]+|--[^\n]*|/\*.*?(?:\*/|\Z))|"(?P<double>(?:[^"]|"")*)"|`(?P<back>(?:[^`]|``)*)`"""

@@ -1,0 +1,90 @@
+"""No regular expression takes longer than its text: time at four times the length is compared, never a time by itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ledger import Ledger
+from ledger.domain import clauses, entities, extraction, first_person, grouping, meaning, question, slots
+from ledger.guards import claims, secrets, threats
+from tools.slow_patterns import GIVE_UP_S, Expression, expressions, grows, seconds, slow
+
+KIB = 1024
+
+
+def test_the_time_of_every_expression_grows_with_its_text() -> None:
+    """``tools/slow_patterns.py`` does the same with more texts, up to 1 MiB."""
+    found = [each for expression in expressions() for each in slow(expression, last=32 * KIB, choices=2)]
+    assert found == []
+
+
+@pytest.mark.parametrize("expression", [r"\\+[nrt\"']", r"(?:\s+|x)*y", r"\w+@", r"a.*b.*c", r"(?:[._-]\w+)+$"])
+def test_an_expression_whose_time_grows_faster_is_told(expression: str) -> None:
+    assert list(slow(Expression("of a test", re.compile(expression), ("finditer",))))
+
+
+@pytest.mark.parametrize("expression", [r"(?<!\\)\\++[nrt\"']", r"=(?:\s++|x)*+y", r"(?<!\w)\w++@", r"[a-z]{1,9} now"])
+def test_one_whose_time_is_that_of_its_text_is_not(expression: str) -> None:
+    assert list(slow(Expression("of a test", re.compile(expression), ("finditer",)))) == []
+
+
+def test_the_expressions_of_every_module_are_collected() -> None:
+    names = {each.name for each in expressions()}
+    assert len(names) > 250
+    for name in ("secrets._ESCAPED", "first_person._SAYS", "slots._STATED", "updates._NEWS", "clauses._PHRASES"):
+        assert any(each.endswith(name) for each in names), name
+    for name in ("secrets 0 private_key", "secrets item", "threats 0 prompt_injection", "claims 0 tool_limitation"):
+        assert name in names
+    uses = {each.name: each.uses for each in expressions()}
+    assert uses["ledger.domain.slots._STATED"] == ("fullmatch",), "used by the name that a loop gives it"
+
+
+READERS: dict[str, Callable[[str], Any]] = {
+    "secrets": secrets.scan,
+    "threats": threats.scan,
+    "claims": claims.is_tool_limitation,
+    "what a user says": lambda text: list(first_person.statements(text)),
+    "extraction": extraction.extract,
+    "clauses": clauses.clauses,
+    "entities": entities.found,
+    "slots": lambda text: list(slots.of_text(text)),
+    "sentences": meaning.SENTENCE.split,
+    "days": question.days,
+    "addresses": grouping._ADDRESS.findall,
+}
+UNITS = {
+    "backslashes": ("password is ", "\\", ""),
+    "blanks": ("password is", " ", "x"),
+    "lines": ("my name is", "\n", "x"),
+    "passwords": ("", "my password is the the ", "x"),
+    "pins": ("", "the door code is the 12:1 ", ""),
+    "figures": ("pin ", "1 ", "x"),
+    "keys": ("a", "_a", " b: x"),
+    "someone": ("well, I really live in aa", " ", "\0"),
+    "orders": ("ignore all", " -", "x"),
+    "quotes": ("password: ", '"', "x"),
+}
+
+
+@pytest.mark.parametrize("unit", UNITS.values(), ids=UNITS)
+@pytest.mark.parametrize("reader", READERS.values(), ids=READERS)
+def test_the_time_of_every_reader_grows_with_its_text(
+    reader: Callable[[str], Any], unit: tuple[str, str, str]
+) -> None:
+    beginning, body, end = unit
+    assert grows(reader, lambda chars: beginning + body * (chars // len(body)) + end, last=128 * KIB) is None
+
+
+def test_a_turn_of_backslashes_is_captured_in_the_time_of_its_text(tmp_path: Any) -> None:
+    with Ledger.open(tmp_path / "m.db") as ledger:
+        made = lambda chars: "password is " + "\\" * chars  # noqa: E731
+        assert grows(lambda text: ledger.capture("please look", text), made, last=512 * KIB) is None
+
+
+@pytest.mark.parametrize("text", ["a" + "_a" * 28 + " b: x", "well, I really live in aa" + " " * 2_000 + "\0"])
+def test_a_time_that_doubled_with_each_part_has_gone(text: str) -> None:
+    assert seconds(lambda given: (list(slots.of_text(given)), list(first_person.statements(given))), text) < GIVE_UP_S

@@ -515,7 +515,8 @@ class Reinforcement(Answer, frozen=True, kw_only=True):
 
 class ExtractionReport(Answer, frozen=True, kw_only=True):
     """What came of looking at an ``interaction`` or a ``session``: what was kept, what took the place of what
-    (``superseded``), what the user took back (``retracted``), how many ``relations`` were stated, and what was dropped, each with its ``reason``.
+    (``superseded``), what the user took back (``retracted``), how many ``relations`` were stated, and what was dropped, each
+    with its ``reason``.
 
     Of a session ``messages`` are those looked at, ``skipped`` those that held nothing worth a model's time, ``cursor`` the
     position behind which it goes on. ``failure`` is why a model's call came to nothing; ``stopped`` why more was left for

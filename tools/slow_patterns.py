@@ -78,7 +78,9 @@ def expressions() -> list[Expression]:
         known = by_key.get((pattern.pattern, pattern.flags))
         every = {*(known.uses if known else ()), *(uses if variable and uses else EVERY)}
         every -= {"search"} if "finditer" in every else set()  # which is the first step of it
-        by_key[pattern.pattern, pattern.flags] = Expression(known.name if known else name, pattern, tuple(sorted(every)))
+        by_key[pattern.pattern, pattern.flags] = Expression(
+            known.name if known else name, pattern, tuple(sorted(every))
+        )
     return list(by_key.values())
 
 
@@ -88,7 +90,9 @@ EVERY = ("finditer",)  # what is measured of an expression that is used in a way
 def _uses(source: str) -> dict[str, set[str]]:
     """Return the methods that are called on each variable of a file."""
     uses: dict[str, set[str]] = {}
-    for variable, method in re.findall(r"\b(\w+)\.(search|match|fullmatch|finditer|findall|sub|subn|split(?=\(\w))\b", source):
+    for variable, method in re.findall(
+        r"\b(\w+)\.(search|match|fullmatch|finditer|findall|sub|subn|split(?=\(\w))\b", source
+    ):
         uses.setdefault(variable, set()).add(method if method in ("search", "match", "fullmatch") else "finditer")
     for targets, names in re.findall(r"\bfor ([\w, ]+) in \(?([\w, ]+)\)?", source):  # several patterns in a variable
         of_targets = {use for target in targets.split(", ") for use in uses.get(target, ())}
@@ -183,7 +187,7 @@ class _Writer:
                 return text
             case "MAX_REPEAT" | "MIN_REPEAT" | "POSSESSIVE_REPEAT":
                 least, most, items = argument
-                return self.text(items) * min(max(least, 1), int(most), 64)
+                return str(self.text(items)) * min(max(least, 1), int(most), 64)
             case "ATOMIC_GROUP":
                 return self.text(argument)
             case "GROUPREF":
@@ -227,7 +231,7 @@ def _repeats(items: Any, before: str, writer: _Writer) -> Iterator[tuple[str, st
     for operator, argument in items:
         name = str(operator)
         if name.endswith("_REPEAT"):
-            least, most, body = argument
+            _least, most, body = argument
             if most == _parser.MAXREPEAT or most > 3:
                 yield before, writer.text(body)
             yield from _repeats(body, before, writer)
@@ -303,7 +307,9 @@ def seconds(run: Callable[[Any], object], text: Any) -> float:
     return time.process_time() - start
 
 
-def grows(run: Callable[[Any], object], make: Callable[[int], Any], last: int = LAST) -> tuple[int, float, float] | None:
+def grows(
+    run: Callable[[Any], object], make: Callable[[int], Any], last: int = LAST
+) -> tuple[int, float, float] | None:
     """Return (characters, seconds, factor) where a call takes too long for its text; None where its time is linear."""
     chars, before = FIRST, seconds(run, make(FIRST))
     while chars < last:
@@ -336,7 +342,7 @@ def slow(expression: Expression, every: bool = False, last: int = LAST, choices:
 def _slowest(
     run: Callable[[Any], object], texts: list[tuple[str, str, str]], is_bytes: bool, every: bool, last: int
 ) -> tuple[str, int, float, float] | None:
-    timed = list[tuple[float, int, Callable[[int], Any]]]()
+    timed = list[tuple[float, int, Callable[..., Any]]]()
     for number, attack in enumerate(texts):
 
         def make(chars: int, attack: tuple[str, str, str] = attack) -> str | bytes:
@@ -373,7 +379,10 @@ def main() -> int:
         texts += len(attacks(expression.pattern)) * len(expression.uses)
         for worst in slow(expression, given.long):
             count += 1
-            print(f"{worst.name} ({worst.use}): {worst.seconds:.2f} s at {worst.chars:,}, {worst.factor:.0f} times: {worst.text}", flush=True)
+            print(
+                f"{worst.name} ({worst.use}): {worst.seconds:.2f} s at {worst.chars:,}, {worst.factor:.0f} times: {worst.text}",
+                flush=True,
+            )
     print(f"{count} slow of {len(expressions())} expressions, {texts:,} texts, {time.process_time():.0f} s")
     return int(count > 0)
 

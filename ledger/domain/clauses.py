@@ -13,7 +13,8 @@ from ledger.domain.near import NEGATIONS
 from ledger.domain.text import STOP_WORDS, stem, stems, words
 
 _TOKEN = late(r"[^\W_]+(?:['’][^\W_]+)*|[,;:()\[\]–—|]")
-_ENDING = late(r"[.!?…。！？\r\n].", re.DOTALL)  # in a text that ends with no blank; what nothing follows on ends the only sentence
+# In a text that ends with no blank: a sign that nothing follows ends the only sentence.
+_ENDING = late(r"[.!?…。！？\r\n].", re.DOTALL)
 _JOINS = frozenset(("and", "or", ","))
 _BREAKING = "but although though whereas while however yet except instead ; : ( ) [ ] – — |"
 _BREAKS = frozenset(_BREAKING.split())

@@ -86,7 +86,9 @@ _REPORTS = late(  # somebody else's words follow
     r"|\s[-–—]\s",
     re.I,
 )
-_WROTE = late(r"\b(?:writes|wrote|posted|tweeted|commented|replied|quot(?:e|es|ed|ing)|pretend|imagine|exam|exercise)\b", re.I)
+_WROTE = late(
+    r"\b(?:writes|wrote|posted|tweeted|commented|replied|quot(?:e|es|ed|ing)|pretend|imagine|exam|exercise)\b", re.I
+)
 _OF_USER = late(r"\bi(?:['’]ve| have)?(?: (?:just|already|also|once|never))? $", re.I)
 
 
@@ -163,9 +165,7 @@ def _doubtful_from(text: str) -> Span | None:
     for start, end in lines:
         if (place := _turn_to_another(text, start, end)) is not None:
             return (start, place) if place >= start else (0, 0)
-    if len(lines) > 1 and not all(
-        _is_same_voice(text[start:end], is_last=end == lines[-1][1]) for start, end in lines
-    ):
+    if len(lines) > 1 and not all(_is_same_voice(text[start:end], is_last=end == lines[-1][1]) for start, end in lines):
         return 0, 0
     return None
 
@@ -174,7 +174,9 @@ def _turn_to_another(text: str, start: int, end: int) -> int | None:
     """Where a line turns to somebody else's words: at a colon, a report, or a request about a text. -1 is for a request that
     points back, at what stands before it."""
     places = [each.start() for each in _COLON.finditer(text, start, end) if not _announces(text, start, each)]
-    places += [each.start() for each in _REPORTS.finditer(text, start, end) if not _OF_USER.search(text, start, each.start())]
+    places += [
+        each.start() for each in _REPORTS.finditer(text, start, end) if not _OF_USER.search(text, start, each.start())
+    ]
     for each in _SENTENCE.finditer(text, start, end):
         asks = each[0].endswith("?") or _ASKS.match(each[0]) is not None
         if _TAKES.match(each[0]) or (asks and _THIS.search(each[0])):

@@ -442,7 +442,8 @@ def _captured(event: AnyEvent, data: MemoryCaptured | DuplicateAbsorbed) -> Memo
         event.first, event.stream, envelope.user, envelope.agent, envelope.project, data.kind, data.status, data.content,
         data.confidence, data.reference_count, data.last_referenced_at, data.entities or (), data.tags or (),
         metadata, data.sources, (), data.valid_from or envelope.recorded_at, data.valid_to,
-        data.supersedes, None, False, None, None, None, data.origin, data.admission, envelope.recorded_at, envelope.recorded_at, None,
+        data.supersedes, None, False, None, None, None, data.origin, data.admission,
+        envelope.recorded_at, envelope.recorded_at, None,
         event.position, event.version, event.position,
     )  # fmt: skip
 

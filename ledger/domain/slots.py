@@ -91,12 +91,14 @@ _STATED = tuple(
     (relation, late(rf"{_SUBJECT}{_NOW} {verb}{_NOW} {_VALUE}", re.IGNORECASE)) for relation, verb in _VERBS.items()
 )
 _OWNED = late(
-    rf"(?P<subject>(?:[^\W\d_][\w.&-]{{0,60}}(?: [\w.&-]{{1,60}}){{0,3}}?)['’]s|my|our) (?P<attribute>[\w-]{{1,60}}(?: [\w-]{{1,60}}){{0,3}}?)"
+    rf"(?P<subject>(?:[^\W\d_][\w.&-]{{0,60}}(?: [\w.&-]{{1,60}}){{0,3}}?)['’]s|my|our)"
+    rf" (?P<attribute>[\w-]{{1,60}}(?: [\w-]{{1,60}}){{0,3}}?)"
     rf" is{_NOW} {_VALUE}",
     re.IGNORECASE,
 )
 _OF = late(
-    rf"the (?P<attribute>[\w-]{{1,60}}(?: [\w-]{{1,60}}){{0,2}}?)(?: of (?P<subject>[\w'’.&-]{{1,60}}(?: [\w'’.&-]{{1,60}}){{0,3}}?))?"
+    rf"the (?P<attribute>[\w-]{{1,60}}(?: [\w-]{{1,60}}){{0,2}}?)"
+    rf"(?: of (?P<subject>[\w'’.&-]{{1,60}}(?: [\w'’.&-]{{1,60}}){{0,3}}?))?"
     rf" is{_NOW} {_VALUE}",
     re.IGNORECASE,
 )

@@ -22,8 +22,8 @@ class Added(Answer, frozen=True, kw_only=True):
     ``learned`` are memories that are active now, ``proposed`` candidates that wait for review, ``reinforced`` those that an
     answer restates, ``contradicted`` those that it denies, that something new supersedes, or that stand in a conflict;
     ``reasons`` say what did not become a memory, and why. ``observations`` were formed or revised, ``calls`` made to a model.
-    ``warnings`` name the secrets that were redacted, by field and kind. ``stopped`` is "timeout" or "cancelled" where the same call goes on. ``correlation_id`` is that of all its commands, for
-    ``history.undo_all``; None where nothing was written.
+    ``warnings`` name the secrets that were redacted, by field and kind. ``stopped`` is "timeout" or "cancelled" where the same
+    call goes on. ``correlation_id`` is that of all its commands, for ``history.undo_all``; None where nothing was written.
     """
 
     session: str

@@ -84,7 +84,9 @@ def extract(
         )
     if preview:
         rows = tuple(session_extraction.found_by_rules(lines))
-        return answers.ExtractionReport(interaction=subject.id, extractor=first_person.EXTRACTOR, dropped=rows, dry_run=True)
+        return answers.ExtractionReport(
+            interaction=subject.id, extractor=first_person.EXTRACTOR, dropped=rows, dry_run=True
+        )
     if subject.extraction == "done" and not open_to_model and asker.key is None:
         return _extraction_report(engine, subject, asker.user)
     asker = reacting(engine, subject, asker)
@@ -117,7 +119,9 @@ def extract_by_rules(engine: Engine, subject: Interaction, asker: Who) -> Outcom
             kept, dropped = found_in.record_rules(
                 work, lines, found, lambda line: (current.id,), current.memories_used, quarantined=is_held
             )
-            data = CandidatesExtracted(first_person.EXTRACTOR, tuple(id for id, _ in kept), tuple(each for each, _ in dropped))
+            data = CandidatesExtracted(
+                first_person.EXTRACTOR, tuple(id for id, _ in kept), tuple(each for each, _ in dropped)
+            )
             for event in interactions_domain.decide(interactions_domain.RecordExtraction(data), current):
                 work.emit(current.id, event, first=current.row)
         return current.id

@@ -75,13 +75,13 @@ def extract(
 ) -> answers.ExtractionReport:
     """Looks at what was said since the last time, in the order in which it was recorded, for what to remember.
 
-    A model (``model``, or the ledger's) is asked once for each few turns, up to 4,000 tokens of them, unless their user
-    lines hold nothing to remember (also then without the ``gate``). Without one, and with ``using="rules"``, the extraction
-    rules look at the messages. The table of admission says what becomes of a finding, and with ``admit="review"`` each is a
-    candidate; what the assistant alone said, and what came in through another channel than the user's, always is. Each piece is one append with the cursor
-    behind it. Where the model fails the cursor stays, and the report says why in ``failure``. ``since`` goes back to a
-    position first: what lies behind it is looked at again. ``timeout`` is in seconds, of one attempt; None for what the
-    settings say, or 60. Hidden messages and those of tools are passed over.
+    A model (``model``, or the ledger's) is asked once for each few turns, up to 4,000 tokens of them, unless their user lines
+    hold nothing to remember (also then without the ``gate``). Without one, and with ``using="rules"``, the extraction rules
+    look at the messages. The table of admission says what becomes of a finding, and with ``admit="review"`` each is a
+    candidate; what the assistant alone said, and what came in through another channel than the user's, always is. Each piece
+    is one append with the cursor behind it. Where the model fails the cursor stays, and the report says why in ``failure``.
+    ``since`` goes back to a position first: what lies behind it is looked at again. ``timeout`` is in seconds, of one
+    attempt; None for what the settings say, or 60. Hidden messages and those of tools are passed over.
 
     ``RejectedError`` inside a batch with a model, with a key (asked again it goes on), and for a ``since`` behind the cursor.
     """

@@ -393,7 +393,9 @@ def _looked_through(kind: type[Any]) -> tuple[str, ...]:
 def as_warnings(redactions: Iterable[e.Redacted]) -> tuple[str, ...]:
     """Return what an answer says of the secrets that were taken out: a line for each kind in each field, without a text."""
     counts = Counter((each.field, each.kind) for each in redactions)
-    return tuple(f"{field}: {count} × {kind} was redacted before it was recorded" for (field, kind), count in counts.items())
+    return tuple(
+        f"{field}: {count} × {kind} was redacted before it was recorded" for (field, kind), count in counts.items()
+    )
 
 
 def refused(found: Found, subject: str | None = None) -> RejectedError:

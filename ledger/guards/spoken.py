@@ -26,8 +26,13 @@ _GAP = (
     r"[^\n.:=,;!?…]{0,60}?|[ \t]{1,3}d['’][^\n.:=,;!?…]{1,40}?|[ \t]{1,3}\([^\n()]{1,40}\))?"
 )
 _CHANGED = r"(?:(?:is|was|has been|got|were|had|wurde|ist|est|a été|fue|ha sido) )?(?:now )?(?:set|changed|reset|updated|switched|rotated|geändert|gesetzt|changé|cambiad[oa]) (?:to|auf|en|à|a|por)|(?:should|must|has to|needs to|can|could) be|would be|used to be|(?:has|had|have) (?:always |long )?been|ha sido|a toujours été|war (?:schon )?immer|remains|stays|bleibt|queda"
-_NAMES = _CHANGED + r"|reads|says|goes|spells|lautet|heißt|heisst|ist|sind|est|sont|reste|es|son|era|è|sono|é|são|is|was|are|were|will be|wird|jest|to|это|är|je"
-_ADVERB = r"(?:[ \t](?:now|currently|nu|jetzt|ahora|maintenant|ora|agora|still|just|simply|literally|einfach|also|nun))?"
+_NAMES = (
+    _CHANGED
+    + r"|reads|says|goes|spells|lautet|heißt|heisst|ist|sind|est|sont|reste|es|son|era|è|sono|é|são|is|was|are|were|will be|wird|jest|to|это|är|je"
+)
+_ADVERB = (
+    r"(?:[ \t](?:now|currently|nu|jetzt|ahora|maintenant|ora|agora|still|just|simply|literally|einfach|also|nun))?"
+)
 _LINK = late(
     rf"(?i)[\"'”»*`]{{0,3}}{_GAP}(?P<link>[ \t]{{1,3}}(?:{_NAMES}){_ADVERB}:?[ \t]{{1,3}}|['’]s{_ADVERB}[ \t]{{1,3}}|"
     r"[ \t]{0,3}(?::=?|=|：)(?!//)[*]{0,2}(?:[ \t]{0,3}|[ \t]{0,3}\n{1,2}[ \t]{0,8}(?:[-*>•] )?)|[ \t]{1,2}[-–—][ \t]{1,2}|[ \t]{0,2}(?:是|为|は|が|는)[ \t:]{0,2})(?=\S)"
@@ -56,9 +61,13 @@ _IS_ONE = late(
 _QUOTED = late(
     r"(?i)[\"“«„](?P<value>[^\"”»“\n]{3,60})[\"”»“][ \t](?:(?:is|be|a|an|as|for|my|good|strong|ok|okay|the|ist|ein|als|es|una|como|est|un|comme)[ \t])(?:[\w-]{1,15}[ \t]){0,3}$"
 )
-_SET = late(r"(?i)\b(?:set|chang\w{0,4}|reset\w{0,5}|updat\w{0,4}|switch\w{0,4}|rotat\w{0,4}|ändere|geändert|setz\w{0,3}|cambi\w{0,6}|chang\w{1,4})\b[^.!?\n]{0,50}$")
+_SET = late(
+    r"(?i)\b(?:set|chang\w{0,4}|reset\w{0,5}|updat\w{0,4}|switch\w{0,4}|rotat\w{0,4}|ändere|geändert|setz\w{0,3}|cambi\w{0,6}|chang\w{1,4})\b[^.!?\n]{0,50}$"
+)
 _TO = late(r"(?i)(?:[ \t][^\n.!?:,;]{0,40}?)?[ \t](?:to|auf|à|a|en|por|in)[ \t](?=\S)")
-_USER = late(r"(?i)(?:user(?:name)?|login|benutzer(?:name)?|usuario|utilisateur|identifiant)[ :=]{1,3}\S{1,40}[ ,/;]{1,3}(?:and |und |et |y |with |mit )?(?:the )?$")
+_USER = late(
+    r"(?i)(?:user(?:name)?|login|benutzer(?:name)?|usuario|utilisateur|identifiant)[ :=]{1,3}\S{1,40}[ ,/;]{1,3}(?:and |und |et |y |with |mit )?(?:the )?$"
+)
 _APART = late(
     r"(?i)[ -](?:managers?|fields?|polic(?:y|ies)|resets?|hash(?:es|ing|ed)?|generators?|prompts?|rules?|hints?|lengths?|strength|recovery|vaults?|"
     r"files?|screens?|pages?|forms?|box|checks?|protect\w{2,4}|prompts?|requirements?|length|reviews?|base|snippets?|style|word hint|"
@@ -93,8 +102,12 @@ _CODE = late(
     rf"(?:(?:(?:the|my|our|his|her|their|still|just|now|le|la|el|das|die|der|star|hash|pound|raute|étoile)\b)[^.!?\n]{{0,50}}?[ ,]{{1,2}})?[\"'“«*]{{0,2}}"
     rf"(?P<code>{_FIGURE}(?:[ ,/]{{1,2}}{_FIGURE}){{0,9}}|\d{{1,2}}[./]\d{{1,2}}[./]\d{{2,4}}|(?i:{_NUMBER_WORD}(?:[ ,-]{{1,2}}{_NUMBER_WORD}){{2,11}}\b))"
 )
-_DATING = late(r"(?i)\b(?:(?:jan|feb|fév|mar|mär|apr|abr|avr|may|mai|jun|juin|jul|juil|aug|ago|août|sep|oct|okt|nov|dec|dez|dic|déc|ene)[a-zéû]{0,7}\.?(?: de)?|in|since|until|from|by|on|at|before|after|room|version|port|page|year|line|about|over|seit|bis|um|en|desde|hasta|depuis|step|chapter|rfc)[ \t]$")
-_FOLLOWS = late(r"(?i)[\"'”»*`)#]{0,3}(?:$|[.,;:!?…)\n]|[ \t](?:[-–—(]|(?:as|for|and|but|is|to|so|because|since|which|or|when|now|if|on|at|in|by|please|pls|als|für|und|aber|oder|como|y|pero|para|comme|et|mais|pour|que|e|ma|lol|thanks)\b))")
+_DATING = late(
+    r"(?i)\b(?:(?:jan|feb|fév|mar|mär|apr|abr|avr|may|mai|jun|juin|jul|juil|aug|ago|août|sep|oct|okt|nov|dec|dez|dic|déc|ene)[a-zéû]{0,7}\.?(?: de)?|in|since|until|from|by|on|at|before|after|room|version|port|page|year|line|about|over|seit|bis|um|en|desde|hasta|depuis|step|chapter|rfc)[ \t]$"
+)
+_FOLLOWS = late(
+    r"(?i)[\"'”»*`)#]{0,3}(?:$|[.,;:!?…)\n]|[ \t](?:[-–—(]|(?:as|for|and|but|is|to|so|because|since|which|or|when|now|if|on|at|in|by|please|pls|als|für|und|aber|oder|como|y|pero|para|comme|et|mais|pour|que|e|ma|lol|thanks)\b))"
+)
 _REFERENCE = late(r"[$&*]?[\w.]{1,60}[(\[].*|\w{1,40}(?:(?:\.|::|->)\w{1,40}){1,6}[;,]?")
 _PROGRAM = late(r"[{}<>]|\[[\\\"']|\w\(|\)\.|;\s*$|=>|::|\w\[")
 _OTHER_CODE = late(
@@ -102,7 +115,9 @@ _OTHER_CODE = late(
     r"coupon|sort|swift|bic|bar|qr|product|item|order|booking|flight|course|class|tax|legal|civil|penal|morse|dress|hex|op|byte|machine|"
     r"sample|example|vor|länder|landes|fehler|quell|fuente|airport|iata|stock|reason|event|key|char|style|zip-)[ -]?$"
 )
-_OTHER_CODE_BEHIND = late(r"(?i)[ -](?:postal|source|couleur|erreur|fuente|civil|pénal|penal|de error|d['’]erreur|promo|de país|postale|barre|barras|de retour)")
+_OTHER_CODE_BEHIND = late(
+    r"(?i)[ -](?:postal|source|couleur|erreur|fuente|civil|pénal|penal|de error|d['’]erreur|promo|de país|postale|barre|barras|de retour)"
+)
 
 # --- talk: words that a clause about a secret begins with, and a clause that says one does not ----------------------------
 
@@ -146,9 +161,15 @@ _FUNCTION = _set(
     y o pero en de del para por con desde es lo la el los un una si porque no e ma nel di da per che è não em para por
     en of maar op van voor sinds omdat cada chaque jeden zum zur beim vom client-side server-side"""
 )
-_TO_DO = _set("be expire log access get unlock open use make keep work see protect reset something anything match the a my do let")
-_BEGINNING = _set("what where who how here there this that it which so and but if when security length problem question issue reason part thing step password changing resetting sharing using storing")
-_SAYING = _set("is are was must should can cannot will may be please enter use you your click see ask contact required forgot")
+_TO_DO = _set(
+    "be expire log access get unlock open use make keep work see protect reset something anything match the a my do let"
+)
+_BEGINNING = _set(
+    "what where who how here there this that it which so and but if when security length problem question issue reason part thing step password changing resetting sharing using storing"
+)
+_SAYING = _set(
+    "is are was must should can cannot will may be please enter use you your click see ask contact required forgot"
+)
 _JOINS = _set("and but so or because since und aber oder weil denn et mais ou y pero e ma maar")
 _STATES = late(
     r"(?:[\w-]{1,30}(?:ed|ing|(?<!f)ly|able|ible|less|ful|ive|ous|ory)|wrong|weak|strong|long|short|safe|correct|incorrect|right|same|different|unique|"
@@ -164,8 +185,12 @@ _STATES = late(
     r"fuerte|segur[oa]|nuev[oa]|vací[oa]|antigu[oa]|fácil|difícil|important[eia]|obligatori[oa]|válid[oa]|inválid[oa]|mal|errad[oa]|fraca|sbagliat[oa]|debole|"
     r"sicur[oa]|lung[oa]|vuot[oa]|verkeerd|fout|lang|zwak|sterk|veilig|verlopen|vergeten|leeg|ge\w{2,20}[dt])(?:['’]t)?"
 )
-_COUNTED = late(r"(?:\d{1,3}|one|two|three|four|five|six|seven|eight|nine|ten|twelve|sixteen|twenty|four-digit|six-digit)")
-_UNITS = late(r"(?i)(?:or|to|more|plus|random)?(?:characters?|chars?|digits?|letters?|words?|symbols?|bytes?|bits?|days?|weeks?|months?|years?|hours?|minutes?|times|zeichen|stellen|ziffern|caractères|chiffres|caracteres|dígitos|caratteri|cifre|tekens)")
+_COUNTED = late(
+    r"(?:\d{1,3}|one|two|three|four|five|six|seven|eight|nine|ten|twelve|sixteen|twenty|four-digit|six-digit)"
+)
+_UNITS = late(
+    r"(?i)(?:or|to|more|plus|random)?(?:characters?|chars?|digits?|letters?|words?|symbols?|bytes?|bits?|days?|weeks?|months?|years?|hours?|minutes?|times|zeichen|stellen|ziffern|caractères|chiffres|caracteres|dígitos|caratteri|cifre|tekens)"
+)
 _PLACEHOLDER = late(
     r"(?i)(?:<.*|\$[\{(A-Z_].*|\{.*|\[.*|%[\w(].*|\*+|x{3,}|\.{2,}|…+|-+|_+|#+|your[-_].*|changeme|password|passwort|passwd|none|null|nil|undefined|true|false|"
     r"redacted|todo|tbd|n/a|os\.environ.*|process\.env.*|env\..*|getenv.*|settings\..*|config\..*|self\..*|str|string|int|bytes|https?://.*)"
@@ -204,13 +229,22 @@ def _said(text: str, noun: re.Match[str], kind: str) -> Iterator[tuple[int, int]
         kind = "word"
     if _APART.match(text, at):
         return
-    if kind == "word" and text[at : at + 1] in " =" and (text.startswith("--", noun.start() - 2) or _USER.search(text, max(0, noun.start() - BEHIND), noun.start())):
+    if (
+        kind == "word"
+        and text[at : at + 1] in " ="
+        and (text.startswith("--", noun.start() - 2) or _USER.search(text, max(0, noun.start() - BEHIND), noun.start()))
+    ):
         words = list(_clause(text, at + 1))
         if words and not _is_talk([words[0][0]], "word", False):
             yield at + 1, words[0][1]
             return
     figures = kind == "pin" or (kind == "word" and noun[0].lower().endswith(("code", "codes")))
-    if figures and text[at : at + 1] == " " and (hit := _FIGURES.match(text, at + 1, limit)) and _FOLLOWS.match(text, hit.end()):
+    if (
+        figures
+        and text[at : at + 1] == " "
+        and (hit := _FIGURES.match(text, at + 1, limit))
+        and _FOLLOWS.match(text, hit.end())
+    ):
         yield hit.span()
         return
     link = _LINK.match(text, at, limit)
@@ -230,7 +264,11 @@ def _said(text: str, noun: re.Match[str], kind: str) -> Iterator[tuple[int, int]
             return
     if kind == "login":
         return
-    if kind in ("word", "pin", "code") and _SET.search(text, max(0, noun.start() - BEHIND), noun.start()) and (to := _TO.match(text, at, limit)):
+    if (
+        kind in ("word", "pin", "code")
+        and _SET.search(text, max(0, noun.start() - BEHIND), noun.start())
+        and (to := _TO.match(text, at, limit))
+    ):
         place = _value(text, to.end(), kind)
         if place is not None and not (kind == "word" and text[slice(*place)].split()[0] in _TO_DO):
             yield place
@@ -238,7 +276,12 @@ def _said(text: str, noun: re.Match[str], kind: str) -> Iterator[tuple[int, int]
     if kind == "word" and (place := _before(text, noun)):
         yield place
         return
-    if kind == "word" and text[at : at + 1] == " " and text[at + 1 : at + 2] in _QUOTES and (place := _value(text, at + 1, kind)):
+    if (
+        kind == "word"
+        and text[at : at + 1] == " "
+        and text[at + 1 : at + 2] in _QUOTES
+        and (place := _value(text, at + 1, kind))
+    ):
         yield place
         return
     if kind == "word" and (typed := _TYPED.match(text, at, limit)) and (place := _value(text, typed.end(), kind)):
@@ -272,8 +315,10 @@ def _before(text: str, noun: re.Match[str]) -> tuple[int, int] | None:
             continue
         start, end = hit.span("value")
         words = text[start:end].strip("\"'“”«»„").split()
-        if words and not _is_talk(words, "word", False) and (
-            len(words) > 1 or pattern is _IS_ONE or not words[0].isalpha() or text[start] in _QUOTES
+        if (
+            words
+            and not _is_talk(words, "word", False)
+            and (len(words) > 1 or pattern is _IS_ONE or not words[0].isalpha() or text[start] in _QUOTES)
         ):
             return (start, end) if len(words) < 9 and words[0].lower() not in _BEGINNING else None
     return None
@@ -282,7 +327,12 @@ def _before(text: str, noun: re.Match[str]) -> tuple[int, int] | None:
 def _is_telling_later(text: str, later: re.Match[str], place: tuple[int, int]) -> bool:
     """Return True if a sentence after the noun says it: plain words only right behind it, or where a verb names them."""
     value = text[slice(*place)]
-    if stands_out(value.split()[0]) or _CALLED.search(later[0]) or text[place[0] - 1] in _QUOTES or _WHICH.match(later[0]):
+    if (
+        stands_out(value.split()[0])
+        or _CALLED.search(later[0])
+        or text[place[0] - 1] in _QUOTES
+        or _WHICH.match(later[0])
+    ):
         return True
     return later.end() - later.start() < 12 and len(value.split()) > 2
 
@@ -339,7 +389,11 @@ def _clause(text: str, start: int) -> Iterator[tuple[str, int]]:
         if not bare or (first and word.endswith((":", "="))):
             return
         yield bare, hit.start() + len(bare)
-        if len(bare) < len(word) and word[len(bare)] in ".,;:)]}>、。…\"'`" or len(word) < len(hit[0]) or word[-1] in "!?;":
+        if (
+            (len(bare) < len(word) and word[len(bare)] in ".,;:)]}>、。…\"'`")
+            or len(word) < len(hit[0])
+            or word[-1] in "!?;"
+        ):
             return
         odd, first = odd or stands_out(bare) or (bare.isdigit() and len(bare) > 3), False
 
@@ -366,7 +420,11 @@ def _is_talk(words: list[str], kind: str, signed: bool) -> bool:
     if first in _OWNERS:
         return len(rest) < 4 or not _BINDING.isdisjoint(rest) or any(word.endswith("'s") for word in rest[:2])
     if first in _THE or first.startswith(("l'", "d'")):
-        return len(rest) < 4 or not _BINDING.isdisjoint(rest) or (len(rest) < 5 and any(word in _FUNCTION for word in rest[1:]))
+        return (
+            len(rest) < 4
+            or not _BINDING.isdisjoint(rest)
+            or (len(rest) < 5 and any(word in _FUNCTION for word in rest[1:]))
+        )
     if _COUNTED.fullmatch(first) and any(_UNITS.fullmatch(word) for word in rest[:3]):
         return True
     if "than" in rest[:3]:
@@ -374,7 +432,9 @@ def _is_talk(words: list[str], kind: str, signed: bool) -> bool:
     if _STATES.fullmatch(first):
         return not rest or rest[0] in _FUNCTION or rest[0] in _TELLING or _STATES.fullmatch(rest[0]) is not None
     if signed and len(words) > 1:
-        return first in _FUNCTION or not _SAYING.isdisjoint(lower) or words[0][:1].isupper() and words[1][:1].islower()
+        return (
+            first in _FUNCTION or not _SAYING.isdisjoint(lower) or (words[0][:1].isupper() and words[1][:1].islower())
+        )
     return False
 
 
@@ -404,8 +464,8 @@ def _sentence(text: str, noun: re.Match[str]) -> tuple[int, int]:
     for hit in _END.finditer(text, start, noun.start()):
         start = hit.end()
     limit = min(len(text), noun.end() + AHEAD)
-    hit = _END.search(text, noun.end(), limit)
-    return start, hit.start() if hit is not None else limit
+    end = _END.search(text, noun.end(), limit)
+    return start, end.start() if end is not None else limit
 
 
 def _near(text: str, start: int, end: int, kind: str, noun: re.Match[str]) -> Iterator[tuple[int, int]]:
@@ -419,13 +479,23 @@ def _near(text: str, start: int, end: int, kind: str, noun: re.Match[str]) -> It
     if kind in ("pin", "code"):
         for hit in _FIGURES.finditer(text, start, end):
             apart = hit.end() <= noun.start() or hit.start() >= noun.end()
-            if apart and len(hit[0]) > 3 and not _DATING.search(text, max(start, hit.start() - 12), hit.start()) and _FOLLOWS.match(text, hit.end()):
+            if (
+                apart
+                and len(hit[0]) > 3
+                and not _DATING.search(text, max(start, hit.start() - 12), hit.start())
+                and _FOLLOWS.match(text, hit.end())
+            ):
                 yield hit.span()
         if kind == "code":
             return
     for hit in _WITH_DIGIT.finditer(text, start, end):
         bare = hit[0].strip("\"'`.,;:()*“”«»")
-        if len(bare) > 5 + (kind != "word") and stands_out(bare) and not is_example(bare) and not _is_name_of_code(bare):
+        if (
+            len(bare) > 5 + (kind != "word")
+            and stands_out(bare)
+            and not is_example(bare)
+            and not _is_name_of_code(bare)
+        ):
             begin = hit.start() + hit[0].index(bare)
             if begin >= noun.end() or begin + len(bare) <= noun.start():
                 yield begin, begin + len(bare)

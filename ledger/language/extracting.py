@@ -113,12 +113,19 @@ def kinds() -> dict[str, type[Any]]:
         Field(None, description="the number of a known fact"),
     )
     source: dict[str, Any] = {"said_by": text, "messages": numbers}
-    fields: dict[str, Any] = {"content": (str, ...), "kind": text, **source, "confidence": confidence, "entities": names}
+    fields: dict[str, Any] = {
+        "content": (str, ...),
+        "kind": text,
+        **source,
+        "confidence": confidence,
+        "entities": names,
+    }
+    wrong: Any = (Annotated[bool, BeforeValidator(_is_true)], False)
     changed: dict[str, Any] = {"fact": number, "old": text, "reason": text}
     relation: dict[str, Any] = {"subject": (str, ...), "relation": (str, ...), "object": (str, ...)}
     return {
         SUPERSEDE: create_model("Supersede", __base__=BaseModel, **fields, **changed),
-        RETRACT: create_model("Retract", __base__=BaseModel, **source, **changed, wrong=(Annotated[bool, BeforeValidator(_is_true)], False)),
+        RETRACT: create_model("Retract", __base__=BaseModel, **source, **changed, wrong=wrong),
         ADD: create_model("Add", __base__=BaseModel, **fields),
         RELATIONS: create_model("Relation", __base__=BaseModel, **relation),
     }

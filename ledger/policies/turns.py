@@ -271,9 +271,7 @@ class Batch:
             return None
         content = proposal.content or (target.content or "" if target is not None else "")
         corrects = target is not None
-        return admitting.of_proposal(
-            content, proposal.cited, self._lines, claimed=proposal.claimed, corrects=corrects
-        )
+        return admitting.of_proposal(content, proposal.cited, self._lines, claimed=proposal.claimed, corrects=corrects)
 
     def _no_target(self, target: Memory | None, proposal: Proposal) -> str:
         """Why nothing can take the place of a memory; without one that is known the fact is simply new."""
@@ -340,7 +338,12 @@ class Batch:
 
     def _reason(self, memory: Memory) -> str | None:
         """What it means that a memory says nearly the same; what ended without a person's no may become true again."""
-        reasons = {"active": "near_duplicate", "candidate": "duplicate", "invalid": "rejected", "retracted": "retracted"}
+        reasons = {
+            "active": "near_duplicate",
+            "candidate": "duplicate",
+            "invalid": "rejected",
+            "retracted": "retracted",
+        }
         reason = reasons.get(memory.status)
         is_no = reason in ("rejected", "retracted") and admission.is_nobodys_no(self.work, memory)
         return None if is_no else reason

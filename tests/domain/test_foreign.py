@@ -74,7 +74,10 @@ def test_what_the_rules_find_in_an_ordinary_self_description_is_admitted(half: s
     ("text", "kept"),
     [
         ("I live in Oslo.", "I live in Oslo."),
-        ("I'm vegan and live in Oslo.\n\nWhat can I cook tonight?", "I'm vegan and live in Oslo. What can I cook tonight?"),
+        (
+            "I'm vegan and live in Oslo.\n\nWhat can I cook tonight?",
+            "I'm vegan and live in Oslo. What can I cook tonight?",
+        ),
         ("Hi!\nI live in Oslo.\nThanks a lot", "Hi! I live in Oslo. Thanks a lot"),
         ('My cat is called "Biscuit".', 'My cat is called "Biscuit".'),
         ("FYI: I moved to Oslo.", "FYI: I moved to Oslo."),

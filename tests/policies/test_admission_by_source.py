@@ -210,7 +210,11 @@ def test_what_the_user_ends_is_retracted_with_its_reason_and_its_call(tmp_path: 
         added = memory.add("I no longer work at Acme.")
         assert memory.memories.get(old.id).status == "retracted"
         event = memory.history.events(old.id)[-1]
-        assert (event.type, event.data["reason"], event.command) == ("MemoryRetracted", "she said so", "session.extract")
+        assert (event.type, event.data["reason"], event.command) == (
+            "MemoryRetracted",
+            "she said so",
+            "session.extract",
+        )
         assert f"restore('{old.id}')" in added.contradicted[0].why
         assert memory.proof.digest() == folded_from_zero(memory)
         memory.undo(event.position)

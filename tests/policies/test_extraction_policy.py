@@ -9,9 +9,7 @@ from old_names import Ledger
 
 from ledger import NotFoundError
 
-TEXT = (
-    "Hello.\nDecision: store events only.\nFact: no\nThe user prefers tabs over spaces. So the user prefers tabs over spaces."
-)
+TEXT = "Hello.\nDecision: store events only.\nFact: no\nThe user prefers tabs over spaces. So the user prefers tabs over spaces."
 
 
 def contents(found: Any) -> list[str]:

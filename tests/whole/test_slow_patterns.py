@@ -72,9 +72,7 @@ UNITS = {
 
 @pytest.mark.parametrize("unit", UNITS.values(), ids=UNITS)
 @pytest.mark.parametrize("reader", READERS.values(), ids=READERS)
-def test_the_time_of_every_reader_grows_with_its_text(
-    reader: Callable[[str], Any], unit: tuple[str, str, str]
-) -> None:
+def test_the_time_of_every_reader_grows_with_its_text(reader: Callable[[str], Any], unit: tuple[str, str, str]) -> None:
     beginning, body, end = unit
     assert grows(reader, lambda chars: beginning + body * (chars // len(body)) + end, last=128 * KIB) is None
 

@@ -87,7 +87,7 @@ _ASKS = re.compile(rf"\s*{_BEFORE}(?:{'|'.join(_QUESTION_WORDS)})(?:['’](?:s|r
 _SENTENCE = re.compile(r"[^.!?\n]+[.!?]*")
 
 
-def told(text: str) -> list[tuple[int, int]]:
+def stated_spans(text: str) -> list[tuple[int, int]]:
     """Return the spans of a text that do not ask: a question ends with its sentence, or at its first comma.
 
     "My laptop is a Framework, ignore?" tells of the laptop, and "can you stop, Tom was hacked" of Tom.
@@ -120,7 +120,7 @@ def is_salient(user_lines: Iterable[str]) -> bool:
         found = {
             run
             for word in words(
-                _BETWEEN.sub(" ", " ".join(normalise(line[start:end]) for start, end in told(line[:LOOKED_CHARS])))
+                _BETWEEN.sub(" ", " ".join(normalise(line[start:end]) for start, end in stated_spans(line[:LOOKED_CHARS])))
             )
             if word not in TRIVIAL
             for run in split(word)

@@ -25,7 +25,7 @@ from ledger.domain import passages as pieces
 from ledger.domain import question as questions
 from ledger.domain.errors import RejectedError
 from ledger.domain.memory import Memory, since
-from ledger.domain.salience import told
+from ledger.domain.salience import stated_spans
 from ledger.domain.text import check_text, normalise
 from ledger.engine.log_reading import first_position
 from ledger.engine.snapshot import LIST_CAP, NOWHERE, Snapshot, named
@@ -172,7 +172,7 @@ class _Choosing:
         self._take([*texts, *believed], ANSWER)
         own = [each for each in uncited if _is_own(each) and tells(each)]
         others = [each for each in uncited if not _is_own(each) and each.candidate.match >= OTHERS_MATCH]
-        self._take([*_telling_first(own), *others], TURN)
+        self._take([*_stating_first(own), *others], TURN)
 
     def fill_up(self, used: int) -> None:
         """Choose what the user said last about himself, in what is left of the budget."""
@@ -193,7 +193,7 @@ class _Choosing:
             messages = [each.position for each in newest if each.corpus == passages.MESSAGE]
             roles = sessions.roles(self._connection, messages) if messages else {}
             own = [each for each in newest if roles.get(each.position, "user") == "user" and of_himself(each.text)]
-            believed, uncited = self._resolved(_telling_first(sorted(map(of_passage, own), key=_when, reverse=True)))
+            believed, uncited = self._resolved(_stating_first(sorted(map(of_passage, own), key=_when, reverse=True)))
             self._take([*believed, *uncited], LATEST)
 
     def not_repeated(self, items: Iterable[Item]) -> None:
@@ -263,7 +263,7 @@ class _Choosing:
         row = found.passage
         if row is None:
             return found
-        start, end = _told_span(row.text) if _is_turn(found) and _is_own(found) else (0, len(row.text))
+        start, end = _stated_span(row.text) if _is_turn(found) and _is_own(found) else (0, len(row.text))
         if end - start > LINE_CHARS:
             spans = [(start + first, start + last) for first, last in pieces.split(row.text[start:end], LINE_CHARS)]
             start, end = max(spans, key=lambda span: self._finder.score_of(row.text[span[0] : span[1]]))
@@ -373,33 +373,33 @@ def _window_of(connection: Connection, request: ContextRequest) -> _Window | Non
 
 FIRST_PERSON = re.compile(r"(?<!\w)(?:i|i['’]?m|i['’]?ve|me|my|mine|we|us|our|ours)(?!\w)", re.IGNORECASE)
 NAMED = re.compile(r"\d|(?<=[^\W\d_]|,|;) [^\W\d_a-z]\w")  # a figure, or a capital inside of a sentence
-TOLD_WORDS = 8
+STATED_WORDS = 8
 
 
-def is_telling(text: str) -> bool:
+def states_something(text: str) -> bool:
     """Return True if a text likely states something of the user's life, and is no request.
 
     Without the clauses that ask it has two of three signs: a first person, a name or a figure, eight words. In two invented
     years 97 of 100 turns with a fact have them, and 42 of 100 everyday turns.
     """
-    words = " ".join(text[start:end] for start, end in told(text))
-    signs = (FIRST_PERSON.search(words), NAMED.search(words), len(words.split()) >= TOLD_WORDS)
+    words = " ".join(text[start:end] for start, end in stated_spans(text))
+    signs = (FIRST_PERSON.search(words), NAMED.search(words), len(words.split()) >= STATED_WORDS)
     return sum(map(bool, signs)) >= 2
 
 
 def of_himself(text: str) -> bool:
     """Return True if the clauses of a text that do not ask are in the first person, or state something otherwise."""
-    return is_telling(text) or any(FIRST_PERSON.search(text, start, end) for start, end in told(text))
+    return states_something(text) or any(FIRST_PERSON.search(text, start, end) for start, end in stated_spans(text))
 
 
-def _telling_first(turns: Sequence[Found]) -> list[Found]:
+def _stating_first(turns: Sequence[Found]) -> list[Found]:
     """Return the turns as they are ranked, those before others that likely state something."""
-    return sorted(turns, key=lambda turn: turn.passage is None or not is_telling(turn.passage.text))
+    return sorted(turns, key=lambda turn: turn.passage is None or not states_something(turn.passage.text))
 
 
 def tells(found: Found) -> bool:
     """Return True if a turn does more than ask, so that it can say something of what is asked."""
-    return found.passage is not None and bool(told(found.passage.text))
+    return found.passage is not None and bool(stated_spans(found.passage.text))
 
 
 def _key(found: Found) -> Key:
@@ -416,14 +416,14 @@ def _is_own(found: Found) -> bool:
     return who(found.candidate)[1]
 
 
-def _told_span(text: str) -> tuple[int, int]:
+def _stated_span(text: str) -> tuple[int, int]:
     """Return the span from the first to the last clause that does not ask; an empty one where all of a text asks."""
-    spans = told(text)
+    spans = stated_spans(text)
     if not spans:
         return 0, 0
     start, end = spans[0][0], spans[-1][1]
-    told_text = text[start:end]
-    return end - len(told_text.lstrip(" ,;-")), start + len(told_text.rstrip())
+    stated_text = text[start:end]
+    return end - len(stated_text.lstrip(" ,;-")), start + len(stated_text.rstrip())
 
 
 def _when(found: Found) -> tuple[str, int]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import probe
 import pytest
+from conftest import Clock
 from conversations import check_window, condensed, items, rewritten, standing, summed
 from leftovers import RARE, remains, states
 from old_names import Ledger
@@ -322,9 +323,13 @@ def test_a_memory_is_derived_from_each_message_that_a_model_cited_for_it_or_from
     assert remains(tmp_path) == []
 
 
-def test_what_was_cited_for_a_memory_that_was_there_already_counts_too(ledger: Ledger) -> None:
-    ledger.adopt_policy(admit="review")  # a memory that waits absorbs what says the same; an active one is only known
+@pytest.mark.parametrize("admit", ["by_source", "review"])
+def test_what_was_cited_for_a_memory_that_was_there_already_counts_too(
+    ledger: Ledger, clock: Clock, admit: str
+) -> None:
+    ledger.adopt_policy(admit=admit)
     session, _, kept = told_of_home(ledger, (1,))
+    clock.advance(days=1)  # what is said later bears out what is believed; a memory that waits absorbs it at any time
     again = session.append("user", "I prefer to say it again: I live there.")
     session.extract(model=Scripted(adds(HOME)))
     assert ledger.audit(limit=9, type="DuplicateAbsorbed")

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from ledger.domain.late import late
 from ledger.guards.patterns import part
 
-_PUBLIC = late(r"(?i)(?<![a-z])public[ _-]?key")
 AHEAD, BEHIND, CLAUSE = 160, 90, 200  # characters after a noun, before it, and of a clause at the most
 
 _QUOTES = {'"': '"', "'": "'", "`": "`", "“": "”", "„": "“", "«": "»", "‘": "’", "”": "”"}
@@ -28,14 +27,14 @@ _GAP = (
 _CHANGED = r"(?:(?:is|was|has been|got|were|had|wurde|ist|est|a été|fue|ha sido) )?(?:now )?(?:set|changed|reset|updated|switched|rotated|geändert|gesetzt|changé|cambiad[oa]) (?:to|auf|en|à|a|por)|(?:should|must|has to|needs to|can|could) be|would be|used to be|(?:has|had|have) (?:always |long )?been|ha sido|a toujours été|war (?:schon )?immer|remains|stays|bleibt|queda"
 _NAMES = (
     _CHANGED
-    + r"|reads|says|goes|spells|lautet|heißt|heisst|ist|sind|est|sont|reste|es|son|era|è|sono|é|são|is|was|are|were|will be|wird|jest|to|это|är|je"
+    + r"|is called|is spelled|equals|se llama|s['’]appelle|nennt sich|reads|says|goes|spells|lautet|heißt|heisst|ist|sind|est|sont|reste|es|son|era|è|sono|é|são|is|was|are|were|will be|wird|jest|to|это|är|je"
 )
 _ADVERB = (
     r"(?:[ \t](?:now|currently|nu|jetzt|ahora|maintenant|ora|agora|still|just|simply|literally|einfach|also|nun))?"
 )
 _LINK = late(
     rf"(?i)[\"'”»*`]{{0,3}}{_GAP}(?P<link>[ \t]{{1,3}}(?:{_NAMES}){_ADVERB}:?[ \t]{{1,3}}|['’]s{_ADVERB}[ \t]{{1,3}}|"
-    r"[ \t]{0,3}(?::=?|=|：)(?!//)[*]{0,2}(?:[ \t]{0,3}|[ \t]{0,3}\n{1,2}[ \t]{0,8}(?:[-*>•] )?)|[ \t]{1,2}[-–—][ \t]{1,2}|[ \t]{0,2}(?:是|为|は|が|는)[ \t:]{0,2})(?=\S)"
+    r"[ \t]{0,3}(?::=?|=|：)(?!//)[*]{0,2}(?:[ \t]{0,3}|[ \t]{0,3}\n{1,2}[ \t]{0,8}(?:[-*>•] )?)|[ \t]{1,2}(?:[-–—→]|[-=]>)[ \t]{1,2}|[ \t]{0,2}(?:是|为|は|が|는)[ \t:]{0,2})(?=\S)"
 )
 _LATER = late(
     r"(?i)[\"'”»*)]{0,3}(?:[ \t]{1,3}[^\n.!?…]{0,80}?)?(?:[.,;:!?…]|[ \t][-–—])[ \t]{0,3}(?:and |und |et |y |e )?"
@@ -45,7 +44,7 @@ _LATER = late(
 _VERB = (
     r"(?:(?:i|we|he|she|they|you)(?:['’](?:m|ve|d|re)| am| was| are| were| have| had)?(?: (?:just|always|now|then|usually|finally))? "
     r"(?:type|typed|typing|enter|entered|entering|put|use|used|using|wrote|write|writing|tried|try|trying|went with|picked|chose|"
-    r"settled on|set it to|set|made it|changed it to|keep|chosen|took)(?: in)?|(?:please )?(?:use|enter|type|set|try|save|remember|store|note)(?: it to)?|"
+    r"settled on|set it to|was given|were given|got|received|set|made it|changed it to|keep|chosen|took)(?: in)?|(?:please )?(?:use|enter|type|set|try|save|remember|store|note)(?: it to)?|"
     r"ich (?:habe?|nehme|nutze|benutze|verwende|tippe|gebe)(?: immer)?|wir (?:haben|nehmen|nutzen)|j['’](?:ai (?:mis|choisi|tapé|pris)|utilise)|"
     r"je (?:tape|mets)|on a mis|nous avons (?:mis|choisi)|he (?:puesto|elegido|usado)|(?:puse|uso|usé|elegí|escribo|pongo)|hemos puesto|ho (?:messo|scelto)|uso)"
 )
@@ -68,10 +67,13 @@ _TO = late(r"(?i)(?:[ \t][^\n.!?:,;]{0,40}?)?[ \t](?:to|auf|à|a|en|por|in)[ \t]
 _USER = late(
     r"(?i)(?:user(?:name)?|login|benutzer(?:name)?|usuario|utilisateur|identifiant)[ :=]{1,3}\S{1,40}[ ,/;]{1,3}(?:and |und |et |y |with |mit )?(?:the )?$"
 )
+_PAIR = late(
+    r"[^\n.!?:=]{0,60}?(?:[:=]| is| are| sind| son| sont| ist| est| es)[ \t]{1,3}[\w.@+-]{2,40}(?: ?/ ?|[ ,]{1,2}(?:and|und|et|y|e)[ \t])(?P<value>[^\s,;/]{4,40})(?=$|[\s,;])"
+)
 _APART = late(
     r"(?i)[ -](?:managers?|fields?|polic(?:y|ies)|resets?|hash(?:es|ing|ed)?|generators?|prompts?|rules?|hints?|lengths?|strength|recovery|vaults?|"
-    r"files?|screens?|pages?|forms?|box|checks?|protect\w{2,4}|prompts?|requirements?|length|reviews?|base|snippets?|style|word hint|"
-    r"columns?|variables?|inputs?|expir\w{1,5}|rotation|attempts?|changes?|authentication|auth|mails?|emails?|links?|pad|number of|count|counts|"
+    r"files?|screens?|pages?|forms?|box|checks?|protect\w{2,4}|prompts?|requirements?|length|reviews?|snippets?|style|word hint|"
+    r"columns?|variables?|inputs?|expir\w{1,5}|rotation|attempts?|authentication|links?|pad|number of|count|counts|"
     r"fingerprints?|pairs?|types?|ids?|names?|limits?|usage|quality|editor|coverage|freeze|smell|owners?|signing|chain|ring|board|points?|takeaways?|features?|stakeholders?|findings?)\b"
 )
 _CALLED = late(r"(?i)(?:heißt|heisst|lautet|reads|spells|says)[ \t]{0,3}$")
@@ -83,12 +85,12 @@ _GROUPS = late(r"\d{3,8}(?:-\d{3,8}){2,9}")
 _LINKED = late(r"[A-Za-z\d]{2,20}(?:[-_][A-Za-z\d]{1,20}){2,8}")
 _USUAL = late(
     r"#[0-9A-Fa-f]{3,8}|\d{1,3}(?:[.,]\d{1,9})*%?|[\d.:/-]{1,20}[a-z]{0,4}|v\d[\d.]*|[A-Z]{1,6}-?\d{1,5}[A-Z]?|\d+[-_]?[A-Za-z]{1,9}|"
-    r"[a-z]{1,2}\d{1,2}|[^\s@]{1,64}@[\w.-]{1,64}\.\w{1,12}|(?:https?://|www\.|/|~/|\.{1,2}/).*|[\w-]{1,40}(?:\.[\w-]{1,40})+(?:/.*)?|"
+    r"[a-z]{1,2}\d{1,2}|[^\s@]{1,64}@[\w.-]{1,64}\.\w{1,12}|(?:https?://|www\.|/|~/|\.{1,2}/).*|[\w-]{1,40}(?:\.[\w-]{1,40}){0,4}\.[a-z]{2,6}(?:/.*)?|"
     r"(?i:(?:utf|sha|md|base|bcrypt|argon|pbkdf|scrypt|ipv|oauth|o?auth|aes|rsa|hmac|mfa|t?otp|iphone|ipad|ios|windows|"
     r"android|u?int|float|char|version|level|step|python|wpa|iso|web|log4j|k8s|i18n)[-_]?\d+[\w-]{0,8})"
 )
 _FIGURE = (
-    r"(?<![\w.,/:€$£+#-])(?!\d{4}-\d\d-\d\d)(?:[A-Za-z]{0,2}\d{3,10}[A-Za-z]{0,2}[#*]?|\d{1,6}[A-Z]{1,3}\d{1,6}[#*]?|\d{1,4}(?:[ -]\d{1,4}){2,4}|\d{2,4}(?: \d{2,4}){1,4}|"
+    r"(?<![\w.,/:€$£+-])(?![#*]{0,2}\d{4}-\d\d-\d\d)[#*]{0,2}(?:[A-Za-z]{0,2}\d{3,10}[A-Za-z]{0,2}[#*]?|\d{1,6}[A-Z]{1,3}\d{1,6}[#*]?|\d{1,4}(?:[ -]\d{1,4}){2,4}|\d{2,4}(?: \d{2,4}){1,4}|"
     r"(?=[A-Z-]{0,30}\d)[A-Z0-9]{2,12}(?:-[A-Z0-9]{2,12}){1,5})(?![\w%]|[.,:/-]\d)"
     r"(?! ?(?:[€$£]|euros?\b|dollars?\b|volts?\b|hz\b|m\b|km\b|kg\b|units?\b|people\b|times\b|lines\b|users?\b|characters?\b|digits?\b|"
     r"chars\b|days\b|hours\b|minutes\b|seconds\b|years\b|zeilen\b|zeichen\b|stellen\b|líneas\b|lignes\b|words\b|possib|tokens?\b))"
@@ -98,9 +100,16 @@ _NUMBER_WORD = (
     r"quatre|cinq|sept|huit|neuf|cero|uno|dos|tres|cuatro|cinco|seis|siete|ocho|nueve|zwo)"
 )
 _FIGURES = late(_FIGURE)
+_PARTS = late(r"(?<![\w./@-])[a-zäöüéèñ]{2,15}(?:-[a-zäöüéèñ]{2,15}){2,6}(?![\w./@-])")
+_LITTLE = frozenset(("to", "by", "of", "the", "up", "in", "on", "and", "or", "off", "be", "for", "it", "not"))
+_IN_QUOTES = late(
+    r"(?<!says )(?<!said )(?<!error )(?<!message )(?<!called )(?<!click )(?<!press )(?<!choose )(?<!select )(?<!label )"
+    r"(?<!field )(?<!sagt )(?<!does )(?<![\w\"'“])[\"“„«](?P<value>[^\"“”»\n]{4,60})[\"”“»]"
+    r"(?! ?(?:button|field|link|option|page|tab|menu|section|column|mean|error|message))"
+)
 _CODE = late(
     rf"(?:(?:(?:the|my|our|his|her|their|still|just|now|le|la|el|das|die|der|star|hash|pound|raute|étoile)\b)[^.!?\n]{{0,50}}?[ ,]{{1,2}})?[\"'“«*]{{0,2}}"
-    rf"(?P<code>{_FIGURE}(?:[ ,/]{{1,2}}{_FIGURE}){{0,9}}|\d{{1,2}}[./]\d{{1,2}}[./]\d{{2,4}}|(?i:{_NUMBER_WORD}(?:[ ,-]{{1,2}}{_NUMBER_WORD}){{2,11}}\b))"
+    rf"(?P<code>{_FIGURE}(?:[ ,/]{{1,2}}{_FIGURE}){{0,9}}|\d{{1,4}}(?:[./] ?\d{{1,4}}){{2,4}}|\d{{1,2}}(?:, ?\d{{1,2}}){{2,4}}|(?!\d{{4}}-)\d{{2,4}}-\d{{2,4}}(?![\w-])|(?i:(?:(?:l|r|left|right|links|rechts|then) ?(?:to )?\d{{1,3}}[ ,-]{{0,3}}){{2,5}})|(?i:{_NUMBER_WORD}(?:[ ,-]{{1,2}}{_NUMBER_WORD}){{2,11}}\b))"
 )
 _DATING = late(
     r"(?i)\b(?:(?:jan|feb|fév|mar|mär|apr|abr|avr|may|mai|jun|juin|jul|juil|aug|ago|août|sep|oct|okt|nov|dec|dez|dic|déc|ene)[a-zéû]{0,7}\.?(?: de)?|in|since|until|from|by|on|at|before|after|room|version|port|page|year|line|about|over|seit|bis|um|en|desde|hasta|depuis|step|chapter|rfc)[ \t]$"
@@ -143,6 +152,9 @@ _TELLING = _set(  # prepositions, negations, degrees, questions, pronouns
     troppo non molto nel nella sul sulla sempre ancora già più meno un una uno dove che come questo questa tuo tua
     muito não em num numa no na sempre já ainda mais menos um uma onde que este esta seu sua
     te niet heel erg een altijd nog al waar wat op"""
+)
+_SPEAKING = _set(
+    "i we you he she they no never what where who why how just only not because like this that it ich wir je nous yo"
 )
 _OWNERS = _set("my our her their mi mein meine unser unsere mon ma notre nuestra nuestro mio mia meu minha mijn")
 _THE = _set("the all der die das le la les l' el los las il lo gli i o os as de het")
@@ -199,38 +211,51 @@ _PLACEHOLDER = late(
 
 def found(text: str, nouns: re.Pattern[str]) -> Iterator[tuple[str, int, int]]:
     """Yield (kind, start, end) of the secrets that the sentences of a text say."""
-    begin = seen = 0
+    silent, said, begin = list[re.Match[str]](), list[tuple[str, int, int]](), 0
     for noun in nouns.finditer(text):
         if noun.start() < begin:  # within the secret before it
             continue
         kind = str(noun.lastgroup)
-        if kind == "key" and _PUBLIC.search(text, max(0, noun.start() - 12), noun.end()):
-            continue
         places = list(_said(text, noun, kind))
-        if not places and noun.end() > seen:
-            start, seen = _sentence(text, noun)
-            places = list(_near(text, max(start, begin), seen, kind, noun))
         for start, end in places:
-            yield _LABELS[kind], start, end
+            said.append((_LABELS[kind], start, end))
             begin = max(begin, end)
+        if not places:
+            silent.append(noun)
+    yield from said
+    yield from _unsaid(text, silent, said)
 
 
-_LABELS = {"word": "password", "login": "password", "pin": "pin", "code": "pin", "key": "secret"}
+def _unsaid(text: str, nouns: list[re.Match[str]], said: list[tuple[str, int, int]]) -> Iterator[tuple[str, int, int]]:
+    """Yield what stands out in the sentences of nouns that say no secret, each once for figures and once for words."""
+    seen, left = {True: 0, False: 0}, iter((*said, ("", len(text) + AHEAD, 0)))
+    next_said = next(left)
+    for noun in nouns:
+        kind = str(noun.lastgroup)
+        figures = kind in ("pin", "code")
+        if noun.end() <= seen[figures] or _is_another(text, noun, kind):
+            continue
+        start, seen[figures] = _sentence(text, noun)
+        while next_said[2] and next_said[2] <= start:
+            next_said = next(left)
+        if next_said[1] >= seen[figures]:
+            for place in _near(text, start, seen[figures], kind, noun):
+                yield _LABELS[kind], *place
+
+
+WORDS = ("word", "phrase")
+_LABELS = {"word": "password", "phrase": "password", "login": "password", "pin": "pin", "code": "pin", "key": "secret"}
 
 
 def _said(text: str, noun: re.Match[str], kind: str) -> Iterator[tuple[int, int]]:
     """Yield the places of what is said of a noun behind it."""
     at, limit = noun.end(), noun.end() + AHEAD
-    if kind == "code" and (
-        _OTHER_CODE.search(text, max(0, noun.start() - 20), noun.start()) or _OTHER_CODE_BEHIND.match(text, at)
-    ):
+    if _is_another(text, noun, kind):
         return
     if kind == "key" and _BLANK_NAME.search(text, max(0, noun.start() - BEHIND), noun.start()):
         kind = "word"
-    if _APART.match(text, at):
-        return
     if (
-        kind == "word"
+        kind in WORDS
         and text[at : at + 1] in " ="
         and (text.startswith("--", noun.start() - 2) or _USER.search(text, max(0, noun.start() - BEHIND), noun.start()))
     ):
@@ -238,7 +263,7 @@ def _said(text: str, noun: re.Match[str], kind: str) -> Iterator[tuple[int, int]
         if words and not _is_talk([words[0][0]], "word", False):
             yield at + 1, words[0][1]
             return
-    figures = kind == "pin" or (kind == "word" and noun[0].lower().endswith(("code", "codes")))
+    figures = kind == "pin" or _is_of_figures(noun)
     if (
         figures
         and text[at : at + 1] == " "
@@ -263,6 +288,8 @@ def _said(text: str, noun: re.Match[str], kind: str) -> Iterator[tuple[int, int]
                 yield from _later(text, at, limit, kind)
             return
     if kind == "login":
+        if (pair := _PAIR.match(text, at, limit)) is not None and not is_example(pair["value"]):
+            yield pair.span("value")
         return
     if (
         kind in ("word", "pin", "code")
@@ -270,26 +297,26 @@ def _said(text: str, noun: re.Match[str], kind: str) -> Iterator[tuple[int, int]
         and (to := _TO.match(text, at, limit))
     ):
         place = _value(text, to.end(), kind)
-        if place is not None and not (kind == "word" and text[slice(*place)].split()[0] in _TO_DO):
+        if place is not None and not (kind in WORDS and text[slice(*place)].split()[0] in _TO_DO):
             yield place
             return
-    if kind == "word" and (place := _before(text, noun)):
+    if kind in WORDS and (place := _before(text, noun)):
         yield place
         return
     if (
-        kind == "word"
+        kind in WORDS
         and text[at : at + 1] == " "
         and text[at + 1 : at + 2] in _QUOTES
         and (place := _value(text, at + 1, kind))
     ):
         yield place
         return
-    if kind == "word" and (typed := _TYPED.match(text, at, limit)) and (place := _value(text, typed.end(), kind)):
+    if kind in WORDS and (typed := _TYPED.match(text, at, limit)) and (place := _value(text, typed.end(), kind)):
         yield place
         return
     if places := list(_later(text, at, limit, kind)):
         yield from places
-    elif kind == "word" and _AS.search(text, max(0, noun.start() - 20), noun.start()) and text[at : at + 1] == " ":
+    elif kind in WORDS and _AS.search(text, max(0, noun.start() - 20), noun.start()) and text[at : at + 1] == " ":
         place = _value(text, at + 1, kind)
         if place is not None and (stands_out(text[slice(*place)].split()[0]) or text[slice(*place)].count(" ") > 1):
             yield place
@@ -299,7 +326,7 @@ def _later(text: str, at: int, limit: int, kind: str) -> Iterator[tuple[int, int
     """Yield the place of a secret that the sentence after a noun says: "I know the PIN. It's 4711"."""
     if (later := _LATER.match(text, at, limit)) is not None:
         place = _value(text, later.end(), kind)
-        if place is not None and (kind != "word" or _is_telling_later(text, later, place)):
+        if place is not None and (kind not in WORDS or _is_telling_later(text, later, place)):
             yield place
 
 
@@ -356,7 +383,7 @@ def _value(text: str, start: int, kind: str, signed: bool = False) -> tuple[int,
             return (start, end) if not _is_talk(text[start:end].split(), kind, False) else None
         return None
     words = list(_clause(text, start))
-    if signed and words and kind == "word" and (is_example(words[0][0]) or len(words[0][0]) < 4):
+    if signed and words and kind in WORDS and (is_example(words[0][0]) or len(words[0][0]) < 4):
         return None
     if not words or _is_talk([word for word, _ in words], kind, signed):
         return None
@@ -404,7 +431,12 @@ def _is_talk(words: list[str], kind: str, signed: bool) -> bool:
         return True
     lower = [word.strip("\"'`.,;:!?*“”").replace("’", "'") for word in words]
     first = lower[0]
-    if not first or _PLACEHOLDER.fullmatch(words[0]) or "[redacted:" in words[0] or _is_name_of_code(words[0]):
+    if (
+        not first
+        or _PLACEHOLDER.fullmatch(words[0])
+        or "[redacted:" in words[0]
+        or (signed and _is_name_of_code(words[0]))
+    ):
         return True
     if kind in ("key", "login"):
         if signed and not any(map(str.isdigit, words[0])):
@@ -415,6 +447,10 @@ def _is_talk(words: list[str], kind: str, signed: bool) -> bool:
     if len(first) < 3 and len(words) == 1 and not first.isdigit():
         return True
     rest = lower[1:]
+    if first in _SPEAKING and len(words) > 2 and any(map(str.isdigit, words[-1])):
+        return False
+    if kind == "phrase" and len(words) > 3 and (first in _SPEAKING or first in _THE) and not _STATES.fullmatch(rest[0]):
+        return False
     if first in _TELLING or "://" in words[0] or "@" in words[0][1:]:
         return True
     if first in _OWNERS:
@@ -429,7 +465,7 @@ def _is_talk(words: list[str], kind: str, signed: bool) -> bool:
         return True
     if "than" in rest[:3]:
         return True
-    if _STATES.fullmatch(first):
+    if words[0][:1].islower() and _STATES.fullmatch(first):
         return not rest or rest[0] in _FUNCTION or rest[0] in _TELLING or _STATES.fullmatch(rest[0]) is not None
     if signed and len(words) > 1:
         return (
@@ -458,44 +494,61 @@ def stands_out(word: str) -> bool:
     return _ODD.search(bare) is not None and (any(map(str.isdigit, bare)) or _ODD.search(bare.swapcase()) is not None)
 
 
+def _is_of_figures(noun: re.Match[str]) -> bool:
+    """Return True for a passcode, which is a password or a number."""
+    return noun.lastgroup == "word" and noun[0].lower().endswith(("code", "codes"))
+
+
+def _is_another(text: str, noun: re.Match[str], kind: str) -> bool:
+    """Return True if the noun is part of a name of something else: "password manager", "postal code"."""
+    if _APART.match(text, noun.end()):
+        return True
+    return kind == "code" and (
+        _OTHER_CODE.search(text, max(0, noun.start() - 20), noun.start()) is not None
+        or _OTHER_CODE_BEHIND.match(text, noun.end()) is not None
+    )
+
+
 def _sentence(text: str, noun: re.Match[str]) -> tuple[int, int]:
-    """Return the start and the end of the sentence that a noun stands in, as far as it is looked at."""
+    """Return the start and the end of the sentence of a noun, as far as it is looked at."""
     start = max(0, noun.start() - BEHIND)
     for hit in _END.finditer(text, start, noun.start()):
         start = hit.end()
     limit = min(len(text), noun.end() + AHEAD)
-    end = _END.search(text, noun.end(), limit)
-    return start, end.start() if end is not None else limit
+    hit = _END.search(text, noun.end(), limit)
+    return start, hit.start() if hit is not None else limit
 
 
 def _near(text: str, start: int, end: int, kind: str, noun: re.Match[str]) -> Iterator[tuple[int, int]]:
-    """Yield the places of what stands out in the sentence of a noun."""
-    if _PROGRAM.search(text, start, end) or _APART.match(text, noun.end()):
+    """Yield the places of what stands out in the sentence of a noun: figures, mixed words, a quotation."""
+    if _PROGRAM.search(text, start, end):
         return
-    if kind == "code" and (
-        _OTHER_CODE.search(text, max(0, noun.start() - 20), noun.start()) or _OTHER_CODE_BEHIND.match(text, noun.end())
-    ):
-        return
-    if kind in ("pin", "code"):
+    if kind in ("pin", "code") or _is_of_figures(noun):
         for hit in _FIGURES.finditer(text, start, end):
             apart = hit.end() <= noun.start() or hit.start() >= noun.end()
-            if (
-                apart
-                and len(hit[0]) > 3
-                and not _DATING.search(text, max(start, hit.start() - 12), hit.start())
-                and _FOLLOWS.match(text, hit.end())
-            ):
+            dated = _DATING.search(text, max(start, hit.start() - 12), hit.start())
+            if apart and len(hit[0]) > 3 and not dated and _FOLLOWS.match(text, hit.end()):
                 yield hit.span()
-        if kind == "code":
-            return
+    if kind == "code":
+        return
     for hit in _WITH_DIGIT.finditer(text, start, end):
         bare = hit[0].strip("\"'`.,;:()*“”«»")
         if (
-            len(bare) > 5 + (kind != "word")
+            len(bare) > 5 + (kind not in WORDS)
             and stands_out(bare)
             and not is_example(bare)
-            and not _is_name_of_code(bare)
+            and not _REFERENCE.fullmatch(bare)
         ):
             begin = hit.start() + hit[0].index(bare)
             if begin >= noun.end() or begin + len(bare) <= noun.start():
                 yield begin, begin + len(bare)
+    if kind in WORDS:
+        for hit in _PARTS.finditer(text, start, end):
+            if _LITTLE.isdisjoint(hit[0].split("-")):
+                yield hit.span()
+        for hit in _IN_QUOTES.finditer(text, start, end):
+            apart = (noun.end() + 1 < hit.start() or hit.end() <= noun.start()) and not text.startswith(
+                ('"', "'"), noun.end()
+            )
+            if apart and not _is_talk(hit["value"].split(), "word", False):
+                yield hit.span("value")

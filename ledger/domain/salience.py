@@ -120,7 +120,9 @@ def is_salient(user_lines: Iterable[str]) -> bool:
         found = {
             run
             for word in words(
-                _BETWEEN.sub(" ", " ".join(normalise(line[start:end]) for start, end in stated_spans(line[:LOOKED_CHARS])))
+                _BETWEEN.sub(
+                    " ", " ".join(normalise(line[start:end]) for start, end in stated_spans(line[:LOOKED_CHARS]))
+                )
             )
             if word not in TRIVIAL
             for run in split(word)

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from ledger.domain.late import late
 from ledger.guards.patterns import part
 
+_PUBLIC = late(r"(?i)(?<![a-z])public[ _-]?key")
 AHEAD, BEHIND, CLAUSE = 160, 90, 200  # characters after a noun, before it, and of a clause at the most
 
 _QUOTES = {'"': '"', "'": "'", "`": "`", "“": "”", "„": "“", "«": "»", "‘": "’", "”": "”"}
@@ -216,6 +217,8 @@ def found(text: str, nouns: re.Pattern[str]) -> Iterator[tuple[str, int, int]]:
         if noun.start() < begin:  # within the secret before it
             continue
         kind = str(noun.lastgroup)
+        if kind == "key" and _PUBLIC.search(text, max(0, noun.start() - 12), noun.end()):
+            continue
         places = list(_said(text, noun, kind))
         for start, end in places:
             said.append((_LABELS[kind], start, end))
@@ -287,6 +290,12 @@ def _said(text: str, noun: re.Match[str], kind: str) -> Iterator[tuple[int, int]
             if not signed:
                 yield from _later(text, at, limit, kind)
             return
+    yield from _unlinked(text, noun, kind)
+
+
+def _unlinked(text: str, noun: re.Match[str], kind: str) -> Iterator[tuple[int, int]]:
+    """Yield the places of what is said of a noun that no verb or sign follows: "set the PIN to 4711", "we use X as password"."""
+    at, limit = noun.end(), noun.end() + AHEAD
     if kind == "login":
         if (pair := _PAIR.match(text, at, limit)) is not None and not is_example(pair["value"]):
             yield pair.span("value")

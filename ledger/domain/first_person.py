@@ -22,8 +22,8 @@ MOST_CHARS = 240
 """A longer sentence is a story (ours)."""
 
 # A sentence ends at . ! ? or a line's end, but not behind a title or an initial, and not inside of a number or a name.
-_END = r"(?:(?<!\b(?i:dr|mr|ms|st|no))(?<!\b(?i:mrs))(?<!\b(?i:prof))(?<![\s.][A-Z])[.](?!\w)|[!?…](?!\w))+[\"”')]*"
-_SENTENCE = late(rf"(?>(?:(?!{_END})[^\n])++)(?:{_END})?")
+_SIGN = r"(?:(?<!\b(?i:dr|mr|ms|st|no))(?<!\b(?i:mrs))(?<!\b(?i:prof))(?<![\s.][A-Z])[.](?!\w)|[!?…](?!\w))"
+_SENTENCE = late(rf"(?>(?:(?!{_SIGN})[^\n])++)(?:(?:{_SIGN})++[\"”')]*+)?")
 _BEGIN = late(r"\s*(?:(?:hi|hello|hey|btw|by the way|fyi|also|and|well|yes|no|so|ok(?:ay)?|oh)\b[,!]?\s+){0,2}", re.I)
 _VERY = r"(?:\s+(?:really|absolutely|also|still|currently|now|actually))?"
 _AM = rf"I(?:['’]?m|\s+am){_VERY}"
@@ -32,7 +32,7 @@ _KIN = (
     "wife|husband|partner|fianc[ée]e?|son|daughter|mother|father|mom|mum|dad|sister|brother|dog|cat|boss|manager|girlfriend"
     "|boyfriend|dentist|doctor|gp|therapist|landlord|landlady|teacher|coach"
 )
-_FAMILY = rf"(?:\w+\s+){{0,2}}(?:{_KIN}|kids?|child|children|twins|sisters|brothers|sons|daughters|dogs|cats)"
+_FAMILY = rf"(?:\w+\s+)?(?:{_KIN}|kids?|child|children|twins|sisters|brothers|sons|daughters|dogs|cats)"
 _STATES = "vegetarian|vegan|pescatarian|diabetic|coeliac|celiac|lactose[- ]intolerant|left-handed|colou?r-?blind|retired|pregnant"
 _OWNED = (
     rf"(?:(?:older|younger|elder|eldest|oldest|youngest|twin|new|step)[- ]?)?(?:{_KIN})"

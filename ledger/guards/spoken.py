@@ -14,6 +14,7 @@ from ledger.domain.late import late
 from ledger.guards.patterns import part
 
 _PUBLIC = late(r"(?i)(?<![a-z])public[ _-]?key")
+_OF_A_KIND = late(r"(?i)(?<![a-z])(?:public|private)[ _-]?key")  # "an Ed25519 private key" names the algorithm
 AHEAD, BEHIND, CLAUSE = 160, 90, 200  # characters after a noun, before it, and of a clause at the most
 
 _QUOTES = {'"': '"', "'": "'", "`": "`", "“": "”", "„": "“", "«": "»", "‘": "’", "”": "”"}
@@ -236,7 +237,8 @@ def _unsaid(text: str, nouns: list[re.Match[str]], said: list[tuple[str, int, in
     for noun in nouns:
         kind = str(noun.lastgroup)
         figures = kind in ("pin", "code")
-        if noun.end() <= seen[figures] or _is_another(text, noun, kind):
+        of_a_kind = kind == "key" and _OF_A_KIND.search(text, max(0, noun.start() - 12), noun.end()) is not None
+        if of_a_kind or noun.end() <= seen[figures] or _is_another(text, noun, kind):
             continue
         start, seen[figures] = _sentence(text, noun)
         while next_said[2] and next_said[2] <= start:

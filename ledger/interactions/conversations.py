@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -67,6 +68,9 @@ def turns_of(conversations: Iterable[bytes | bytearray | None]) -> Iterator[dict
             yield from _pairs(str(fields.get("sample_id", "conversation")), turns)
         except msgspec.ValidationError:
             yield _FORM
+        except msgspec.DecodeError:
+            json.loads(text or b"")  # ValueError where it is no JSON at all
+            yield "a conversation holds half a character, or what else no text may hold"
         except RejectedError as error:
             yield str(error)
 
@@ -95,6 +99,8 @@ def _turn_of(text: bytes | bytearray | None) -> dict[str, object] | str:
         return _fields(turn, _Turn.__struct_fields__)
     except RejectedError as error:
         return str(error)
+    except (ValueError, RecursionError, msgspec.DecodeError) as error:
+        return f"a turn is no JSON ({type(error).__name__})"
 
 
 def _fields(given: Struct, names: Iterable[str]) -> dict[str, object]:

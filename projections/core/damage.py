@@ -109,7 +109,7 @@ def _without_counterpart(connection: sqlite3.Connection, table: Table) -> Damage
     if table is audit.AUDIT:
         sql = (  # behind the last entry the projection may have met an event that it cannot fold
             "SELECT position FROM main.events WHERE position NOT IN (SELECT position FROM main.audit)"
-            " AND +position < (SELECT max(position) FROM main.audit) LIMIT 1"  # by the index alone
+            " AND +position < (SELECT coalesce(max(position), 1 << 62) FROM main.audit) LIMIT 1"  # by the index alone
         )
         missing = connection.execute(sql).fetchone()
         return DamagedError(table.name, missing[0], "it is missing") if missing is not None else None

@@ -87,7 +87,7 @@ NOTHING_TO_DO: dict[str, Callable[[Given, str], Any]] = {
     "add_alias": lambda g, key: g.ledger.add_alias("assistant", "ASSISTANT", key=key),
     "set_state": lambda g, key: g.ledger.set_state("assistant", "status", "phase", "one", key=key),
     "invalidate_state": lambda g, key: g.ledger.invalidate_state("assistant", "fact", "none", key=key),
-    "adopt_policy": lambda g, key: g.ledger.adopt_policy(gain=0.02, by={"key": key}),
+    "adopt_policy": lambda g, key: g.ledger.adopt_policy(gain=0.05, by={"key": key}),
     "undo": lambda g, key: g.ledger.undo(g.undone.position, key=key),
     "redo": lambda g, key: g.ledger.redo(g.fact.position, key=key),
 }
@@ -118,7 +118,7 @@ def test_the_same_again_gives_the_first_answer_and_appends_nothing(ledger: Ledge
 @pytest.mark.parametrize("verb", NOTHING_TO_DO)
 def test_a_command_with_nothing_to_do_leaves_its_answer(ledger: Ledger, verb: str) -> None:
     given, write = Given(ledger), NOTHING_TO_DO[verb]
-    if verb == "remember":
+    if verb in ("remember", "adopt_policy"):
         write(given, "before")
     before = ledger.position
     first = write(given, "k")

@@ -105,8 +105,9 @@ def test_what_a_turn_reinforced_goes_with_it_whoever_looked_at_it_and_whenever(
 def test_what_an_answer_reinforced_and_proposed_goes_with_the_answer_though_its_turn_stays(
     ledger: Ledger, how: str
 ) -> None:
+    ledger.adopt_policy(admit="review")
     fact = ledger.remember("The cabin has a red wooden door.", "identity", confidence=0.5, actor="ann")
-    turn = ledger.capture("Which cabin has a roof of its own? Please remember.", actor="ann")
+    turn = ledger.capture("The cabin has a roof of its own. Please remember.", actor="ann")
     with ledger.batch():
         answer = "The cabin has a red wooden door.\n\nDecision: I prefer to paint the roof of the cabin green."
         ledger.attach_response(turn.id, answer, actor="eve")

@@ -127,7 +127,7 @@ CONFLICT = Conflict(
 OBSERVED = ("o", "ada", None, None, ("a",), "It rains.", 0, "p/1", "c/1", ("m_1",), "active", "", "", None, None)
 EXAMPLES = [
     *(("m", examples.memory()), ("i", examples.interaction()), ("p", examples.project()), ("s", examples.session())),
-    *(("d", examples.document()), ("g", MERGE), ("k", CONFLICT), ("o", Observation(1, *OBSERVED, "now", "now", 1, 4))),
+    *(("d", examples.document()), ("g", MERGE), ("k", CONFLICT), ("o", replace(Observation(1, *OBSERVED, "now", "now", 1, 4), rule="proof/1"))),
 ]
 
 

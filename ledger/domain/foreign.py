@@ -40,8 +40,8 @@ _FORM = late(
 )
 # What stands before a colon that introduces the user's own words.
 _ANNOUNCES = late(
-    r"(?:.*[.!?])?\W*(?:fyi|ps|p\.s\.?|btw|by the way|update|quick update|news|good news|bad news|fun fact|about me|reminder"
-    r"|just so you know|so you know|remember|please remember|note|also)\W*",
+    r"(?:[^.!?]*+[.!?])*+\W*+(?:fyi|ps|btw|by the way|update|quick update|news|good news|bad news|fun fact|about me|reminder"
+    r"|just so you know|so you know|remember|please remember|note|also)\W*+",
     re.I,
 )
 _COLON = late(r":(?=\s|\Z)")

@@ -44,6 +44,7 @@ _WORD, _SIGN = late("[a-z]+"), "://"  # the one ASCII text without a word that a
 _SPOKEN, _END = late(r"(?:is|was|:|：)(?: now)?:?"), late(r"[\"'`»”]?\s*(?:$|[.,;!?\n]|(?:and|but)\b)")
 _ESCAPED, _VALUE = late(r"(?<!\\)\\++[nrt\"']"), late(r"[^\s\"'`«»“”,;]{4,200}")
 _BLANK = {"n": "\n", "r": "\r", "t": "\t"}  # what a letter behind a backslash stands for
+AGAIN, AGAIN_CHARS = 8, 4  # secrets of a text that are looked for in the rest of it, and the characters of one at least
 _MORE = 200  # characters of a list, object or clause in which several secrets are looked for
 _LOWER = str.maketrans(
     "\u0130\u0131\u017f\u212a", "iisk"
@@ -55,11 +56,28 @@ def scan(text: str, known: set[bytes] | None = None) -> list[Secret]:
     if not (tried := _tried(text, known)) and not _may_have_cards(text):
         return []
     found = sorted(chain(*(_found(each, tried) for each in _readings(text))), key=lambda each: each.start)
+    kept = _apart(found)
+    if kept and (again := list(_again(text, kept))):
+        kept = _apart(sorted((*kept, *again), key=lambda each: (each.start, -each.end)))
+    return kept
+
+
+def _apart(found: list[Secret]) -> list[Secret]:
     kept: list[Secret] = []
     for each in found:
         if not kept or each.start >= kept[-1].end:
             kept.append(each)
     return kept
+
+
+def _again(text: str, found: list[Secret]) -> Iterator[Secret]:
+    """Yield the other places of the first secrets of a text: what is a secret in one place is one in all."""
+    values = {text[each.start : each.end]: each.kind for each in found if each.end - each.start >= AGAIN_CHARS}
+    some = list(values)[:AGAIN]
+    if not some:
+        return
+    for hit in re.finditer(rf"(?<!\w)(?:{'|'.join(map(re.escape, some))})(?!\w)", text):
+        yield Secret(values[hit[0]], *hit.span())
 
 
 def may_have(text: str) -> bool:

@@ -24,7 +24,7 @@ _WORD, _WITH_DIGIT = late(r"\S+"), late(r"(?<!\S)(?=[^\s\d]{0,80}\d)\S{1,200}")
 _GAP = (
     r"(?:[ \t]{1,3}(?:new|old|current|temporary|nueva|nuevo|actual|neu|neues|aktuelles|nouveau|nouvelle|everywhere|again|today|for|of|to|on|at|in|from|with|here|now|that|which|i|we|he|she|they|you|für|fürs|zu|zum|zur|von|vom|auf|am|im|"
     r"beim|an|bei|der|des|ich|wir|pour|du|de|des|sur|au|à|que|qui|para|del|en|di|del|della|dello|dell|per|da|do|dos|van|voor|op)\b"
-    r"[^\n.:=,;!?…]{0,60}?|[ \t]{1,3}d['’][^\n.:=,;!?…]{1,40}?|[ \t]{1,3}\([^\n()]{1,40}\))?"
+    r"[^\n.:=,;!?…]{0,60}?|[ \t]{1,3}d['’][^\n.:=,;!?…]{1,40}?|[ \t]{1,3}\([^\n()]{1,40}\)|,[ \t][^\n,.:=!?]{1,30},)?"
 )
 _CHANGED = r"(?:(?:is|was|has been|got|were|had|wurde|ist|est|a été|fue|ha sido) )?(?:now )?(?:set|changed|reset|updated|switched|rotated|geändert|gesetzt|changé|cambiad[oa]) (?:to|auf|en|à|a|por)|(?:should|must|has to|needs to|can|could) be|would be|used to be|(?:has|had|have) (?:always |long )?been|ha sido|a toujours été|war (?:schon )?immer|remains|stays|bleibt|queda"
 _NAMES = (
@@ -41,7 +41,7 @@ _LINK = late(
 _LATER = late(
     r"(?i)[\"'”»*)]{0,3}(?:[ \t]{1,3}[^\n.!?…]{0,80}?)?(?:[.,;:!?…]|[ \t][-–—])[ \t]{0,3}(?:and |und |et |y |e )?"
     r"(?:(?:it|that|this|which|they|das|es|er|sie|der|die|c|ce|il|elle|esta|questa|questo|het|dat)['’ ]{0,1}(?:s|is|are|reads|ist|"
-    r"lautet|heißt|heisst|est|è)|es|son|è|é)[ \t]{1,3}(?=\S)|[ \t]?\?[ \t]{1,3}(?=[\"“«]|\S{0,30}\d)"
+    r"lautet|heißt|heisst|est|è)|es|son|è|é)[ \t]{1,3}(?=\S)|[ \t]?\?[ \t]{1,3}(?=[\"“«]|\S{1,30}[\d-])"
 )
 _VERB = (
     r"(?:(?:i|we|he|she|they|you)(?:['’](?:m|ve|d|re)| am| was| are| were| have| had)?(?: (?:just|always|now|then|usually|finally))? "
@@ -59,15 +59,35 @@ _IS_ONE = late(
     r"(?i)(?:^|[.!?:;,][ \t]{1,2}|\n|\b(?:that|and|but|because|so|dass|que) )(?P<value>[^\n.!?:;,]{3,70}?)[ \t](?:is|was|ist|war|est|es|era|è|=)[ \t](?:still |now |also )?"
     r"(?:the|my|our|his|her|their|mein|meine|unser|unsere|das|der|die|mon|ma|notre|le|la|mi|nuestra|nuestro|el)(?: [\w’'-]{1,15}){0,3}[ \t]$"
 )
+_JOINED = late(  # a word of several, directly behind the noun
+    r"[ \t]\(?(?P<value>[^\W\d_]{2,20}(?:[-_.][^\W\d_]{2,20}){1,6})(?<!\.com)(?<!\.org)(?<!\.net)(?<!\.io)(?<!\.py)(?<!\.txt)(?<!\.js)"
+    r"(?<!-protected)(?<!-based)(?<!-related)\)?(?=$|[.,;:!?\n])"
+)
+_TO_THEN = late(r"(?i)[^\n.!?]{0,40}?[ \t]auf[ \t](?P<value>\S{3,40})[ \t](?:gesetzt|geändert|gestellt)\b")
+_TAKEN = late(
+    r"(?i)[ \t](?P<value>\S{3,40})[ \t](?:genommen|gesetzt|gewählt|verwendet|benutzt|eingegeben|mis|choisi)\b"
+)
+_THEN = late(r"(?i)[^\n:.!?]{0,60}?:[*]{0,2}[ \t]{1,3}(?=\S)")
+_THIS = late(r"(?i)\b(?:this|following|dieses?|ce|esta|este)(?: \w{1,12})?[ \t]$")
+_WORD_OF = late(r"(?i)(?:(?:just|simply|einfach|nur) )?(?:the|das|le|la) (?:words?|wort|mot|palabra) (?=\S)")
+_KEYS = ("clave", "llave", "clé", "clef", "chiave", "schlüssel", "zugangscode")
+_NAMELY = late(
+    r"[^\n.!?,:]{0,60}?\b(?:name|birthday|word|dog|cat|pet|city|street|town|nom|nombre|Name|Hund|Katze|always|siempre|toujours|immer|usual)\b"
+    r"[^\n.!?,:]{0,30}[,:] (?P<value>[^\W\d_a-z][\w-]{2,20}|\w{0,20}\d\w{0,20})(?=[.,;!?\n]|$)"
+)
+_NEW_ONE = late(
+    r"(?i)[!.,;:]{0,2}[ \t](?:(?:y|and|und|et|then) (?:(?:la|lo|it|we|i|je|l['’]ai) ){0,2}(?:cambié|changed|set|changé|cambiado)(?: it)? (?:a|to|en|auf|por)|(?:and |but |now |und |et |y ){0,2}(?:the (?:new|other|current|second) ones?|it|is now|is|jetzt(?: ist)?(?: es)?|"
+    r"maintenant(?: c['’]est)?|ahora(?: es)?)(?: is(?: now)?|['’]s(?: now)?|:)?)[ \t](?=\S)"
+)
 _QUOTED = late(
     r"(?i)[\"“«„](?P<value>[^\"”»“\n]{3,60})[\"”»“][ \t](?:(?:is|be|a|an|as|for|my|good|strong|ok|okay|the|ist|ein|als|es|una|como|est|un|comme)[ \t])(?:[\w-]{1,15}[ \t]){0,3}$"
 )
 _SET = late(
     r"(?i)\b(?:set|chang\w{0,4}|reset\w{0,5}|updat\w{0,4}|switch\w{0,4}|rotat\w{0,4}|ändere|geändert|setz\w{0,3}|cambi\w{0,6}|chang\w{1,4})\b[^.!?\n]{0,50}$"
 )
-_TO = late(r"(?i)(?:[ \t][^\n.!?:,;]{0,40}?)?[ \t](?:to|auf|à|a|en|por|in)[ \t](?=\S)")
+_TO = late(r"(?i)(?:[ \t][^\n.!?:,;]{0,40}?)?[ \t](?:to|auf|à|a|en|por|in|as|als|como|comme)[ \t](?=\S)")
 _USER = late(
-    r"(?i)(?:user(?:name)?|login|benutzer(?:name)?|usuario|utilisateur|identifiant)[ :=]{1,3}\S{1,40}[ ,/;]{1,3}(?:and |und |et |y |with |mit )?(?:the )?$"
+    r"(?i)(?:user(?:name)?|login|meeting id|id|e-?mail|benutzer\w{0,5}|usuario|utilisateur|identifiant)\b[^\n!?]{1,50}(?:and|und|et|y|with|mit|avec|con|,|/|;) (?:the |my |mon |mi |mein )?$|(?:user(?:name)?|login|benutzer(?:name)?|usuario|utilisateur|identifiant)[ :=]{1,3}\S{1,40}[ ,/;]{1,3}(?:and |und |et |y |with |mit )?(?:the )?$"
 )
 _PAIR = late(
     r"[^\n.!?:=]{0,60}?(?:[:=]| is| are| sind| son| sont| ist| est| es)[ \t]{1,3}[\w.@+-]{2,40}(?: ?/ ?|[ ,]{1,2}(?:and|und|et|y|e)[ \t])(?P<value>[^\s,;/]{4,40})(?=$|[\s,;])"
@@ -84,7 +104,6 @@ _BLANK_NAME = late(r"(?i)(?:wi-?fi|wlan|router|hotspot|network|netzwerk|réseau|
 
 _ODD = late(r"[a-z][A-Z]|[A-Za-z]\d|\d[A-Za-z]|[A-Za-z\d](?:[!?](?!$)|[@#$%^&*+=~])")
 _GROUPS = late(r"\d{3,8}(?:-\d{3,8}){2,9}")
-_LINKED = late(r"[A-Za-z\d]{2,20}(?:[-_][A-Za-z\d]{1,20}){2,8}")
 _USUAL = late(
     r"#[0-9A-Fa-f]{3,8}|\d{1,3}(?:[.,]\d{1,9})*%?|[\d.:/-]{1,20}[a-z]{0,4}|v\d[\d.]*|[A-Z]{1,6}-?\d{1,5}[A-Z]?|\d+[-_]?[A-Za-z]{1,9}|"
     r"[a-z]{1,2}\d{1,2}|[^\s@]{1,64}@[\w.-]{1,64}\.\w{1,12}|(?:https?://|www\.|/|~/|\.{1,2}/).*|[\w-]{1,40}(?:\.[\w-]{1,40}){0,4}\.[a-z]{2,6}(?:/.*)?|"
@@ -92,7 +111,7 @@ _USUAL = late(
     r"android|u?int|float|char|version|level|step|python|wpa|iso|web|log4j|k8s|i18n)[-_]?\d+[\w-]{0,8})"
 )
 _FIGURE = (
-    r"(?<![\w.,/:€$£+-])(?![#*]{0,2}\d{4}-\d\d-\d\d)[#*]{0,2}(?:[A-Za-z]{0,2}\d{3,10}[A-Za-z]{0,2}[#*]?|\d{1,6}[A-Z]{1,3}\d{1,6}[#*]?|\d{1,4}(?:[ -]\d{1,4}){2,4}|\d{2,4}(?: \d{2,4}){1,4}|"
+    r"(?<![\w.,/:€$£+-])(?![#*]{0,2}\d{4}-\d\d-\d\d)[#*]{0,2}(?:[A-Za-z]{0,2}\d{3,10}[A-Za-z]{0,2}[#*]?|\d{1,6}[A-Z]{1,3}\d{1,6}[#*]?|\d{2,4}[#*]\d{2,4}[#*]?|(?=[A-Z]{0,11}\d)(?=\d{0,11}[A-Z])[A-Z\d]{4,12}|\d{1,4}(?:[ -]\d{1,4}){2,4}|\d{2,4}(?: \d{2,4}){1,4}|"
     r"(?=[A-Z-]{0,30}\d)[A-Z0-9]{2,12}(?:-[A-Z0-9]{2,12}){1,5})(?![\w%]|[.,:/-]\d)"
     r"(?! ?(?:[€$£]|euros?\b|dollars?\b|volts?\b|hz\b|m\b|km\b|kg\b|units?\b|people\b|times\b|lines\b|users?\b|characters?\b|digits?\b|"
     r"chars\b|days\b|hours\b|minutes\b|seconds\b|years\b|zeilen\b|zeichen\b|stellen\b|líneas\b|lignes\b|words\b|possib|tokens?\b))"
@@ -114,17 +133,17 @@ _CODE = late(
     rf"(?P<code>{_FIGURE}(?:[ ,/]{{1,2}}{_FIGURE}){{0,9}}|\d{{1,4}}(?:[./] ?\d{{1,4}}){{2,4}}|\d{{1,2}}(?:, ?\d{{1,2}}){{2,4}}|(?!\d{{4}}-)\d{{2,4}}-\d{{2,4}}(?![\w-])|(?i:(?:(?:l|r|left|right|links|rechts|then) ?(?:to )?\d{{1,3}}[ ,-]{{0,3}}){{2,5}})|(?i:{_NUMBER_WORD}(?:[ ,-]{{1,2}}{_NUMBER_WORD}){{2,11}}\b))"
 )
 _DATING = late(
-    r"(?i)\b(?:(?:jan|feb|fév|mar|mär|apr|abr|avr|may|mai|jun|juin|jul|juil|aug|ago|août|sep|oct|okt|nov|dec|dez|dic|déc|ene)[a-zéû]{0,7}\.?(?: de)?|in|since|until|from|by|on|at|before|after|room|version|port|page|year|line|about|over|seit|bis|um|en|desde|hasta|depuis|step|chapter|rfc)[ \t]$"
+    r"(?i)\b(?:set for|(?:jan|feb|fév|mar|mär|apr|abr|avr|may|mai|jun|juin|jul|juil|aug|ago|août|sep|oct|okt|nov|dec|dez|dic|déc|ene)[a-zéû]{0,7}\.?(?: de)?|in|since|until|from|by|on|at|before|after|room|version|port|page|year|line|about|over|seit|bis|um|en|desde|hasta|depuis|step|chapter|rfc)[ \t]$"
 )
 _FOLLOWS = late(
-    r"(?i)[\"'”»*`)#]{0,3}(?:$|[.,;:!?…)\n]|[ \t](?:[-–—(]|(?:as|for|and|but|is|to|so|because|since|which|or|when|now|if|on|at|in|by|please|pls|als|für|und|aber|oder|como|y|pero|para|comme|et|mais|pour|que|e|ma|lol|thanks)\b))"
+    r"(?i)[\"'”»*`)#]{0,3}(?:$|[.,;:!?…)\n]|[ \t](?:[-–—(]|(?:isn['’]t|wasn['’]t|doesn['’]t|didn['’]t|won['’]t|as|for|and|but|is|was|ist|war|est|es|era|to|so|because|since|which|or|when|now|if|on|at|in|by|please|pls|of|als|für|von|und|aber|oder|como|de|del|du|y|pero|para|comme|et|mais|pour|que|e|ma|lol|thanks)\b))"
 )
 _REFERENCE = late(r"[$&*]?[\w.]{1,60}[(\[].*|\w{1,40}(?:(?:\.|::|->)\w{1,40}){1,6}[;,]?")
 _PROGRAM = late(r"[{}<>]|\[[\\\"']|\w\(|\)\.|;\s*$|=>|::|\w\[")
 _OTHER_CODE = late(
     r"(?i)(?:area|postal|post|zip|country|dial\w{0,4}|status|error|exit|response|return|http|colou?r|source|promo\w{0,7}|discount|voucher|"
     r"coupon|sort|swift|bic|bar|qr|product|item|order|booking|flight|course|class|tax|legal|civil|penal|morse|dress|hex|op|byte|machine|"
-    r"sample|example|vor|länder|landes|fehler|quell|fuente|airport|iata|stock|reason|event|key|char|style|zip-)[ -]?$"
+    r"sample|example|vor|länder|landes|fehler|quell|fuente|airport|iata|stock|reason|event|char|style|zip-)[ -]?$"
 )
 _OTHER_CODE_BEHIND = late(
     r"(?i)[ -](?:postal|source|couleur|erreur|fuente|civil|pénal|penal|de error|d['’]erreur|promo|de país|postale|barre|barras|de retour)"
@@ -137,7 +156,7 @@ def _set(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
-_TELLING = _set(  # prepositions, negations, degrees, questions, pronouns
+_TALK = _set(  # prepositions, negations, degrees, questions, pronouns
     """in on at from for with without about by of under over behind below above inside outside to between via up out off near next
     next until per as not never no too so very quite rather really pretty still only also already always often usually
     probably definitely actually apparently supposed likely almost basically what where when why how which who whose whatever
@@ -157,6 +176,14 @@ _TELLING = _set(  # prepositions, negations, degrees, questions, pronouns
 )
 _SPEAKING = _set(
     "i we you he she they no never what where who why how just only not because like this that it ich wir je nous yo"
+)
+_PRONOUNS = _set("i i'm i've i'll we you he she they ich wir sie je j'ai nous yo who")
+_POINTING = _set("this it that there here these das es dies hier ce c'est esto hay")
+_ONE = _set("a an ein eine un une una in on under over to")
+_THINKING = _set(
+    """think guess believe forgot forget don't do know knew want wanted use used set have had need wrote chose said told was were
+    would could should can can't might did didn't am are is will must may just always never also changed entered typed got gave
+    keep see see find found remember made habe hatte weiß glaube will kann muss ai avais crois peux dois sais"""
 )
 _OWNERS = _set("my our her their mi mein meine unser unsere mon ma notre nuestra nuestro mio mia meu minha mijn")
 _THE = _set("the all der die das le la les l' el los las il lo gli i o os as de het")
@@ -181,9 +208,10 @@ _TO_DO = _set(
 _BEGINNING = _set(
     "what where who how here there this that it which so and but if when security length problem question issue reason part thing step password changing resetting sharing using storing"
 )
-_SAYING = _set(
+_VERBS_OF_TALK = _set(
     "is are was must should can cannot will may be please enter use you your click see ask contact required forgot"
 )
+_OF_PHRASES = _FUNCTION - _THE  # words behind "and" that begin another clause even where a passphrase was begun
 _JOINS = _set("and but so or because since und aber oder weil denn et mais ou y pero e ma maar")
 _STATES = late(
     r"(?:[\w-]{1,30}(?:ed|ing|(?<!f)ly|able|ible|less|ful|ive|ous|ory)|wrong|weak|strong|long|short|safe|correct|incorrect|right|same|different|unique|"
@@ -195,7 +223,7 @@ _STATES = late(
     r"(?:ge|ver|be|er|zer|ent|ab|aus|ein|auf|zurück|hinter|nieder|nach|um|über|zu)\w{2,24}(?:t|en)|\w{2,24}(?:bar|ig|lich|los|isch|haft|sam)|falsch|"
     r"richtig|kurz|lang|schwach|stark|sicher|unsicher|weg|leer|geheim|gleich|fällig|korrekt|neu|alt|egal|"
     r"\w{2,24}(?:é|ée|és|ées|eux|euse)|court|courte|longue?|faible|forte?|correcte?|incorrecte?|faux|fausse|obligatoire|vide|inconnue?|perdue?|"
-    r"écrite?|sûre?|mauvais|bon|bonne|\w{2,24}(?:ad[oa]|id[oa]|os[oa]|at[oa]|it[oa]|ut[oa]|bile|ável|ível)|correct[oa]|incorrect[oa]|cort[oa]|larg[oa]|débil|"
+    r"écrite?|sûre?|mauvais|bon|bonne|\w{2,24}(?:ad[oa]|id[oa]|at[oa]|ut[oa]|bile|ável|ível)|correct[oa]|incorrect[oa]|cort[oa]|larg[oa]|débil|"
     r"fuerte|segur[oa]|nuev[oa]|vací[oa]|antigu[oa]|fácil|difícil|important[eia]|obligatori[oa]|válid[oa]|inválid[oa]|mal|errad[oa]|fraca|sbagliat[oa]|debole|"
     r"sicur[oa]|lung[oa]|vuot[oa]|verkeerd|fout|lang|zwak|sterk|veilig|verlopen|vergeten|leeg|ge\w{2,20}[dt])(?:['’]t)?"
 )
@@ -213,37 +241,41 @@ _PLACEHOLDER = late(
 
 def found(text: str, nouns: re.Pattern[str]) -> Iterator[tuple[str, int, int]]:
     """Yield (kind, start, end) of the secrets that the sentences of a text say."""
-    silent, said, begin = list[re.Match[str]](), list[tuple[str, int, int]](), 0
+    silent, places_of, begin = list[re.Match[str]](), list[tuple[str, int, int]](), 0
     for noun in nouns.finditer(text):
         if noun.start() < begin:  # within the secret before it
             continue
         kind = str(noun.lastgroup)
         if kind == "key" and _PUBLIC.search(text, max(0, noun.start() - 12), noun.end()):
             continue
-        places = list(_said(text, noun, kind))
+        places = list(_behind(text, noun, kind))
         for start, end in places:
-            said.append((_LABELS[kind], start, end))
+            places_of.append((_LABELS[kind], start, end))
             begin = max(begin, end)
         if not places:
             silent.append(noun)
-    yield from said
-    yield from _unsaid(text, silent, said)
+    yield from places_of
+    yield from _standing_out(text, silent, places_of)
 
 
-def _unsaid(text: str, nouns: list[re.Match[str]], said: list[tuple[str, int, int]]) -> Iterator[tuple[str, int, int]]:
+def _standing_out(
+    text: str, nouns: list[re.Match[str]], places_of: list[tuple[str, int, int]]
+) -> Iterator[tuple[str, int, int]]:
     """Yield what stands out in the sentences of nouns that say no secret, each once for figures and once for words."""
-    seen, left = {True: 0, False: 0}, iter((*said, ("", len(text) + AHEAD, 0)))
-    next_said = next(left)
+    seen, left = {True: 0, False: 0}, iter((*places_of, ("", len(text) + AHEAD, 0)))
+    next_place = next(left)
     for noun in nouns:
+        if noun.end() <= seen[figures := noun.lastgroup in ("pin", "code")]:
+            continue
         kind = str(noun.lastgroup)
-        figures = kind in ("pin", "code")
-        of_a_kind = kind == "key" and _OF_A_KIND.search(text, max(0, noun.start() - 12), noun.end()) is not None
-        if of_a_kind or noun.end() <= seen[figures] or _is_another(text, noun, kind):
+        if _is_another(text, noun, kind) or (
+            kind == "key" and _OF_A_KIND.search(text, max(0, noun.start() - 12), noun.end())
+        ):
             continue
         start, seen[figures] = _sentence(text, noun)
-        while next_said[2] and next_said[2] <= start:
-            next_said = next(left)
-        if next_said[1] >= seen[figures]:
+        while next_place[2] and next_place[2] <= start:
+            next_place = next(left)
+        if next_place[1] >= seen[figures]:
             for place in _near(text, start, seen[figures], kind, noun):
                 yield _LABELS[kind], *place
 
@@ -252,15 +284,15 @@ WORDS = ("word", "phrase")
 _LABELS = {"word": "password", "phrase": "password", "login": "password", "pin": "pin", "code": "pin", "key": "secret"}
 
 
-def _said(text: str, noun: re.Match[str], kind: str) -> Iterator[tuple[int, int]]:
+def _behind(text: str, noun: re.Match[str], kind: str) -> Iterator[tuple[int, int]]:
     """Yield the places of what is said of a noun behind it."""
     at, limit = noun.end(), noun.end() + AHEAD
-    if _is_another(text, noun, kind):
+    if _APART.match(text, at) if kind != "code" else _is_another(text, noun, kind):
         return
-    if kind == "key" and _BLANK_NAME.search(text, max(0, noun.start() - BEHIND), noun.start()):
+    if kind in ("key", "code") and _BLANK_NAME.search(text, max(0, noun.start() - BEHIND), at + 20):
         kind = "word"
     if (
-        kind in WORDS
+        (kind in WORDS or noun[0].lower() == "pass")
         and text[at : at + 1] in " ="
         and (text.startswith("--", noun.start() - 2) or _USER.search(text, max(0, noun.start() - BEHIND), noun.start()))
     ):
@@ -268,13 +300,8 @@ def _said(text: str, noun: re.Match[str], kind: str) -> Iterator[tuple[int, int]
         if words and not _is_talk([words[0][0]], "word", False):
             yield at + 1, words[0][1]
             return
-    figures = kind == "pin" or _is_of_figures(noun)
-    if (
-        figures
-        and text[at : at + 1] == " "
-        and (hit := _FIGURES.match(text, at + 1, limit))
-        and _FOLLOWS.match(text, hit.end())
-    ):
+    hit = _FIGURES.match(text, at + 1, limit) if text.startswith(" ", at) and _has_figures(noun) else None
+    if hit is not None and (noun[0].isupper() or _FOLLOWS.match(text, hit.end())):
         yield hit.span()
         return
     link = _LINK.match(text, at, limit)
@@ -283,14 +310,19 @@ def _said(text: str, noun: re.Match[str], kind: str) -> Iterator[tuple[int, int]
         if signed and text[at] in "\"'":  # an object, which secrets.py reads
             return
         place = _value(text, link.end(), kind, signed)
-        if place is None and figures:
-            place = _value(text, link.end(), "pin", signed)
+        if place is None and not (signed and kind == "word"):
+            if _has_figures(noun):
+                place = _value(text, link.end(), "pin", signed)
+            if place is None and kind in WORDS and (namely := _NAMELY.match(text, link.end(), limit)) is not None:
+                place = namely.span("value")
         if place is not None:
             yield place
+            if (again := _NEW_ONE.match(text, place[1], place[1] + 60)) and (other := _value(text, again.end(), kind)):
+                yield other
             return
         if not link["link"].strip(" \t*").startswith(("-", "–", "—")):
             if not signed:
-                yield from _later(text, at, limit, kind)
+                yield from list(_later(text, at, limit, kind)) or _listed_later(text, at, limit, kind, noun)
             return
     yield from _unlinked(text, noun, kind)
 
@@ -322,11 +354,22 @@ def _unlinked(text: str, noun: re.Match[str], kind: str) -> Iterator[tuple[int, 
     ):
         yield place
         return
+    if kind in WORDS and (joined := _JOINED.match(text, at, limit)) is not None:
+        yield joined.span("value")
+        return
     if kind in WORDS and (typed := _TYPED.match(text, at, limit)) and (place := _value(text, typed.end(), kind)):
         yield place
         return
-    if places := list(_later(text, at, limit, kind)):
+    if kind in WORDS and (then := (_TO_THEN.match(text, at, limit))) is not None:
+        yield then.span("value")
+        return
+    if kind in WORDS and (namely := _NAMELY.match(text, at, limit)) is not None:
+        yield namely.span("value")
+        return
+    if places := list(_later(text, at, limit, kind)) or list(_listed_later(text, at, limit, kind, noun)):
         yield from places
+    elif kind in WORDS and (taken := _TAKEN.match(text, at, limit)) is not None:
+        yield taken.span("value")
     elif kind in WORDS and _AS.search(text, max(0, noun.start() - 20), noun.start()) and text[at : at + 1] == " ":
         place = _value(text, at + 1, kind)
         if place is not None and (stands_out(text[slice(*place)].split()[0]) or text[slice(*place)].count(" ") > 1):
@@ -337,7 +380,19 @@ def _later(text: str, at: int, limit: int, kind: str) -> Iterator[tuple[int, int
     """Yield the place of a secret that the sentence after a noun says: "I know the PIN. It's 4711"."""
     if (later := _LATER.match(text, at, limit)) is not None:
         place = _value(text, later.end(), kind)
-        if place is not None and (kind not in WORDS or _is_telling_later(text, later, place)):
+        if place is not None and (kind not in WORDS or _is_talk_later(text, later, place)):
+            yield place
+
+
+def _listed_later(text: str, at: int, limit: int, kind: str, noun: re.Match[str]) -> Iterator[tuple[int, int]]:
+    """Yield the place of what stands behind a colon or a comma: "tell me if this passphrase is good: larks at dawn"."""
+    is_this = _THIS.search(text, max(0, noun.start() - 20), noun.start()) is not None
+    if is_this and kind in WORDS and text.startswith(", ", at):
+        if (place := _value(text, at + 2, kind)) is not None:
+            yield place
+    elif kind in WORDS and (then := _THEN.match(text, at, limit)) is not None:
+        place = _value(text, then.end(), kind, signed=True)
+        if place is not None and (kind == "phrase" or is_this or not text[slice(*place)].replace(" ", "").isalpha()):
             yield place
 
 
@@ -362,7 +417,7 @@ def _before(text: str, noun: re.Match[str]) -> tuple[int, int] | None:
     return None
 
 
-def _is_telling_later(text: str, later: re.Match[str], place: tuple[int, int]) -> bool:
+def _is_talk_later(text: str, later: re.Match[str], place: tuple[int, int]) -> bool:
     """Return True if a sentence after the noun says it: plain words only right behind it, or where a verb names them."""
     value = text[slice(*place)]
     if (
@@ -372,7 +427,7 @@ def _is_telling_later(text: str, later: re.Match[str], place: tuple[int, int]) -
         or _WHICH.match(later[0])
     ):
         return True
-    return later.end() - later.start() < 12 and len(value.split()) > 2
+    return (" " not in value and not value.isalpha()) or (later.end() - later.start() < 12 and len(value.split()) > 2)
 
 
 def _value(text: str, start: int, kind: str, signed: bool = False) -> tuple[int, int] | None:
@@ -380,7 +435,9 @@ def _value(text: str, start: int, kind: str, signed: bool = False) -> tuple[int,
     if kind in ("pin", "code"):
         hit = _CODE.match(text, start, start + CLAUSE)
         return hit.span("code") if hit is not None and not _DATING.search(text, start, hit.start("code")) else None
-    while start < len(text) and text[start] in "*_" and start < len(text) - 1:
+    if (word := _WORD_OF.match(text, start)) is not None:
+        start = word.end()
+    while text.startswith(("*", "_"), start):
         start += 1
     opening = text[start : start + 1]
     if opening in ("\\", "[", "{", "("):
@@ -393,22 +450,26 @@ def _value(text: str, start: int, kind: str, signed: bool = False) -> tuple[int,
             start, end = start + 1, start + 1 + len(text[start + 1 : end].rstrip())
             return (start, end) if not _is_talk(text[start:end].split(), kind, False) else None
         return None
-    words = list(_clause(text, start))
-    if signed and words and kind in WORDS and (is_example(words[0][0]) or len(words[0][0]) < 4):
+    words = list(_clause(text, start, kind))
+    if not words:
         return None
-    if not words or _is_talk([word for word, _ in words], kind, signed):
+    is_short = len(words[0][0]) < 4
+    if signed and kind in WORDS and (words[-1][1] - start < 4 if is_short else is_example(words[0][0])):
+        return None
+    if _is_talk([word for word, _ in words], kind, signed):
         return None
     if kind in ("key", "login"):
         words = words[:1]
     return start, words[-1][1]
 
 
-def _clause(text: str, start: int) -> Iterator[tuple[str, int]]:
+def _clause(text: str, start: int, kind: str = "word") -> Iterator[tuple[str, int]]:
     """Yield the words of a clause, each with its end: to a sign, a new line, or a word that begins another clause."""
     limit = min(len(text), start + CLAUSE)
     line = text.find("\n", start, limit)
     limit = line if line >= 0 else limit
     odd, first = False, True
+    beginning = _OF_PHRASES if kind == "phrase" else _FUNCTION
     words = list(_WORD.finditer(text, start, limit))
     for number, hit in enumerate(words):
         word = hit[0]
@@ -420,7 +481,7 @@ def _clause(text: str, start: int) -> Iterator[tuple[str, int]]:
             not bare.strip("-–—|(/")
             or word[0] in "(-–—|"
             or (odd and lower in _FUNCTION)
-            or (lower in _JOINS and following.strip(".,;:!?").replace("’", "'") in _FUNCTION)
+            or (lower in _JOINS and following.strip(".,;:!?").replace("’", "'") in beginning)
             or word.endswith(("=", ":"))
         ):
             return
@@ -458,11 +519,9 @@ def _is_talk(words: list[str], kind: str, signed: bool) -> bool:
     if len(first) < 3 and len(words) == 1 and not first.isdigit():
         return True
     rest = lower[1:]
-    if first in _SPEAKING and len(words) > 2 and any(map(str.isdigit, words[-1])):
+    if _is_phrase(words[0], first, rest, kind, signed):
         return False
-    if kind == "phrase" and len(words) > 3 and (first in _SPEAKING or first in _THE) and not _STATES.fullmatch(rest[0]):
-        return False
-    if first in _TELLING or "://" in words[0] or "@" in words[0][1:]:
+    if first in _TALK or "://" in words[0] or "@" in words[0][1:]:
         return True
     if first in _OWNERS:
         return len(rest) < 4 or not _BINDING.isdisjoint(rest) or any(word.endswith("'s") for word in rest[:2])
@@ -477,12 +536,33 @@ def _is_talk(words: list[str], kind: str, signed: bool) -> bool:
     if "than" in rest[:3]:
         return True
     if words[0][:1].islower() and _STATES.fullmatch(first):
-        return not rest or rest[0] in _FUNCTION or rest[0] in _TELLING or _STATES.fullmatch(rest[0]) is not None
+        return not rest or rest[0] in _FUNCTION or rest[0] in _TALK or _STATES.fullmatch(rest[0]) is not None
     if signed and len(words) > 1:
         return (
-            first in _FUNCTION or not _SAYING.isdisjoint(lower) or (words[0][:1].isupper() and words[1][:1].islower())
+            first in _FUNCTION
+            or not _VERBS_OF_TALK.isdisjoint(lower)
+            or (words[0][:1].isupper() and words[1][:1].islower())
         )
     return False
+
+
+def _is_phrase(word: str, first: str, rest: list[str], kind: str, signed: bool) -> bool:
+    """Return True if words that begin like talk are a sentence of their own, which nobody says of a password."""
+    if not signed and word[0].isupper() and not word.isupper() and first not in _PRONOUNS:
+        return True
+    if len(rest) > 1 and first in _SPEAKING and any(map(str.isdigit, rest[-1])):
+        return True
+    if len(rest) < 3 or _STATES.fullmatch(rest[0]):
+        return False
+    if first in _PRONOUNS:
+        return rest[0] not in _THINKING and (kind == "phrase" or "'" not in rest[0])
+    if first in _POINTING:
+        return rest[0] in ("is", "was", "are", "were", "ist", "war", "sind", "est", "era")
+    if first in ("never", "no", "all", "nie", "jamais", "nunca"):
+        return _BINDING.isdisjoint(rest) and rest[0] not in _FUNCTION
+    if first in ("where", "when", "how", "why"):
+        return rest[0] not in _PRONOUNS and len(rest) > 3
+    return kind == "phrase" and (first in _THE or (len(rest) > 3 and first in _ONE)) and _BINDING.isdisjoint(rest[:2])
 
 
 def _is_name_of_code(word: str) -> bool:
@@ -500,14 +580,14 @@ def stands_out(word: str) -> bool:
     bare = word.strip("\"'`.,;:)*“”«»")
     if len(bare) < 5 or _USUAL.fullmatch(bare) or _PLACEHOLDER.fullmatch(bare):
         return False
-    if any(map(str.isdigit, bare)) and any(map(str.isalpha, bare)) and _LINKED.fullmatch(bare):
-        return True
-    return _ODD.search(bare) is not None and (any(map(str.isdigit, bare)) or _ODD.search(bare.swapcase()) is not None)
+    if any(map(str.isdigit, bare)):
+        return any(map(str.isalpha, bare)) or _ODD.search(bare) is not None
+    return _ODD.search(bare) is not None and _ODD.search(bare.swapcase()) is not None
 
 
-def _is_of_figures(noun: re.Match[str]) -> bool:
-    """Return True for a passcode, which is a password or a number."""
-    return noun.lastgroup == "word" and noun[0].lower().endswith(("code", "codes"))
+def _has_figures(noun: re.Match[str]) -> bool:
+    """Return True for what can be a number: a PIN, a passcode, and what other languages call a key."""
+    return noun.lastgroup == "pin" or noun[0].lower().endswith(("passcode", "passcodes", *_KEYS))
 
 
 def _is_another(text: str, noun: re.Match[str], kind: str) -> bool:
@@ -534,11 +614,12 @@ def _near(text: str, start: int, end: int, kind: str, noun: re.Match[str]) -> It
     """Yield the places of what stands out in the sentence of a noun: figures, mixed words, a quotation."""
     if _PROGRAM.search(text, start, end):
         return
-    if kind in ("pin", "code") or _is_of_figures(noun):
+    if kind == "code" or _has_figures(noun):
         for hit in _FIGURES.finditer(text, start, end):
             apart = hit.end() <= noun.start() or hit.start() >= noun.end()
             dated = _DATING.search(text, max(start, hit.start() - 12), hit.start())
-            if apart and len(hit[0]) > 3 and not dated and _FOLLOWS.match(text, hit.end()):
+            inside = text[max(0, hit.start() - 1) : hit.start()] == "(" and text.startswith(")", hit.end())
+            if apart and len(hit[0]) > 3 and not dated and (inside or _FOLLOWS.match(text, hit.end())):
                 yield hit.span()
     if kind == "code":
         return

@@ -211,6 +211,13 @@ def test_a_password_in_plain_words_is_a_secret(text: str, secret: str) -> None:
     ) == []
 
 
+def test_what_is_a_secret_in_one_place_of_a_text_is_one_in_all() -> None:
+    text = "I typed Sunflower twice. My password is Sunflower, and Sunflowers are yellow."
+    assert secrets.redacted(text, secrets.scan(text)) == (
+        "I typed [redacted:password] twice. My password is [redacted:password], and Sunflowers are yellow."
+    )
+
+
 @pytest.mark.parametrize(
     "text",
     [

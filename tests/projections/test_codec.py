@@ -125,9 +125,10 @@ CONFLICT = Conflict(
     1, "k", "ada", None, "ana: lives_in", ("m_1", "m_2"), ("a", "b"), "r/1", "", None, None, "now", 1, 4
 )
 OBSERVED = ("o", "ada", None, None, ("a",), "It rains.", 0, "p/1", "c/1", ("m_1",), "active", "", "", None, None)
+OBSERVATION = replace(Observation(1, *OBSERVED, "now", "now", 1, 4), rule="proof/1")
 EXAMPLES = [
     *(("m", examples.memory()), ("i", examples.interaction()), ("p", examples.project()), ("s", examples.session())),
-    *(("d", examples.document()), ("g", MERGE), ("k", CONFLICT), ("o", replace(Observation(1, *OBSERVED, "now", "now", 1, 4), rule="proof/1"))),
+    *(("d", examples.document()), ("g", MERGE), ("k", CONFLICT), ("o", OBSERVATION)),
 ]
 
 

@@ -187,7 +187,8 @@ class _Writer:
                 return text
             case "MAX_REPEAT" | "MIN_REPEAT" | "POSSESSIVE_REPEAT":
                 least, most, items = argument
-                return str(self.text(items)) * min(max(least, 1), int(most), 64)
+                repeated: str = self.text(items) * min(max(least, 1), int(most), 64)
+                return repeated
             case "ATOMIC_GROUP":
                 return self.text(argument)
             case "GROUPREF":

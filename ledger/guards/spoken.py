@@ -239,13 +239,13 @@ _PLACEHOLDER = late(
 )
 
 
-def found(text: str, nouns: re.Pattern[str]) -> Iterator[tuple[str, int, int]]:
-    """Yield (kind, start, end) of the secrets that the sentences of a text say."""
+def found(text: str, lowered: str, nouns: re.Pattern[str]) -> Iterator[tuple[str, int, int]]:
+    """Yield (kind, start, end) of the secrets that the sentences of a text say; ``lowered`` is the text in lower case."""
     silent, places_of, begin = list[re.Match[str]](), list[tuple[str, int, int]](), 0
-    for noun in nouns.finditer(text):
+    for noun in nouns.finditer(lowered):
         if noun.start() < begin:  # within the secret before it
             continue
-        kind = str(noun.lastgroup)
+        kind = _KINDS[str(noun.lastgroup)]
         if kind == "key" and _PUBLIC.search(text, max(0, noun.start() - 12), noun.end()):
             continue
         places = list(_behind(text, noun, kind))
@@ -265,9 +265,9 @@ def _standing_out(
     seen, left = {True: 0, False: 0}, iter((*places_of, ("", len(text) + AHEAD, 0)))
     next_place = next(left)
     for noun in nouns:
-        if noun.end() <= seen[figures := noun.lastgroup in ("pin", "code")]:
+        kind = _KINDS[str(noun.lastgroup)]
+        if noun.end() <= seen[figures := kind in ("pin", "code")]:
             continue
-        kind = str(noun.lastgroup)
         if _is_another(text, noun, kind) or (
             kind == "key" and _OF_A_KIND.search(text, max(0, noun.start() - 12), noun.end())
         ):
@@ -281,6 +281,8 @@ def _standing_out(
 
 
 WORDS = ("word", "phrase")
+_KINDS = {each: each for each in ("word", "phrase", "pin", "code", "key", "login")}
+_KINDS |= {"compound": "word", "number": "pin", "word_key": "key"}  # at the end of a German word
 _LABELS = {"word": "password", "phrase": "password", "login": "password", "pin": "pin", "code": "pin", "key": "secret"}
 
 
@@ -292,7 +294,7 @@ def _behind(text: str, noun: re.Match[str], kind: str) -> Iterator[tuple[int, in
     if kind in ("key", "code") and _BLANK_NAME.search(text, max(0, noun.start() - BEHIND), at + 20):
         kind = "word"
     if (
-        (kind in WORDS or noun[0].lower() == "pass")
+        (kind in WORDS or noun[0] == "pass")
         and text[at : at + 1] in " ="
         and (text.startswith("--", noun.start() - 2) or _USER.search(text, max(0, noun.start() - BEHIND), noun.start()))
     ):
@@ -301,7 +303,8 @@ def _behind(text: str, noun: re.Match[str], kind: str) -> Iterator[tuple[int, in
             yield at + 1, words[0][1]
             return
     hit = _FIGURES.match(text, at + 1, limit) if text.startswith(" ", at) and _has_figures(noun) else None
-    if hit is not None and (noun[0].isupper() or _FOLLOWS.match(text, hit.end())):
+    capitals = text[noun.start()].isupper() and text[noun.end() - 1].isupper()
+    if hit is not None and (capitals or _FOLLOWS.match(text, hit.end())):
         yield hit.span()
         return
     link = _LINK.match(text, at, limit)
@@ -587,7 +590,7 @@ def stands_out(word: str) -> bool:
 
 def _has_figures(noun: re.Match[str]) -> bool:
     """Return True for what can be a number: a PIN, a passcode, and what other languages call a key."""
-    return noun.lastgroup == "pin" or noun[0].lower().endswith(("passcode", "passcodes", *_KEYS))
+    return noun.lastgroup in ("pin", "number") or noun[0].endswith(("passcode", "passcodes", *_KEYS))
 
 
 def _is_another(text: str, noun: re.Match[str], kind: str) -> bool:
@@ -606,8 +609,8 @@ def _sentence(text: str, noun: re.Match[str]) -> tuple[int, int]:
     for hit in _END.finditer(text, start, noun.start()):
         start = hit.end()
     limit = min(len(text), noun.end() + AHEAD)
-    hit = _END.search(text, noun.end(), limit)
-    return start, hit.start() if hit is not None else limit
+    end = _END.search(text, noun.end(), limit)
+    return start, end.start() if end is not None else limit
 
 
 def _near(text: str, start: int, end: int, kind: str, noun: re.Match[str]) -> Iterator[tuple[int, int]]:

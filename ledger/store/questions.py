@@ -55,8 +55,8 @@ _TABLES = _JSON | {"sqlite_master", "sqlite_schema", *(f"pragma_{name}" for name
 _QUESTION = re.compile(r"(?:\s++|--[^\n]*+(?:\n|\Z)|/\*.*?\*/)*+(?:select|with|values)\b", re.IGNORECASE | re.DOTALL)
 _LITERAL, _OF_NOW = re.compile(r"'(?:[^']|'')*'"), re.compile(r"""\bmain["`\]]?\s*\.""", re.IGNORECASE)
 _TOKEN = re.compile(  # a mark of the order of bytes is a space for SQLite too
-    r"""(?P<space>[\t-\r \ufeff]+|--[^\n]*|/\*.*?(?:\*/|\Z))|"(?P<double>(?:[^"]|"")*+)(?:"|\Z)|`(?P<back>(?:[^`]|``)*+)(?:`|\Z)"""
-    r"""|\[(?P<bracket>[^\]]*+)(?:\]|\Z)|'(?P<text>(?:[^']|'')*+)(?:'|\Z)|(?P<name>[A-Za-z_$\d\x80-\U0010ffff]+)|(?P<sign>.)""",
+    r"""(?P<space>[\t-\r \ufeff]+|--[^\n]*|/\*.*?(?:\*/|\Z))|"(?P<double>(?:[^"]|"")*+)(?:"|\Z)"""
+    r"""|`(?P<back>(?:[^`]|``)*+)(?:`|\Z)|\[(?P<bracket>[^\]]*+)(?:\]|\Z)|'(?P<text>(?:[^']|'')*+)(?:'|\Z)|(?P<name>[A-Za-z_$\d\x80-\U0010ffff]+)|(?P<sign>.)""",
     re.DOTALL,
 )
 _SYSTEM = ("sqlite_", "pragma_", "dbstat")

@@ -160,7 +160,7 @@ def _found(text: str, tried: list[Pattern]) -> list[Secret]:
             found += _named(text, pattern.compiled)
             continue
         if pattern.label == "spoken":
-            found += (Secret(*each) for each in spoken.found(text, pattern.compiled))
+            found += (Secret(*each) for each in spoken.found(text, lowered(text), pattern.compiled))
             continue
         for hit in pattern.compiled.finditer(text):
             start, end = hit.span(1 if hit.re.groups else 0)

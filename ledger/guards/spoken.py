@@ -206,13 +206,13 @@ _PLACEHOLDER = late(
 )
 
 
-def found(text: str, nouns: re.Pattern[str]) -> Iterator[tuple[str, int, int]]:
-    """Yield (kind, start, end) of the secrets that the sentences of a text say."""
+def found(text: str, lowered: str, nouns: re.Pattern[str]) -> Iterator[tuple[str, int, int]]:
+    """Yield (kind, start, end) of the secrets that the sentences of a text say; ``lowered`` is the text in lower case."""
     silent, said, begin = list[re.Match[str]](), list[tuple[str, int, int]](), 0
-    for noun in nouns.finditer(text):
+    for noun in nouns.finditer(lowered):
         if noun.start() < begin:  # within the secret before it
             continue
-        kind = str(noun.lastgroup)
+        kind = _KINDS[str(noun.lastgroup)]
         places = list(_said(text, noun, kind))
         for start, end in places:
             said.append((_LABELS[kind], start, end))
@@ -230,9 +230,9 @@ def _unsaid(
     seen, left = {True: 0, False: 0}, iter((*said, ("", len(text) + AHEAD, 0)))
     next_said = next(left)
     for noun in nouns:
-        if noun.end() <= seen[figures := noun.lastgroup in ("pin", "code")]:
+        kind = _KINDS[str(noun.lastgroup)]
+        if noun.end() <= seen[figures := kind in ("pin", "code")]:
             continue
-        kind = str(noun.lastgroup)
         if _is_another(text, noun, kind):
             continue
         start, seen[figures] = _sentence(text, noun)
@@ -244,6 +244,8 @@ def _unsaid(
 
 
 WORDS = ("word", "phrase")
+_KINDS = {each: each for each in ("word", "phrase", "pin", "code", "key", "login")}
+_KINDS |= {"compound": "word", "number": "pin", "word_key": "key"}  # at the end of a German word
 _LABELS = {"word": "password", "phrase": "password", "login": "password", "pin": "pin", "code": "pin", "key": "secret"}
 
 
@@ -254,13 +256,13 @@ def _said(text: str, noun: re.Match[str], kind: str) -> Iterator[tuple[int, int]
         return
     if kind in ("key", "code") and _BLANK_NAME.search(text, max(0, noun.start() - BEHIND), at + 20):
         kind = "word"
-    if (kind in WORDS or noun[0].lower() == "pass") and text[at : at + 1] in " =" and (text.startswith("--", noun.start() - 2) or _USER.search(text, max(0, noun.start() - BEHIND), noun.start())):
+    if (kind in WORDS or noun[0] == "pass") and text[at : at + 1] in " =" and (text.startswith("--", noun.start() - 2) or _USER.search(text, max(0, noun.start() - BEHIND), noun.start())):
         words = list(_clause(text, at + 1))
         if words and not _is_talk([words[0][0]], "word", False):
             yield at + 1, words[0][1]
             return
     if text.startswith(" ", at) and _has_figures(noun) and (hit := _FIGURES.match(text, at + 1, limit)):
-        if noun[0].isupper() or _FOLLOWS.match(text, hit.end()):
+        if text[noun.start()].isupper() and text[noun.end() - 1].isupper() or _FOLLOWS.match(text, hit.end()):
             yield hit.span()
             return
     link = _LINK.match(text, at, limit)
@@ -507,7 +509,7 @@ def stands_out(word: str) -> bool:
 
 def _has_figures(noun: re.Match[str]) -> bool:
     """Return True for what can be a number: a PIN, a passcode, and what other languages call a key."""
-    return noun.lastgroup == "pin" or noun[0].lower().endswith(("passcode", "passcodes", *_KEYS))
+    return noun.lastgroup in ("pin", "number") or noun[0].endswith(("passcode", "passcodes", *_KEYS))
 
 
 def _is_another(text: str, noun: re.Match[str], kind: str) -> bool:

@@ -617,6 +617,13 @@ def test_secrets_are_found_without_false_alarms(measured: dict[str, Any]) -> Non
     assert found["recall"] >= 0.98 and found["false_alarms"] <= 3, found
 
 
+@pytest.mark.parametrize(("half", "most_missed"), [("seen", 0.02), ("unseen", 0.16)])
+def test_a_secret_in_a_sentence_is_seldom_missed(half: str, most_missed: float, measured: dict[str, Any]) -> None:
+    found = measured["sentences"][half]
+    assert found["missed_share"] <= most_missed and found["false_alarm_share"] <= 0.02, found
+    assert found["secrets"] + found["talk"] >= 100
+
+
 def test_the_corpus_is_what_it_is_said_to_be() -> None:
     attacks, benign = corpus("attacks"), corpus("benign")
     assert len(attacks) >= 300 and len(benign) >= 1000

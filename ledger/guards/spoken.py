@@ -255,10 +255,10 @@ def found(text: str, lowered: str, nouns: re.Pattern[str]) -> Iterator[tuple[str
         if not places:
             silent.append(noun)
     yield from places_of
-    yield from _standing_out(text, silent, places_of)
+    yield from _conspicuous(text, silent, places_of)
 
 
-def _standing_out(
+def _conspicuous(
     text: str, nouns: list[re.Match[str]], places_of: list[tuple[str, int, int]]
 ) -> Iterator[tuple[str, int, int]]:
     """Yield what stands out in the sentences of nouns that say no secret, each once for figures and once for words."""

@@ -141,11 +141,6 @@ def _text_behind(text: str) -> int | None:
     return None
 
 
-def is_own(text: str, start: int, end: int) -> bool:
-    """Return True if these characters of a user's message are his own words beyond doubt."""
-    return not any(first < end and start < last for first, last in foreign(text))
-
-
 def _masked(text: str, spans: list[Span]) -> str:
     """The same text with blanks in place of some spans, line breaks kept."""
     for start, end in spans:
@@ -187,13 +182,13 @@ def _turn_to_another(text: str, start: int, end: int) -> int | None:
 
 
 def _announces(text: str, start: int, colon: re.Match[str]) -> bool:
-    """Whether what stands before a colon introduces the user's own words on the same line."""
+    """Return True if the words before a colon introduce the user's own words on the same line."""
     rest = text[colon.end() :].split("\n", 1)[0]
     return bool(rest.strip()) and _ANNOUNCES.fullmatch(text, start, colon.start()) is not None
 
 
 def _is_same_voice(line: str, *, is_last: bool) -> bool:
-    """Whether a line of several speaks as the user: in the first person, of no text; what it asks comes last, of himself."""
+    """Return True if a line of several speaks as the user: in the first person, of no text; what it asks comes last, of himself."""
     if _GREETING.fullmatch(line):
         return True
     asks = any(each[0].endswith("?") or _ASKS.match(each[0]) for each in _SENTENCE.finditer(line))

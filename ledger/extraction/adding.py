@@ -323,7 +323,7 @@ class _Call:
         )
 
     def _would_be(self, fresh: Sequence[Outside]) -> tuple[tuple[Noted, ...], tuple[Noted, ...]]:
-        """What the rules find in some messages: what would be active, and what would wait for review."""
+        """Return the findings of the rules in some messages: those that would be active, and those that would wait for review."""
         texts = [
             turns.Line(
                 position=0,

@@ -1,4 +1,4 @@
-"""What strangers hand us in files, checked before anything else sees it.
+"""The lines of files from outside, checked before anything else reads them.
 
 A few bytes of JSON can become many bytes of objects, so each field is decoded by itself, and only where it is short enough.
 """

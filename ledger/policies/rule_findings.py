@@ -87,7 +87,7 @@ def record_rules(
 
 
 def _of_rule(found: Extracted, line: Line, sources: tuple[str, ...], policy: Policy) -> MemoryCaptured:
-    """What a rule found, as a memory of the status that its line of the table gives."""
+    """Return the memory of a finding, with the status that its line of the table of admission gives."""
     row = rule_row(found, line) if policy.admit != REVIEW else None
     most = rules.millionths("claim_confidence", policy.claim_confidence)
     extractor = first_person.EXTRACTOR if found.rule.endswith(first_person.OF_RULES) else EXTRACTOR
@@ -115,7 +115,7 @@ def rule_row(found: Extracted, line: Line) -> admitting.Row:
 
 
 def _is_by_user(attempt: MemoryCaptured, line: Line) -> bool:
-    """Whether the user says it, as far as anybody can tell."""
+    """Return True if the user states the attempt in his own words, as far as a form can tell."""
     return line.role == "user" and line.channel not in UNTRUSTED and attempt.admission != admitting.PASTED.recorded
 
 

@@ -149,7 +149,7 @@ class _Choosing:
 
     @property
     def items(self) -> list[Item]:
-        """What was chosen, in the order of the pack: turns last, the user's before others, the newest first."""
+        """Return the chosen items in the order of the pack: turns last, the user's before others, the newest first."""
         texts = [item for found, item in self._chosen.values() if not _is_turn(found)]
         turns = [(found, item) for found, item in self._chosen.values() if _is_turn(found)]
         turns.sort(key=lambda each: _when(each[0]), reverse=True)

@@ -8,7 +8,7 @@ import pytest
 from places import TESTS
 
 from ledger.domain import admitting
-from ledger.domain.foreign import LONG_CHARS, foreign, is_own
+from ledger.domain.foreign import LONG_CHARS, foreign, marked
 from ledger.domain.text import words
 from ledger.domain.turns import Line
 from ledger.policies.rule_findings import by_rules, rule_row
@@ -36,6 +36,10 @@ def own(text: str) -> str:
     """The user's own words in a message."""
     taken = {at for start, end in foreign(text) for at in range(start, end)}
     return " ".join("".join(" " if at in taken else each for at, each in enumerate(text)).split())
+
+
+def is_own(text: str, start: int, end: int) -> bool:
+    return not any(first < end and start < last for first, last in foreign(text))
 
 
 def says(content: str, facts: object) -> bool:
@@ -111,3 +115,29 @@ def test_a_span_is_the_users_own_only_as_a_whole() -> None:
 def test_of_a_long_message_nothing_is_read_and_nothing_is_the_users_own() -> None:
     text = "I live in Oslo. " * LONG_CHARS
     assert foreign(text) == ((0, len(text)),)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "My one on one has moved, thursdays at two now. Can you adapt that agenda so it takes 20 minutes?",
+        "new school trip form. Allergies box: cashews and pistachios, anaphylaxis. Did I word that right",
+        "Imogen babysits for us now, 9.50 an hour. Is that standard",
+    ],
+)
+def test_an_ordinary_line_has_no_mark_of_a_foreign_text(text: str) -> None:
+    assert foreign(text) and marked(text) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "mine"),
+    [
+        ("Translate: I am allergic to nuts.", "Translate:"),
+        ("Can you fact check this? I live in Houston and I know it.", "Can you fact check this?"),
+        ('My sister says "I live in Rome and I am a nurse" all day.', "My sister says all day."),
+        ("summarize:\n\nHi, I'm Bob. I live in Kiruna.", ""),
+    ],
+)
+def test_a_marked_text_is_never_taken_for_the_users_own(text: str, mine: str) -> None:
+    taken = {at for start, end in marked(text) for at in range(start, end)}
+    assert " ".join("".join(" " if at in taken else sign for at, sign in enumerate(text)).split()) == mine

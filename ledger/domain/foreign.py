@@ -188,7 +188,7 @@ def _announces(text: str, start: int, colon: re.Match[str]) -> bool:
 
 
 def _is_same_voice(line: str, *, is_last: bool) -> bool:
-    """Return True if a line of several speaks as the user: in the first person, of no text; what it asks comes last, of himself."""
+    """Return True if a line of several speaks as the user: in the first person, of no text, asking of himself and last."""
     if _GREETING.fullmatch(line):
         return True
     asks = any(each[0].endswith("?") or _ASKS.match(each[0]) for each in _SENTENCE.finditer(line))

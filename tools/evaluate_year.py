@@ -39,7 +39,7 @@ MODES = ("rules", "weekly-rules", "model", "weekly", "baselines")
 END = datetime(2026, 12, 31, 20, tzinfo=UTC)
 _SHOWN = re.compile(r"^\[(\d+)\] (.*)$", re.MULTILINE)
 _SAID = re.compile(r"^user(?: [^(]*)? \([^)]*\): (.*)$")
-_DATE = re.compile(r"\b2026-\d\d-\d\d\b")
+_DATE = re.compile(r"\b\d{1,2} [A-Z][a-z]{2} 2026\b")
 
 
 class Year(NamedTuple):

@@ -57,7 +57,7 @@ LATEST_TURNS = 200  # that are looked at
 MISSES = 8  # in a row that do not fit end a section
 OTHERS_MATCH = 0.5  # of the question, that a turn has to say which is not the user's
 LINE_CHARS = 200  # of a longer turn or chunk the piece that answers
-LEAST = {"tokens": 12, "chars": 16}  # no line takes less
+LEAST = {"tokens": 10, "chars": 16}  # no line takes less
 BATCH = 25
 
 

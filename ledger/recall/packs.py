@@ -156,11 +156,19 @@ def shown(item: Item) -> str:
 def dated(item: Item) -> str:
     """The day and the speaker that stand before an item's text."""
     if item.memory is not None:
-        return item.memory.valid_from[:10]
+        return day(item.memory.valid_from)
     if item.passage is not None:
-        return f"{item.passage.occurred_at[:10]} {item.passage.speaker or 'document'}".strip()
+        return f"{day(item.passage.occurred_at)} {item.passage.speaker or 'document'}".strip()
     if item.state is not None:
-        return item.state.recorded_at[:10]
+        return day(item.state.recorded_at)
     if item.observation is not None:
-        return max((each.at for each in item.observation.sources), default=item.observation.revised_at)[:10]
+        return day(max((each.at for each in item.observation.sources), default=item.observation.revised_at))
     return ""
+
+
+MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
+
+
+def day(moment: str) -> str:
+    """Return the day of a moment as a model reads it for few tokens: "6 Nov 2026"."""
+    return f"{int(moment[8:10])} {MONTHS[int(moment[5:7]) - 1]} {moment[:4]}"

@@ -517,7 +517,7 @@ def test_a_recall_says_when_nothing_fits_and_counts_what_nobody_searched_for(db:
     both = run(
         "recall", "tea", "--project", "shop", "--packing", "shares", "--budget", "200", "--unit", "chars", db=db
     ).stdout
-    assert "2 items, 1 searched, 68 of 200 characters, 0 cut" in both
+    assert "2 items, 1 searched, 70 of 200 characters, 0 cut" in both
     none = run("recall", "tea", "--budget", "1", "--unit", "chars", db=db).stdout
     assert none.startswith("nothing fits, 1 found, 1 searched, 0 of 1 characters, 1 cut") and "cut: budget" in none
     assert run("recall", "zebra", db=db).stdout == "nothing found, 1 searched\n"

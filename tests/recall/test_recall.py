@@ -627,8 +627,8 @@ def test_whatever_the_texts_are_each_is_one_line(some: list[str]) -> None:
 def test_a_text_with_ids_says_of_each_line_what_it_is_of(ledger: Ledger) -> None:
     fact = ledger.remember("The user drinks tea.")
     pack = ledger.recall("tea")
-    assert pack.as_text(ids=True) == f"```memory\n- [{fact.id}] 2026-01-01: The user drinks tea.\n```"
-    assert pack.as_text() == "```memory\n- 2026-01-01: The user drinks tea.\n```"
+    assert pack.as_text(ids=True) == f"```memory\n- [{fact.id}] 1 Jan 2026: The user drinks tea.\n```"
+    assert pack.as_text() == "```memory\n- 1 Jan 2026: The user drinks tea.\n```"
 
 
 # --- tokens ----------------------------------------------------------------------------------------------------------

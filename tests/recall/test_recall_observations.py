@@ -35,7 +35,7 @@ from ledger.recall.packs import Item, Pack
 from projections.views import observations
 
 COFFEE = "Dark roast coffee is what the user drinks."
-SAID = "2025-01-01"  # when the newest of its sources was
+SAID = "1 Jan 2025"  # when the newest of its sources was
 
 
 def ids(pack: Pack) -> list[str]:

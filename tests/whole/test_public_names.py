@@ -9,6 +9,7 @@ import pytest
 
 import ledger
 from ledger import Ledger, answers
+from ledger.recall.packs import day
 
 
 def test_the_answers_of_every_day_are_imported_from_the_package() -> None:
@@ -48,5 +49,5 @@ def test_a_printed_pack_is_its_text() -> None:
         memory.remember("Ada likes tea.")
         pack = memory.recall("tea")
         fact = memory.memories.list()[0]
-    assert str(pack) == f"{pack}" == pack.as_text() == f"```memory\n- {fact.valid_from[:10]}: Ada likes tea.\n```"
+    assert str(pack) == f"{pack}" == pack.as_text() == f"```memory\n- {day(fact.valid_from)}: Ada likes tea.\n```"
     assert repr(pack).startswith("<Pack of 1, ")

@@ -21,7 +21,7 @@ from functools import cache, partial
 from ledger.guards.patterns import part, read
 
 AHEAD, BEHIND, CLAUSE = 160, 90, 200  # characters after a noun, before it, and of a clause at the most
-WORDS, FIGURES = ("word", "phrase"), ("pin", "code", "lock", "entry")
+WORDS, FIGURES = ("word", "phrase"), ("pin", "code", "lock", "opener")
 _KINDS = {"compound": "word", "number": "code", "word_key": "key"}  # at the end of a compound
 _LABELS = {"key": "secret"} | dict.fromkeys(FIGURES, "pin")
 _QUOTES = {'"': '"', "'": "'", "`": "`", "“": "”", "„": "“", "«": "»", "‘": "’", "”": "”"}
@@ -39,16 +39,18 @@ def _words_of(name: str) -> frozenset[str]:
 
 def found(text: str, lowered: str, nouns: re.Pattern[str]) -> Iterator[tuple[str, int, int]]:
     """Yield (kind, start, end) of the secrets that the sentences of a text say; ``lowered`` is the text in lower case."""
-    begin, seen = 0, dict.fromkeys((*WORDS, *FIGURES, "key", "login"), 0)
+    begin, seen = 0, dict.fromkeys(("word", *FIGURES, "key", "login"), 0)
     for noun in nouns.finditer(lowered):
         kind = _kind(text, noun) if noun.start() >= begin else ""  # a noun within the secret before it is part of that
         if not kind:
             continue
         said = [place for place in _said(text, noun, kind) if place is not None]
         begin = max((begin, *(end for _, end in said)))
-        of_kind = "code" if kind in FIGURES else kind
-        shown = [] if noun.end() <= seen[of_kind] else list(_shown(text, noun, kind, said))
-        seen[of_kind] = max(seen[of_kind], _sentence(text, noun)[1] if shown else 0)
+        of_kind = kind if kind not in ("word", "phrase") else "word"
+        shown = []
+        if noun.end() > seen[of_kind]:
+            start, seen[of_kind] = _sentence(text, noun)
+            shown = list(_shown(text, noun, kind, said, start, seen[of_kind]))
         for start, end in (*said, *shown):
             yield _LABELS.get(kind, "password"), start, end
 
@@ -63,8 +65,6 @@ def _kind(text: str, noun: re.Match[str]) -> str:
         return ""
     if kind == "key" and _part("public_key").search(text, start, end):
         return ""
-    if kind == "entry" and not _part("opens").search(text, *_sentence(text, noun)):
-        return ""
     if kind in ("key", "code") and _part("wireless").search(text, max(0, noun.start() - BEHIND), end + 20):
         return "word"
     return kind
@@ -76,6 +76,8 @@ def _kind(text: str, noun: re.Match[str]) -> str:
 def _said(text: str, noun: re.Match[str], kind: str) -> Iterator[Place | None]:
     """Yield the places of what is said of a noun."""
     at, limit = noun.end(), noun.end() + AHEAD
+    if kind == "opener":
+        return
     if kind == "login":
         if (pair := _part("pair").match(text, at, limit)) is not None and not is_example(pair["value"]):
             yield pair.span("value")
@@ -106,7 +108,7 @@ def _beside(text: str, noun: re.Match[str], kind: str) -> Place | None:
     if kind in FIGURES or _has_figures(noun):
         figures = _part("figures").match(text, at)
         capitals = text[noun.start()].isupper() and text[at - 2].isupper()
-        if figures and (capitals or kind == "entry" or _part("follows").match(text, figures.end())):
+        if figures and (kind != "lock" or len(figures[0]) > 3) and (capitals or _part("follows").match(text, figures.end())):
             return figures.span()
     if kind in WORDS and text[at : at + 1] in _QUOTES:
         return _value(text, at, kind)
@@ -149,7 +151,7 @@ def _before(text: str, noun: re.Match[str]) -> Place | None:
     before = _part("before").search(text, max(0, noun.start() - BEHIND), noun.start())
     if before is None or not _part("follows").match(text, noun.end()):
         return None
-    start, end = before.span("value" if before["value"] else "used")
+    start, end = before.span(str(next(name for name in ("value", "last", "used") if before[name])))
     words = text[start:end].strip(_MARKS).split()
     if not words or len(words) > 8 or _is_talk(words, "word", False) or (before["used"] and words[0].isalpha() and len(words) < 2):
         return None
@@ -160,6 +162,8 @@ def _value(text: str, start: int, kind: str, signed: bool = False) -> Place | No
     """Return the place of the secret that begins at a place, if there is one."""
     if kind in FIGURES:
         figures = _part("figures_said").match(text, start, start + CLAUSE)
+        if figures is None and kind == "pin" and (odd := _part("token").match(text, start)) and stands_out(odd[0]):
+            return odd.span()
         return figures.span("code") if figures and not _part("dated").search(text, start, figures.start("code")) else None
     if (words_before := _part("before_value").match(text, start)) is not None:
         start = words_before.end()
@@ -168,6 +172,9 @@ def _value(text: str, start: int, kind: str, signed: bool = False) -> Place | No
     if end > start + 2 and "\n" not in text[start:end]:
         start, signed = start + 1, False
     else:
+        end = _clause_end(text, start)
+    while text.startswith(", ", end) and _part("spelt").search(text, start, end) and _is_talk(text[start:end].split(), kind, signed):
+        start = end + 2  # "all lowercase, no spaces, …"
         end = _clause_end(text, start)
     words = text[start:end].split()
     if not words or text[start] in "\\[{(" or _is_talk(words, kind, signed):
@@ -208,6 +215,8 @@ def _is_talk(words: list[str], kind: str, signed: bool) -> bool:
         return len(words[0]) < 8 or not (stands_out(words[0]) or _part("grouped").fullmatch(words[0]))
     if stands_out(words[0]):
         return False
+    if kind in WORDS and re.fullmatch(r"(?:19|20)\d\d", lower[0]) and not signed:
+        return True
     if len(" ".join(words)) < 3 or (signed and is_example(words[0])):
         return True
     if _part("counted").match(" ".join(lower[:4])) or "than" in rest[:3]:
@@ -264,14 +273,13 @@ def _sentence(text: str, noun: re.Match[str]) -> Place:
     return start, end.start() if end is not None else limit
 
 
-def _shown(text: str, noun: re.Match[str], kind: str, said: list[Place]) -> Iterator[Place]:
-    """Yield the places of what stands out in the sentence of a noun."""
-    start, end = _sentence(text, noun)
+def _shown(text: str, noun: re.Match[str], kind: str, said: list[Place], start: int, end: int) -> Iterator[Place]:
+    """Yield the places of what stands out in the sentence of a noun, from ``start`` to ``end``."""
     if _part("program").search(text, start, end):
         return
     if kind in FIGURES or _has_figures(noun):
         yield from _figures_shown(text, noun, kind, said, start, end)
-    if kind in FIGURES or (kind == "key" and _part("kind_of_key").search(text, start, noun.end())):
+    if kind in ("code", "lock", "opener") or (kind == "key" and _part("kind_of_key").search(text, start, noun.end())):
         return
     if kind in WORDS:
         following = _part("sentence_end").search(text, end + 2, noun.end() + AHEAD)
@@ -279,7 +287,7 @@ def _shown(text: str, noun: re.Match[str], kind: str, said: list[Place]) -> Iter
     for hit in re.compile(r"\S{6,200}").finditer(text, start, end):
         bare = hit[0].strip(_MARKS)
         place = hit.start() + hit[0].index(bare), hit.start() + hit[0].index(bare) + len(bare)
-        if len(bare) < 6 + 2 * (kind not in WORDS) or not any(map(str.isdigit, bare)) or noun.start() < place[1] and noun.end() > place[0]:
+        if len(bare) < 6 + 2 * (kind not in (*WORDS, "pin")) or not any(map(str.isdigit, bare)) or noun.start() < place[1] and noun.end() > place[0]:
             continue
         if stands_out(bare) and not is_example(bare) and not _part("reference").fullmatch(bare):
             yield place
@@ -292,15 +300,20 @@ def _shown(text: str, noun: re.Match[str], kind: str, said: list[Place]) -> Iter
 
 def _figures_shown(text: str, noun: re.Match[str], kind: str, said: list[Place], start: int, end: int) -> Iterator[Place]:
     """Yield the places of figures beside a noun: of the length of those that are said of it, where some are."""
-    lengths = {sum(map(str.isdigit, text[slice(*place)])) for place in said}
-    if kind in ("code", "lock"):  # before it only where nothing parts them
-        parted = max(text.rfind(sign, start, noun.start()) for sign in ",;:")
-        start = max(start, parted + 1)
+    if kind == "code":  # before it only where nothing parts them
+        start = max(start, 1 + max(text.rfind(sign, start, noun.start()) for sign in ",;:"))
+    shown, lengths = [], {_digits(text[slice(*place)]) for place in said}
     for hit in _part("figures").finditer(text, start, end):
-        if noun.start() < hit.end() and hit.start() < noun.end():
+        at = hit.start()
+        if (noun.start() < hit.end() and at < noun.end()) or len(hit[0]) < 4 - (kind == "lock"):
             continue
-        length = sum(map(str.isdigit, hit[0]))
-        if (lengths and length not in lengths) or len(hit[0]) < 4:
-            continue
-        if not _part("dated").search(text, max(start, hit.start() - 12), hit.start()) and _part("follows").match(text, hit.end()):
-            yield hit.span()
+        if not _part("dated").search(text, max(start, at - 12), at) and _part("follows").match(text, hit.end()):
+            shown.append(hit.span())
+            if kind in ("lock", "opener") and (_part("entered").search(text, max(start, at - 60), at) or _part("combination").fullmatch(hit[0])):
+                lengths.add(_digits(hit[0]))
+    if lengths or kind not in ("lock", "opener"):
+        yield from (place for place in shown if not lengths or _digits(text[slice(*place)]) in lengths)
+
+
+def _digits(text: str) -> int:
+    return sum(map(str.isdigit, text))

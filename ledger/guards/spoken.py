@@ -279,7 +279,7 @@ def _shown(text: str, noun: re.Match[str], kind: str, said: list[Place], start: 
         return
     if kind in FIGURES or _has_figures(noun):
         yield from _figures_shown(text, noun, kind, said, start, end)
-    if kind in ("code", "lock", "opener") or (kind == "key" and _part("kind_of_key").search(text, start, noun.end())):
+    if kind in ("code", "lock") or (kind == "key" and _part("kind_of_key").search(text, start, noun.end())):
         return
     if kind in WORDS:
         following = _part("sentence_end").search(text, end + 2, noun.end() + AHEAD)
@@ -288,6 +288,8 @@ def _shown(text: str, noun: re.Match[str], kind: str, said: list[Place], start: 
         bare = hit[0].strip(_MARKS)
         place = hit.start() + hit[0].index(bare), hit.start() + hit[0].index(bare) + len(bare)
         if len(bare) < 6 + 2 * (kind not in (*WORDS, "pin")) or not any(map(str.isdigit, bare)) or noun.start() < place[1] and noun.end() > place[0]:
+            continue
+        if kind == "opener" and not _is_entered(text, noun, start, place[0]):
             continue
         if stands_out(bare) and not is_example(bare) and not _part("reference").fullmatch(bare):
             yield place
@@ -309,10 +311,15 @@ def _figures_shown(text: str, noun: re.Match[str], kind: str, said: list[Place],
             continue
         if not _part("dated").search(text, max(start, at - 12), at) and _part("follows").match(text, hit.end()):
             shown.append(hit.span())
-            if kind in ("lock", "opener") and (_part("entered").search(text, max(start, at - 60), at) or _part("combination").fullmatch(hit[0])):
+            if kind in ("lock", "opener") and (_is_entered(text, noun, start, at) or _part("combination").fullmatch(hit[0])):
                 lengths.add(_digits(hit[0]))
     if lengths or kind not in ("lock", "opener"):
         yield from (place for place in shown if not lengths or _digits(text[slice(*place)]) in lengths)
+
+
+def _is_entered(text: str, noun: re.Match[str], start: int, at: int) -> bool:
+    """Return True if a word before a place says that it is typed, or a colon behind the noun."""
+    return (noun.end() < at and text.endswith(": ", start, at)) or _part("entered").search(text, max(start, at - 60), at) is not None
 
 
 def _digits(text: str) -> int:

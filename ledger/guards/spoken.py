@@ -281,7 +281,7 @@ def _shown(text: str, noun: re.Match[str], kind: str, said: list[Place], start: 
         yield from _figures_shown(text, noun, kind, said, start, end)
     if kind in ("code", "lock") or (kind == "key" and _part("kind_of_key").search(text, start, noun.end())):
         return
-    if kind in WORDS:
+    if kind != "opener":
         following = _part("sentence_end").search(text, end + 2, noun.end() + AHEAD)
         end = following.start() if following else min(len(text), noun.end() + AHEAD)
     for hit in re.compile(r"\S{6,200}").finditer(text, start, end):

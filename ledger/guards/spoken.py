@@ -98,7 +98,7 @@ def _said(text: str, noun: re.Match[str], kind: str) -> Iterator[Place | None]:
     yield place
     if kind in WORDS and place is None:
         yield _before(text, noun) or _typed(text, at, limit, kind)
-    if not signed:
+    if not signed or place or _part("question").search(noun[0]):
         yield _later(text, place[1] if place else at, limit, kind)
 
 
@@ -126,17 +126,17 @@ def _later(text: str, at: int, limit: int, kind: str) -> Place | None:
     later = _part("later").match(text, at, limit)
     if later is None:
         return None
-    named = later["named"] or ""
+    named = later["named"] or later["answer"] or ""
     place = _value(text, later.end(), kind, named.endswith(":"))
     if place is None or kind not in WORDS or text[place[0] - 1] in _QUOTES:
         return place
     words = text[slice(*place)].split()
     if later["bare"]:
         return place if stands_out(words[0]) else None
-    if named.endswith(":"):
+    if named.endswith(":") and not later["answer"]:
         return place if kind == "phrase" or "?" in later[0] or stands_out(words[0]) else None
     plain = len(words) == 1 and words[0].isalpha()
-    return place if named or stands_out(words[0]) or not (plain or len(words) == 2) else None
+    return place if named or stands_out(words[0]) or "?" in later[0] or not (plain or len(words) == 2) else None
 
 
 def _typed(text: str, at: int, limit: int, kind: str) -> Place | None:
@@ -173,8 +173,11 @@ def _value(text: str, start: int, kind: str, signed: bool = False) -> Place | No
         start, signed = start + 1, False
     else:
         end = _clause_end(text, start)
-    while text.startswith(", ", end) and _part("spelt").search(text, start, end) and _is_talk(text[start:end].split(), kind, signed):
-        start = end + 2  # "all lowercase, no spaces, …"
+    last = start + AHEAD
+    while start < last and _is_talk(text[start:end].split(), kind, signed) and (
+        text.startswith(": ", end) or (text.startswith(", ", end) and _part("spelt").search(text, start, end))
+    ):  # "is easy: …", "is all lowercase, no spaces, …"
+        start, signed = end + 2, False
         end = _clause_end(text, start)
     words = text[start:end].split()
     if not words or text[start] in "\\[{(" or _is_talk(words, kind, signed):
@@ -205,8 +208,10 @@ def _clause_end(text: str, start: int) -> int:
 
 def _is_talk(words: list[str], kind: str, signed: bool) -> bool:
     """Return True if a clause plainly tells about a secret, and does not say one."""
+    if not words or not words[0].strip(_MARKS):
+        return True
     lower = [word.strip("\"'`.,;:!?*“”").replace("’", "'") for word in words]
-    first, rest, little = lower[0], lower[1:], _words_of("little")
+    first, rest, little = lower[0] or words[0], lower[1:], _words_of("little")
     if _part("placeholder").fullmatch(words[0]) or "[redacted:" in words[0] or "://" in words[0] or "@" in words[0][1:]:
         return True
     if signed and _is_name_of_code(words[0]):
@@ -215,7 +220,7 @@ def _is_talk(words: list[str], kind: str, signed: bool) -> bool:
         return len(words[0]) < 8 or not (stands_out(words[0]) or _part("grouped").fullmatch(words[0]))
     if stands_out(words[0]):
         return False
-    if kind in WORDS and re.fullmatch(r"(?:19|20)\d\d", lower[0]) and not signed:
+    if kind in WORDS and _part("year").fullmatch(lower[0]) and not signed:
         return True
     if len(" ".join(words)) < 3 or (signed and is_example(words[0])):
         return True
@@ -275,15 +280,15 @@ def _sentence(text: str, noun: re.Match[str]) -> Place:
 
 def _shown(text: str, noun: re.Match[str], kind: str, said: list[Place], start: int, end: int) -> Iterator[Place]:
     """Yield the places of what stands out in the sentence of a noun, from ``start`` to ``end``."""
-    if _part("program").search(text, start, end):
+    following = _part("sentence_end").search(text, end + 2, noun.end() + AHEAD)
+    behind = following.start() if following else min(len(text), noun.end() + AHEAD)
+    if _part("program").search(text, start, behind):
         return
     if kind in FIGURES or _has_figures(noun):
         yield from _figures_shown(text, noun, kind, said, start, end)
     if kind in ("code", "lock") or (kind == "key" and _part("kind_of_key").search(text, start, noun.end())):
         return
-    if kind != "opener":
-        following = _part("sentence_end").search(text, end + 2, noun.end() + AHEAD)
-        end = following.start() if following else min(len(text), noun.end() + AHEAD)
+    end = behind if kind != "opener" else end
     for hit in re.compile(r"\S{6,200}").finditer(text, start, end):
         bare = hit[0].strip(_MARKS)
         place = hit.start() + hit[0].index(bare), hit.start() + hit[0].index(bare) + len(bare)
@@ -309,9 +314,10 @@ def _figures_shown(text: str, noun: re.Match[str], kind: str, said: list[Place],
         at = hit.start()
         if (noun.start() < hit.end() and at < noun.end()) or len(hit[0]) < 4 - (kind == "lock"):
             continue
-        if not _part("dated").search(text, max(start, at - 12), at) and _part("follows").match(text, hit.end()):
+        again = _digits(hit[0]) in lengths and not _part("year").fullmatch(hit[0])
+        if again or (not _part("dated").search(text, max(start, at - 16), at) and _part("follows").match(text, hit.end())):
             shown.append(hit.span())
-            if kind in ("lock", "opener") and (_is_entered(text, noun, start, at) or _part("combination").fullmatch(hit[0])):
+            if kind in ("lock", "opener") and (_is_entered(text, noun, start, at) or (kind == "lock" and _part("combination").fullmatch(hit[0]))):
                 lengths.add(_digits(hit[0]))
     if lengths or kind not in ("lock", "opener"):
         yield from (place for place in shown if not lengths or _digits(text[slice(*place)]) in lengths)

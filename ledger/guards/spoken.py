@@ -32,7 +32,7 @@ Place = tuple[int, int]
 
 
 @cache
-def _words_of(name: str) -> frozenset[str]:
+def _words_of_part(name: str) -> frozenset[str]:
     """Return the words of a part that is a list of them."""
     return frozenset(read()["secrets"].parts[name].split("|"))
 
@@ -94,7 +94,7 @@ def _said(text: str, noun: re.Match[str], kind: str) -> Iterator[Place | None]:
         place = _value(text, said.end(), kind, signed)
     elif kind not in ("key", "login") and _part("changed").search(text, max(0, noun.start() - BEHIND), noun.start()):
         to = _part("to").match(text, at, limit)
-        place = _value(text, to.end(), kind) if to and text[to.end() :].split(None, 1)[0] not in _words_of("purpose") else None
+        place = _value(text, to.end(), kind) if to and text[to.end() :].split(None, 1)[0] not in _words_of_part("purpose") else None
     yield place
     if kind in WORDS and place is None:
         yield _before(text, noun) or _typed(text, at, limit, kind)
@@ -124,7 +124,7 @@ def _beside(text: str, noun: re.Match[str], kind: str) -> Place | None:
 def _later(text: str, at: int, limit: int, kind: str) -> Place | None:
     """Return the place of what the clause after a noun says: "I know the PIN. It's 4711", "My passphrase? Easy: …"."""
     later = _part("later").match(text, at, limit)
-    if later is None:
+    if later is None or _part("program").search(text, max(0, at - BEHIND), later.end()):
         return None
     named = later["named"] or later["answer"] or ""
     place = _value(text, later.end(), kind, named.endswith(":"))
@@ -160,6 +160,8 @@ def _before(text: str, noun: re.Match[str]) -> Place | None:
 
 def _value(text: str, start: int, kind: str, signed: bool = False) -> Place | None:
     """Return the place of the secret that begins at a place, if there is one."""
+    if signed and _part("name_behind").match(text, start):  # "password: user: …"
+        return None
     if kind in FIGURES:
         figures = _part("figures_said").match(text, start, start + CLAUSE)
         if figures is None and kind == "pin" and (odd := _part("token").match(text, start)) and stands_out(odd[0]):
@@ -170,15 +172,18 @@ def _value(text: str, start: int, kind: str, signed: bool = False) -> Place | No
     close = _QUOTES.get(text[start : start + 1], "")
     end = text.find(close, start + 1, start + CLAUSE) if close else -1
     if end > start + 2 and "\n" not in text[start:end]:
-        start, signed = start + 1, False
+        start, end, signed = start + 1, start + 1 + len(text[start + 1 : end].rstrip()), False
     else:
         end = _clause_end(text, start)
-    last = start + AHEAD
-    while start < last and _is_talk(text[start:end].split(), kind, signed) and (
-        text.startswith(": ", end) or (text.startswith(", ", end) and _part("spelt").search(text, start, end))
-    ):  # "is easy: …", "is all lowercase, no spaces, …"
-        start, signed = end + 2, False
+    for _ in range(3):  # "is easy: …", "is all lowercase, no spaces, …"
+        on = None if signed else _part("goes_on").match(text, end)
+        spelt = text.startswith(", ", end) and _part("spelt").search(text, start, end)
+        if not (on or spelt) or not _is_talk(text[start:end].split(), kind, signed):
+            break
+        start, signed = on.end() if on else end + 2, False
         end = _clause_end(text, start)
+        if (first := _part("token").match(text, start, end)) and _part("state").fullmatch(first[0]):
+            return None
     words = text[start:end].split()
     if not words or text[start] in "\\[{(" or _is_talk(words, kind, signed):
         return None
@@ -197,10 +202,10 @@ def _clause_end(text: str, start: int) -> int:
             return last_at
     odd = False
     for word in re.finditer(r"\S+", text[start:end]):
-        if odd and word[0].lower() in _words_of("little"):
+        if odd and word[0].lower() in _words_of_part("little"):
             return start + len(text[start : start + word.start()].rstrip())
         odd = stands_out(word[0]) or (word[0].isdigit() and len(word[0]) > 3)
-    return end
+    return start + len(text[start:end].rstrip())
 
 
 # --- talk -----------------------------------------------------------------------------------------------------------------
@@ -211,31 +216,33 @@ def _is_talk(words: list[str], kind: str, signed: bool) -> bool:
     if not words or not words[0].strip(_MARKS):
         return True
     lower = [word.strip("\"'`.,;:!?*“”").replace("’", "'") for word in words]
-    first, rest, little = lower[0] or words[0], lower[1:], _words_of("little")
+    first, rest, little = lower[0] or words[0], lower[1:], _words_of_part("little")
     if _part("placeholder").fullmatch(words[0]) or "[redacted:" in words[0] or "://" in words[0] or "@" in words[0][1:]:
         return True
-    if signed and _is_name_of_code(words[0]):
+    if signed and (_is_name_of_code(words[0]) or is_example(words[0])):
         return True
     if kind in ("key", "login"):
+        if signed and not any(map(str.isdigit, words[0])):
+            return True
         return len(words[0]) < 8 or not (stands_out(words[0]) or _part("grouped").fullmatch(words[0]))
     if stands_out(words[0]):
         return False
     if kind in WORDS and _part("year").fullmatch(lower[0]) and not signed:
         return True
-    if len(" ".join(words)) < 3 or (signed and is_example(words[0])):
+    if len(" ".join(words)) < 3:
         return True
     if _part("counted").match(" ".join(lower[:4])) or "than" in rest[:3]:
         return True
     low = [word.lower() for word in rest]
     if signed:
-        told = not _words_of("telling").isdisjoint((first.lower(), *low))
+        told = not _words_of_part("telling").isdisjoint((first.lower(), *low))
         return told or (len(words) > 1 and kind == "word" and (first.lower() in little or (words[0].istitle() and words[1].islower() and words[1] in little)))
-    is_sentence = len(rest) > 2 + (kind == "word") and _words_of("binding").isdisjoint(low[:3])
+    is_sentence = len(rest) > 2 + (kind == "word") and _words_of_part("binding").isdisjoint(low[:3])
     is_sentence = is_sentence and not _part("state").fullmatch(rest[0])
     if first[0].isupper() and not first.isupper():
         return first.lower() in little and not is_sentence
-    if first in little or first.startswith(("l'", "d'")) or first in _words_of("opening"):
-        return not (is_sentence and first in _words_of("opening"))
+    if first in little or first.startswith(("l'", "d'")) or first in _words_of_part("opening"):
+        return not (is_sentence and first in _words_of_part("opening"))
     if _part("state").fullmatch(first):
         return not rest or rest[0] in little or _part("state").fullmatch(rest[0]) is not None
     return False
@@ -292,35 +299,41 @@ def _shown(text: str, noun: re.Match[str], kind: str, said: list[Place], start: 
     for hit in re.compile(r"\S{6,200}").finditer(text, start, end):
         bare = hit[0].strip(_MARKS)
         place = hit.start() + hit[0].index(bare), hit.start() + hit[0].index(bare) + len(bare)
-        if len(bare) < 6 + 2 * (kind not in (*WORDS, "pin")) or not any(map(str.isdigit, bare)) or noun.start() < place[1] and noun.end() > place[0]:
+        if len(bare) < 6 + 2 * (kind not in (*WORDS, "pin")) or not (any(map(str.isdigit, bare)) or (kind in WORDS and _part("signs").search(bare))) or noun.start() < place[1] and noun.end() > place[0]:
             continue
         if kind == "opener" and not _is_entered(text, noun, start, place[0]):
             continue
         if stands_out(bare) and not is_example(bare) and not _part("reference").fullmatch(bare):
             yield place
-    for name, group in (("hyphened", 0), ("quoted", "value")) if kind in WORDS else ():
-        for hit in _part(name).finditer(text, start, end):
-            words = re.split(r"[\s-]", hit[group])
-            if _words_of("little").isdisjoint(words) if group == 0 else not _is_talk(words, "word", False):
-                yield hit.span(group)
+    if kind not in WORDS:
+        return
+    for hit in _part("hyphened").finditer(text, start, end):
+        if _words_of_part("little").isdisjoint(hit[0].split("-")):
+            yield hit.span()
+    for hit in _part("quoted").finditer(text, start, end):
+        apart = hit.end() <= noun.start() or noun.end() + 1 < hit.start()
+        if apart and not _is_talk(hit["value"].split(), "word", False):
+            yield hit.span("value")
 
 
 def _figures_shown(text: str, noun: re.Match[str], kind: str, said: list[Place], start: int, end: int) -> Iterator[Place]:
     """Yield the places of figures beside a noun: of the length of those that are said of it, where some are."""
     if kind == "code":  # before it only where nothing parts them
         start = max(start, 1 + max(text.rfind(sign, start, noun.start()) for sign in ",;:"))
-    shown, lengths = [], {_digits(text[slice(*place)]) for place in said}
+    lengths = {_digits(text[slice(*place)]) for place in said}
+    sure, unsure = set[int](), list[Place]()
     for hit in _part("figures").finditer(text, start, end):
-        at = hit.start()
+        at, digits = hit.start(), _digits(hit[0])
         if (noun.start() < hit.end() and at < noun.end()) or len(hit[0]) < 4 - (kind == "lock"):
             continue
-        again = _digits(hit[0]) in lengths and not _part("year").fullmatch(hit[0])
-        if again or (not _part("dated").search(text, max(start, at - 16), at) and _part("follows").match(text, hit.end())):
-            shown.append(hit.span())
-            if kind in ("lock", "opener") and (_is_entered(text, noun, start, at) or (kind == "lock" and _part("combination").fullmatch(hit[0]))):
-                lengths.add(_digits(hit[0]))
-    if lengths or kind not in ("lock", "opener"):
-        yield from (place for place in shown if not lengths or _digits(text[slice(*place)]) in lengths)
+        dated = _part("dated").search(text, max(start, at - 16), at) or not _part("follows").match(text, hit.end())
+        is_sure = kind in ("pin", "code") or _is_entered(text, noun, start, at)
+        if not dated and (is_sure or (kind == "lock" and _part("combination").fullmatch(hit[0]))):
+            sure.add(digits)
+        if not dated or not _part("year").fullmatch(hit[0]):
+            unsure.append(hit.span())
+    lengths = lengths or sure
+    yield from (place for place in unsure if _digits(text[slice(*place)]) in lengths)
 
 
 def _is_entered(text: str, noun: re.Match[str], start: int, at: int) -> bool:

@@ -131,6 +131,8 @@ def _later(text: str, at: int, limit: int, kind: str) -> Place | None:
     if place is None or kind not in WORDS or text[place[0] - 1] in _QUOTES:
         return place
     words = text[slice(*place)].split()
+    if later["reply"]:
+        return place if kind == "phrase" or stands_out(words[0]) else None
     if later["bare"]:
         return place if stands_out(words[0]) else None
     if named.endswith(":") and not later["answer"]:
@@ -195,6 +197,8 @@ def _clause_end(text: str, start: int) -> int:
     limit = min(len(text), start + CLAUSE)
     hit = _part("clause_end").search(text, start + 1, limit)
     end = hit.start() if hit else limit
+    if (listed := _part("listed").match(text, end)) is not None:
+        return listed.end()
     if text[end : end + 1] == ",":
         last = _part("sentence_end").search(text, end, limit)
         last_at = last.start() if last else limit
@@ -301,7 +305,7 @@ def _shown(text: str, noun: re.Match[str], kind: str, said: list[Place], start: 
         place = hit.start() + hit[0].index(bare), hit.start() + hit[0].index(bare) + len(bare)
         if len(bare) < 6 + 2 * (kind not in (*WORDS, "pin")) or not (any(map(str.isdigit, bare)) or (kind in WORDS and _part("signs").search(bare))) or noun.start() < place[1] and noun.end() > place[0]:
             continue
-        if kind == "opener" and not _is_entered(text, noun, start, place[0]):
+        if kind == "opener" and not _is_entered(text, noun, start, place) or _part("user_before").search(text, start, place[0]):
             continue
         if stands_out(bare) and not is_example(bare) and not _part("reference").fullmatch(bare):
             yield place
@@ -327,7 +331,7 @@ def _figures_shown(text: str, noun: re.Match[str], kind: str, said: list[Place],
         if (noun.start() < hit.end() and at < noun.end()) or len(hit[0]) < 4 - (kind == "lock"):
             continue
         dated = _part("dated").search(text, max(start, at - 16), at) or not _part("follows").match(text, hit.end())
-        is_sure = kind in ("pin", "code") or _is_entered(text, noun, start, at)
+        is_sure = kind in ("pin", "code") or _is_entered(text, noun, start, hit.span())
         if not dated and (is_sure or (kind == "lock" and _part("combination").fullmatch(hit[0]))):
             sure.add(digits)
         if not dated or not _part("year").fullmatch(hit[0]):
@@ -336,9 +340,12 @@ def _figures_shown(text: str, noun: re.Match[str], kind: str, said: list[Place],
     yield from (place for place in unsure if _digits(text[slice(*place)]) in lengths)
 
 
-def _is_entered(text: str, noun: re.Match[str], start: int, at: int) -> bool:
-    """Return True if a word before a place says that it is typed, or a colon behind the noun."""
-    return (noun.end() < at and text.endswith(": ", start, at)) or _part("entered").search(text, max(start, at - 60), at) is not None
+def _is_entered(text: str, noun: re.Match[str], start: int, place: Place) -> bool:
+    """Return True if words beside a place say that it is typed, or a colon behind the noun, or the sentence what for."""
+    at = place[0]
+    if (noun.end() < at and text.endswith(": ", start, at)) or _part("entered_behind").match(text, place[1]):
+        return True
+    return _part("entered").search(text, max(start, at - 60), at) is not None or _part("to_open").search(text, start, noun.end()) is not None
 
 
 def _digits(text: str) -> int:

@@ -39,13 +39,14 @@ def _words_of_part(name: str) -> frozenset[str]:
 
 def found(text: str, lowered: str, nouns: re.Pattern[str]) -> Iterator[tuple[str, int, int]]:
     """Yield (kind, start, end) of the secrets that the sentences of a text say; ``lowered`` is the text in lower case."""
-    begin, seen = 0, dict.fromkeys(("word", *FIGURES, "key", "login"), 0)
+    within, seen = (0, 0), dict.fromkeys(("word", *FIGURES, "key", "login"), 0)
     for noun in nouns.finditer(lowered):
-        kind = _kind(text, noun) if noun.start() >= begin else ""  # a noun within the secret before it is part of that
+        is_within = within[0] <= noun.start() < within[1]  # a noun in a secret is a part of that
+        kind = "" if is_within else _kind(text, noun)
         if not kind:
             continue
         said = [place for place in _said(text, noun, kind) if place is not None]
-        begin = max((begin, *(end for _, end in said)))
+        within = max(said, default=within)
         of_kind = kind if kind not in ("word", "phrase") else "word"
         shown = []
         if noun.end() > seen[of_kind]:
@@ -95,11 +96,13 @@ def _said(text: str, noun: re.Match[str], kind: str) -> Iterator[Place | None]:
     elif kind not in ("key", "login") and _part("changed").search(text, max(0, noun.start() - BEHIND), noun.start()):
         to = _part("to").match(text, at, limit)
         place = _value(text, to.end(), kind) if to and text[to.end() :].split(None, 1)[0] not in _words_of_part("purpose") else None
-    yield place
-    if kind in WORDS and place is None:
+    if place is not None:
+        yield place
+    elif signed and not _part("question").search(noun[0]):
+        return
+    elif kind in WORDS:
         yield _before(text, noun) or _typed(text, at, limit, kind)
-    if not signed or place or _part("question").search(noun[0]):
-        yield _later(text, place[1] if place else at, limit, kind)
+    yield _later(text, place[1] if place else at, limit, kind)
 
 
 def _beside(text: str, noun: re.Match[str], kind: str) -> Place | None:
@@ -187,7 +190,7 @@ def _value(text: str, start: int, kind: str, signed: bool = False) -> Place | No
         if (first := _part("token").match(text, start, end)) and _part("state").fullmatch(first[0]):
             return None
     words = text[start:end].split()
-    if not words or text[start] in "\\[{(" or _is_talk(words, kind, signed):
+    if not words or text[start] in "\\[{(}" or _is_talk(words, kind, signed):
         return None
     return start, start + len(words[0]) if kind in ("key", "login") else end
 
@@ -223,7 +226,7 @@ def _is_talk(words: list[str], kind: str, signed: bool) -> bool:
     first, rest, little = lower[0] or words[0], lower[1:], _words_of_part("little")
     if _part("placeholder").fullmatch(words[0]) or "[redacted:" in words[0] or "://" in words[0] or "@" in words[0][1:]:
         return True
-    if signed and (_is_name_of_code(words[0]) or is_example(words[0])):
+    if signed and (_is_name_of_code(words[0]) or (len(words[0]) > 3 and is_example(words[0]))):
         return True
     if kind in ("key", "login"):
         if signed and not any(map(str.isdigit, words[0])):

@@ -290,7 +290,7 @@ def _print_sentences(found: dict[str, dict[str, dict[str, Any]]]) -> None:
 def _print_missed_sentences(names: Iterable[str]) -> None:
     for each in (each for name in names for each in corpus(name) if each["half"] == "seen"):
         found = secrets.scan(each["text"])
-        if (is_missed(each) if secrets_of(each) else found):
+        if is_missed(each) if secrets_of(each) else found:
             clean = secrets.redacted(each["text"], found)
             print("missed" if secrets_of(each) else "false", repr(each["text"]), secrets_of(each), repr(clean))
 

@@ -45,14 +45,14 @@ def found(text: str, lowered: str, nouns: re.Pattern[str]) -> Iterator[tuple[str
         kind = "" if is_within else _kind(text, noun)
         if not kind:
             continue
-        said = [place for place in _said(text, noun, kind) if place is not None]
-        within = max(said, default=within)
+        stated = [place for place in _stated(text, noun, kind) if place is not None]
+        within = max(stated, default=within)
         of_kind = kind if kind not in ("word", "phrase") else "word"
         shown = []
         if noun.end() > seen[of_kind]:
             start, seen[of_kind] = _sentence(text, noun)
-            shown = list(_shown(text, noun, kind, said, start, seen[of_kind]))
-        for start, end in (*said, *shown):
+            shown = list(_shown(text, noun, kind, stated, start, seen[of_kind]))
+        for start, end in (*stated, *shown):
             yield _LABELS.get(kind, "password"), start, end
 
 
@@ -62,7 +62,9 @@ def _kind(text: str, noun: re.Match[str]) -> str:
     kind = _KINDS.get(kind, kind)
     if _part("apart").match(text, end):
         return ""
-    if kind == "code" and (_part("other_code").search(text, start, noun.start()) or _part("other_code_behind").match(text, end)):
+    if kind == "code" and (
+        _part("other_code").search(text, start, noun.start()) or _part("other_code_behind").match(text, end)
+    ):
         return ""
     if kind == "key" and _part("public_key").search(text, start, end):
         return ""
@@ -74,7 +76,7 @@ def _kind(text: str, noun: re.Match[str]) -> str:
 # --- what is said of a noun -----------------------------------------------------------------------------------------------
 
 
-def _said(text: str, noun: re.Match[str], kind: str) -> Iterator[Place | None]:
+def _stated(text: str, noun: re.Match[str], kind: str) -> Iterator[Place | None]:
     """Yield the places of what is said of a noun."""
     at, limit = noun.end(), noun.end() + AHEAD
     if kind == "opener":
@@ -84,18 +86,22 @@ def _said(text: str, noun: re.Match[str], kind: str) -> Iterator[Place | None]:
             yield pair.span("value")
         if noun[0] != "pass":
             return
-    if text[at : at + 1] in " =" and (beside := _beside(text, noun, kind)):
+    if text[at : at + 1] in " =" and (beside := _adjacent(text, noun, kind)):
         yield beside
         return
     place, signed = None, False
-    if (said := _part("said").match(text, at, limit)) is not None:
-        signed = said["link"].strip(" \t*")[:1] in (":", "=", "：")
+    if (stated := _part("said").match(text, at, limit)) is not None:
+        signed = stated["link"].strip(" \t*")[:1] in (":", "=", "：")
         if signed and text[at] in "\"'":  # an object, which secrets.py reads
             return
-        place = _value(text, said.end(), kind, signed)
+        place = _value(text, stated.end(), kind, signed)
     elif kind not in ("key", "login") and _part("changed").search(text, max(0, noun.start() - BEHIND), noun.start()):
         to = _part("to").match(text, at, limit)
-        place = _value(text, to.end(), kind) if to and text[to.end() :].split(None, 1)[0] not in _words_of_part("purpose") else None
+        place = (
+            _value(text, to.end(), kind)
+            if to and text[to.end() :].split(None, 1)[0] not in _words_of_part("purpose")
+            else None
+        )
     if place is not None:
         yield place
     elif signed and not _part("question").search(noun[0]):
@@ -105,20 +111,26 @@ def _said(text: str, noun: re.Match[str], kind: str) -> Iterator[Place | None]:
     yield _later(text, place[1] if place else at, limit, kind)
 
 
-def _beside(text: str, noun: re.Match[str], kind: str) -> Place | None:
+def _adjacent(text: str, noun: re.Match[str], kind: str) -> Place | None:
     """Return the place of what stands directly behind a noun: figures, a quotation, or a word after the name of a user."""
     at = noun.end() + 1
     if kind in FIGURES or _has_figures(noun):
         figures = _part("figures").match(text, at)
         capitals = text[noun.start()].isupper() and text[at - 2].isupper()
-        if figures and (kind != "lock" or len(figures[0]) > 3) and (capitals or _part("follows").match(text, figures.end())):
+        if (
+            figures
+            and (kind != "lock" or len(figures[0]) > 3)
+            and (capitals or _part("follows").match(text, figures.end()))
+        ):
             return figures.span()
     if kind in WORDS and text[at : at + 1] in _QUOTES:
         return _value(text, at, kind)
     if kind in WORDS and _part("as").search(text, max(0, noun.start() - 20), noun.start()):
         place = _value(text, at, kind)
         return place if place and len(text[slice(*place)].split()) > 2 else None
-    if text.startswith("--", noun.start() - 2) or _part("user").search(text, max(0, noun.start() - BEHIND), noun.start()):
+    if text.startswith("--", noun.start() - 2) or _part("user").search(
+        text, max(0, noun.start() - BEHIND), noun.start()
+    ):
         place = _value(text, at, "word") if kind in WORDS or noun[0] == "pass" else None
         return place and (place[0], place[0] + len(text[slice(*place)].split()[0]))
     return None
@@ -158,7 +170,12 @@ def _before(text: str, noun: re.Match[str]) -> Place | None:
         return None
     start, end = before.span(str(next(name for name in ("value", "last", "used") if before[name])))
     words = text[start:end].strip(_MARKS).split()
-    if not words or len(words) > 8 or _is_talk(words, "word", False) or (before["used"] and words[0].isalpha() and len(words) < 2):
+    if (
+        not words
+        or len(words) > 8
+        or _is_talk(words, "word", False)
+        or (before["used"] and words[0].isalpha() and len(words) < 2)
+    ):
         return None
     return start, end
 
@@ -171,7 +188,9 @@ def _value(text: str, start: int, kind: str, signed: bool = False) -> Place | No
         figures = _part("figures_said").match(text, start, start + CLAUSE)
         if figures is None and kind == "pin" and (odd := _part("token").match(text, start)) and stands_out(odd[0]):
             return odd.span()
-        return figures.span("code") if figures and not _part("dated").search(text, start, figures.start("code")) else None
+        return (
+            figures.span("code") if figures and not _part("dated").search(text, start, figures.start("code")) else None
+        )
     if (words_before := _part("before_value").match(text, start)) is not None:
         start = words_before.end()
     close = _QUOTES.get(text[start : start + 1], "")
@@ -242,8 +261,12 @@ def _is_talk(words: list[str], kind: str, signed: bool) -> bool:
         return True
     low = [word.lower() for word in rest]
     if signed:
-        told = not _words_of_part("telling").isdisjoint((first.lower(), *low))
-        return told or (len(words) > 1 and kind == "word" and (first.lower() in little or (words[0].istitle() and words[1].islower() and words[1] in little)))
+        tells = not _words_of_part("telling").isdisjoint((first.lower(), *low))
+        return tells or (
+            len(words) > 1
+            and kind == "word"
+            and (first.lower() in little or (words[0].istitle() and words[1].islower() and words[1] in little))
+        )
     is_sentence = len(rest) > 2 + (kind == "word") and _words_of_part("binding").isdisjoint(low[:3])
     is_sentence = is_sentence and not _part("state").fullmatch(rest[0])
     if first[0].isupper() and not first.isupper():
@@ -279,7 +302,9 @@ def stands_out(word: str) -> bool:
 
 def _has_figures(noun: re.Match[str]) -> bool:
     """Return True for a word that can name figures as well: "passcode", and in other languages "key"."""
-    return noun[0].endswith(("passcode", "passcodes", "clave", "llave", "clé", "clef", "chiave", "schlüssel", "zugangscode"))
+    return noun[0].endswith(
+        ("passcode", "passcodes", "clave", "llave", "clé", "clef", "chiave", "schlüssel", "zugangscode")
+    )
 
 
 def _sentence(text: str, noun: re.Match[str]) -> Place:
@@ -292,23 +317,32 @@ def _sentence(text: str, noun: re.Match[str]) -> Place:
     return start, end.start() if end is not None else limit
 
 
-def _shown(text: str, noun: re.Match[str], kind: str, said: list[Place], start: int, end: int) -> Iterator[Place]:
+def _shown(text: str, noun: re.Match[str], kind: str, stated: list[Place], start: int, end: int) -> Iterator[Place]:
     """Yield the places of what stands out in the sentence of a noun, from ``start`` to ``end``."""
     following = _part("sentence_end").search(text, end + 2, noun.end() + AHEAD)
     behind = following.start() if following else min(len(text), noun.end() + AHEAD)
     if _part("program").search(text, start, behind):
         return
     if kind in FIGURES or _has_figures(noun):
-        yield from _figures_shown(text, noun, kind, said, start, end)
+        yield from _figures_shown(text, noun, kind, stated, start, end)
     if kind in ("code", "lock") or (kind == "key" and _part("kind_of_key").search(text, start, noun.end())):
         return
     end = behind if kind != "opener" else end
     for hit in re.compile(r"\S{6,200}").finditer(text, start, end):
         bare = hit[0].strip(_MARKS)
         place = hit.start() + hit[0].index(bare), hit.start() + hit[0].index(bare) + len(bare)
-        if len(bare) < 6 + 2 * (kind not in (*WORDS, "pin")) or not (any(map(str.isdigit, bare)) or (kind in WORDS and _part("signs").search(bare))) or noun.start() < place[1] and noun.end() > place[0]:
+        if (
+            len(bare) < 6 + 2 * (kind not in (*WORDS, "pin"))
+            or not (any(map(str.isdigit, bare)) or (kind in WORDS and _part("signs").search(bare)))
+            or noun.start() < place[1]
+            and noun.end() > place[0]
+        ):
             continue
-        if kind == "opener" and not _is_entered(text, noun, start, place) or _part("user_before").search(text, start, place[0]):
+        if (
+            kind == "opener"
+            and not _is_entered(text, noun, start, place)
+            or _part("user_before").search(text, start, place[0])
+        ):
             continue
         if stands_out(bare) and not is_example(bare) and not _part("reference").fullmatch(bare):
             yield place
@@ -323,11 +357,13 @@ def _shown(text: str, noun: re.Match[str], kind: str, said: list[Place], start: 
             yield hit.span("value")
 
 
-def _figures_shown(text: str, noun: re.Match[str], kind: str, said: list[Place], start: int, end: int) -> Iterator[Place]:
+def _figures_shown(
+    text: str, noun: re.Match[str], kind: str, stated: list[Place], start: int, end: int
+) -> Iterator[Place]:
     """Yield the places of figures beside a noun: of the length of those that are said of it, where some are."""
     if kind == "code":  # before it only where nothing parts them
         start = max(start, 1 + max(text.rfind(sign, start, noun.start()) for sign in ",;:"))
-    lengths = {_digits(text[slice(*place)]) for place in said}
+    lengths = {_digits(text[slice(*place)]) for place in stated}
     sure, unsure = set[int](), list[Place]()
     for hit in _part("figures").finditer(text, start, end):
         at, digits = hit.start(), _digits(hit[0])
@@ -348,7 +384,10 @@ def _is_entered(text: str, noun: re.Match[str], start: int, place: Place) -> boo
     at = place[0]
     if (noun.end() < at and text.endswith(": ", start, at)) or _part("entered_behind").match(text, place[1]):
         return True
-    return _part("entered").search(text, max(start, at - 60), at) is not None or _part("to_open").search(text, start, noun.end()) is not None
+    return (
+        _part("entered").search(text, max(start, at - 60), at) is not None
+        or _part("to_open").search(text, start, noun.end()) is not None
+    )
 
 
 def _digits(text: str) -> int:

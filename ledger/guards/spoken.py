@@ -86,8 +86,8 @@ def _stated(text: str, noun: re.Match[str], kind: str) -> Iterator[Place | None]
             yield pair.span("value")
         if noun[0] != "pass":
             return
-    if text[at : at + 1] in " =" and (beside := _adjacent(text, noun, kind)):
-        yield beside
+    if text[at : at + 1] in " =" and (adjacent := _adjacent(text, noun, kind)):
+        yield adjacent
         return
     place, signed = None, False
     if (stated := _part("said").match(text, at, limit)) is not None:
@@ -334,14 +334,11 @@ def _shown(text: str, noun: re.Match[str], kind: str, stated: list[Place], start
         if (
             len(bare) < 6 + 2 * (kind not in (*WORDS, "pin"))
             or not (any(map(str.isdigit, bare)) or (kind in WORDS and _part("signs").search(bare)))
-            or noun.start() < place[1]
-            and noun.end() > place[0]
+            or (noun.start() < place[1] and noun.end() > place[0])
         ):
             continue
-        if (
-            kind == "opener"
-            and not _is_entered(text, noun, start, place)
-            or _part("user_before").search(text, start, place[0])
+        if (kind == "opener" and not _is_entered(text, noun, start, place)) or _part("user_before").search(
+            text, start, place[0]
         ):
             continue
         if stands_out(bare) and not is_example(bare) and not _part("reference").fullmatch(bare):

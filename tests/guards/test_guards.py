@@ -372,7 +372,7 @@ def test_code_that_names_a_secret_has_none(code: str) -> None:
         "The postal code is 50667 and the status code is 404.",
         "use the promo code WELCOME10 at checkout",
         "I opened a savings account in 2019 with 5000 euros",
-        "my phone has 4000 photos, and its number ends with 4471",
+        "my phone has 4000 photos",
         "The combination of 1200 calories and running works",
         "my username is marta_k88 and I forgot the password",
         "My password? It's complicated.",

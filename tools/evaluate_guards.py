@@ -1,10 +1,11 @@
 """How well the guards tell attacks and secrets from notes: precision, recall and F1 over the corpus of this repository.
 
-    python tools/evaluate_guards.py [--json] [--misses] [--speed] [TEXTS.jsonl …]
+    python tools/evaluate_guards.py [--json] [--misses] [--sentences [--half seen]] [--speed] [TEXTS.jsonl …]
 
 The corpus lies in tests/corpus. Half of it was held out while the patterns were written; both halves are told apart. Files
 given besides (JSON lines, or JSON, gzipped or not) count as benign: every text in them is scanned, and what is flagged is listed.
-Of the sentences about passwords one half may be looked at; of the other only the totals are printed.
+Of the sentences about secrets one half may be looked at; of the other only the totals are printed, and each look at them
+makes the other half less of a proof: while rules are written, use ``--sentences --half seen``.
 """
 
 from __future__ import annotations
@@ -164,27 +165,39 @@ def secret_scores(benign: Iterable[dict[str, Any]]) -> tuple[dict[str, Any], dic
     return _scores(found, of, alarms, len(plain)), {name: (count[0], count[1]) for name, count in kinds.items()}
 
 
-def sentence_scores(half: str) -> dict[str, Any]:
-    """Counts and shares of the sentences of one half: a secret is missed where any of its characters is left in the text."""
-    rows = [each for each in corpus("secret_sentences") if each["half"] == half]
-    with_one, without = ([each for each in rows if bool(each["secret"]) == has] for has in (True, False))
-    missed = sum(not is_taken_out(each["text"], each["secret"]) for each in with_one)
-    alarms = sum(bool(secrets.scan(each["text"])) for each in without)
-    return {
-        "secrets": len(with_one),
-        "missed": missed,
-        "missed_share": missed / len(with_one),
-        "talk": len(without),
-        "false_alarms": alarms,
-        "false_alarm_share": alarms / len(without),
-    }
+SENTENCES = ("secret_sentences", "secret_sentences_2")  # the corpora of sentences about secrets, the newest last
+HALVES = ("seen", "unseen")
+LEAST_LEFT = 4  # characters of a secret that are left side by side make it one that is missed; of a shorter one all
 
 
-def is_taken_out(text: str, secret: str) -> bool:
-    """Return True if marks stand for every visible character of a secret, wherever it is in the text."""
-    taken = {at for each in secrets.scan(text) for at in range(each.start, each.end)}
-    starts = (at for at in range(len(text)) if text.startswith(secret, at))
-    return all(at in taken for start in starts for at in range(start, start + len(secret)) if not text[at].isspace())
+def sentence_scores(name: str, half: str) -> dict[str, Any]:
+    """Count of one half of a corpus the sentences with a secret that is missed, and the others that lose anything."""
+    rows = [each for each in corpus(name) if each["half"] == half]
+    with_one = [each for each in rows if secrets_of(each)]
+    without = [each for each in rows if not secrets_of(each)]
+    missed = sum(is_missed(each) for each in with_one)
+    false = sum(bool(secrets.scan(each["text"])) for each in without)
+    return {"secrets": len(with_one), "missed": missed, "talk": len(without), "false": false}
+
+
+def secrets_of(row: dict[str, Any]) -> list[str]:
+    """Return the secrets that a sentence of a corpus says; the first corpus has one at the most."""
+    return row["secrets"] if "secrets" in row else [row["secret"]] if row["secret"] else []
+
+
+def is_missed(row: dict[str, Any]) -> bool:
+    """Return True if a part of one of the secrets of a sentence is still in its text."""
+    taken = {at for each in secrets.scan(row["text"]) for at in range(each.start, each.end)}
+    return any(_left(row["text"], secret, taken) >= min(LEAST_LEFT, len(secret)) for secret in secrets_of(row))
+
+
+def _left(text: str, secret: str, taken: set[int]) -> int:
+    """Return the characters of the longest part of a secret that is left, wherever it stands, without blanks around it."""
+    longest = 0
+    for start in (at for at in range(len(text)) if text.startswith(secret, at)):
+        kept = "".join("\0" if at in taken else text[at] for at in range(start, start + len(secret)))
+        longest = max(longest, *(len(part.strip()) for part in kept.split("\0")))
+    return longest
 
 
 # --- texts of yours --------------------------------------------------------------------------------------------------
@@ -238,7 +251,7 @@ def measure() -> dict[str, Any]:
         "languages": by("language", attacks),
         "secrets": told,
         "kinds": kinds,
-        "sentences": {half: sentence_scores(half) for half in ("seen", "unseen")},
+        "sentences": {name: {half: sentence_scores(name, half) for half in HALVES} for name in SENTENCES},
     }
 
 
@@ -247,10 +260,7 @@ def _print(found: dict[str, Any], misses: bool) -> None:
         numbers = f"precision {each['precision']:.3f}, recall {each['recall']:.3f}, F1 {each['f1']:.3f}"
         counted = f"{each['found']} of {each['attacks']}, {each['false_alarms']} false alarms in {each['benign']:,}"
         print(f"{name:9} {numbers} ({counted})")
-    for half, each in found["sentences"].items():
-        shares = f"missed {each['missed_share']:.1%}, false alarms {each['false_alarm_share']:.1%}"
-        counted = f"{each['missed']} of {each['secrets']}, {each['false_alarms']} of {each['talk']}"
-        print(f"sentences {half:6} {shares} ({counted})")
+    _print_sentences(found["sentences"])
     for what in ("techniques", "languages", "kinds"):
         print(f"\n{what}")
         for name, (hit, of) in found[what].items():
@@ -265,13 +275,24 @@ def _print_misses() -> None:
         for each in corpus(name):
             if not each["held_out"] and bool(threats.scan(each["text"])) != wanted:
                 print("missed" if wanted else "alarm", each["id"], ascii(each["text"])[:160])
-    for each in corpus("secret_sentences"):
-        if each["half"] != "seen":
-            continue
-        if each["secret"] and not is_taken_out(each["text"], each["secret"]):
-            print("missed", repr(each["text"]), "|", each["secret"])
-        if not each["secret"] and secrets.scan(each["text"]):
-            print("alarm", repr(each["text"]))
+    _print_missed_sentences(SENTENCES)
+
+
+def _print_sentences(found: dict[str, dict[str, dict[str, Any]]]) -> None:
+    print(f"\n{'sentences about secrets':24} half    missed            false")
+    for name, halves in found.items():
+        for half, each in halves.items():
+            missed, false = (f"{each[part]} of {each[of]}" for part, of in (("missed", "secrets"), ("false", "talk")))
+            shares = [each["missed"] / each["secrets"], each["false"] / each["talk"]]
+            print(f"{name:24} {half:6}  {missed:9} {shares[0]:6.1%}  {false:9} {shares[1]:6.1%}")
+
+
+def _print_missed_sentences(names: Iterable[str]) -> None:
+    for each in (each for name in names for each in corpus(name) if each["half"] == "seen"):
+        found = secrets.scan(each["text"])
+        if is_missed(each) if secrets_of(each) else found:
+            clean = secrets.redacted(each["text"], found)
+            print("missed" if secrets_of(each) else "false", repr(each["text"]), secrets_of(each), repr(clean))
 
 
 def speed(every: Iterable[str], rounds: int = 5) -> dict[str, tuple[int, float]]:
@@ -300,12 +321,20 @@ def main() -> None:
     parser.add_argument("files", nargs="*")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--misses", action="store_true")
+    parser.add_argument("--sentences", action="store_true", help="the sentences about secrets alone")
+    parser.add_argument("--half", choices=HALVES, action="append", help="with --sentences: one half alone")
     parser.add_argument("--speed", action="store_true", help="of a look at the texts given and at the benign ones")
     given = parser.parse_args()
     if given.speed:
         known = [*(each["text"] for each in corpus("benign")), *(text for path in given.files for text in texts(path))]
         for name, (number, each) in speed(known).items():
             print(f"{name}: {each:.1f} µs ({number:,} texts)")
+        return
+    if given.sentences:
+        halves = given.half or HALVES
+        _print_sentences({name: {half: sentence_scores(name, half) for half in halves} for name in SENTENCES})
+        if given.misses:
+            _print_missed_sentences(SENTENCES)
         return
     found = measure()
     print(json.dumps(found, indent=1)) if given.json else _print(found, given.misses)

@@ -41,7 +41,6 @@ MARK = late(r"\[redacted:([a-z0-9_]+)\]")
 
 _INNER = late(r"[a-z][A-Z]|[A-Za-z]\d|\d[A-Za-z]|[A-Za-z\d](?:[!?](?!$)|[@#$%^&*+=~])")
 _WORD, _SIGN = late("[a-z]+"), "://"  # the one ASCII text without a word that a pattern asks for
-_SPOKEN, _END = late(r"(?:is|was|:|：)(?: now)?:?"), late(r"[\"'`»”]?\s*(?:$|[.,;!?\n]|(?:and|but)\b)")
 _ESCAPED, _VALUE = late(r"(?<!\\)\\++[nrt\"']"), late(r"[^\s\"'`«»“”,;]{4,200}")
 _BLANK = {"n": "\n", "r": "\r", "t": "\t"}  # what a letter behind a backslash stands for
 AGAIN, AGAIN_CHARS = 8, 4  # secrets of a text that are looked for in the rest of it, and the characters of one at least
@@ -240,8 +239,6 @@ def _is_secret(value: str, hit: re.Match[str]) -> bool:
         return True
     if _is_none(value):
         return False
-    if known and _SPOKEN.fullmatch(link) and _is_of_owner(value, hit):
-        return True
     if hit["of"] or not signed:
         return False
     if known and (link in ("=", ":=") or hit["quote"]):
@@ -262,15 +259,6 @@ def _stands_out(value: str, name: str) -> bool:
     """Whether it is no word: it mixes what words do not mix, or is a word with figures behind it that is called a password."""
     odd = _is_mixed(value) or (_is_password(name) and _part("numbered").fullmatch(value) is not None)
     return odd and not _is_none(value)
-
-
-def _is_of_owner(value: str, hit: re.Match[str]) -> bool:
-    """Whether plain words say a password of somebody: the last word of a clause that names its owner."""
-    before = hit.string[max(0, hit.start() - 60) : hit.start()]
-    ends = _END.match(hit.string, hit.end("value")) is not None
-    return (
-        ends and _part("owner").search(before) is not None and not _part("state").fullmatch(value.lower().rstrip("!?"))
-    )
 
 
 def _is_word(value: str) -> bool:

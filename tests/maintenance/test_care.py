@@ -104,7 +104,7 @@ def test_what_is_on_hold_cannot_be_erased_until_its_hold_is_removed(ledger: Ledg
             ledger.holds.remove(wrong)
     with pytest.raises(NotFoundError):
         ledger.bind(user="bob").holds.remove(holds[0].id)
-    with pytest.raises(RejectedError, match="one event is not held"):
+    with pytest.raises(RejectedError, match="a single event cannot be held"):
         ledger.holds.add(Event(2))
     for name in ("atlas", "everything"):
         with pytest.raises(NotFoundError, match=r"Project\(name\).* EVERYTHING"):

@@ -55,7 +55,6 @@ class Holds(Area):
             subject: The id of a memory, interaction, observation, document, session or project; ``Project(name)``,
                 ``SessionName(name)``, ``DocumentPath(path)``; or ``EVERYTHING`` of this user.
             reason: Why the subject is on hold.
-            **options: The options of every command that writes.
 
         Raises:
             NotFoundError: This user has no such subject.
@@ -71,7 +70,6 @@ class Holds(Area):
         Args:
             hold: The id of the hold, from ``add`` or ``list``.
             reason: Why the hold ends.
-            **options: The options of every command that writes.
 
         Raises:
             NotFoundError: This user has no such hold.

@@ -89,7 +89,7 @@ def check_decided(plan: Plan) -> None:
         listed = ", ".join(f"{name} ({count} event{'s' * (count != 1)})" for name, count in undecided.items())
         choices = ", ".join(f"{name}=" for name in undecided)
         raise RejectedError(
-            f"nothing was erased: other events hold the text too, and no choice was made for them: {listed}; "
+            f"nothing was erased: other events hold the texts, and need a choice: {listed}; "
             f"look at them with dry_run=True, then pass {choices} with one of {', '.join(CHOICES)}, and keep= for exceptions"
         )
 

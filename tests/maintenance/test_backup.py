@@ -436,7 +436,7 @@ def test_a_text_missing_from_the_blobs_is_named(path, copy, target):
         connection.execute("DELETE FROM blobs")
         (sql,) = [each for each in _schema() if "blobs_stay" in each]
         connection.execute(sql)
-    with pytest.raises(StorageError, match=r"position \d+: a text of it .* missing"):
+    with pytest.raises(StorageError, match=r"position \d+: a text of the event .* missing"):
         Ledger.recover(copy, target)
     assert not target.exists()
 

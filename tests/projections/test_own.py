@@ -372,8 +372,8 @@ def test_a_row_that_was_changed_is_found_and_a_class_that_is_not_at_hand_is_name
     with Ledger.open(path, projections=[Counts]) as ledger:
         report = ledger.proof.verify()
         (problem,) = report.problems
-        assert 'my_counts_day says otherwise than the log in "captured"' in problem
-        assert any("turns" in each and "class not at hand" in each for each in report.warnings)
+        assert 'my_counts_day differs from the log in "captured"' in problem
+        assert any("turns" in each and "without its class" in each for each in report.warnings)
         ledger.maintenance.rebuild()
         assert ledger.proof.verify().ok
         assert ledger.projections.rows(Day)[0].captured == 1

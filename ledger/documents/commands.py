@@ -154,7 +154,7 @@ def _answered(engine: Engine, outcome: Outcome) -> answers.Document:
     with engine.snapshot() as snapshot:
         answer = queries.get(snapshot, outcome.state.user, outcome.subject)
     if answer is None:
-        raise NotFoundError(f"the document {outcome.subject} was added, but undone before it could be returned")
+        raise NotFoundError(f"the document {outcome.subject} was undone before it could be returned")
     flags = {"replayed": outcome.replayed, "absorbed": outcome.absorbed}
     return replace(answer, added=added, dropped=dropped, warnings=outcome.warnings, **flags)
 

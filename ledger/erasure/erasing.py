@@ -313,7 +313,7 @@ def _hiding(asker: Who, request: Asked) -> Who:
         return asker
     if asker.key is not None:
         raise RejectedError(
-            "the erasure of a whole user takes no idempotency_key, because the key would stay as a text of the user"
+            "the erasure of a whole user takes no idempotency_key, because a key belongs to the user who is erased"
         )
     hidden = {name: "" for name in ("actor", "agent", "client") if getattr(asker, name) == asker.user}
     return replace(asker, **hidden)

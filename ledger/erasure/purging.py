@@ -40,7 +40,7 @@ COMPANIONS = (
     "-journal",
     *(new + end for new in (NEW, PART) for end in ("", "-wal", "-shm", "-journal")),
 )
-_WAL_IN_USE = "another process reads or writes, so the -wal, which may hold the texts, cannot be emptied yet"
+_WAL_IN_USE = "a reader or a writer is active, so the -wal, which may hold the texts, cannot be emptied yet"
 
 
 class Purge(Struct, frozen=True):

@@ -20,8 +20,10 @@ FORMS = ("utf-8", "json", "utf-16le", "utf-16be", "hex", "base64")
 LEAST_BYTES = 7  # a shorter text occurs by chance in any large file
 LEAST_LETTERS = 3  # different characters; a run of dashes is nobody's text
 PIECE_CHARS = 24  # a text longer than a page is stored in pieces, so pieces are looked for
-PIECES = 200  # the most of one text, spread over the text
-ALL_PIECES = 20_000  # about the most of all texts together, but at least three of each text
+PIECES = 200  # the most pieces of one text, spread over the text
+ALL_PIECES = (
+    20_000  # about the most pieces of all texts together, but at least three of each: a large document is many texts
+)
 RAW_BYTES, RAW_PIECES, RAW_DIFFERENT = 24, 8, 12  # raw bytes: length of a piece, pieces, different bytes
 CHUNK_BYTES = 8 * 1024 * 1024
 _WIDTHS = (8, 4)  # bytes of the windows by which patterns are found
@@ -50,7 +52,7 @@ def _pieces(text: str, most: int) -> Iterator[str]:
         ]
     else:
         pieces = [text]
-    for piece in map(str.strip, pieces):  # next to a text in a file, a byte 32 may be the length of another row
+    for piece in map(str.strip, pieces):  # stripped, as a byte 32 next to it may be a row's length
         if len(piece.encode("utf-8", "replace")) >= LEAST_BYTES and len(set(piece)) >= LEAST_LETTERS:
             yield piece
 

@@ -148,7 +148,7 @@ def _models() -> tuple[dict[str, type[Any]], type[Any]]:
 
 
 def _numbers(value: object) -> list[int]:
-    """Return the numbers in a value that a model gave for a list of numbers, without other parts of the value."""
+    """Return the numbers in a model's value for a list of numbers; parts that are no number are left out."""
     listed = value if isinstance(value, list) else re.split(r"[,;\s]+", value) if isinstance(value, str) else [value]
     numbers = (_number(item) for item in listed[:1_000])
     return list(dict.fromkeys(number for number in numbers if number))
@@ -186,7 +186,7 @@ def erased_meanwhile(work: Work, batch: Batch) -> bool:
 
 
 def take(work: Work, scope: Scope, batch: Batch, parsed: Parsed) -> Answered:
-    """Take the first ``MOST_ACTIONS`` actions that can be taken, and return the outcome of all."""
+    """Take each of the first ``MOST_ACTIONS`` actions that can be taken, and return the outcome of all actions."""
     answered = Answered()
     live = observations.live(work.connection(), _sources_of(batch))
     touched: set[int] = set()

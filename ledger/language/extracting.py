@@ -73,7 +73,7 @@ def _numbers(value: object) -> list[int]:
 
 
 def _number(value: object) -> int | None:
-    """Return the number in 3, "3" or "[3]"; -1, the number of no fact or message, for other values."""
+    """Return the number in 3, "3" or "[3]", None for no value, and -1, which numbers nothing, for other values."""
     if isinstance(value, bool) or value is None:
         return None
     if isinstance(value, int):

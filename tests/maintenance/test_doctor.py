@@ -550,7 +550,7 @@ def test_leases_parked_projections_and_remains_are_told(path, monkeypatch):
             transaction.connection.execute("CREATE TABLE fresh_memories (x)")
         report = ledger.doctor()
         assert "search is suspended" in told(report, "projections") and not report.ok
-        assert "was killed" in told(report, "leases") and "1 are left" in told(report, "tables")
+        assert "was killed" in told(report, "leases") and "1 were left" in told(report, "tables")
         probe.rebuild(ledger)
         assert ledger.doctor().ok
 

@@ -269,7 +269,7 @@ def test_what_was_mended_goes_on_after_a_rebuild(path):
         assert ledger.maintenance.rebuild("bad").suspended == ("bad",)
         with pytest.raises(SuspendedError, match=r"mend its fold and raise its version, or .*rebuild\('bad'\)"):
             ledger.query("SELECT * FROM my_bad_heard", every_user=True)
-        with pytest.raises(RejectedError, match="no projection is called 'bat'; there are: audit, bad, confidence"):
+        with pytest.raises(RejectedError, match="no projection 'bat'; the projections are: audit, bad, confidence"):
             ledger.maintenance.rebuild("bat")
         broken.clear()
         broken.append(False)

@@ -136,7 +136,7 @@ class Purging:
     def _search(self, texts: list[str], raw: Sequence[bytes]) -> Purge:
         paths = [self.store.path + end for end in COMPANIONS if os.path.lexists(self.store.path + end)]
         names = tuple(map(os.path.basename, paths))
-        read, hits = _search_beside(paths, texts, raw)
+        read, hits = _search_in_process(paths, texts, raw)
         scan = Scan(texts, raw)
         pieces = {scan.patterns[number][0] for number, _, _ in hits}
         rightly, held = self._still_held(scan, pieces) if pieces else (set[int](), {})
@@ -162,7 +162,9 @@ class Purging:
             return remaining.holders(connection, scan, pieces)
 
 
-def _search_beside(paths: list[str], texts: list[str], raw: Sequence[bytes]) -> tuple[int, list[tuple[int, str, int]]]:
+def _search_in_process(
+    paths: list[str], texts: list[str], raw: Sequence[bytes]
+) -> tuple[int, list[tuple[int, str, int]]]:
     """Return (bytes read, hits) from the separate search process.
 
     The texts go through a pipe and are written nowhere.

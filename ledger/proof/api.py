@@ -29,7 +29,9 @@ class ProofsRead(Area):
         if beliefs:
             return digests.of_beliefs(self._engine, self._scope.user)
         if self._engine.is_past:
-            raise RejectedError("the digest of rows covers the projections of now; under at() use digest(beliefs=True)")
+            raise RejectedError(
+                "the digest of rows covers the projections of now; under at() use proof.digest(beliefs=True)"
+            )
         return digests.of_rows(self._engine)
 
 

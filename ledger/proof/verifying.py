@@ -216,10 +216,7 @@ class _Look:
     # --- the log -------------------------------------------------------------------------------------------------
 
     def log(self, *, full: bool) -> None:
-        """Check the rows that no sealed checkpoint covers, and the checkpoints themselves.
-
-        The check of a row covers its place in the chain, its state and its erasures.
-        """
+        """Check chain, states and erasures of the rows that no seal covers, and the seals themselves."""
         with self.at("the log"):
             self._look_at_the_ends()
         self._look_at_the_kept()
@@ -254,11 +251,7 @@ class _Look:
                 self.problem(problem)
 
     def _look_for_unknown(self, after: int) -> None:
-        """Report an event that no version is known to have written.
-
-        A newer version records its writer in the log before it writes new kinds of events, so such a log is not
-        reported.
-        """
+        """Report events that no version wrote; a newer version first records itself in the log."""
         if not self._is_for_newer_writers and (unknown := first_unknown(self._connection, after)) is not None:
             self.problem(f"position {unknown[0]}: no version is known to have written a {mapper.unknown(unknown[1])}")
 
@@ -441,11 +434,7 @@ class _Look:
                     self._compare(projection, copy)
 
     def _of_another_version(self, projection: Projection, version: int | None) -> None:
-        """Report or warn that a projection has another version than this product.
-
-        Older products left older versions and fewer tables. A newer version is allowed if the log admits only newer
-        writers.
-        """
+        """Report another version of a projection, or warn if the log explains it by an older or newer product."""
         text = f"this product has {projection.version}: not compared"
         if version is None and not self._is_for_newer_writers and self._has_tables_of(projection):
             self.problem(
@@ -469,10 +458,7 @@ class _Look:
         return any(self._connection.execute(sql, (table.name,)).fetchone() for table in projection.tables)
 
     def _versions(self) -> dict[str, tuple[int, int | None]]:
-        """Return the version of each projection and the position where it is suspended.
-
-        A projection that is suspended in its table but not in the log is a problem: the suspension may hide a change.
-        """
+        """Return each projection's version and suspension; a suspension that the log lacks is a problem."""
         rows = self._connection.execute("SELECT name, version, suspended_at FROM main.projections").fetchall()
         suspended = {name for name, _, at in rows if at is not None}
         for name in suspended - self._suspended_by_the_log() if suspended else ():

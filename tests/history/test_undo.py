@@ -427,7 +427,7 @@ def test_a_project_that_was_undone_can_be_begun_again(ledger: Ledger) -> None:
     ledger.undo(project.position)
     again = ledger.remember("Tea is in the tin.", project="kitchen")
     assert again.project == "kitchen" and ledger.projects()[0].id != project.id
-    with pytest.raises(ConflictError, match="belongs to another project"):
+    with pytest.raises(ConflictError, match="stands for another project"):
         ledger.redo(project.position)
 
 

@@ -195,10 +195,7 @@ def test_half_an_erasure_says_what_is_left_and_the_same_call_erases_it(
     report = ledger.erase(EVERYTHING, **ends(monkeypatch, how, times))
     done = max(0, times - 3)
     assert (report.state, report.stopped, report.left) == ("stopped", why(how), 8 - 3 * done)
-    assert (
-        report.why
-        == f"{report.left} events still hold their texts; the same call continues with them"
-    )
+    assert report.why == f"{report.left} events still hold their texts; the same call continues with them"
     assert len(ledger.memories.list()) == 8 - 3 * done, "what is not erased is as it was"
     listed = [*report.earlier, report] if done else []
     assert [each.certificate for each in listed] == list(ledger.erasures.certificates())

@@ -168,7 +168,9 @@ def test_equal_memories_that_a_redo_brought_back_are_told_and_a_merge_is_propose
         ledger.remember("Ada drinks tea.")
         assert not told(doctor.doctor(probe.inside(ledger)), "memories")
         ledger.redo(first.position)
-        assert told(doctor.doctor(probe.inside(ledger)), "memories") == "2 active memories have the same text as another"
+        assert (
+            told(doctor.doctor(probe.inside(ledger)), "memories") == "2 active memories have the same text as another"
+        )
         (proposal,) = ledger.find_merges().proposed
         assert len(proposal.memories) == 2 and proposal.similarity == 1
         ledger.public.merges.apply(proposal.id)

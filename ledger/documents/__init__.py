@@ -1,1 +1,1 @@
-"""Files and texts, cut into chunks that can be cited."""
+"""Documents: files and texts, cut into chunks that can be cited."""

@@ -1,4 +1,4 @@
-"""What comes back of documents and their chunks: frozen objects with the same names in Python and in ``--json``."""
+"""The answers about documents and chunks: frozen objects with the same names in Python and in ``--json``."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ if TYPE_CHECKING:
 
 
 class Chunk(Answer, frozen=True, kw_only=True):
-    """One piece of a document. ``index`` counts from 0, ``line`` from 1; ``size`` is in characters; ``content`` only if asked.
+    """A piece of a document.
 
-    ``status`` is "active"; "replaced", of a text that was replaced (``index`` is the one it last had, ``line`` None); "removed"
-    with its document, or void with what made it; or "erased".
+    ``index`` counts from 0, ``line`` from 1. ``size`` is in characters. ``content`` is there only if asked for.
+
+    ``status`` is "active"; "replaced" for a chunk of a replaced text (``index`` is its last one, ``line`` is None);
+    "removed" if its document was removed, or if the command that added the chunk is void; or "erased".
     """
 
     id: str
@@ -39,10 +41,11 @@ class Chunk(Answer, frozen=True, kw_only=True):
 
 
 class Document(Answer, frozen=True, kw_only=True):
-    """A document as it stands. ``size`` is in characters; ``chunks`` are given for one document, and not in a list.
+    """A document in its current state.
 
-    ``status`` is active, removed or erased; ``updated_at`` when its text was last added. ``added`` and ``dropped`` say
-    how many chunks came and went by the command that this answers.
+    ``size`` is in characters. ``chunks`` are there for one document, not in a list. ``status`` is active, removed or
+    erased. ``updated_at`` is the time when its text was last added. ``added`` and ``dropped`` count the chunks that the
+    answered command added and dropped.
     """
 
     id: str
@@ -64,7 +67,7 @@ class Document(Answer, frozen=True, kw_only=True):
     dropped: int = 0
     replayed: bool = False
     absorbed: bool = False
-    warnings: tuple[str, ...] = ()  # of a write: the secrets that were redacted, by field and kind
+    warnings: tuple[str, ...] = ()  # of a command: the secrets that were redacted, by field and kind
     metadata: Mapping[str, pairs_of.Value] = field(default_factory=dict)
 
     def __hash__(self) -> int:
@@ -85,7 +88,10 @@ def document(state: DocumentState, names: Mapping[str, str], chunks: tuple[Chunk
 
 
 class IngestReport(Answer, frozen=True, kw_only=True):
-    """What taking in several files came to; ``errors`` are (path, reason), ``correlation_id`` names all of it for undo."""
+    """The result of adding several files.
+
+    ``errors`` are (path, reason). ``correlation_id`` names all added files for undo.
+    """
 
     documents: tuple[Document, ...]
     errors: tuple[tuple[str, str], ...]

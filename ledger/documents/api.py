@@ -1,4 +1,4 @@
-"""``ledger.documents``: add files and texts, list and read them and their chunks, remove and restore them."""
+"""The namespace ``ledger.documents``: add files and texts, list and read documents and chunks, remove and restore."""
 
 from __future__ import annotations
 
@@ -31,14 +31,15 @@ class DocumentsRead(Area):
         """List documents without their chunks, newest first.
 
         Args:
+            project: Only documents of this project; "" for documents of no project.
             tags: Only documents that have each of these tags.
-            metadata: Only documents that have each of these keys with this very value; None is a value too.
+            metadata: Only documents that have each of these keys with exactly this value; None is a value too.
             statuses: Only documents of these statuses; none for every status.
 
         Raises:
-            RejectedError: A limit, cursor or status that cannot be.
+            RejectedError: A limit, cursor or status is invalid.
         """
-        wanted = plural("statuses", statuses, get_args(DocumentStatus))
+        chosen = plural("statuses", statuses, get_args(DocumentStatus))
         tags, pairs = plural("tags", tags), checked(metadata)
 
         def fetch(count: int, start: str | None) -> list[Document]:
@@ -49,34 +50,38 @@ class DocumentsRead(Area):
                     project=project,
                     tags=tags,
                     metadata=pairs,
-                    statuses=wanted,
+                    statuses=chosen,
                     limit=count,
                     after=start,
                 )
 
-        filters: dict[str, object] = {"user": self._scope.user, "project": project, "tags": tags, "statuses": wanted}
+        filters: dict[str, object] = {"user": self._scope.user, "project": project, "tags": tags, "statuses": chosen}
         filters |= {"metadata": pairs}
-        return page("documents", filters, limit, after, fetch, lambda each: each.id)
+        return page("documents", filters, limit, after, fetch, lambda document: document.id)
 
     def get(self, id: str, *, text: bool = False) -> Document:
         """Return one document with its chunks in order, whatever its status.
 
         Args:
-            text: Also what the chunks say; one after the other they are the whole text.
+            id: The id of the document, or an unambiguous beginning of the id.
+            text: True to include the text of the chunks; joined in order the chunks are the whole text.
 
         Raises:
             NotFoundError: This user has no such document.
-            AmbiguousIdError: Several ids begin so.
+            AmbiguousIdError: Several ids have this beginning.
         """
         with self._engine.snapshot() as snapshot:
             return found("document", id, queries.get(snapshot, self._scope.user, id, text=text))
 
     def get_chunk(self, id: str) -> Chunk:
-        """Return one chunk with what it says, also one that its document no longer has, which its status shows.
+        """Return one chunk with its text; its status shows if the document no longer has the chunk.
+
+        Args:
+            id: The id of the chunk, or an unambiguous beginning of the id.
 
         Raises:
             NotFoundError: This user has no such chunk.
-            AmbiguousIdError: Several ids begin so.
+            AmbiguousIdError: Several ids have this beginning.
         """
         with self._engine.snapshot() as snapshot:
             return found("chunk", id, queries.get_chunk(snapshot, self._scope.user, id))
@@ -97,20 +102,21 @@ class Documents(DocumentsRead):
         type: DocumentType | None = None,
         **options: Unpack[WriteOptions],
     ) -> Document:
-        """Add a document, cut into chunks along its headings; known by its path, or without one by its text.
+        """Add a document, cut into chunks along its headings; its path identifies it, or without a path its text.
 
-        The same text again changes nothing; another text replaces it, and chunks that stay the same keep their ids. A removed
-        document is restored.
+        The same text again changes nothing. Another text replaces the old one, and chunks that stay the same keep their
+        ids. A removed document is restored.
 
         Args:
             source: A text (``str``), or a file (``pathlib.Path``) of UTF-8, at most 50 MiB.
-            title: What it is called; "" for what it is called already, its front matter, first heading, or file.
-            tags: At most 10; None for those that it has.
-            metadata: Keys of your own, as in {"space": "HR", "page": 42}, by which recall finds its chunks too; None for those
-                that it has, {} for none.
-            project: A name or alias; a new one is registered. None for the project that it has.
-            path: What it is known by; None for the file's absolute path.
-            type: "markdown", or "text" for what has no headings; None for what the file's name says.
+            title: The title; "" for the title that the document has, or that of its front matter, first heading, or
+                file name.
+            tags: At most 10 tags; None for the tags that the document has.
+            metadata: Your own keys, as in {"space": "HR", "page": 42}, by which recall also finds the chunks; None for
+                the metadata that the document has, {} for none.
+            project: A name or alias; a new one is registered. None for the project that the document has.
+            path: The path that identifies the document; None for the file's absolute path.
+            type: "markdown", or "text" for a text without headings; None to choose by the file's name.
 
         Raises:
             RejectedError: The source is no text, blank, too large, or a link out of its own directory.
@@ -129,7 +135,7 @@ class Documents(DocumentsRead):
         )
 
     def remove(self, id: str, *, reason: str = "", **options: Unpack[WriteOptions]) -> Document:
-        """Take a document and its chunks out of use; what was remembered from it stays."""
+        """Take a document and its chunks out of use; memories that came from it stay."""
         return commands.remove(self._engine, self._scope.asker(options), id, reason)
 
     def restore(self, id: str, *, reason: str = "", **options: Unpack[WriteOptions]) -> Document:

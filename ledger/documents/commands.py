@@ -1,4 +1,4 @@
-"""The commands on documents: take in a file or a text, remove and restore."""
+"""The commands on documents: add a file or a text, remove, and restore."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from projections.views import control, documents
 
 
 class _Text(Struct, frozen=True):
-    """A text as it was given, and cut: ``kind`` by which rules, ``pieces`` into what, if it had to be."""
+    """A text of a document, cut into pieces by the rules of its ``kind``; a known text has no pieces."""
 
     text: str
     path: str
@@ -49,24 +49,29 @@ def add(
     path: str | None = None,
     doc_type: str | None = None,
 ) -> answers.Document:
-    """Takes a document in, cut into chunks along its headings. A ``str`` is its text, a ``pathlib.Path`` a file.
+    """Add a document, cut into chunks along its headings. A ``str`` is its text, a ``pathlib.Path`` a file.
 
-    A document is known by its ``path`` (of a file its absolute path, unless another is given), or if it has none by
-    its text. The same again changes nothing (``absorbed``); another text replaces the one it had, and the chunks
-    that stay the same keep their ids; one that was removed is restored. What is not given of ``title``, ``tags``,
-    ``metadata`` and ``project`` stays; a new document is called by its front matter, its first heading, or its file.
+    A document is identified by its ``path`` (a file's absolute path, unless another is given), or without a path by its
+    text. The same text again changes nothing (``absorbed``). Another text replaces the old one, and chunks that stay
+    the same keep their ids. A removed document is restored. A ``title``, ``tags``, ``metadata`` or ``project`` that is
+    not given stays as it is. A new document without a title takes the title of its front matter, its first heading, or
+    its file name.
 
-    ``doc_type`` is "markdown", or "text" for what has no headings (as files that end in .txt). ``RejectedError`` for what
-    is no UTF-8 text, blank, larger than 50 MiB, a directory, a device, or a link out of its own directory.
+    ``doc_type`` is "markdown", or "text" for a text without headings, such as a file that ends in .txt.
+
+    Raises:
+        NotFoundError: There is no such file.
+        RejectedError: The source is no UTF-8 text, blank, larger than 50 MiB, a directory, a device, or a link out of
+            its own directory.
     """
-    text, name = _given(source, path)
+    text, name = _read(source, path)
     text, taken = _without_secrets(engine, text, asker.user)
     labels = tag_list(tags) if tags is not None else None
     if title:
         check_text("title", title, max_bytes=domain.TITLE_BYTES)
-    given = _cut(engine, text, name, doc_type, asker.user)
+    cut_text = _cut(engine, text, name, doc_type, asker.user)
     command = domain.TextAdded(
-        digest=given.digest,
+        digest=cut_text.digest,
         size=len(text),
         pieces=(),
         fresh=(),
@@ -80,15 +85,18 @@ def add(
     def body(work: Work) -> str:
         work.taken.update(taken)
         described = replace(command, metadata=None if pairs is None else work.cleaned(pairs))
-        return _add_text(work, given, described, project, doc_type)
+        return _add_text(work, cut_text, described, project, doc_type)
 
-    arguments = (given.digest, name, title, labels, project, doc_type, *(() if pairs is None else (pairs,)))
+    arguments = (cut_text.digest, name, title, labels, project, doc_type, *(() if pairs is None else (pairs,)))
     outcome = engine.writer.run("documents.add", asker, body, arguments)
     return _answered(engine, outcome)
 
 
 def _without_secrets(engine: Engine, text: str, user: str) -> tuple[str, dict[str, tuple[Taken, ...]]]:
-    """The text as it is taken in, whole: cut first, a secret could lie in two chunks. Equal texts stay equal."""
+    """Return the text with its secrets redacted, if the user's policy asks for that, and the redacted secrets.
+
+    The whole text is redacted before it is cut, because a cut may divide a secret. Equal texts stay equal.
+    """
     with engine.snapshot() as snapshot:
         policy = control.policy(snapshot.connection, user).secrets
     taken: dict[str, tuple[Taken, ...]] = {}
@@ -96,25 +104,27 @@ def _without_secrets(engine: Engine, text: str, user: str) -> tuple[str, dict[st
 
 
 def _cut(engine: Engine, text: str, path: str, doc_type: str | None, user: str) -> _Text:
-    """The text in pieces, outside the lock; not those of one that is known as it is."""
+    """Return the text cut into pieces, outside the lock; a text that is known already is not cut."""
     digest = engine.writer.mac("document", user, text).hex()
     with engine.snapshot() as snapshot:
         known = documents.known_as(snapshot.connection, user, path, digest)
     kind = doc_type or (known.doc_type if known is not None else SUFFIXES.get(_suffix(path), "markdown"))
     if kind not in chunking.KINDS:
-        raise RejectedError(f"a document is one of {', '.join(chunking.KINDS)}, and not {kind!r:.40}")
+        raise RejectedError(f"the type of a document is one of {', '.join(chunking.KINDS)}, not {kind!r:.40}")
     is_known = known is not None and known.digest == digest and known.doc_type == kind
     return _Text(text, path, digest, kind, None if is_known else tuple(chunking.chunks(text, kind)))
 
 
 def remove(engine: Engine, asker: Who, id: str, reason: str = "") -> answers.Document:
-    """Takes a document out of use, with its chunks; what was remembered from it stays. ``restore_document`` brings it
-    back, and so does taking it in again."""
+    """Take a document and its chunks out of use; memories that came from it stay.
+
+    ``restore`` brings the document back, and so does adding it again.
+    """
     return _on_document(engine, asker, "documents.remove", id, domain.Remove(check_reason("reason", reason)))
 
 
 def restore(engine: Engine, asker: Who, id: str, reason: str = "") -> answers.Document:
-    """Brings a removed document back."""
+    """Bring a removed document back."""
     return _on_document(engine, asker, "documents.restore", id, domain.Restore(check_reason("reason", reason)))
 
 
@@ -134,8 +144,8 @@ def _on_document(
 def _answered(engine: Engine, outcome: Outcome) -> answers.Document:
     if outcome.state is None:
         raise SuspendedError(
-            f"recorded at position {outcome.position}, but the projection 'documents' was suspended by it, "
-            "so the document cannot be shown; maintenance.rebuild() makes it again",
+            f"the command was recorded at position {outcome.position}, but it suspended the projection 'documents', "
+            "so the document cannot be shown; maintenance.rebuild() folds the projection again",
         )
     recorded = [event.data for event in outcome.events]
     dropped = sum(last - first + 1 for data in recorded if isinstance(data, DocumentReplaced)
@@ -144,23 +154,23 @@ def _answered(engine: Engine, outcome: Outcome) -> answers.Document:
     with engine.snapshot() as snapshot:
         answer = queries.get(snapshot, outcome.state.user, outcome.subject)
     if answer is None:
-        raise NotFoundError(f"the document {outcome.subject} was undone meanwhile")
+        raise NotFoundError(f"the document {outcome.subject} was undone before it could be returned")
     flags = {"replayed": outcome.replayed, "absorbed": outcome.absorbed}
     return replace(answer, added=added, dropped=dropped, warnings=outcome.warnings, **flags)
 
 
-def _add_text(work: Work, given: _Text, command: domain.TextAdded, project: str | None, doc_type: str | None) -> str:
-    """Decides about a text under the lock: what it was cut into is of use unless somebody came first."""
+def _add_text(work: Work, cut_text: _Text, command: domain.TextAdded, project: str | None, doc_type: str | None) -> str:
+    """Decide about a text under the lock; its pieces are cut again only if another command changed the type."""
     connection, user = work.connection(), work.who.user
     work.rows.flush()
-    _refuse_distrusted(work, connection, given)
-    known = documents.known_as(connection, user, given.path, given.digest)
+    _refuse_distrusted(work, connection, cut_text)
+    known = documents.known_as(connection, user, cut_text.path, cut_text.digest)
     state: Document | None = work.load(known.id, "d") if known is not None else None
-    kind = given.kind if state is None else state.doc_type
+    kind = cut_text.kind if state is None else state.doc_type
     if doc_type is not None and kind != doc_type:
         raise RejectedError(
-            f"{state.id if state is not None else ''} is a document of the type {kind}, and stays one; "
-            f"to take it in as {doc_type}, erase it or give it another path",
+            f"the document {state.id if state is not None else ''} has the type {kind}, which cannot change to "
+            f"{doc_type}: erase the document, or add the text under another path",
             rule="transition",
         )
     work.project = work.project_named(project) or (state.project if state is not None else None)
@@ -168,7 +178,7 @@ def _add_text(work: Work, given: _Text, command: domain.TextAdded, project: str 
     if state is not None and domain.is_known(command, state):
         work.absorbed = state.status == "active"
     if state is None or state.digest != command.digest:
-        command = _with_pieces(work, connection, command, given, state)
+        command = _with_pieces(work, connection, command, cut_text, state)
     stream = work.new_id("d") if state is None else state.id
     for event in domain.decide(command, state):
         work.emit(stream, event, first=state.row if state is not None else 0)
@@ -176,10 +186,10 @@ def _add_text(work: Work, given: _Text, command: domain.TextAdded, project: str 
 
 
 def _with_pieces(
-    work: Work, connection: Connection, command: domain.TextAdded, given: _Text, state: Document | None
+    work: Work, connection: Connection, command: domain.TextAdded, cut_text: _Text, state: Document | None
 ) -> domain.TextAdded:
-    cut = given.pieces if given.kind == command.doc_type else None
-    pieces = cut if cut is not None else tuple(chunking.chunks(given.text, command.doc_type))
+    cut = cut_text.pieces if cut_text.kind == command.doc_type else None
+    pieces = cut if cut is not None else tuple(chunking.chunks(cut_text.text, command.doc_type))
     known: list[int | None] = []
     if state is not None:
         known = [None] * state.chunks
@@ -187,57 +197,59 @@ def _with_pieces(
             if chunk.index < len(known):
                 known[chunk.index] = chunk.fingerprint
     user = work.who.user
-    prints = [documents.chunk_fingerprint(work.secret, user, each.content, each.heading_path) for each in pieces]
+    prints = [documents.chunk_fingerprint(work.secret, user, piece.content, piece.heading_path) for piece in pieces]
     fresh = [work.new_id("c") for _ in pieces]
     return replace(
-        command, pieces=pieces, fresh=fresh, prints=prints, known=known, called=_called(given, command.doc_type)
+        command, pieces=pieces, fresh=fresh, prints=prints, known=known, called=_title(cut_text, command.doc_type)
     )
 
 
-def _called(given: _Text, kind: str) -> str:
-    """What a document is called for which nobody gave a title."""
-    found = chunking.title(given.text, kind) or os.path.basename(given.path) or chunking.first_words(given.text)
-    return found.encode()[: domain.TITLE_BYTES].decode("utf-8", "ignore")
+def _title(cut_text: _Text, kind: str) -> str:
+    """Return the title of a document without a given title."""
+    title = (
+        chunking.title(cut_text.text, kind) or os.path.basename(cut_text.path) or chunking.first_words(cut_text.text)
+    )
+    return title.encode()[: domain.TITLE_BYTES].decode("utf-8", "ignore")
 
 
-def _refuse_distrusted(work: Work, connection: Connection, given: _Text) -> None:
-    """A document that is distrusted does not come back as a new one."""
-    for each in control.refused(connection):
-        if (each.user, each.kind) != (work.who.user, "document"):
+def _refuse_distrusted(work: Work, connection: Connection, cut_text: _Text) -> None:
+    """Raise RejectedError if the text is that of a distrusted document, which must not return as a new one."""
+    for refusal in control.refused(connection):
+        if (refusal.user, refusal.kind) != (work.who.user, "document"):
             continue
         sql = "SELECT position FROM events WHERE stream = ? AND type IN ('DocumentAdded', 'DocumentReplaced')"
-        for (position,) in connection.execute(sql, (each.source,)).fetchall():
+        for (position,) in connection.execute(sql, (refusal.source,)).fetchall():
             event = read_event(connection, position)
             data = event.data if event is not None else None
-            same_path = isinstance(data, DocumentAdded) and given.path and data.path == given.path
-            if same_path or getattr(data, "digest", None) == given.digest:
+            same_path = isinstance(data, DocumentAdded) and cut_text.path and data.path == cut_text.path
+            if same_path or getattr(data, "digest", None) == cut_text.digest:
                 raise RejectedError(
-                    f"the document {each.source} is distrusted; somebody has to end that by history.trust() "
-                    "before it is added again",
+                    f"the document {refusal.source} is distrusted; history.trust() must end the distrust before the "
+                    "document is added again",
                     rule="trust",
-                    subject=each.source,
+                    subject=refusal.source,
                 )
 
 
-def _given(source: str | os.PathLike[str], path: str | None) -> tuple[str, str]:
-    """The text, and the path that the document is known by: "" for none."""
+def _read(source: str | os.PathLike[str], path: str | None) -> tuple[str, str]:
+    """Return the text, and the path that identifies the document ("" for none)."""
     if path is not None:
         check_text("path", path, max_bytes=domain.PATH_BYTES)
     if isinstance(source, os.PathLike):
         text, name = read_document(source)
         if len(name.encode()) > domain.PATH_BYTES and path is None:
-            raise RejectedError(f"the path takes more than {domain.PATH_BYTES:,} bytes: give a shorter one with path=")
+            raise RejectedError(f"the path has more than {domain.PATH_BYTES:,} bytes: give a shorter path with path=")
         what = f"the file {name!r:.200}"
     elif isinstance(source, str):
         text, name, what = source, "", "the text"
     else:
         raise RejectedError(
-            f"a document is a text (str) or a file (pathlib.Path), and not a {type(source).__name__}; "
-            "for the bytes of a file decode them first"
+            f"a document is a text (str) or a file (pathlib.Path), not a {type(source).__name__}; "
+            "decode the bytes of a file first"
         )
     check_text(what, text, max_bytes=domain.TEXT_BYTES)
     if "\0" in text:
-        raise RejectedError(f"{what} holds a NUL character, so it is no text")
+        raise RejectedError(f"{what} holds a NUL character, which no text has")
     return text, path if path is not None else name
 
 

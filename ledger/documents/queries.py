@@ -1,4 +1,4 @@
-"""What can be asked of documents: a listing, one with its chunks, and a chunk by its id, also one that is gone."""
+"""The queries on documents: a listing, a document with its chunks, and a chunk by its id, also a chunk that is gone."""
 
 from __future__ import annotations
 
@@ -25,75 +25,78 @@ def listing(
     limit: int,
     after: str | None,
 ) -> list[answers.Document]:
-    """Without their chunks, newest first; no statuses are all, ``project=""`` for those of none."""
+    """Return documents without their chunks, newest first.
+
+    No statuses means all statuses, and ``project=""`` means documents of no project.
+    """
     connection = snapshot.connection
-    projects_meant = scope_of(connection, user, project)
-    if projects_meant == [NOWHERE]:
+    project_ids = scope_of(connection, user, project)
+    if project_ids == [NOWHERE]:
         return []
-    found = documents.listing(
+    rows = documents.listing(
         connection,
         user=user,
         statuses=statuses,
-        projects=projects_meant,
-        tags=[each.strip().lower() for each in tags],
+        projects=project_ids,
+        tags=[tag.strip().lower() for tag in tags],
         metadata=metadata,
         before=first_position(connection, after) if after is not None else None,
         limit=limit,
     )
-    names = projects.names(connection, {each.project for each in found})
-    return [answers.document(each, names) for each in found]
+    names = projects.names(connection, {row.project for row in rows})
+    return [answers.document(row, names) for row in rows]
 
 
 def get(snapshot: Snapshot, user: str, id: str, *, text: bool = False) -> answers.Document | None:
-    """With its chunks in order, whatever its status; ``text`` for what the chunks say."""
+    """Return a document with its chunks in order, whatever its status; ``text`` includes the text of the chunks."""
     state = load(snapshot.connection, id, "d", user)
     return shown(snapshot.connection, state, text=text) if state is not None else None
 
 
 def get_chunk(snapshot: Snapshot, user: str, id: str) -> answers.Chunk | None:
-    """With its text, also one that a newer text no longer has: its ``status`` says so."""
-    found = documents.find_chunk(snapshot.connection, id, user)
-    return chunk_shown(snapshot.connection, found) if found is not None else None
+    """Return a chunk with its text; the status shows if a newer text of the document no longer has the chunk."""
+    chunk = documents.find_chunk(snapshot.connection, id, user)
+    return chunk_shown(snapshot.connection, chunk) if chunk is not None else None
 
 
 def shown(connection: Connection, state: Document, *, text: bool) -> answers.Document:
-    found, line = list[answers.Chunk](), 1
+    chunks, line = list[answers.Chunk](), 1
     for chunk in documents.chunks(connection, state.row):
-        found.append(_chunk(connection, chunk, state, text=text, line=line))
+        chunks.append(_chunk(connection, chunk, state, text=text, line=line))
         line += (chunk.metadata or {}).get("lines", 0)
     names = projects.names(connection, {state.project})
-    return answers.document(state, names, tuple(found))
+    return answers.document(state, names, tuple(chunks))
 
 
-def chunk_shown(connection: Connection, found: ChunkRow) -> answers.Chunk:
-    state = documents.get(connection, found.document)
-    stands = found.to_position is None and found.size is not None
-    line = 1 + documents.lines_before(connection, found) if stands else None
-    return _chunk(connection, found, state, text=True, line=line)
+def chunk_shown(connection: Connection, chunk: ChunkRow) -> answers.Chunk:
+    state = documents.get(connection, chunk.document)
+    is_current = chunk.to_position is None and chunk.size is not None
+    line = 1 + documents.lines_before(connection, chunk) if is_current else None
+    return _chunk(connection, chunk, state, text=True, line=line)
 
 
 def _chunk(
-    connection: Connection, found: ChunkRow, state: Document | None, *, text: bool, line: int | None
+    connection: Connection, chunk: ChunkRow, state: Document | None, *, text: bool, line: int | None
 ) -> answers.Chunk:
-    event = read_event(connection, found.row)
+    event = read_event(connection, chunk.row)
     assert event is not None
-    words = event.data.content
+    content = event.data.content
     return answers.Chunk(
-        id=found.id,
+        id=chunk.id,
         document=event.stream,
-        index=found.index,
+        index=chunk.index,
         heading_path=event.data.heading_path,
-        content=words if text else None,
-        size=len(words) if words is not None else None,
+        content=content if text else None,
+        size=len(content) if content is not None else None,
         line=line,
-        metadata=found.metadata,
-        status=_status(found, state, erased=words is None),
+        metadata=chunk.metadata,
+        status=_status(chunk, state, erased=content is None),
         title=state.title if state is not None else None,
         path=(state.path or None) if state is not None else None,
         user=event.envelope.user,
         recorded_at=event.envelope.recorded_at,
-        position=found.row,
-        to_position=found.to_position,
+        position=chunk.row,
+        to_position=chunk.to_position,
     )
 
 

@@ -1,1 +1,1 @@
-"""Erasure: what must go for good, from the log, the projections and the files; and what keeps it."""
+"""The erasure of texts for good, from the log, the projections and the files, and the legal holds that prevent it."""

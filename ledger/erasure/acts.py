@@ -1,7 +1,8 @@
-"""What others than a subject's own events say of it: why it was undone, distrusted, kept out of recall, merged or held.
+"""The search for the acts of other streams that are about an erased subject.
 
-Such an act names what it is about by a position, by ranges of them, by an id, or as a member. It stays, and counts; why it
-was done goes with what it was done to.
+Such an act says why a subject was undone, distrusted, kept out of recall, merged or held. An act names its subject by a
+position, by ranges of positions, by an id, or as a member. The act stays in effect; the erasure takes its reason,
+because the reason may repeat the erased text.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from projections.core.rows import Connection
 from projections.views import audit, conflicts, merges
 
 REASON = ("data.reason",)
-BY_ID = ("interaction", "session", "document")  # sources that are subjects; an actor's name is none
+BY_ID = ("interaction", "session", "document")  # origins that are subjects; an actor's name is not a subject
 CONSOLIDATED = (ConsolidationCompleted, ConsolidationFailed)
 _OF_LEDGER: tuple[type[object], ...] = (
     *(TextQuarantined, TextReleased, CommandUndone, CommandRedone, OriginDistrusted, OriginTrusted),
@@ -52,23 +53,24 @@ _OF_JOINED: dict[type[object], tuple[str, ...]] = {
 NAMES = frozenset(kind.__name__ for kind in (*_OF_LEDGER, *_OF_JOINED))
 _tags = msgspec.json.Decoder(tuple[str, ...])
 
-Position = tuple[int, tuple[str, ...]]  # a position, and the fields of its event
+Position = tuple[int, tuple[str, ...]]  # a position, and the fields of the event there
 
 
 def about(connection: Connection, user: str, subjects: Collection[str], positions: Iterable[int]) -> Iterator[Position]:
-    """What the ledger's own events say of these subjects, and of the events at these positions.
+    """Yield the ledger's own events about these subjects or about the events at these positions.
 
-    A long act is several events of one command, each with the reason, and only some of them may name what is meant.
+    A long act is several events of one command, each with the reason, but only some of them may name the subject. All
+    events of such a command are yielded.
     """
-    ordered, acts, found = sorted(positions), set[str](), list[tuple[int, str]]()
+    ordered, acts, commands = sorted(positions), set[str](), list[tuple[int, str]]()
     for event in _own_events(connection, user):
         data, command = event.data, event.envelope.command_id
         if isinstance(data, CONSOLIDATED):
             continue
-        found.append((event.position, command))
+        commands.append((event.position, command))
         if _names(data, subjects, ordered) or _ends(data) in acts:
             acts.add(command)
-    yield from ((position, REASON) for position, command in found if command in acts)
+    yield from ((position, REASON) for position, command in commands if command in acts)
 
 
 def _own_events(connection: Connection, user: str) -> Iterator[AnyEvent]:
@@ -85,7 +87,7 @@ def _names(data: object, subjects: Collection[str], positions: Sequence[int]) ->
         case TextQuarantined() | TextReleased():
             return _any_within(positions, (data.position, data.position))
         case CommandUndone() | CommandRedone():
-            return any(_any_within(positions, each) for each in data.ranges)
+            return any(_any_within(positions, span) for span in data.ranges)
         case OriginDistrusted():
             return data.kind in BY_ID and data.origin in subjects
         case LegalHoldPlaced():
@@ -95,7 +97,7 @@ def _names(data: object, subjects: Collection[str], positions: Sequence[int]) ->
 
 
 def _ends(data: object) -> str | None:
-    """The act that this one ends: it is about the same."""
+    """Return the id of the act that this event ends; both acts are about the same subject."""
     if isinstance(data, OriginTrusted):
         return data.distrusted
     return data.hold if isinstance(data, LegalHoldReleased) else None
@@ -110,10 +112,13 @@ def _any_within(positions: Sequence[int], span: tuple[int, int]) -> bool:
 
 
 def joining(connection: Connection, memory: str, whole: bool) -> Iterator[Position]:
-    """What conflicts say that a memory said; of one that goes whole, also why it was merged or decided about, and why that
-    superseded the others in the same command."""
+    """Yield the events of conflicts and merges that repeat the words of a memory.
+
+    Of a memory that goes wholly, also yield the reasons of the merges and decisions about the memory, and the reasons
+    why the same commands superseded other memories.
+    """
     rows = {*merges.ever_about(connection, memory), *conflicts.ever_about(connection, memory)}
-    rows |= {each.row for each in merges.naming(connection, [memory])}
+    rows |= {proposal.row for proposal in merges.naming(connection, [memory])}
     for row in sorted(rows):
         first = read_event(connection, row)
         for event in read_stream(connection, first.stream, 2**62) if first is not None else ():
@@ -129,20 +134,27 @@ def joining(connection: Connection, memory: str, whole: bool) -> Iterator[Positi
 def scopes(
     connection: Connection, user: str, tags: Mapping[str, Collection[str]], gone: Collection[str]
 ) -> Iterator[Position]:
-    """The consolidations whose tags bound them to what goes, and to nothing that stays: memory -> the tags that it had."""
+    """Yield the consolidations whose tags belong only to memories that go, and to nothing that stays.
+
+    Args:
+        connection: The snapshot to read.
+        user: The owner of the memories.
+        tags: Memory -> the tags that the memory ever had.
+        gone: The ids of the memories and observations that go.
+    """
     staying: list[set[str]] | None = None
     for event in _own_events(connection, user) if any(tags.values()) else ():
         bound = set(event.data.tags or ()) if isinstance(event.data, CONSOLIDATED) else set[str]()
         if bound and any(bound <= set(had) for had in tags.values()):
             staying = _tags_but(connection, user, gone) if staying is None else staying
-            if not any(bound <= each for each in staying):
+            if not any(bound <= remaining for remaining in staying):
                 yield event.position, ("data.tags",)
 
 
 def _tags_but(connection: Connection, user: str, gone: Collection[str]) -> list[set[str]]:
-    """The tags of each memory and observation of a user but for these."""
-    found = []
+    """Return the tags of each memory and observation of a user, except those in ``gone``."""
+    tag_sets = []
     for table in ("memories", "observations"):
         sql = f"SELECT id, tags FROM {table} WHERE user = ? AND tags IS NOT NULL"
-        found += [set(_tags.decode(tags)) for id, tags in connection.execute(sql, (user,)) if id not in gone]
-    return found
+        tag_sets += [set(_tags.decode(tags)) for id, tags in connection.execute(sql, (user,)) if id not in gone]
+    return tag_sets

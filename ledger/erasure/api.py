@@ -1,4 +1,4 @@
-"""``ledger.erasures`` and ``ledger.holds``: what was erased, and what may not be."""
+"""The namespaces ``ledger.erasures`` and ``ledger.holds``."""
 
 from __future__ import annotations
 
@@ -22,49 +22,56 @@ class Erasures(Area):
         def fetch(count: int, start: int | None) -> Sequence[answers.ErasureReport]:
             return completing.reports(self._engine, before=start, limit=count)
 
-        return page("erasures", {}, limit, after, fetch, lambda each: each.position)
+        return page("erasures", {}, limit, after, fetch, lambda report: report.position)
 
     def finish(self) -> tuple[answers.ErasureReport, ...]:
-        """Purge and search the files again for pending erasures, and return how each of them stands."""
+        """Purge and search the files again for the pending erasures, and return the state of each."""
         return tuple(completing.finish_erasures(self._engine))
 
     def certificates(self) -> tuple[str, ...]:
         """Return the certificates of all erasures, oldest first.
 
-        Keep them apart from the backups: with them ``Ledger.recover`` erases the same texts in what an older backup holds.
+        Keep the certificates apart from the backups: ``Ledger.recover`` takes them to erase the same texts in an older
+        backup.
         """
         return tuple(completing.all_certificates(self._engine))
 
 
 class Holds(Area):
-    """Legal holds of a user: what is on hold cannot be erased."""
+    """The legal holds of a user; a subject on hold cannot be erased."""
 
     def list(self, *, limit: int = LIMIT, after: str | None = None) -> Page[answers.Hold]:
-        """List the holds on this user's things, newest first."""
+        """List the holds on this user's subjects, newest first."""
 
         def fetch(count: int, start: int | None) -> Sequence[answers.Hold]:
             return holding.holds(self._engine, self._scope.user, before=start, limit=count)
 
-        return page("holds", {"user": self._scope.user}, limit, after, fetch, lambda each: each.position)
+        return page("holds", {"user": self._scope.user}, limit, after, fetch, lambda hold: hold.position)
 
     def add(self, subject: Subject = EVERYTHING, *, reason: str = "", **options: Unpack[WriteOptions]) -> answers.Hold:
-        """Keep something from being erased; what is on hold already stays as it is (``absorbed``).
+        """Keep a subject from being erased; a hold that exists already stays as it is (``absorbed``).
 
         Args:
             subject: The id of a memory, interaction, observation, document, session or project; ``Project(name)``,
                 ``SessionName(name)``, ``DocumentPath(path)``; or ``EVERYTHING`` of this user.
+            reason: Why the subject is on hold.
+
+        Raises:
+            NotFoundError: This user has no such subject.
+            RejectedError: ``subject`` names a single event.
         """
         if isinstance(subject, Event):
-            raise RejectedError("one event is not held by itself: hold the subject that it belongs to, by its id")
+            raise RejectedError("a single event cannot be held: hold the subject that the event belongs to, by its id")
         return holding.hold(self._engine, self._scope.asker(options), subject, reason)
 
     def remove(self, hold: str, *, reason: str = "", **options: Unpack[WriteOptions]) -> answers.Hold:
         """End a hold.
 
         Args:
-            hold: Its id, as ``add`` and ``list`` give it.
+            hold: The id of the hold, from ``add`` or ``list``.
+            reason: Why the hold ends.
 
         Raises:
-            NotFoundError: There is no such hold on this user's things.
+            NotFoundError: This user has no such hold.
         """
         return holding.lift_hold(self._engine, self._scope.asker(options), hold, reason)

@@ -1,4 +1,4 @@
-"""What is to be erased or held, as a caller named it: the subject, the choices for each list, and the exceptions."""
+"""The request of an erasure or a hold: the subject, the choice for each list, and the exceptions."""
 
 from __future__ import annotations
 
@@ -21,14 +21,17 @@ from projections.core.rows import Connection
 from projections.views import documents
 
 CHOICES = ("erase", "cut", "keep")
-_WHOLES = {"chunk": "document", "summary": "session"}  # what such a part is of
+_WHOLES = {"chunk": "document", "summary": "session"}  # a part -> the whole that it belongs to
 
 T = TypeVar("T")
 
 
 class Asked(Struct, frozen=True):
-    """What is to be erased: a ``kind`` ("memory", …, "user", "event") and its id, or the position of an event; of a user what
-    lies between two positions."""
+    """A subject to erase.
+
+    ``kind`` is "memory", another kind of subject, "user" or "event". A subject has an id, an event has a position, and
+    a user has the events between the positions ``first`` and ``last``.
+    """
 
     kind: str
     subject: str | None = None
@@ -41,14 +44,17 @@ class Asked(Struct, frozen=True):
 
 
 def asked(connection: Connection, subject: Subject, owner: str) -> Asked:
-    """What an erasure names: a subject, one event, or a summary by its id, which is the event that has its text."""
+    """Return the request for a subject or one event.
+
+    A summary is named by its id; the request is then for the event that holds the text of the summary.
+    """
     if isinstance(subject, Event) and type(position := subject.position) is int:
         fields, spans = _several("fields", subject.fields), _several("spans", subject.spans)
         event = read_event(connection, position) if 0 < position < 2**63 else None
         if event is None or event.envelope.user != owner or event.position == 1:
             raise NotFoundError(f"no event of this user is at position {position}")
-        names = tuple(check_text("a field", each) for each in fields)
-        phrases = tuple(check_text("a phrase", each) for each in _several("phrases", subject.phrases))
+        names = tuple(check_text("a field", item) for item in fields)
+        phrases = tuple(check_text("a phrase", item) for item in _several("phrases", subject.phrases))
         return Asked("event", event.stream, position, names, _checked(spans), phrases)
     if (place := _summary_at(connection, owner, subject)) is not None:
         return Asked("event", place[0], place[1])
@@ -58,8 +64,18 @@ def asked(connection: Connection, subject: Subject, owner: str) -> Asked:
 def subject_asked(
     connection: Connection, subject: Subject, owner: str, part: str = "goes by the position of its event"
 ) -> Asked:
-    """A whole subject, or all of a user. ``NotFoundError`` for what is none of this user's; ``part`` says how a part of a
-    whole is named instead."""
+    """Return the request for a whole subject or for everything of a user.
+
+    Args:
+        connection: The snapshot to read.
+        subject: The subject as the caller named it.
+        owner: The user whose subjects are searched.
+        part: Advice for an id that names a part of a whole (a chunk or a summary), as the end of the error message.
+
+    Raises:
+        NotFoundError: This user has no such subject.
+        RejectedError: ``subject`` is of no accepted type.
+    """
     match subject:
         case Project(name):
             return _by_name(connection, owner, "project", name)
@@ -79,78 +95,85 @@ def subject_asked(
             return _by_id(connection, check_text("subject", subject), owner, part=part)
     raise RejectedError(
         "a subject is an id, Project(name), SessionName(name), DocumentPath(path), Event(position) or EVERYTHING, "
-        f"and {subject!r:.60} is none of these"
+        f"not {subject!r:.60}"
     )
 
 
 def _by_name(connection: Connection, owner: str, kind: str, name: str) -> Asked:
-    found = named(connection, owner, kind[0], name)
-    if found is None or found == NOWHERE:
+    subject = named(connection, owner, kind[0], name)
+    if subject is None or subject == NOWHERE:
         raise NotFoundError(f"no {kind} of this user is called {name!r:.60}")
-    return Asked(kind, found)
+    return Asked(kind, subject)
 
 
-def _by_id(connection: Connection, given: str, owner: str, *, only: str = "", part: str = "") -> Asked:
-    """The subject with this id, or an unambiguous beginning of it; ``only`` is the letter of the kind it has to be of."""
-    kind = ids.KINDS.get(given[:1], "") if given[1:2] == "_" else ""
-    if kind and given[0] in (only or FAMILIES):
-        row = find_row(connection, given, given[0], owner)
-        first = row if row is not None else first_position(connection, given)
+def _by_id(connection: Connection, id: str, owner: str, *, only: str = "", part: str = "") -> Asked:
+    """Return the request for the subject with this id or an unambiguous beginning of the id.
+
+    ``only`` is the letter of the kind that the subject must have.
+    """
+    kind = ids.KINDS.get(id[:1], "") if id[1:2] == "_" else ""
+    if kind and id[0] in (only or FAMILIES):
+        row = find_row(connection, id, id[0], owner)
+        first = row if row is not None else first_position(connection, id)
         event = read_event(connection, first) if first is not None else None
-        if event is not None and event.envelope.user == owner and event.stream.startswith(given):
+        if event is not None and event.envelope.user == owner and event.stream.startswith(id):
             return Asked(kind, event.stream)
     hint = f"; a {kind} {part.format(whole=_WHOLES[kind])}" if kind in _WHOLES else ""
     if only == "d" and not kind:
-        hint = ", or is known by this path; a file is known by its absolute one"
-    raise NotFoundError(f"no {ids.KINDS.get(only) or kind or 'subject'} of this user has the id {given!r:.40}{hint}")
+        hint = ", and none has this path; a file is found by its absolute path"
+    raise NotFoundError(f"no {ids.KINDS.get(only) or kind or 'subject'} of this user has the id {id!r:.40}{hint}")
 
 
-def _summary_at(connection: Connection, owner: str, given: object) -> tuple[str, int] | None:
-    """(session, position) of the event that has the text of a summary, by its id."""
-    if not isinstance(given, str) or not is_prefix(given, "y"):
+def _summary_at(connection: Connection, owner: str, subject: object) -> tuple[str, int] | None:
+    """Return (session, position) of the event that holds the text of the summary with this id."""
+    if not isinstance(subject, str) or not is_prefix(subject, "y"):
         return None
-    position = conversations.place_of(connection, given)
+    position = conversations.place_of(connection, subject)
     event = read_event(connection, position) if position is not None else None
     return (event.stream, event.position) if event is not None and event.envelope.user == owner else None
 
 
-def _several(name: str, given: Iterable[T]) -> tuple[T, ...]:
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        raise RejectedError(f"{name} are several, in a list, and {given!r:.40} is not")
-    return tuple(given)
+def _several(name: str, values: Iterable[T]) -> tuple[T, ...]:
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise RejectedError(f"{name} takes several values in a list, not {values!r:.40}")
+    return tuple(values)
 
 
 def _checked(spans: tuple[Span, ...]) -> tuple[Span, ...]:
-    for each in spans:
-        if not isinstance(each, tuple | list) or len(each) != 3 or [type(part) for part in each] != [str, int, int]:
-            raise RejectedError(f"a span is (field, start, end) in characters, and {each!r:.60} is not")
+    for span in spans:
+        if not isinstance(span, tuple | list) or len(span) != 3 or [type(part) for part in span] != [str, int, int]:
+            raise RejectedError(f"a span is (field, start, end) with start and end in characters, not {span!r:.60}")
     return tuple((field, first, last) for field, first, last in spans)
 
 
 # --- choices and exceptions ------------------------------------------------------------------------------------------
 
 
-def checked_choices(**given: str | None) -> dict[str, str | None]:
-    for name, choice in given.items():
+def checked_choices(**choices: str | None) -> dict[str, str | None]:
+    """Return the choices for the lists if each is a known choice or None."""
+    for name, choice in choices.items():
         if choice is not None and choice not in CHOICES:
-            raise RejectedError(f"{name} is one of {', '.join(CHOICES)}, and {choice!r:.40} is not")
-    return given
+            raise RejectedError(f"{name} is one of {', '.join(CHOICES)}, not {choice!r:.40}")
+    return choices
 
 
-def exceptions(connection: Connection, owner: str, given: Iterable[str | int]) -> frozenset[str | int]:
-    """What ``keep`` names, an id by an unambiguous prefix as a whole one: what is not found must not be erased for it."""
-    return frozenset(_kept(connection, owner, each) for each in given)
+def exceptions(connection: Connection, owner: str, keep: Iterable[str | int]) -> frozenset[str | int]:
+    """Return the ids and positions that ``keep`` names, each prefix of an id completed.
+
+    An unknown id raises ``NotFoundError``: an erasure must not take a subject because its exception was misspelled.
+    """
+    return frozenset(_kept(connection, owner, place) for place in keep)
 
 
-def _kept(connection: Connection, owner: str, given: str | int) -> str | int:
-    if isinstance(given, bool) or not isinstance(given, str | int):
-        raise RejectedError(f"keep takes ids and positions, and {given!r:.40} is neither")
-    if isinstance(given, int):
-        return given
-    if (place := _summary_at(connection, owner, given)) is not None:
-        return place[1]
-    row = find_row(connection, given, given[:1], owner) if given[:1] in FAMILIES else None
+def _kept(connection: Connection, owner: str, place: str | int) -> str | int:
+    if isinstance(place, bool) or not isinstance(place, str | int):
+        raise RejectedError(f"keep takes ids and positions, not {place!r:.40}")
+    if isinstance(place, int):
+        return place
+    if (found_at := _summary_at(connection, owner, place)) is not None:
+        return found_at[1]
+    row = find_row(connection, place, place[:1], owner) if place[:1] in FAMILIES else None
     event = read_event(connection, row) if row is not None else None
     if event is None:
-        raise NotFoundError(f"keep names {given!r:.60}, and nothing of this user has that id")
+        raise NotFoundError(f"keep names {place!r:.60}, but nothing of this user has that id")
     return event.stream

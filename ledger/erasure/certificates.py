@@ -1,4 +1,4 @@
-"""What an erasure leaves in the hands of whoever asked for it: a certificate, by which an older backup loses the same texts."""
+"""A certificate's text: issue it, read and verify it, and compare its erasure with the state of this log."""
 
 from __future__ import annotations
 
@@ -22,23 +22,26 @@ Mac = Callable[[str, str, bytes], bytes]  # (purpose, user, data)
 
 
 class Certificate(Struct, frozen=True):
-    """One erasure, as its certificate tells it: its command, and its ContentErased events in order."""
+    """An erasure read from a certificate: its command, and its ContentErased events in order."""
 
     erasure: str
     events: tuple[AnyEvent, ...]
 
 
 def issue(connection: Connection, ledger_id: str, mac: Mac, act: str) -> str:
-    """The certificate of an erasure: the rows that recorded it, as they lie in the log; no text that it took."""
+    """Return the certificate of an erasure.
+
+    The certificate holds the rows that recorded the erasure, exactly as they are in the log, and no erased text.
+    """
     rows = [_row(connection, position) for position in _positions(connection, act)]
     body = {"format": FORMAT, "ledger": ledger_id, "erasure": act, "events": rows}
     return _json(body | {"mac": mac("certificate", "", _json(body).encode()).hex()})
 
 
 def _positions(connection: Connection, act: str) -> list[int]:
-    found = {each.position for each in audit.of_command(connection, act) if each.type == ContentErased.__name__}
+    positions = {entry.position for entry in audit.of_command(connection, act) if entry.type == ContentErased.__name__}
     erasure = erasures.of(connection, act)
-    return sorted(found | ({erasure.completed_at} if erasure is not None and erasure.completed_at else set()))
+    return sorted(positions | ({erasure.completed_at} if erasure is not None and erasure.completed_at else set()))
 
 
 def _row(connection: Connection, position: int) -> dict[str, object]:
@@ -51,20 +54,24 @@ def _row(connection: Connection, position: int) -> dict[str, object]:
     return place | {"state": state, "digest": digest.lower(), "head": head.lower()}
 
 
-def read(given: str, ledger_id: str, mac: Mac) -> Certificate:
-    """A certificate of this very ledger, unchanged; ``RejectedError`` otherwise."""
+def read(text: str, ledger_id: str, mac: Mac) -> Certificate:
+    """Return the certificate that a text holds.
+
+    Raises:
+        RejectedError: The text is no certificate, is of another ledger, or was changed.
+    """
     try:
-        decoded = json.loads(given)
+        decoded = json.loads(text)
         body = {name: decoded[name] for name in ("format", "ledger", "erasure", "events")}
         signed, events = decoded["mac"], tuple(_event(row) for row in body["events"])
-        text = _json(body).encode()
+        body_text = _json(body).encode()
     except (KeyError, TypeError, ValueError, RecursionError, LedgerError):
-        raise RejectedError("this is no certificate of an erasure, or not the whole of one") from None
+        raise RejectedError("this text is not a complete certificate of an erasure") from None
     if body["format"] != FORMAT or body["ledger"] != ledger_id:
-        raise RejectedError(f"this certificate is of the ledger {body['ledger']!s:.40}, and this ledger is {ledger_id}")
-    if mac("certificate", "", text).hex() != signed:
-        raise RejectedError("this certificate was changed since it was issued, so nothing is erased by it")
-    return Certificate(str(body["erasure"]), tuple(each for each in events if isinstance(each.data, ContentErased)))
+        raise RejectedError(f"the certificate is of the ledger {body['ledger']!s:.40}, not of this ledger, {ledger_id}")
+    if mac("certificate", "", body_text).hex() != signed:
+        raise RejectedError("the certificate was changed after it was issued; nothing was erased")
+    return Certificate(str(body["erasure"]), tuple(event for event in events if isinstance(event.data, ContentErased)))
 
 
 def _event(row: Any) -> AnyEvent:
@@ -77,46 +84,49 @@ def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 
-# --- applying them to a log that went another way from an older backup ---------------------------------------------------
+# --- certificates applied to a log that continued from an older backup ---------------------------------------------------
 
 
 def outstanding(connection: Connection, certificates: Sequence[Certificate]) -> list[tuple[AnyEvent, ContentErased]]:
-    """The erasures of these certificates that this log has not had, each as it was and with the rows that it still concerns.
+    """Return the erasures of these certificates that this log still has to apply.
 
-    What was recorded after the backup was made is not in the log, and needs no erasing. ``RejectedError`` when a row is neither
-    as it was before the erasure nor as it was after it.
+    The log may come from an older backup. Each erasure comes as its event and the data with only the rows that still
+    hold the text. A row that is not in the log was recorded after the backup and needs no erasing.
+
+    Raises:
+        RejectedError: A row is neither as it was before the erasure nor as it was after it.
     """
-    events = {event.position: event for each in certificates for event in each.events}
-    left = _afters(event.data for event in events.values())
+    events = {event.position: event for certificate in certificates for event in certificate.events}
+    results = _afters(event.data for event in events.values())
     states: dict[int, str] = {}
-    found = []
-    for at in sorted(events):
+    outstanding_erasures = []
+    for position in sorted(events):
         targets = []
-        for target in events[at].data.targets:
+        for target in events[position].data.targets:
             now = states.get(target.position) or _digest(connection, target.position)
             if now is None:
                 continue
             if now == target.before:
                 targets.append(target)
                 states[target.position] = target.after
-            elif now not in left.get(target.position, ()):
+            elif now not in results.get(target.position, ()):
                 raise RejectedError(
-                    f"position {target.position} holds another event here than the one that was erased; nothing was erased"
+                    f"position {target.position} holds another event in this log than in the certificate; nothing was erased"
                 )
-        blobs = tuple(blob for blob in events[at].data.blobs if _has_blob(connection, blob))
+        blobs = tuple(blob for blob in events[position].data.blobs if _has_blob(connection, blob))
         if targets or blobs:
-            data = events[at].data
+            data = events[position].data
             again = ContentErased(data.kind, data.subject, tuple(targets), blobs, data.kept, data.reason)
-            found.append((events[at], again))
-    return found
+            outstanding_erasures.append((events[position], again))
+    return outstanding_erasures
 
 
 def _afters(events: Iterable[ContentErased]) -> dict[int, set[str]]:
-    found: dict[int, set[str]] = {}
+    afters: dict[int, set[str]] = {}
     for data in events:
         for target in data.targets:
-            found.setdefault(target.position, set()).add(target.after)
-    return found
+            afters.setdefault(target.position, set()).add(target.after)
+    return afters
 
 
 def _digest(connection: Connection, position: int) -> str | None:

@@ -1,4 +1,4 @@
-"""After the rows: the files are purged and searched, and only then an erasure is completed; what each one is reported as."""
+"""The completion of erasures: purge and search the files, record the end, and report the state of an erasure."""
 
 from __future__ import annotations
 
@@ -28,42 +28,52 @@ _log = logging.getLogger(__name__)
 
 
 def finish_erasures(engine: Engine) -> list[answers.ErasureReport]:
-    """Tries again to purge and search what is pending, and says how each stands."""
+    """Purge and search the files again for each pending erasure, and return the state of each."""
     with engine.reading() as connection:
-        acts = [each.act for each in erasures.pending(connection)]
-    found = []
+        acts = [erasure.act for erasure in erasures.pending(connection)]
+    reports = []
     for act in acts:
         with engine.reading() as connection:
             report = remembered(engine, connection, act)
-        found.append(finished(engine, report, act))
-    return found
+        reports.append(finished(engine, report, act))
+    return reports
 
 
 def reports(engine: Engine, *, before: int | None = None, limit: int = -1) -> list[answers.ErasureReport]:
-    """Every erasure of this ledger, newest first, with its certificate; the users' names are in none."""
+    """Return the erasures of this ledger, newest first, each with its certificate; no report holds a user's name."""
     with engine.reading() as connection:
-        return [remembered(engine, connection, each.act) for each in erasures.newest(connection, before, limit)]
+        return [remembered(engine, connection, erasure.act) for erasure in erasures.newest(connection, before, limit)]
 
 
 def all_certificates(engine: Engine) -> list[str]:
-    """The certificates of all erasures, oldest first; they are kept apart from the backups, and ``recover`` takes them."""
-    return [each.certificate for each in reports(engine)[::-1] if each.certificate is not None]
+    """Return the certificates of all erasures, oldest first."""
+    return [report.certificate for report in reports(engine)[::-1] if report.certificate is not None]
 
 
 def finished(
     engine: Engine, report: answers.ErasureReport, act: str, names: Collection[Row] = (), kept: Collection[int] = ()
 ) -> answers.ErasureReport:
-    """Purges and searches; ``names`` and ``kept`` are what the plan leaves."""
+    """Purge and search the files for an erasure, and return its report.
+
+    Args:
+        engine: The engine of the ledger.
+        report: The report so far, from the plan of the erasure.
+        act: The command id of the erasure.
+        names: The rows that name shared sessions of an erased project; the rows stay.
+        kept: The positions that the caller chose to keep.
+    """
     texts, raw = engine.unsearched.get(act), list(engine.erased_vectors)
     try:
         purge = Purging(engine.store, engine.writer, engine.created.ledger_id).run(texts, raw)
-    except LedgerError as error:  # the texts are gone from the log; that their remains are left is no refusal
+    except (
+        LedgerError
+    ) as error:  # the texts are gone from the log: a failed purge makes the erasure pending, not refused
         purge = Purge(str(error))
     if purge.why:
-        _log.warning("the erasure %s is pending: what it erased may still lie in the files", act)
+        _log.warning("the erasure %s is pending: its texts may still be in the files", act)
     else:
-        for each in raw:
-            engine.erased_vectors.pop(each, None)
+        for vector in raw:
+            engine.erased_vectors.pop(vector, None)
         _complete(engine, act, purge)
     with engine.reading() as connection:
         known = remembered(engine, connection, act)
@@ -71,7 +81,7 @@ def finished(
         owner = begun.envelope.user if begun is not None else None
         named = [remaining.name(row) for row in names]
         if report.kind == "user":
-            acts = (each.position for each in audit.of_command(connection, act))
+            acts = (entry.position for entry in audit.of_command(connection, act))
             named += remaining.people(connection, frozenset(texts or ()), (1, *acts))
         stays, total = remaining.listed(connection, purge.held, named, owner, kept)
         own = tuple(registry.entries(connection))
@@ -98,7 +108,7 @@ def finished(
 def _complete(engine: Engine, act: str, purge: Purge) -> None:
     def body(work: Work) -> str:
         connection = work.connection()
-        begun = next((each for each in erasures.pending(connection) if each.act == act), None)
+        begun = next((erasure for erasure in erasures.pending(connection) if erasure.act == act), None)
         if begun is not None:
             event = read_event(connection, begun.position)
             work.user = event.envelope.user if event is not None else None
@@ -112,7 +122,11 @@ def _complete(engine: Engine, act: str, purge: Purge) -> None:
 
 
 def purge_what_a_crash_left(engine: Engine) -> None:
-    """Erasures whose remains were not purged are completed, unless the projection that has them is suspended."""
+    """Complete the erasures that a crash left pending.
+
+    Nothing happens while a projection is suspended that says which erasures are pending, or while another process
+    erases.
+    """
     with engine.store.snapshot() as connection:
         if _is_suspended(connection):
             return
@@ -121,22 +135,26 @@ def purge_what_a_crash_left(engine: Engine) -> None:
             return
     purging = Purging(engine.store, engine.writer, engine.created.ledger_id)
     if not purging.run(None).why:
-        for each in waiting:
-            _complete(engine, each.act, Purge(""))
+        for erasure in waiting:
+            _complete(engine, erasure.act, Purge(""))
 
 
 def remembered(engine: Engine, connection: Connection, act: str) -> answers.ErasureReport:
-    """What the log says of an erasure."""
+    """Return the report of an erasure as the log records it."""
     issued = certificates.issue(connection, engine.created.ledger_id, engine.writer.mac, act)
     certificate = certificates.read(issued, engine.created.ledger_id, engine.writer.mac)
     if (entry := erasures.of(connection, act)) is None or not certificate.events:
-        raise DamagedError(erasures.ERASURES.name, act, "it names no erasure of the log")
+        raise DamagedError(erasures.ERASURES.name, act, "its row names no erasure of the log")
     done = read_event(connection, entry.completed_at) if entry.completed_at is not None else None
     if done is not None and not isinstance(done.data, ErasureCompleted):
-        raise DamagedError(erasures.ERASURES.name, act, "the event that it names completes no erasure")
+        raise DamagedError(erasures.ERASURES.name, act, "the event that its row names completes no erasure")
     first: ContentErased = certificate.events[0].data
     listed = tuple(_erased(connection, target) for event in certificate.events for target in event.data.targets)
-    why = "" if done is not None else "what was erased may still lie in the files; erasures.finish() tries again"
+    why = (
+        ""
+        if done is not None
+        else "erased texts may still be in the files; erasures.finish() purges and searches again"
+    )
     return answers.ErasureReport(
         state="completed" if done is not None else "pending",
         kind=first.kind,
@@ -167,13 +185,13 @@ def _erased(connection: Connection, target: Redaction) -> answers.Erased:
 
 
 def _is_suspended(connection: Connection) -> bool:
-    """Whether a projection is suspended by which it is decided what is left to do."""
+    """Return True if a projection is suspended that says which erasures are pending."""
     needed = (*ESSENTIAL, "erasures")
-    found = connection.execute("SELECT name FROM projections WHERE suspended_at IS NOT NULL").fetchall()
-    return any(name in needed for (name,) in found)
+    suspended = connection.execute("SELECT name FROM projections WHERE suspended_at IS NOT NULL").fetchall()
+    return any(name in needed for (name,) in suspended)
 
 
 def _under_way(connection: Connection) -> bool:
-    """Whether the process that erased is still at it."""
+    """Return True if another process holds the lease of an erasure."""
     holder = lease.holder_of(connection, "erase")
     return holder is not None and not holder.startswith(f"{os.getpid()}-")

@@ -1,4 +1,4 @@
-"""What an erasure concerns in sessions: the other events of a message, and the summaries that were written from it."""
+"""The messages and summaries of sessions, as an erasure finds them in the log."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from ledger.domain.message import whole_parts
 from projections.core.rows import Connection
 
 MESSAGE, REPAIR, SUMMARY, SET = "MessageAppended", "MessageRepaired", "SummaryCreated", "AbstractSet"
-FROM_MESSAGES = (REPAIR, SUMMARY, SET)  # what may say again what a message said
-FIELDS = {"prompt": ("data.prompt",), "response": ("data.response", "data.summary")}  # of a turn's message
+FROM_MESSAGES = (REPAIR, SUMMARY, SET)  # types that may repeat the text of a message
+FIELDS = {"prompt": ("data.prompt",), "response": ("data.response", "data.summary")}  # of the turn's event
 
 Raws = tuple[int, str, str, str]  # (position, stream, type, state)
 
 
 class Tied(Struct, frozen=True):
-    """A message whose text lies with an interaction: its position, its session, and in which field."""
+    """A message whose text is stored with an interaction, in one field of the turn."""
 
     position: int
     session: str
@@ -29,7 +29,7 @@ class Tied(Struct, frozen=True):
 
 
 class Summed(Struct, frozen=True):
-    """What an event says of the messages behind it."""
+    """The fields of an event that say which messages and summaries the event came from."""
 
     summary: str = ""
     ranges: tuple[tuple[int, int], ...] = ()
@@ -51,27 +51,27 @@ def summed_of(state: str) -> Summed:
 
 
 def tied_to(connection: Connection, interactions: Collection[str]) -> list[Tied]:
-    """The messages whose text lies with these, in effect or not."""
-    found: dict[int, Tied] = {}
+    """Return the messages whose text is stored with these interactions, void messages included."""
+    tied: dict[int, Tied] = {}
     sql = (
         "SELECT m.row, e.stream, m.interaction, m.field FROM {} m CROSS JOIN events e ON e.position = m.row WHERE m.{}"
     )
-    wanted = set(interactions)
-    if len(wanted) == 1:
-        (one,) = wanted
-        rows = connection.execute(sql.format("messages", "interaction = ?"), (one,)).fetchall()
+    ids = set(interactions)
+    if len(ids) == 1:
+        (only,) = ids
+        rows = connection.execute(sql.format("messages", "interaction = ?"), (only,)).fetchall()
     else:
-        rows = connection.execute(sql.format("messages", "interaction IS NOT NULL")).fetchall() if wanted else []
-    if wanted:
+        rows = connection.execute(sql.format("messages", "interaction IS NOT NULL")).fetchall() if ids else []
+    if ids:
         rows += connection.execute(sql.format("messages_were", "interaction IS NOT NULL")).fetchall()
-    for each in rows:
-        if each[2] in wanted:
-            found[each[0]] = Tied(*each)
-    return [found[position] for position in sorted(found)]
+    for message in rows:
+        if message[2] in ids:
+            tied[message[0]] = Tied(*message)
+    return [tied[position] for position in sorted(tied)]
 
 
 def repairs(connection: Connection, messages: Mapping[str, Collection[int]]) -> Iterator[Raws]:
-    """What was added later to these messages of each session."""
+    """Yield the repairs of these messages; ``messages`` is session -> positions."""
     for session, positions in messages.items():
         for row in events(connection, session, (REPAIR,)):
             if summed_of(row[3]).message in positions:
@@ -81,50 +81,58 @@ def repairs(connection: Connection, messages: Mapping[str, Collection[int]]) -> 
 def written_from(
     connection: Connection, session: str, messages: Iterable[int], summaries: Iterable[str] = ()
 ) -> list[Raws]:
-    """The summaries, in effect or not, that were written from any of these messages or summaries, one above the other.
+    """Return the summaries, void ones included, that were written from any of these messages or summaries.
 
-    What was set as the summary of the whole session may have been written from all before it; nobody said from what.
+    Summaries of such summaries are returned too. The abstract of a session names no source, so an abstract counts as
+    written from every message before it.
     """
-    positions, above, found = sorted(messages), set(summaries), list[Raws]()
+    positions, above, written = sorted(messages), set(summaries), list[Raws]()
     for row in events(connection, session, (SUMMARY, SET)):
         if row[2] == SET:
             if positions and positions[0] < row[0]:
-                found.append(row)
+                written.append(row)
             continue
         summed = summed_of(row[3])
-        if not above.isdisjoint(summed.summaries) or any(_any_within(positions, each) for each in summed.ranges):
+        if not above.isdisjoint(summed.summaries) or any(_any_within(positions, span) for span in summed.ranges):
             above.add(summed.summary)
-            found.append(row)
-    return found
+            written.append(row)
+    return written
 
 
 def of_projects(
     connection: Connection, user: str, projects: Sequence[str | None], without_text: Collection[str]
 ) -> dict[str, bool]:
-    """The sessions that something of these projects was recorded in, and of each whether all texts in it are theirs."""
+    """Return the sessions in which events of these projects were recorded.
+
+    The value of a session is True if all texts in the session belong to these projects. Types in ``without_text`` are
+    ignored.
+    """
     marks = ", ".join("?" * len(projects))
     sql = (
         f"SELECT session, max(project IS NULL OR project NOT IN ({marks})) FROM audit WHERE user = ? AND session IN"
         f" (SELECT session FROM audit WHERE project IN ({marks}) AND user = ?)"
         f" AND type NOT IN ({', '.join('?' * len(without_text))}) GROUP BY session ORDER BY session"
     )
-    found = connection.execute(sql, (*projects, user, *projects, user, *without_text))
-    return {session: not others for session, others in found}
+    rows = connection.execute(sql, (*projects, user, *projects, user, *without_text))
+    return {session: not others for session, others in rows}
 
 
 def events(connection: Connection, session: str, types: tuple[str, ...]) -> Iterator[Raws]:
-    """The rows of these types of event in a session, in their order."""
+    """Yield the rows of these event types in a session, in the order of the session."""
     marks = ", ".join("?" * len(types))
     sql = f"SELECT position, stream, type, state FROM events WHERE stream = ? AND type IN ({marks}) ORDER BY version"
     yield from connection.execute(sql, (session, *types)).fetchall()
 
 
 def texts_in(content: str, parts: Raw | None, content_of: int) -> Iterator[tuple[int, str]]:
-    """The texts that a message says, as extraction reads them: the number of the part of each, -1 for what is no part."""
-    found = [*enumerate(whole_parts(parts, content, content_of))]
-    texts = [(number, part.get("text") or "") for number, part in found if part["type"] == "text"]
-    numbered = [*([] if found and content_of >= 0 else [(content_of, content)]), *texts]
-    return ((number, text) for number, text in numbered if text.strip() or not found)
+    """Return the texts of a message as extraction reads them, each with the number of its part.
+
+    The content has the number ``content_of``, which is -1 if the content is no part.
+    """
+    numbered_parts = [*enumerate(whole_parts(parts, content, content_of))]
+    texts = [(number, part.get("text") or "") for number, part in numbered_parts if part["type"] == "text"]
+    numbered = [*([] if numbered_parts and content_of >= 0 else [(content_of, content)]), *texts]
+    return ((number, text) for number, text in numbered if text.strip() or not numbered_parts)
 
 
 def _any_within(positions: list[int], span: tuple[int, int]) -> bool:
@@ -133,7 +141,7 @@ def _any_within(positions: list[int], span: tuple[int, int]) -> bool:
 
 
 def place_of(connection: Connection, summary: str) -> int | None:
-    """The position of the event that has the text of a summary, by its whole id; in effect or not."""
+    """Return the position of the event that holds the text of a summary, void ones included, or None."""
     for table in ("summaries", "summaries_were"):
         row = connection.execute(f"SELECT row FROM {table} WHERE id = ? LIMIT 1", (summary,)).fetchone()
         if row is not None:
@@ -142,5 +150,5 @@ def place_of(connection: Connection, summary: str) -> int | None:
 
 
 def of_field(parts: Iterable[Part], field: str) -> tuple[Part, ...]:
-    """The parts of an interaction's event that are the text of one of its messages."""
+    """Return the parts of an interaction's event that are the text of the message from ``field``."""
     return tuple(part for part in parts if part.field in FIELDS.get(field, ()))

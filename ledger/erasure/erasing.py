@@ -1,10 +1,13 @@
-"""Erasure: the one act that removes text, itself an event that cannot be undone; the chain and the rest of each row stay.
+"""The erasure of texts, the only act that removes text.
 
-The rows lose their texts in the transaction that records it, and the tables with them. Then the files are purged and
-searched, and only then the erasure is completed; what a crash left pending is finished by whoever opens the ledger next.
+An erasure is an event that cannot be undone. The hash chain and the rest of each row stay.
 
-An erasure is one append. That of a whole user is several erasures, one after the other, each complete in itself: whoever
-stops it stops it between two of them, and the next call goes on where the last one stopped.
+The rows lose their texts in the transaction that records the erasure, and so do the tables. Then the files are purged
+and searched, and only then is the erasure completed. If a crash leaves an erasure pending, the next process that opens
+the ledger finishes the erasure.
+
+An erasure is one append. The erasure of a whole user is a series of erasures, each complete in itself. A stop takes
+effect between two of them, and the next call continues after the last complete one.
 """
 
 from __future__ import annotations
@@ -43,10 +46,10 @@ from projections.views import audit
 
 T = TypeVar("T")
 
-USER_EVENTS = 20_000  # the most that one erasure takes of a whole user
-EVENT_BYTES = 600_000  # about the most that one ContentErased takes
-TEXTS = 4  # of one event that a dry run shows, those first in which something is marked
-NOBODY = "no actor was given, so nobody is recorded as who erased: name one with actor=…"
+USER_EVENTS = 20_000  # the most events of a whole user that one erasure takes
+EVENT_BYTES = 600_000  # about the largest size of one ContentErased event
+TEXTS = 4  # shown of one event in a dry run, those with marks first
+NOBODY = "no actor was given, so the log does not say who erased: name the actor with actor=…"
 
 
 def erase(
@@ -63,37 +66,40 @@ def erase(
     dry_run: bool,
     stopping: Stopping,
 ) -> answers.ErasureReport:
-    """Removes the texts of a subject, of one event or of a whole user; a message goes with what was added to it and, of a
-    captured turn, with its text in the interaction.
+    """Remove the texts of a subject, of one event or of a whole user.
 
-    A dry run lists what was ``derived`` from it (summaries of messages, and observations, too), its ``sources``, and the
-    ``quotes``: other events of this user that say the same. Each list that is not empty needs a choice; nothing is written
-    where one is missing. The report is "pending" until nothing was found in the files; ``finish_erasures`` and every open
-    for writing try again; it is "stopped" where it had to end before everything was erased, and the same call goes on.
+    A message goes with its repairs and, if the message is part of a captured turn, with its text in the interaction.
+
+    A dry run returns three lists: ``derived`` (memories, summaries and observations made from the subject), ``sources``
+    (what the subject was made from), and ``quotes`` (other events of this user that repeat its text). Each list that is
+    not empty needs a choice; without a choice nothing is written.
+
+    The report is "pending" until a search of the files finds no text; ``finish_erasures`` and every open for writing
+    try again. The report is "stopped" if the erasure had to end early; the same call continues.
     """
     reason = check_reason("reason", reason)
     choices = checked_choices(derived=derived, sources=sources, quotes=quotes)
     if engine.writer.batching and not dry_run:
-        raise ConflictError("erase() cannot run inside a batch, for it works on whole files; leave the batch first")
+        raise ConflictError("erase() cannot run inside a batch, because it rewrites whole files; leave the batch first")
     with engine.reading() as connection:
-        asked = subject_of_erasure(connection, subject, asker.user)
+        request = subject_of_erasure(connection, subject, asker.user)
         kept = exceptions(connection, asker.user, keep)
-    asker = _hiding(asker, asked)
+    asker = _hiding(asker, request)
     if dry_run:
-        return _dry(engine, _plan(engine, asked, asker.user, choices, kept), asker)
-    given = (asked, choices, sorted(map(str, kept)), reason)
-    if asker.key is not None and (known := _repeated(engine, asker, given)) is not None:
+        return _dry(engine, _plan(engine, request, asker.user, choices, kept), asker)
+    arguments = (request, choices, sorted(map(str, kept)), reason)
+    if asker.key is not None and (known := _repeated(engine, asker, arguments)) is not None:
         return known
-    if asked.kind == "user" and len(parts := _parts(engine, asker.user)) > 1:
+    if request.kind == "user" and len(parts := _parts(engine, asker.user)) > 1:
         return _erase_user(engine, parts, asker, choices, kept, reason, stopping)
     try:
-        return _erase(engine, asked, asker, choices, kept, reason, given, stopping, exclusive)
-    except _NotBegun as left:
-        return _stopped(_empty(asked, asker), stopping.why, left.events)
+        return _erase(engine, request, asker, choices, kept, reason, arguments, stopping, exclusive)
+    except _NotBegun as stop:
+        return _stopped(_empty(request, asker), stopping.why, stop.events)
 
 
 class _NotBegun(Exception):
-    """An erasure that had to end before it was recorded; of how many ``events``."""
+    """An erasure that had to stop before anything was recorded, with the number of its events."""
 
     def __init__(self, events: int) -> None:
         super().__init__()
@@ -101,15 +107,17 @@ class _NotBegun(Exception):
 
 
 def _parts(engine: Engine, user: str) -> list[tuple[Asked, int]]:
-    """What is recorded of a user, in the order of the log, as so many erasures as it takes, each with how many events."""
+    """Return the events of a user as a series of erasures in the order of the log, each with its number of events.
+
+    The last part of a named user has no end, so it also takes the events that are written meanwhile. For the user
+    without a name the end stays, because the erasures themselves are recorded for that user.
+    """
     with engine.reading() as connection:
         sql = "SELECT position FROM audit WHERE user = ? ORDER BY position"
-        found = [position for (position,) in connection.execute(sql, (user,))]
-    ends = (found[start : start + USER_EVENTS] for start in range(0, len(found), USER_EVENTS))
+        positions = [position for (position,) in connection.execute(sql, (user,))]
+    ends = (positions[start : start + USER_EVENTS] for start in range(0, len(positions), USER_EVENTS))
     parts = [(Asked("user", first=part[0], last=part[-1]), len(part)) for part in ends]
-    if (
-        user and parts
-    ):  # and what is written meanwhile; the erasures themselves are recorded for the user without a name
+    if user and parts:
         last, events = parts[-1]
         parts[-1] = replace(last, last=Asked("user").last), events
     return parts
@@ -124,8 +132,8 @@ def _erase_user(
     reason: str,
     stopping: Stopping,
 ) -> answers.ErasureReport:
-    """One erasure after the other, once nothing stands in the way of any."""
-    left: list[tuple[Asked, int]] = []
+    """Run the erasures of a whole user one after the other, after a check that nothing prevents any of them."""
+    waiting: list[tuple[Asked, int]] = []
     for part, events in parts:
         if stopping.why:
             return _stopped(_empty(part, asker), stopping.why, sum(number for _, number in parts))
@@ -134,48 +142,48 @@ def _erase_user(
             check_reason_given(plan, reason)
             with engine.reading() as connection:
                 refuse_held(connection, asker.user, [(target.position, target.stream) for target in plan.targets])
-            left.append((part, events))
-    if not left:
+            waiting.append((part, events))
+    if not waiting:
         raise NothingLeft
     done: list[answers.ErasureReport] = []
     with suppress(_NotBegun):
-        for part, _ in left:
+        for part, _ in waiting:
             done.append(_erase(engine, part, asker, choices, kept, reason, part, stopping))
     if not done:
-        return _stopped(_empty(left[0][0], asker), stopping.why, sum(events for _, events in left))
-    pending = next((each for each in done if each.state == "pending"), done[-1])
+        return _stopped(_empty(waiting[0][0], asker), stopping.why, sum(events for _, events in waiting))
+    pending = next((report for report in done if report.state == "pending"), done[-1])
     report = replace(done[-1], earlier=tuple(done[:-1]), state=pending.state, why=pending.why)
-    events = sum(events for _, events in left[len(done) :])
+    events = sum(events for _, events in waiting[len(done) :])
     return _stopped(report, stopping.why, events) if events else report
 
 
-def _empty(asked: Asked, asker: Who) -> answers.ErasureReport:
-    """Of an erasure that was not begun."""
+def _empty(request: Asked, asker: Who) -> answers.ErasureReport:
+    """Return the report of an erasure that did not begin."""
     warnings = () if asker.actor else (NOBODY,)
-    return answers.ErasureReport(state="", kind=asked.kind, subject=asked.subject, erased=(), warnings=warnings)
+    return answers.ErasureReport(state="", kind=request.kind, subject=request.subject, erased=(), warnings=warnings)
 
 
 def _stopped(report: answers.ErasureReport, why: str, left: int) -> answers.ErasureReport:
-    """What an erasure came to that had to end; the same call goes on with what is left."""
-    text = f"{left:,} events were not looked at yet and hold their texts; the same call goes on with them"
+    """Return the report of an erasure that stopped with ``left`` events still to do."""
+    text = f"{left:,} events still hold their texts; the same call continues with them"
     text = f"{report.why}; {text}" if report.why else text
     return replace(report, state="stopped", stopped=why, left=left, why=text)
 
 
 def _erase(
     engine: Engine,
-    asked: Asked,
+    request: Asked,
     asker: Who,
     choices: Mapping[str, str | None],
     kept: frozenset[str | int],
     reason: str,
-    given: object,
+    arguments: object,
     stopping: Stopping,
     exclusive: bool = False,
 ) -> answers.ErasureReport:
 
     def planned() -> Plan:
-        plan = _plan(engine, asked, asker.user, choices, kept)
+        plan = _plan(engine, request, asker.user, choices, kept)
         check_decided(plan)
         check_reason_given(plan, reason)
         if stopping.why:
@@ -183,7 +191,7 @@ def _erase(
         return plan
 
     def decide(plan: Plan) -> tuple[Plan, Outcome]:
-        return plan, engine.writer.run("erase", asker, partial(_decide, engine, plan, reason, exclusive), given)
+        return plan, engine.writer.run("erase", asker, partial(_decide, engine, plan, reason, exclusive), arguments)
 
     plan, outcome = optimistic(planned, decide)
     act = outcome.events[0].envelope.command_id
@@ -192,7 +200,7 @@ def _erase(
 
 
 def _dry(engine: Engine, plan: Plan, asker: Who) -> answers.ErasureReport:
-    """The lists with their texts, what would stay, and whether a hold would be in the way."""
+    """Return the lists with their texts, the texts that would stay, and the hold that would prevent the erasure."""
     with engine.reading() as connection:
         stays, total = remaining.planned(connection, plan, asker.user)
         scan = Scan(text for target in plan.targets for text in target.texts)
@@ -207,25 +215,25 @@ def _dry(engine: Engine, plan: Plan, asker: Who) -> answers.ErasureReport:
 
 
 def _plan(
-    engine: Engine, asked: Asked, owner: str, choices: Mapping[str, str | None], kept: frozenset[str | int]
+    engine: Engine, request: Asked, owner: str, choices: Mapping[str, str | None], kept: frozenset[str | int]
 ) -> Plan:
     with engine.reading() as connection:
-        plan = Planner(connection, owner, choices, kept).plan(asked)
+        plan = Planner(connection, owner, choices, kept).plan(request)
     check_kept(plan, kept)
     return plan
 
 
-# --- what is asked -------------------------------------------------------------------------------------------
+# --- a repeated request --------------------------------------------------------------------------------------
 
 
-def _repeated(engine: Engine, asker: Who, given: object) -> answers.ErasureReport | None:
-    """What this key was used for, if it was."""
+def _repeated(engine: Engine, asker: Who, arguments: object) -> answers.ErasureReport | None:
+    """Return the report of the earlier erasure with this idempotency key, or None."""
 
     def nothing(work: Work) -> str:
         raise Moved
 
     try:
-        outcome = engine.writer.run("erase", asker, nothing, given)
+        outcome = engine.writer.run("erase", asker, nothing, arguments)
     except Moved:
         return None
     with engine.reading() as connection:
@@ -251,35 +259,34 @@ def _decide(engine: Engine, plan: Plan, reason: str, exclusive: bool, work: Work
 
 
 def _emit(engine: Engine, work: Work, plan: Plan, reason: str) -> None:
-    asked, redactions = plan.asked, [each.redaction for each in plan.targets]
+    request, redactions = plan.asked, [target.redaction for target in plan.targets]
     lists = zip_longest(_chunks(redactions), _lists(plan.blobs), _lists(plan.kept), fillvalue=())
     for targets, blobs, kept in lists:
-        data = ContentErased(asked.kind, asked.subject, tuple(targets), tuple(blobs), tuple(kept), reason)
+        data = ContentErased(request.kind, request.subject, tuple(targets), tuple(blobs), tuple(kept), reason)
         work.emit(LEDGER_STREAM, data)
     work.afterwards.append(lambda events: redact(engine, work.transaction, events))
-
-
-# --- completion ----------------------------------------------------------------------------------------------
 
 
 # --- certificates ------------------------------------------------------------------------------------------------
 
 
-def apply_certificates(engine: Engine, given: Iterable[str]) -> int:
-    """Erases in a ledger that came back from an older backup what was erased since; how many acts it took.
+def apply_certificates(engine: Engine, texts_of_certificates: Iterable[str]) -> int:
+    """Apply erasures from certificates to a ledger restored from an older backup, and return their number.
 
-    What a certificate names must be as it was before that erasure, or as it was after it. Otherwise, and for a certificate
-    of another ledger or one that was changed, ``RejectedError``, with nothing erased.
+    Each row that a certificate names must be as it was before the erasure or as it was after it.
+
+    Raises:
+        RejectedError: A row is different, or a certificate is of another ledger or was changed. Nothing is erased then.
     """
-    read = [certificates.read(each, engine.created.ledger_id, engine.writer.mac) for each in given]
+    opened = [certificates.read(text, engine.created.ledger_id, engine.writer.mac) for text in texts_of_certificates]
     applied = 0
     with engine.reading() as connection:
-        left = certificates.outstanding(connection, read)
-        texts = [text for _, data in left for text in Rows(connection).texts_gone(data.targets)]
+        left = certificates.outstanding(connection, opened)
+        erased_texts = [text for _, data in left for text in Rows(connection).texts_gone(data.targets)]
     for event, data in left:
         outcome = engine.writer.run("erase", _who_again(event), _again(engine, event, data))
         act = outcome.events[0].envelope.command_id
-        engine.unsearched[act] = texts
+        engine.unsearched[act] = erased_texts
         applied += 1
     if left:
         finish_erasures(engine)
@@ -300,31 +307,30 @@ def _who_again(event: AnyEvent) -> Who:
     return Who(user=event.envelope.user or "", actor=event.envelope.actor or "", client="certificate")
 
 
-def _hiding(asker: Who, asked: Asked) -> Who:
-    """Who erases; of a whole user nothing may name that user again."""
-    if asked.kind != "user":
+def _hiding(asker: Who, request: Asked) -> Who:
+    """Return who erases, without the name of the user if the whole user is erased."""
+    if request.kind != "user":
         return asker
     if asker.key is not None:
-        raise RejectedError("the erasure of a whole user has no idempotency_key, for a key is one of the user's")
+        raise RejectedError(
+            "the erasure of a whole user takes no idempotency_key, because a key belongs to the user who is erased"
+        )
     hidden = {name: "" for name in ("actor", "agent", "client") if getattr(asker, name) == asker.user}
     return replace(asker, **hidden)
 
 
-# --- rows ------------------------------------------------------------------------------------------------------------
-
-
-# --- what is written down ------------------------------------------------------------------------------------------------
+# --- the sizes of the events ---------------------------------------------------------------------------------------------
 
 
 def _chunks(redactions: Sequence[Redaction]) -> Iterator[list[Redaction]]:
     chunk: list[Redaction] = []
     size = 0
-    for each in redactions:
-        takes = 220 + 40 * len(each.fields) + 50 * len(each.spans)
+    for redaction in redactions:
+        takes = 220 + 40 * len(redaction.fields) + 50 * len(redaction.spans)
         if chunk and (len(chunk) == LIST_ITEMS or size + takes > EVENT_BYTES):
             yield chunk
             chunk, size = [], 0
-        chunk.append(each)
+        chunk.append(redaction)
         size += takes
     if chunk:
         yield chunk
@@ -334,16 +340,16 @@ def _lists(items: Sequence[T]) -> Iterator[Sequence[T]]:
     return (items[start : start + LIST_ITEMS] for start in range(0, len(items), LIST_ITEMS))
 
 
-# --- what is given, and what comes back --------------------------------------------------------------------------------------
+# --- the report --------------------------------------------------------------------------------------------------------------
 
 
 def _report(plan: Plan, asker: Who, rows: Rows | None) -> answers.ErasureReport:
-    """The lists; of a dry run, which gives the ``rows``, with their texts."""
+    """Return the report with the lists; with ``rows`` (a dry run) the lists show their texts."""
     spans = {target.position: target.spans for target in plan.targets if target.spans}
     erased, derived, sources, quotes = (
         tuple(
-            _shown(each, spans.get(each.row.position, ()), rows, plan.needles if name == "quotes" else Needles(()))
-            for each in plan.lists[name]
+            _shown(item, spans.get(item.row.position, ()), rows, plan.needles if name == "quotes" else Needles(()))
+            for item in plan.lists[name]
         )
         for name in ("erased", *LISTS)
     )
@@ -364,8 +370,8 @@ def _shown(listed: Listed, spans: tuple[Span, ...], rows: Rows | None, quoted: N
     row, marked, plain = listed.row, list[str](), list[str]()
     for part in row.parts if rows is not None else ():
         black = [(first, last) for field, first, last in spans if field == part.field]
-        given = rows.texts(part) if rows is not None and part.field in listed.fields else ()
-        for text in given:
+        texts = rows.texts(part) if rows is not None and part.field in listed.fields else ()
+        for text in texts:
             here = black or quoted.spans(text) or ()
             (marked if here else plain).append(excerpt(text, here))
     return answers.Erased(

@@ -1,4 +1,4 @@
-"""Legal holds: what is on hold cannot be erased, until the hold is lifted."""
+"""Legal holds: a subject on hold cannot be erased until the hold is lifted."""
 
 from __future__ import annotations
 
@@ -20,44 +20,47 @@ Places = list[tuple[int, str]]  # positions that are to be erased, each with its
 
 
 def hold(engine: Engine, asker: Who, subject: Subject, reason: str) -> answers.Hold:
-    """Keeps a subject from being erased; without one nothing of the user can be. What is on hold already stays as it is."""
+    """Keep a subject from being erased; ``EVERYTHING`` keeps all of the user.
+
+    A subject that is on hold already stays as it is.
+    """
     reason = check_reason("reason", reason)
     kinds: dict[type, str] = {Project: "project", SessionName: "session", DocumentPath: "document"}
-    given = (kinds[type(subject)], *subject) if isinstance(subject, tuple) and type(subject) in kinds else subject
+    named = (kinds[type(subject)], *subject) if isinstance(subject, tuple) and type(subject) in kinds else subject
 
     def held_stream(connection: Connection) -> str | None:
         return subject_asked(connection, subject, asker.user, "is held with its {whole}").subject
 
     def body(work: Work) -> str:
         stream = held_stream(work.connection())
-        if any(each.subject == stream for each in erasures.holds(work.connection(), asker.user)):
+        if any(held.subject == stream for held in erasures.holds(work.connection(), asker.user)):
             work.absorbed = True
         else:
             work.emit(LEDGER_STREAM, LegalHoldPlaced(stream, reason))
         return LEDGER_STREAM
 
-    outcome = engine.writer.run("holds.add", asker, body, (given if subject is not EVERYTHING else None, reason))
+    outcome = engine.writer.run("holds.add", asker, body, (named if subject is not EVERYTHING else None, reason))
     with engine.reading() as connection:
         stream = held_stream(connection)
-        held = next((each for each in erasures.holds(connection, asker.user) if each.subject == stream), None)
+        held = next((held for held in erasures.holds(connection, asker.user) if held.subject == stream), None)
         if held is None:
-            raise NotFoundError("the hold was lifted meanwhile")
+            raise NotFoundError("the hold was added, but lifted before it could be returned")
         return _shown(connection, held, outcome)
 
 
 def lift_hold(engine: Engine, asker: Who, hold: str, reason: str) -> answers.Hold:
-    """Ends a hold, by its id."""
+    """End a hold."""
     reason = check_reason("reason", reason)
     check_text("hold", hold)
     lifted: list[answers.Hold] = []
 
     def body(work: Work) -> str:
         connection = work.connection()
-        found = next((each for each in erasures.holds(connection, asker.user) if each.act == hold), None)
-        if found is None:
-            raise NotFoundError(f"there is no hold called {hold!r:.60}; holds.list() lists them")
-        lifted.append(_shown(connection, found, None))
-        work.emit(LEDGER_STREAM, LegalHoldReleased(found.act, reason))
+        held = next((held for held in erasures.holds(connection, asker.user) if held.act == hold), None)
+        if held is None:
+            raise NotFoundError(f"this user has no hold {hold!r:.60}; holds.list() lists the holds")
+        lifted.append(_shown(connection, held, None))
+        work.emit(LEDGER_STREAM, LegalHoldReleased(held.act, reason))
         return LEDGER_STREAM
 
     outcome = engine.writer.run("holds.remove", asker, body, (hold, reason))
@@ -65,21 +68,21 @@ def lift_hold(engine: Engine, asker: Who, hold: str, reason: str) -> answers.Hol
 
 
 def _lifted(engine: Engine, outcome: Outcome) -> answers.Hold:
-    """What a repeated command lifted the first time."""
+    """Return the hold that a repeated command lifted the first time."""
     with engine.reading() as connection:
         event = read_event(connection, outcome.position)
         act = event.data.hold if event is not None else ""
         entries = audit.of_command(connection, act)
-        entry = next((each for each in entries if each.type == LegalHoldPlaced.__name__), None)
+        entry = next((event_entry for event_entry in entries if event_entry.type == LegalHoldPlaced.__name__), None)
         placed = read_event(connection, entry.position) if entry is not None else None
         if entry is None or placed is None:
-            raise DamagedError(audit.AUDIT.name, None, f"no command in it is the hold {act:.60}")
+            raise DamagedError(audit.AUDIT.name, None, f"no command in the table placed the hold {act:.60}")
         held = Held(act, entry.position, placed.envelope.user, placed.data.subject)
         return _shown(connection, held, outcome)
 
 
 def holds(engine: Engine, user: str, *, before: int | None = None, limit: int = -1) -> list[answers.Hold]:
-    """The holds on this user's things, newest first; so many of them before a position."""
+    """Return the holds on this user's subjects, newest first, at most ``limit`` of them before a position."""
     with engine.reading() as connection:
         return [_shown(connection, held, None) for held in erasures.newest_holds(connection, user, before, limit)]
 
@@ -100,8 +103,8 @@ def _shown(connection: Connection, held: Held, outcome: Outcome | None) -> answe
 
 
 def refuse_held(connection: Connection, user: str, places: Places) -> None:
-    """``RejectedError`` when anything that is to be erased is on hold, by itself or with its project, session or user."""
-    by_subject = {each.subject: each for each in erasures.holds(connection, user)}
+    """Raise RejectedError if any place to erase is on hold, by itself or with its project, session or user."""
+    by_subject = {held.subject: held for held in erasures.holds(connection, user)}
     if not by_subject:
         return
     if None in by_subject:

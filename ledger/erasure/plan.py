@@ -1,4 +1,4 @@
-"""The plan of an erasure: its lists, what goes of each row, and what has to be decided before it is carried out."""
+"""The plan of an erasure: its lists, the texts that go from each row, and the checks before it is carried out."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ ID = re.compile(rf"[{''.join(ids.KINDS)}]_[{ids.ALPHABET}]{{{ids.LENGTH - 2}}}")
 
 
 class NothingLeft(RejectedError):
-    """What is to be erased holds no text."""
+    """The refusal of an erasure whose subject holds no text."""
 
     def __init__(self) -> None:
-        super().__init__("nothing is left to erase of it: it was erased already, or never held a text")
+        super().__init__("nothing is left to erase: the texts were erased already, or there never was a text")
 
 
 class Listed(Struct, frozen=True):
-    """One event of a list: what of it is concerned, and what becomes of it ("" while nobody said)."""
+    """An event in a list of the plan, with the fields concerned and the choice for them ("" while undecided)."""
 
     row: Row
     fields: tuple[str, ...]
@@ -36,7 +36,7 @@ class Listed(Struct, frozen=True):
 
 
 class Plan(Struct, frozen=True):
-    """What was found when the log ended at ``head``, and what the choices make of it."""
+    """The lists and targets of an erasure, found when the log ended at ``head``."""
 
     head: int
     asked: Asked
@@ -44,22 +44,22 @@ class Plan(Struct, frozen=True):
     targets: tuple[Target, ...]
     kept: tuple[int, ...]
     needles: Needles
-    streams: frozenset[str]  # whoever names one of these later may change the plan
-    sessions: frozenset[str]  # and whoever writes in one of these from its messages
-    names: tuple[Row, ...] = ()  # what names sessions of the project that others use too, and stays
+    streams: frozenset[str]  # a later event that names one of these may change the plan
+    sessions: frozenset[str]  # a later summary or repair in one of these may change the plan
+    names: tuple[Row, ...] = ()  # names of sessions that other projects use too; the names stay
 
     @property
     def undecided(self) -> dict[str, int]:
-        """How many events of each list nobody has decided about."""
-        found = {name: sum(not each.choice for each in self.lists[name]) for name in LISTS}
-        return {name: count for name, count in found.items() if count}
+        """Return how many events of each list have no choice yet."""
+        counts = {name: sum(not item.choice for item in self.lists[name]) for name in LISTS}
+        return {name: count for name, count in counts.items() if count}
 
     @property
     def blobs(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(blob for target in self.targets for blob in target.blobs))
 
     def concerns(self, row: Row, user: str | None, owner: str) -> bool:
-        """Whether an event that came after the plan was made could change it."""
+        """Return True if an event that was recorded after the plan was made could change the plan."""
         if row.type == "ContentErased":
             return True
         if user != owner:
@@ -75,11 +75,11 @@ class Plan(Struct, frozen=True):
         )
 
 
-# --- whether it may be carried out ------------------------------------------------------------------------------------
+# --- the checks before a plan is carried out --------------------------------------------------------------------------
 
 
 def check_kept(plan: Plan, kept: frozenset[str | int]) -> None:
-    listed = {place for name in LISTS for each in plan.lists[name] for place in (each.row.position, each.row.stream)}
+    listed = {place for name in LISTS for item in plan.lists[name] for place in (item.row.position, item.row.stream)}
     if strange := sorted(map(str, kept - listed)):
         raise RejectedError(f"keep names {strange[0]:.60}, which is in none of the lists; a dry run shows them")
 
@@ -89,29 +89,32 @@ def check_decided(plan: Plan) -> None:
         listed = ", ".join(f"{name} ({count} event{'s' * (count != 1)})" for name, count in undecided.items())
         choices = ", ".join(f"{name}=" for name in undecided)
         raise RejectedError(
-            f"nothing was erased: others hold what is to go, and nobody said what becomes of them: {listed}; "
-            f"look at them with dry_run, then give {choices} as one of {', '.join(CHOICES)}, and keep= for exceptions"
+            f"nothing was erased: other events hold the texts, and need a choice: {listed}; "
+            f"look at them with dry_run=True, then pass {choices} with one of {', '.join(CHOICES)}, and keep= for exceptions"
         )
 
 
 def check_reason_given(plan: Plan, reason: str) -> None:
     if plan.needles.found(reason):
-        raise RejectedError("nothing was erased: the reason says what is to be erased, and it stays in the log")
+        raise RejectedError("nothing was erased: the reason repeats a text to erase, and the reason stays in the log")
 
 
-def check_cut(name: str, found: Iterable[Listed], chosen: Mapping[int, Target]) -> None:
-    """``RejectedError`` where a memory is to be cut and nothing in it repeats the text: it would stay whole, and seem cut."""
-    listed = [*found]
-    cut = {_one(each.row) for each in listed if each.choice == "cut"}
-    done = {_one(each.row) for each in listed if each.row.position in chosen}
+def check_cut(name: str, items: Iterable[Listed], chosen: Mapping[int, Target]) -> None:
+    """Raise RejectedError if a row is to be cut but repeats none of the text.
+
+    Such a row would stay whole, and the report would say that it was cut.
+    """
+    listed = [*items]
+    cut = {_subject_name(item.row) for item in listed if item.choice == "cut"}
+    done = {_subject_name(item.row) for item in listed if item.row.position in chosen}
     if whole := sorted(cut - done):
         raise RejectedError(
-            f"{name}: nothing in {whole[0]} repeats the whole text, so nothing can be cut: erase it or keep it"
+            f"{name}: nothing in {whole[0]} repeats the whole text, so nothing can be cut: choose erase or keep"
         )
 
 
-def _one(row: Row) -> str:
-    """What is one thing in a list: a subject, but each message and each summary of a session by itself."""
+def _subject_name(row: Row) -> str:
+    """Return the name of a row's subject; each message and each summary of a session has a name of its own."""
     if row.stream == LEDGER_STREAM:
         return f"the event at position {row.position}"
     what = "message" if row.type == MESSAGE else "summary"

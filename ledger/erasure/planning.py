@@ -1,4 +1,4 @@
-"""What an erasure would take: the subject's own events, what came from it, what it came from, and who else says the same.
+"""The making of an erasure's plan: the subject's own events, the derived events, the sources and the quotes.
 
 A plan is made on one snapshot and changes nothing.
 """
@@ -42,12 +42,17 @@ from ledger.erasure.rows import Row, Rows, Span, Target
 from projections.core.rows import Connection
 from projections.views import audit, projects
 
-_WITH_TEXT = type_names(used_as("quotes"))  # what of the ledger's own events repeats texts
-_NAMING = type_names((*of(begins="session"), *of(governs="session")))  # part of a project that has the session alone
+_WITH_TEXT = type_names(used_as("quotes"))  # types of the ledger's own events that repeat texts
+# Types that belong to a project if the project has the session alone.
+_NAMING = type_names((*of(begins="session"), *of(governs="session")))
 
 
 class Planner:
-    """Makes the plan; ``choices`` says of each list "erase", "cut" or "keep", ``keep`` names what stays whatever they say."""
+    """The maker of a plan.
+
+    ``choices`` gives each list "erase", "cut", "keep" or None. ``keep`` names subjects and positions that stay in any
+    case.
+    """
 
     def __init__(
         self, connection: Connection, owner: str, choices: Mapping[str, str | None], keep: Collection[str | int]
@@ -56,22 +61,22 @@ class Planner:
         self.rows = Rows(connection)
         self.related = Related(self.rows, owner)
 
-    def plan(self, asked: Asked) -> Plan:
-        own, streams, names = self._own(asked)
-        wholly = [self.rows.whole(row, people=asked.kind == "user") for row in own]
-        if asked.kind == "event":
-            wholly = [self._of_event(own[0], asked), *(self._parts_of(row) for row in own[1:])]
-        targets = {each.position: each for each in wholly if each is not None}
-        if asked.kind == "user" and self.owner:
-            targets |= {each.position: each for each in self._as_maker()}
-        if not any(each.fields or each.spans for each in targets.values()):
+    def plan(self, request: Asked) -> Plan:
+        own, streams, names = self._own(request)
+        wholly = [self.rows.whole(row, people=request.kind == "user") for row in own]
+        if request.kind == "event":
+            wholly = [self._of_event(own[0], request), *(self._parts_of(row) for row in own[1:])]
+        targets = {target.position: target for target in wholly if target is not None}
+        if request.kind == "user" and self.owner:
+            targets |= {target.position: target for target in self._as_maker()}
+        if not any(target.fields or target.spans for target in targets.values()):
             raise NothingLeft
         cited = set[str]()
         lists: dict[str, tuple[Listed, ...]] = {"erased": tuple(self._listed(own, targets))} | dict.fromkeys(LISTS, ())
-        material = [row for row in own if asked.kind != "project" or row.type not in _NAMING]
-        needles = Needles(self._significant(material, targets, named=bool(asked.fields)))
-        if asked.kind != "user":
-            turns = {row.stream for row in own[1:] if row.stream[0] == "i"} if asked.kind == "event" else streams
+        material = [row for row in own if request.kind != "project" or row.type not in _NAMING]
+        needles = Needles(self._significant(material, targets, named=bool(request.fields)))
+        if request.kind != "user":
+            turns = {row.stream for row in own[1:] if row.stream[0] == "i"} if request.kind == "event" else streams
             related = self.related
             derived = related.by_stream(related.derived(turns), besides=turns) | related.written(own, streams)
             derived |= related.called({row.position for row in own}, streams)
@@ -85,31 +90,33 @@ class Planner:
             if self.choices["sources"] == "erase":
                 needles = Needles(needles.forms | set(self._significant(_rows(sources))))
             lists |= {"derived": self._choose("derived", derived), "sources": self._choose("sources", sources)}
-        listed = [each.row for name in ("derived", "sources") for each in lists[name]]
+        listed = [item.row for name in ("derived", "sources") for item in lists[name]]
         sessions = {row.stream for row in (*own, *listed) if row.stream[0] == "s"} - streams
         seen = streams | {row.stream for row in listed} - sessions
-        if asked.kind != "user":
+        if request.kind != "user":
             single = (row.stream for row in listed if row.type == ChunkAdded.__name__ or row.stream[0] == "i")
             parts = {stream for stream in single if stream not in cited}
             whole = streams | seen - parts
             positions = {row.position for row in (*own, *listed)}
             quotes, confirming = self._search(needles, whole - {LEDGER_STREAM}, positions)
-            lists["quotes"] = tuple(replace(each, choice=self._choice("quotes", each.row)) for each in quotes)
-            targets |= {each.position: each for each in confirming if each.stream == LEDGER_STREAM}
-        chosen = {each.position: each for each in self._chosen(lists, needles, self.related.origins(streams))}
+            lists["quotes"] = tuple(replace(quote, choice=self._choice("quotes", quote.row)) for quote in quotes)
+            targets |= {target.position: target for target in confirming if target.stream == LEDGER_STREAM}
+        origins = self.related.origins(streams)
+        chosen = {target.position: target for target in self._chosen(lists, needles, origins)}
         check_cut("derived", lists["derived"], chosen)
-        check_cut("sources", (each for each in lists["sources"] if each.row.type == MESSAGE), chosen)
-        kept = tuple(sorted(each.row.position for name in LISTS for each in lists[name] if each.choice == "keep"))
+        check_cut("sources", (item for item in lists["sources"] if item.row.type == MESSAGE), chosen)
+        kept = tuple(sorted(item.row.position for name in LISTS for item in lists[name] if item.choice == "keep"))
         taken = chosen | targets
-        if asked.kind != "user":
-            taken |= {each.position: each for each in self._besides_text(asked, own, streams, taken, kept)}
-        taken |= {each.position: each for each in self._linked(taken)}
-        everything = sorted(taken.values(), key=lambda each: each.position)
+        if request.kind != "user":
+            besides = self._besides_text(request, own, streams, taken, kept)
+            taken |= {target.position: target for target in besides}
+        taken |= {target.position: target for target in self._linked(taken)}
+        everything = sorted(taken.values(), key=lambda target: target.position)
         head = self.connection.execute("SELECT max(position) FROM events").fetchone()[0]
         concerned = (seen - {LEDGER_STREAM}).union(*(self.related.parts(stream) for stream in seen))
         return Plan(
             head,
-            asked,
+            request,
             lists,
             tuple(everything),
             kept,
@@ -121,48 +128,57 @@ class Planner:
 
     # --- the subject itself --------------------------------------------------------------------------------------
 
-    def _own(self, asked: Asked) -> tuple[list[Row], set[str], list[Row]]:
-        """The rows of the subject, the streams that are wholly its own, and what names sessions that are not."""
-        if asked.kind == "event":
-            row = self.rows.row(asked.position)
+    def _own(self, request: Asked) -> tuple[list[Row], set[str], list[Row]]:
+        """Return the rows of the subject, the streams that go wholly, and the rows that name shared sessions."""
+        if request.kind == "event":
+            row = self.rows.row(request.position)
             return (
-                [row, *(() if asked.fields or asked.spans or asked.phrases else self.related.with_message(row))],
+                [row, *(() if request.fields or request.spans or request.phrases else self.related.with_message(row))],
                 set(),
                 [],
             )
-        if asked.kind == "user":
+        if request.kind == "user":
             sql = "SELECT position FROM audit WHERE user = ? AND position BETWEEN ? AND ? ORDER BY position"
-            span = (self.owner, asked.first, asked.last)
-            found = [self.rows.row(position) for (position,) in self.connection.execute(sql, span)]
-            return found, {row.stream for row in found} - {LEDGER_STREAM}, []
-        assert asked.subject is not None
-        places = projects.together(self.connection, asked.subject) if asked.kind == "project" else (asked.subject,)
-        streams, single, names = {each for each in places if each is not None}, list[int](), list[Row]()
-        if asked.kind in ("session", "project"):
+            span = (self.owner, request.first, request.last)
+            own_rows = [self.rows.row(position) for (position,) in self.connection.execute(sql, span)]
+            return own_rows, {row.stream for row in own_rows} - {LEDGER_STREAM}, []
+        assert request.subject is not None
+        places = (
+            projects.together(self.connection, request.subject) if request.kind == "project" else (request.subject,)
+        )
+        streams, single, names = {place for place in places if place is not None}, list[int](), list[Row]()
+        if request.kind in ("session", "project"):
             marks = ", ".join("?" * len(places))
-            sql = f"SELECT position, subject, type FROM audit WHERE {asked.kind} IN ({marks}) AND user = ? ORDER BY position"
+            sql = f"SELECT position, subject, type FROM audit WHERE {request.kind} IN ({marks}) AND user = ? ORDER BY position"
             for position, stream, type_ in self.connection.execute(sql, (*places, self.owner)).fetchall():
                 if type_ in _NAMING or stream[0] == "p" or (stream == LEDGER_STREAM and type_ not in _WITH_TEXT):
                     continue
                 if stream[0] not in SHARED and first_position(self.connection, stream) == position:
                     streams.add(stream)
                 single.append(position)
-        if asked.kind == "project":
+        if request.kind == "project":
             sessions = conversations.of_projects(self.connection, self.owner, places, _WITHOUT_TEXT)
             streams |= {session for session, alone in sessions.items() if alone}
             shared = (session for session, alone in sessions.items() if not alone)
-            given = (each for session in shared for each in conversations.events(self.connection, session, _NAMING))
-            names = [row for each in given if (row := self.rows.read(*each)).parts]
+            naming_events = (
+                event for session in shared for event in conversations.events(self.connection, session, _NAMING)
+            )
+            names = [row for columns in naming_events if (row := self.rows.read(*columns)).parts]
         rows = {row.position: row for stream in sorted(streams) for row in self.rows.stream(stream)}
         rows |= {position: self.rows.row(position) for position in single if position not in rows}
         messages = conversations.tied_to(self.connection, {stream for stream in streams if stream[0] == "i"})
-        rows |= {each.position: self.rows.row(each.position) for each in messages if each.position not in rows}
+        rows |= {
+            message.position: self.rows.row(message.position) for message in messages if message.position not in rows
+        }
         rows |= {row.position: row for row in self.related.repairs(rows.values())}
         rows |= {row.position: row for row in self._recalled_for(rows.values()) if row.position not in rows}
         return [rows[position] for position in sorted(rows)], streams, names
 
     def _as_maker(self) -> Iterator[Target]:
-        """The first event, where it says that this user made the ledger: it is nobody's own."""
+        """Yield a target for the first event if it names this user as the maker of the ledger.
+
+        The first event belongs to no user, so it is not among the user's own events.
+        """
         row = self.rows.row(1)
         names = [
             part.field for part in erasure.people(row.state) if part.texts == (self.owner,) and part.field != "user"
@@ -171,65 +187,69 @@ class Planner:
             yield self.rows.target(row, tuple(names), (), (self.owner,), ())
 
     def _recalled_for(self, rows: Iterable[Row]) -> list[Row]:
-        """What was asked for windows that sessions gave; earlier versions did not record of which session that was."""
-        found = list[Row]()
+        """Return the recalls that were made for these windows.
+
+        Earlier versions did not record the session of such a recall, so the recall is found through its window.
+        """
+        recalls = list[Row]()
         for row in rows:
             event = read_event(self.connection, row.position) if row.type == WindowAssembled.__name__ else None
             receipt = event.data.recall if event is not None and isinstance(event.data, WindowAssembled) else None
             entry = audit.by_event(self.connection, receipt) if receipt is not None else None
             if entry is not None and entry.type == RecallDelivered.__name__ and entry.user == self.owner:
-                found.append(self.rows.row(entry.position))
-        return found
+                recalls.append(self.rows.row(entry.position))
+        return recalls
 
-    def _of_event(self, row: Row, asked: Asked) -> Target | None:
-        """What of one event was named: fields, spans of fields, phrases, or all of its text."""
+    def _of_event(self, row: Row, request: Asked) -> Target | None:
+        """Return a target for the named part of an event: fields, spans of fields, phrases, or all of its text."""
         held = {part.field: part for part in (*row.parts, *erasure.people(row.state))}
-        asked = self._with_phrases(row, asked)
-        if not asked.fields and not asked.spans:
+        request = self._with_phrases(row, request)
+        if not request.fields and not request.spans:
             return self.rows.whole(row)
-        for field in (*asked.fields, *(field for field, _, _ in asked.spans)):
+        for field in (*request.fields, *(field for field, _, _ in request.spans)):
             if field not in held:
                 there = ", ".join(held) or "none any more"
                 raise RejectedError(
                     f"the event at position {row.position} has no text in {field!r:.60}; it has: {there}"
                 )
-        for field, first, last in asked.spans:
+        for field, first, last in request.spans:
             size = len(held[field].texts[0]) if held[field].plain and "." in field else 0
             if not 0 <= first < last <= size:
                 raise RejectedError(
-                    f"a span of {field} is from 0 to {size}, and {first} to {last} is not: "
+                    f"a span of {field} must lie between 0 and {size} and hold a character, but {first} to {last} was given"
                     + (
-                        "what is no single text of the data goes as a whole, by fields"
-                        if not size
-                        else "it is empty or beyond"
+                        ""
+                        if size
+                        else "; only a single text of the data has spans, other fields go as a whole by fields="
                     )
                 )
-        texts = [text for field in asked.fields for text in held[field].texts]
-        texts += [held[field].texts[0][first:last] for field, first, last in asked.spans]
-        spans = tuple(each for each in asked.spans if each[0] not in asked.fields)
-        blobs = tuple(blob for field in asked.fields if (blob := held[field].blob) is not None)
-        return self.rows.target(row, tuple(dict.fromkeys(asked.fields)), spans, texts, blobs)
+        texts = [text for field in request.fields for text in held[field].texts]
+        texts += [held[field].texts[0][first:last] for field, first, last in request.spans]
+        spans = tuple(span for span in request.spans if span[0] not in request.fields)
+        blobs = tuple(blob for field in request.fields if (blob := held[field].blob) is not None)
+        return self.rows.target(row, tuple(dict.fromkeys(request.fields)), spans, texts, blobs)
 
-    def _with_phrases(self, row: Row, asked: Asked) -> Asked:
-        """The phrases as the spans where the event says them; a list, free JSON or a blob that says one goes as a whole."""
-        fields, spans = list(asked.fields), list(asked.spans)
-        for phrase in asked.phrases:
+    def _with_phrases(self, row: Row, request: Asked) -> Asked:
+        """Return the request with its phrases turned into spans.
+
+        A list, free JSON or a blob that holds a phrase goes as a whole field.
+        """
+        fields, spans = list(request.fields), list(request.spans)
+        for phrase in request.phrases:
             says = re.compile(r"\s+".join(map(re.escape, phrase.split())), re.IGNORECASE)
-            having = [part for part in row.parts if any(map(says.search, self.rows.texts(part)))]
-            if not having:
+            holding = [part for part in row.parts if any(map(says.search, self.rows.texts(part)))]
+            if not holding:
                 raise RejectedError(f"the event at position {row.position} does not say one of the phrases")
-            fields += [part.field for part in having if not part.plain]
-            texts = [(part.field, part.texts[0]) for part in having if part.plain]
-            found = [(field, m.start(), m.end()) for field, text in texts for m in says.finditer(text)]
-            spans += [each for each in found if each not in spans]
-        return replace(asked, fields=tuple(dict.fromkeys(fields)), spans=tuple(spans), phrases=())
-
-    # --- of sessions ---------------------------------------------------------------------------------------------
+            fields += [part.field for part in holding if not part.plain]
+            texts = [(part.field, part.texts[0]) for part in holding if part.plain]
+            matches = [(field, m.start(), m.end()) for field, text in texts for m in says.finditer(text)]
+            spans += [span for span in matches if span not in spans]
+        return replace(request, fields=tuple(dict.fromkeys(fields)), spans=tuple(spans), phrases=())
 
     def _parts_of(self, row: Row) -> Target | None:
         return self.rows.fields(row, tuple(part.field for part in row.parts)) if row.parts else None
 
-    # --- what belongs to it --------------------------------------------------------------------------------------
+    # --- the choices ---------------------------------------------------------------------------------------------
 
     def _choose(self, name: str, streams: Mapping[str, list[Row]]) -> tuple[Listed, ...]:
         rows = [row for row in _rows(streams) if row.parts]
@@ -239,12 +259,15 @@ class Planner:
         kept = row.position in self.keep or row.stream in self.keep
         return "keep" if kept else self.choices[name] or ""
 
-    # --- who else says it ----------------------------------------------------------------------------------------
+    # --- the quotes and the digests ------------------------------------------------------------------------------
 
     def _search(
         self, needles: Needles, streams: AbstractSet[str], positions: Collection[int]
     ) -> tuple[list[Listed], list[Target]]:
-        """Every other event of this user that says the same, and the keyed digests that could confirm a guess at it."""
+        """Return the events of this user that repeat the text, and targets for digests that could confirm a guess.
+
+        The search leaves out ``streams`` and ``positions``, which other lists hold already.
+        """
         quotes: list[Listed] = []
         confirming: list[Target] = []
         columns = "position, stream, type, state"
@@ -263,8 +286,11 @@ class Planner:
         return quotes, confirming
 
     def _linked(self, taken: Mapping[int, Target]) -> Iterator[Target]:
-        """Events whose keyed digests could confirm a guess at what goes: those of other subjects that the same command
-        recorded, by the digest of its arguments; and the headers of a document of which a chunk goes, by that of its text."""
+        """Yield targets for events whose keyed digests could confirm a guess at an erased text.
+
+        These are the events of other subjects that the same command recorded, with the digest of the command's
+        arguments, and the headers of a document that loses a chunk, with the digest of the document's text.
+        """
         significant = (position for position, target in taken.items() if target.fields or target.spans)
         commands = dict.fromkeys(erasure.keyed_command(self.rows.row(position).state) for position in significant)
         for command in commands:
@@ -280,54 +306,57 @@ class Planner:
 
     def _besides_text(
         self,
-        asked: Asked,
+        request: Asked,
         own: Sequence[Row],
         streams: Collection[str],
         taken: Mapping[int, Target],
         kept: Collection[int],
     ) -> Iterator[Target]:
-        """What acts on others say of what goes whole; what a memory's merges and conflicts say goes with its words."""
+        """Yield targets for the reasons and values in acts about subjects that go wholly.
+
+        The values in a memory's merges and conflicts go with the memory's words.
+        """
         wholly = {position for position, target in taken.items() if target.wholly and target.fields}
-        positions = wholly | {row.position for row in (own if asked.kind != "event" else ())}
-        gone = {*streams, *(taken[each].stream for each in wholly if taken[each].type in _BEGINNING)}
+        positions = wholly | {row.position for row in (own if request.kind != "event" else ())}
+        gone = {*streams, *(taken[position].stream for position in wholly if taken[position].type in _BEGINNING)}
         memories = {target.stream for target in taken.values() if _loses_words(target)}
-        tags = {each: self._tags(each) for each in sorted(memories) if each in gone}
+        tags = {memory: self._tags(memory) for memory in sorted(memories) if memory in gone}
         fields_of = dict[int, dict[str, None]]()
         for position, fields in (
             *acts.about(self.connection, self.owner, gone, positions),
-            *(each for memory in sorted(memories) for each in acts.joining(self.connection, memory, memory in gone)),
+            *(act for memory in sorted(memories) for act in acts.joining(self.connection, memory, memory in gone)),
             *acts.scopes(self.connection, self.owner, tags, gone),
-            *(each for memory in sorted(memories) for each in self._reasons(memory, taken)),
+            *(reason for memory in sorted(memories) for reason in self._reasons(memory, taken)),
         ):
             fields_of.setdefault(position, {}).update(dict.fromkeys(fields))
-        for position, found in fields_of.items():
+        for position, lost_fields in fields_of.items():
             if (
                 position not in kept
-                and (more := self._with(taken.get(position), self.rows.row(position), found)) is not None
+                and (more := self._with(taken.get(position), self.rows.row(position), lost_fields)) is not None
             ):
                 yield more
 
     def _reasons(self, memory: str, taken: Mapping[int, Target]) -> Iterator[acts.Position]:
-        """Why somebody rejected or changed a memory of which no words are left."""
+        """Yield the reasons why a memory was rejected or changed, if none of its words are left."""
         rows = self.rows.stream(memory)
         worded = ((row, part) for row in rows for part in row.parts if part.field == "data.content")
         if all(_goes(part, taken.get(row.position)) for row, part in worded):
             yield from ((row.position, acts.REASON) for row in rows)
 
     def _with(self, target: Target | None, row: Row, fields: Collection[str]) -> Target | None:
-        """A target with these fields too; None where there is nothing more to take."""
+        """Return the target with these fields added, or None if they add nothing."""
         had = target.fields if target is not None else ()
         more = [part for part in row.parts if part.field in fields and part.field not in had]
         if not more:
             return None
         names = (*had, *(part.field for part in more))
-        spans = tuple(each for each in _spans(target) if each[0] not in names)
+        spans = tuple(span for span in _spans(target) if span[0] not in names)
         texts = [text for part in more for text in self.rows.texts(part)]
         blobs = target.blobs if target is not None else ()
         return self.rows.target(row, names, spans, (*(target.texts if target is not None else ()), *texts), blobs)
 
     def _tags(self, memory: str) -> frozenset[str]:
-        """The tags that a memory ever had."""
+        """Return all tags that a memory ever had."""
         parts = (
             part for row in self.rows.stream(memory) for part in row.parts if part.field in ("data.tags", "data.added")
         )
@@ -340,7 +369,10 @@ class Planner:
     def _significant(
         self, rows: Iterable[Row], targets: Mapping[int, Target] = {}, *, named: bool = False
     ) -> Iterator[str]:
-        """What others could quote of it: a text that says something of its own, or what was named, or the spans that go."""
+        """Yield the texts that another event could quote: the spans that go, or the significant texts.
+
+        A text that is named by its field counts as significant.
+        """
         for row in rows:
             target = targets.get(row.position)
             for part in row.parts:
@@ -350,7 +382,7 @@ class Planner:
                 elif (part.is_significant or named) and (target is None or part.field in target.fields):
                     yield from part.quotable if part.quotable is not None else self.rows.texts(part)
 
-    # --- what goes -----------------------------------------------------------------------------------------------
+    # --- the targets of the choices ------------------------------------------------------------------------------
 
     def _chosen(
         self,
@@ -359,13 +391,13 @@ class Planner:
         origins: Mapping[str | int, list[Span]],
     ) -> Iterator[Target]:
         for name in LISTS:
-            for each in lists[name]:
+            for item in lists[name]:
                 target = None
-                if each.choice == "erase":
-                    target = self.rows.fields(each.row, each.fields) if name == "quotes" else self.rows.whole(each.row)
-                elif each.choice == "cut":
-                    here = (*origins.get(each.row.stream, ()), *origins.get(each.row.position, ()))
-                    target = self.rows.cut(each.row, needles, here if name == "sources" else ())
+                if item.choice == "erase":
+                    target = self.rows.fields(item.row, item.fields) if name == "quotes" else self.rows.whole(item.row)
+                elif item.choice == "cut":
+                    spans_there = (*origins.get(item.row.stream, ()), *origins.get(item.row.position, ()))
+                    target = self.rows.cut(item.row, needles, spans_there if name == "sources" else ())
                 if target is not None:
                     yield target
 
@@ -375,8 +407,6 @@ class Planner:
             if (target := targets.get(row.position)) is not None and (target.fields or target.spans):
                 fields = target.fields or tuple(dict.fromkeys(field for field, _, _ in target.spans))
                 yield Listed(row, fields, "erase")
-
-    # --- rows ----------------------------------------------------------------------------------------------------
 
 
 _BEGINNING = tuple(kind.__name__ for kind in (MemoryCaptured, InteractionCaptured, DocumentAdded, ObservationFormed))
@@ -390,7 +420,7 @@ def _loses_words(target: Target) -> bool:
 
 
 def _goes(part: erasure.Part, target: Target | None) -> bool:
-    """Whether nothing of a field is left."""
+    """Return True if the target leaves nothing of a field."""
     spans = [(first, last) for field, first, last in _spans(target) if field == part.field]
     return target is not None and (part.field in target.fields or [*merged(spans)] == [(0, len("".join(part.texts)))])
 
@@ -401,6 +431,3 @@ def _spans(target: Target | None) -> tuple[Span, ...]:
 
 def _rows(streams: Mapping[str, list[Row]]) -> list[Row]:
     return [row for rows in streams.values() for row in rows]
-
-
-# --- who is meant ----------------------------------------------------------------------------------------------------

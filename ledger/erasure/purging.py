@@ -1,8 +1,9 @@
-"""After an erasure: nothing of the texts is left in the pages, the text index, the -wal and what lies next to the file.
+"""The purge after an erasure: the removal of the erased texts from every file that may hold them.
 
-SQLite overwrites what it deletes (``secure_delete``), but a full-text index keeps deleted words until its segments are
-merged, the -wal keeps old pages until it is truncated, and a page that was divided may keep a copy in its free part. So
-the files are searched, in a process of its own (``ledger.erasure.scanning``), and written again if anything is found.
+SQLite overwrites deleted data (``secure_delete``), but three places keep old text. A full-text index keeps deleted
+words until its segments are merged. The -wal keeps old pages until it is truncated. A page that was divided may keep a
+copy in its free part. Therefore the files are searched, in a separate process (``ledger.erasure.scanning``), and
+written again if a text is found.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ from ledger.store.sqlite_files import NEW, typed
 from projections.core.projector import text_indexes
 from projections.core.rebuild import Rebuild, RebuildUnderWay
 
-MERGED_PAGES = 500  # of the text index, in one transaction
-PATIENCE_SECONDS = 1.0  # for readers and writers who keep the -wal from being emptied
+MERGED_PAGES = 500  # pages of a text index merged in one transaction
+PATIENCE_SECONDS = 1.0  # the wait for readers and writers that keep the -wal from being emptied
 COMPANIONS = (
     "",
     "-wal",
@@ -39,30 +40,34 @@ COMPANIONS = (
     "-journal",
     *(new + end for new in (NEW, PART) for end in ("", "-wal", "-shm", "-journal")),
 )
+_WAL_IN_USE = "a reader or a writer is active, so the -wal, which may hold the texts, cannot be emptied yet"
 
 
 class Purge(Struct, frozen=True):
-    """What came of it: why it is not done yet ("" when it is), and what was searched for what."""
+    """The result of a purge: why it is not done yet ("" if done), and the files, bytes and forms that were searched."""
 
     why: str
     searched: tuple[str, ...] = ()
     bytes_searched: int = 0
     files: tuple[str, ...] = ()
-    hits: int = 0  # places that hold such a text and may, for another event of the log does
-    held: Mapping[int, str] = {}  # those events: position -> a piece of text that it holds
-    own_tables: tuple[str, ...] = ()  # of people's own, that hold one
+    hits: int = 0  # places whose text stays rightly, because another event of the log holds it
+    held: Mapping[int, str] = {}  # those other events: position -> a piece of the text
+    own_tables: tuple[str, ...] = ()  # tables that people added themselves and that hold such a text
 
 
 class Purging:
-    """One purge of one ledger's files."""
+    """A purge of one ledger's files."""
 
     def __init__(self, store: EventStore, writer: Writer, ledger_id: str) -> None:
         self.store, self.writer, self._ledger_id = store, writer, ledger_id
 
     def run(self, texts: Iterable[str] | None, raw: Sequence[bytes] = (), *, indexed: bool = True) -> Purge:
-        """Purges and searches. Without texts, for nobody knows them any more, the whole file is written again instead.
+        """Purge and search the files.
 
-        ``raw`` are bytes that tell of the texts: the vectors that were made of them.
+        Args:
+            texts: The erased texts, or None if they are no longer known; the whole file is then written again instead.
+            raw: Bytes that reveal the texts: the vectors that were computed from them.
+            indexed: True to merge the text indexes too.
         """
         self._drop_remains()
         if indexed:
@@ -71,28 +76,26 @@ class Purging:
         if texts is None:
             self._write_again()
         if not self._truncate():
-            return Purge("somebody reads or writes, so that the -wal, which may hold the texts, cannot be emptied yet")
+            return Purge(_WAL_IN_USE)
         if texts is None:
             return Purge("")
-        given = list(texts)
-        found = self._search(given, raw)
-        if found.why:
+        searched_texts = list(texts)
+        purge = self._search(searched_texts, raw)
+        if purge.why:
             self._write_again()
             if not self._truncate():
-                return Purge(
-                    "somebody reads or writes, so that the -wal, which may hold the texts, cannot be emptied yet"
-                )
-            found = self._search(given, raw)
-        return found
+                return Purge(_WAL_IN_USE)
+            purge = self._search(searched_texts, raw)
+        return purge
 
     def _drop_remains(self) -> None:
-        """The copies that were being made by whoever was killed; the tables of a rebuild that was, or that the erasure ended."""
+        """Remove unfinished copies of the file, and the tables of a rebuild that ended or that the erasure ended."""
         remove_unfinished(self.store)
-        with suppress(RebuildUnderWay):  # one that began after the erasure has dropped them itself
+        with suppress(RebuildUnderWay):  # a rebuild that began after the erasure dropped them itself
             Rebuild(self.store, self.writer.secret, self._ledger_id, Reading, None).drop_remains()
 
     def _merge_index(self, owner: str, index: str) -> None:
-        """All segments of a text index into one, in which no deleted word is left."""
+        """Merge all segments of a text index into one, which holds no deleted word."""
         sql = f"INSERT INTO {index} ({index}, rank) VALUES ('merge', ?)"
         pages = -MERGED_PAGES
         while True:
@@ -115,7 +118,10 @@ class Purging:
         return True
 
     def _write_again(self) -> None:
-        """Every page of the file, in one transaction; the copy on the way is in memory, for no text goes to another disk."""
+        """Write every page of the file again, in one transaction.
+
+        The temporary copy is kept in memory, so that no text reaches another disk.
+        """
         with self.store.lent() as connection:
             try:
                 connection.execute("PRAGMA temp_store = MEMORY")
@@ -130,7 +136,7 @@ class Purging:
     def _search(self, texts: list[str], raw: Sequence[bytes]) -> Purge:
         paths = [self.store.path + end for end in COMPANIONS if os.path.lexists(self.store.path + end)]
         names = tuple(map(os.path.basename, paths))
-        read, hits = _ask(paths, texts, raw)
+        read, hits = _search_in_process(paths, texts, raw)
         scan = Scan(texts, raw)
         pieces = {scan.patterns[number][0] for number, _, _ in hits}
         rightly, held = self._still_held(scan, pieces) if pieces else (set[int](), {})
@@ -143,22 +149,30 @@ class Purging:
         return Purge(why, FORMS, read, names, count, held, tuple(sorted(own)))
 
     def _own_tables(self, scan: Scan, pieces: set[int]) -> dict[str, set[int]]:
-        """Nobody but their owner may change these, so that what they hold keeps no erasure from its end."""
+        """Return the tables of other people that hold one of these pieces.
+
+        Only their owner may change such tables, so their text does not keep the erasure pending.
+        """
         with self.store.snapshot() as connection:
             return remaining.own_tables(connection, scan, pieces)
 
     def _still_held(self, scan: Scan, pieces: set[int]) -> tuple[set[int], Mapping[int, str]]:
-        """Those that some event of the log still holds: kept, of another user, or too common to be anybody's."""
+        """Return the pieces that an event of the log still holds, such as a kept one or another user's."""
         with self.store.snapshot() as connection:
             return remaining.holders(connection, scan, pieces)
 
 
-def _ask(paths: list[str], texts: list[str], raw: Sequence[bytes]) -> tuple[int, list[tuple[int, str, int]]]:
-    """What the process beside finds; the texts go through a pipe and are written nowhere."""
-    asked = json.dumps({"paths": paths, "texts": texts, "raw": [each.hex() for each in raw]}).encode()
+def _search_in_process(
+    paths: list[str], texts: list[str], raw: Sequence[bytes]
+) -> tuple[int, list[tuple[int, str, int]]]:
+    """Return (bytes read, hits) from the separate search process.
+
+    The texts go through a pipe and are written nowhere.
+    """
+    request = json.dumps({"paths": paths, "texts": texts, "raw": [vector.hex() for vector in raw]}).encode()
     command = [sys.executable, "-I", "-S", scanning.__file__]
     try:
-        done = subprocess.run(command, input=asked, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True)
+        done = subprocess.run(command, input=request, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True)
         answer = json.loads(done.stdout)
     except (OSError, subprocess.SubprocessError, ValueError) as error:
         raise StorageError(f"the files could not be searched ({type(error).__name__})") from None

@@ -1,4 +1,4 @@
-"""The rows of the log lose the texts that an erasure names, and the tables with them, in the transaction that records it."""
+"""The removal of erased texts from the rows of the log and from the tables, in the transaction of the erasure."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ LEASE_SECONDS = 600.0
 
 
 def redact(engine: Engine, transaction: Transaction, events: Iterable[AnyEvent]) -> None:
-    """The rows lose what the events say they lose, and the tables say what the log says now; all in one transaction."""
+    """Remove the texts that these erasures name from the log's rows, and fold the tables again without them."""
     erased = [event for event in events if isinstance(event.data, ContentErased)]
-    by = {target.position: (event.position, target) for event in erased for target in event.data.targets}
+    targets = {target.position: (event.position, target) for event in erased for target in event.data.targets}
     writer, connection = engine.writer, transaction.connection
     blob = Reading(lambda: connection).blob
-    before = refolding.Fold(writer.secret, _concerned(connection, by), writer.projector.suspended, blob)
-    for position, (at, target) in by.items():
-        _redact_row(transaction, position, at, target)
+    before = refolding.Fold(writer.secret, _concerned(connection, targets), writer.projector.suspended, blob)
+    for position, (act, target) in targets.items():
+        _redact_row(transaction, position, act, target)
     for event in erased:
-        for each in event.data.blobs:
-            transaction.erase_blob(each, event.position)
-    after = refolding.Fold(writer.secret, _concerned(connection, by), writer.projector.suspended, blob)
+        for blob_id in event.data.blobs:
+            transaction.erase_blob(blob_id, event.position)
+    after = refolding.Fold(writer.secret, _concerned(connection, targets), writer.projector.suspended, blob)
     refolding.replace(connection, writer.rows, before, after)
     writer.rows.flush()
     gone = vectors.purge(connection, before.rows, after.rows, writer.projector.suspended)
@@ -44,7 +44,7 @@ def redact(engine: Engine, transaction: Transaction, events: Iterable[AnyEvent])
         empty_all(connection, transaction.position)
     writer.projector.forget()
     writer.forget_names()
-    # A rebuild under way has folded the texts into tables of its own: it ends, and they are dropped.
+    # A rebuild under way has folded the texts into its new tables. It must end, and the purge drops its tables.
     connection.execute("DELETE FROM leases WHERE work = 'rebuild'")
     lease.hold(connection, "erase", f"{os.getpid()}-erase", LEASE_SECONDS)
 
@@ -54,25 +54,30 @@ def _redact_row(transaction: Transaction, position: int, at: int, target: Redact
     type_, state = transaction.connection.execute(sql, (position,)).fetchone()
     after = erasure.redacted(type_, state, target.fields, target.spans)
     if (erasure.digest(state), erasure.digest(after)) != (target.before, target.after):
-        raise ConflictError(f"position {position} was erased by somebody else meanwhile; nothing was erased, try again")
+        raise ConflictError(
+            f"position {position} was erased by another command meanwhile; nothing was erased, try again"
+        )
     transaction.redact(position, after, at)
 
 
 def _concerned(connection: Connection, positions: Iterable[int]) -> list[AnyEvent]:
-    """Whatever the rows of these events follow from: their streams, and the acts that made any of it void and back."""
-    found: dict[int, AnyEvent] = {}
+    """Return the events that decide the table rows of the events at these positions.
+
+    These are all events of the same streams, and the acts that made any of those events void or restored it.
+    """
+    concerned: dict[int, AnyEvent] = {}
     for position in positions:
-        if position not in found:
+        if position not in concerned:
             event = read_event(connection, position)
             assert event is not None
             events = read_stream(connection, event.stream, 2**62) if event.stream != LEDGER_STREAM else [event]
-            found |= {each.position: each for each in events}
-    acts = refolding.acts_on(connection, found)
-    for event in list(found.values()):
+            concerned |= {member.position: member for member in events}
+    acts = refolding.acts_on(connection, concerned)
+    for event in list(concerned.values()):
         if isinstance(event.data, OriginDistrusted):
             acts |= refolding.ends_of_distrust(connection, event.envelope.command_id)
     for position in acts:
         event = read_event(connection, position)
         assert event is not None
-        found.setdefault(position, event)
-    return list(found.values())
+        concerned.setdefault(position, event)
+    return list(concerned.values())

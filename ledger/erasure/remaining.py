@@ -1,4 +1,4 @@
-"""What stays of what an erasure takes: the events that hold a text of it rightly, and the words around it there."""
+"""The report of what an erasure leaves: the other events that rightly hold one of its texts."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from projections.core import sql_views
 from projections.core.rows import Connection, DatabaseError
 from projections.search import vectors
 
-LISTED = 20  # in a report, which says how many there are in all
-KEPT, ANOTHER, ALSO = "it was kept", "it is another user's", "it says the same, or a part of it"
+LISTED = 20  # entries in a report, which also gives the number of all
+KEPT, ANOTHER, ALSO = "it was kept", "it is another user's", "it says the same or a part of the same"
 MADE, ERASED = "it says who made the ledger", "it says who erased"
 NAMED = "texts of other projects, or of none, were recorded in its session: `erase {position}` takes the name alone"
 _BLOB = re.compile(rb'"blob":"([^"]+)"')
@@ -28,48 +28,58 @@ _BLOB = re.compile(rb'"blob":"([^"]+)"')
 def holders(
     connection: Connection, scan: Scan, pieces: Collection[int], taken: Mapping[int, Target] = {}
 ) -> tuple[set[int], dict[int, str]]:
-    """Which of these pieces of text the log holds (or would, without what is ``taken``), and the events that hold one of
-    them: position -> piece. What a vector holds belongs to no event, for two texts may have one vector."""
-    wanted, found, places = set(pieces), set[int](), dict[int, str]()
+    """Return the pieces of text that the log holds, and the events that hold one: position -> piece.
+
+    A piece found only in a vector belongs to no event, because two texts may have the same vector.
+
+    Args:
+        connection: The snapshot to read.
+        scan: The patterns of the erased texts.
+        pieces: The numbers of the pieces to look for.
+        taken: Position -> target of a planned erasure; these texts count as gone already.
+    """
+    missing, held, places = set(pieces), set[int](), dict[int, str]()
     texts = {number: data.decode("utf-8", "replace") for number, form, data in scan.patterns if form == "utf-8"}
     for batch in _batches(_log(connection, taken)):
-        if not _pieces(scan, b"\n".join(data for _, data in batch), wanted):
+        if not _pieces(scan, b"\n".join(data for _, data in batch), missing):
             continue
         for position, data in batch:
-            if here := _pieces(scan, data, wanted):
-                found |= here
+            if here := _pieces(scan, data, missing):
+                held |= here
                 places.setdefault(position, texts.get(min(here), ""))
     places.pop(0, None)
-    return found, dict(sorted(places.items()))
+    return held, dict(sorted(places.items()))
 
 
 def own_tables(connection: Connection, scan: Scan, pieces: Collection[int]) -> dict[str, set[int]]:
-    """People's own tables in the file that hold one of these pieces of text, each with those that it holds."""
-    wanted, found = set(pieces), dict[str, set[int]]()
-    tables = [name for kind, name, _ in sql_views.by_hand(connection) if kind == "table"] if wanted else []
+    """Return the tables that people added to the file and that hold one of these pieces, each with its pieces."""
+    missing, holding = set(pieces), dict[str, set[int]]()
+    tables = [name for kind, name, _ in sql_views.by_hand(connection) if kind == "table"] if missing else []
     for name in tables:
-        with suppress(DatabaseError):  # one that cannot be read: what of it is in the file stays unexplained
+        with suppress(
+            DatabaseError
+        ):  # an unreadable table cannot explain a hit, so the purge counts the hit as a remain
             for row in connection.execute(f'SELECT * FROM main."{name}"'):
                 data = b"\n".join(
-                    each if isinstance(each, bytes) else str(each).encode("utf-8", "replace") for each in row
+                    value if isinstance(value, bytes) else str(value).encode("utf-8", "replace") for value in row
                 )
-                if here := _pieces(scan, data, wanted):
-                    found.setdefault(name, set()).update(here)
-    return found
+                if here := _pieces(scan, data, missing):
+                    holding.setdefault(name, set()).update(here)
+    return holding
 
 
-def _pieces(scan: Scan, data: bytes, wanted: set[int]) -> set[int]:
-    return wanted & {scan.patterns[number][0] for number in scan.within(data)}
+def _pieces(scan: Scan, data: bytes, candidates: set[int]) -> set[int]:
+    return candidates & {scan.patterns[number][0] for number in scan.within(data)}
 
 
 def _log(connection: Connection, taken: Mapping[int, Target]) -> Iterator[tuple[int, bytes]]:
-    """(position, text) of everything in the log, and of what was made of it at position 0."""
+    """Yield (position, text) of every event and blob, and of the vectors with the position 0."""
     blobs = dict[str, int]()
     for position, type_, state in connection.execute("SELECT position, type, state FROM events"):
         target = taken.get(position)
         left = erasure.redacted(type_, state, target.fields, target.spans) if target is not None else state
         data = left.encode()
-        blobs |= {found.decode(): position for found in _BLOB.findall(data)}
+        blobs |= {blob.decode(): position for blob in _BLOB.findall(data)}
         yield position, data
     gone = {blob for target in taken.values() for blob in target.blobs}
     for blob, data in connection.execute("SELECT id, data FROM blobs WHERE data IS NOT NULL"):
@@ -80,7 +90,7 @@ def _log(connection: Connection, taken: Mapping[int, Target]) -> Iterator[tuple[
 
 
 def _batches(log: Iterable[tuple[int, bytes]]) -> Iterator[list[tuple[int, bytes]]]:
-    """Some megabytes at a time."""
+    """Yield the log in batches of some megabytes."""
     batch, size = list[tuple[int, bytes]](), 0
     for position, data in log:
         batch.append((position, data))
@@ -95,39 +105,41 @@ def _batches(log: Iterable[tuple[int, bytes]]) -> Iterator[list[tuple[int, bytes
 
 
 def planned(connection: Connection, plan: Plan, owner: str) -> tuple[tuple[answers.Remaining, ...], int]:
-    """What would stay with the choices that were made: what nobody has decided about is in the lists."""
+    """Return the texts that would stay under the plan, without the undecided events, which its lists show already."""
     scan = Scan(text for target in plan.targets for text in target.texts)
     taken = {target.position: target for target in plan.targets}
-    _, found = holders(connection, scan, {piece for piece, _, _ in scan.patterns}, taken)
-    undecided = {each.row.position for listed in plan.lists.values() for each in listed if not each.choice}
-    found = {position: piece for position, piece in found.items() if position not in undecided}
+    _, holding = holders(connection, scan, {piece for piece, _, _ in scan.patterns}, taken)
+    undecided = {item.row.position for items in plan.lists.values() for item in items if not item.choice}
+    holding = {position: piece for position, piece in holding.items() if position not in undecided}
     gone = {text for target in plan.targets for text in target.texts}
     named = people(connection, gone, (1,) if plan.asked.kind == "user" and 1 not in taken else ())
-    return listed(connection, found, (*map(name, plan.names), *named), owner, plan.kept)
+    return listed(connection, holding, (*map(name, plan.names), *named), owner, plan.kept)
 
 
 def people(connection: Connection, texts: Collection[str], positions: Iterable[int]) -> Iterator[answers.Remaining]:
-    """The events at these positions that say who made the ledger or erased, by a name that was erased elsewhere."""
+    """Yield the events at these positions whose maker or eraser has a name that was erased elsewhere."""
     for position in positions:
         event = read_event(connection, position)
-        given = (event.envelope.actor, event.envelope.agent, event.envelope.client) if event is not None else ()
-        found = [each for each in dict.fromkeys(given) if each and each in texts]
-        if event is not None and found:
+        recorded = (event.envelope.actor, event.envelope.agent, event.envelope.client) if event is not None else ()
+        names = [name for name in dict.fromkeys(recorded) if name and name in texts]
+        if event is not None and names:
             why = MADE if position == 1 else ERASED
-            quoted = ", ".join(map(excerpt, found))
+            quoted = ", ".join(map(excerpt, names))
             yield answers.Remaining(position=position, subject=event.stream, type=event.type, excerpt=quoted, why=why)
 
 
 def listed(
     connection: Connection,
-    found: Mapping[int, str],
+    holding: Mapping[int, str],
     names: Collection[answers.Remaining],
     owner: str | None,
     kept: Collection[int],
 ) -> tuple[tuple[answers.Remaining, ...], int]:
-    """The first of them, and how many there are: names first, then what holds a text."""
+    """Return the first entries for a report and the number of all; names come first, then events that hold a text."""
     rows, listed = Rows(connection), [*names]
-    places = {position: piece for position, piece in found.items() if position not in {each.position for each in names}}
+    places = {
+        position: piece for position, piece in holding.items() if position not in {entry.position for entry in names}
+    }
     for position in [*places][: max(0, LISTED - len(listed))]:
         event = read_event(connection, position)
         if event is None or owner is None or event.envelope.user != owner:
@@ -146,7 +158,7 @@ def name(row: Row) -> answers.Remaining:
 
 
 def _around(rows: Rows, row: Row, piece: str) -> str:
-    """The words around a piece of text, where an event has it among what somebody wrote."""
+    """Return the words around a piece of text in the event's own texts, or ""."""
     for part in (*row.parts, *erasure.people(row.state)):
         for text in rows.texts(part):
             if (at := text.find(piece)) >= 0:

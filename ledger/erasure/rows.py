@@ -1,4 +1,4 @@
-"""The rows of the log as an erasure sees them, and what goes of one: whole fields, spans of fields, or all of it."""
+"""The rows of the log as an erasure sees them, and the target of a row: the fields or spans that go."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from ledger.domain.quotes import Needles
 from ledger.domain.spans import merged
 from projections.core.rows import Connection
 
-Span = tuple[str, int, int]  # of a field: its name, and from where to where
+Span = tuple[str, int, int]  # (field, first character, character after the last)
 
 
 class Row(Struct, frozen=True):
-    """A row of the log as an erasure sees it."""
+    """A row of the log with its texts."""
 
     position: int
     stream: str
@@ -28,7 +28,10 @@ class Row(Struct, frozen=True):
 
 
 class Target(Struct, frozen=True):
-    """What goes of one row; ``texts`` are what the files must not hold any more, and are never written down."""
+    """The part of a row that goes.
+
+    ``texts`` are the texts that the files must not hold afterwards; they are never written down.
+    """
 
     position: int
     stream: str
@@ -39,7 +42,7 @@ class Target(Struct, frozen=True):
     texts: tuple[str, ...] = ()
     before: str = ""
     after: str = ""
-    wholly: bool = False  # everything of it goes
+    wholly: bool = False  # True if all texts of the row go
 
     @property
     def redaction(self) -> Redaction:
@@ -47,24 +50,24 @@ class Target(Struct, frozen=True):
 
 
 class Rows:
-    """The rows of one snapshot, and of each what goes of it."""
+    """The rows of a snapshot, and the targets made from them."""
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
 
     def row(self, position: int) -> Row:
         sql = "SELECT position, stream, type, state FROM events WHERE position = ?"
-        found = self.connection.execute(sql, (position,)).fetchone()
-        if found is None:
+        columns = self.connection.execute(sql, (position,)).fetchone()
+        if columns is None:
             raise NotFoundError(f"no event of this user is at position {position}")
-        return self.read(*found)
+        return self.read(*columns)
 
     def stream(self, stream: str) -> list[Row]:
         sql = "SELECT position, stream, type, state FROM events WHERE stream = ? ORDER BY version"
         return [self.read(*row) for row in self.connection.execute(sql, (stream,)).fetchall()]
 
     def since(self, position: int) -> Iterator[tuple[Row, str | None]]:
-        """The rows after a position, each with its user."""
+        """Yield the rows after a position, each with its user."""
         sql = (
             "SELECT e.position, e.stream, e.type, e.state, a.user FROM events e"
             " CROSS JOIN audit a ON a.position = e.position WHERE e.position > ? ORDER BY e.position"
@@ -77,14 +80,14 @@ class Rows:
         return Row(position, stream, type_, state, tuple(erasure.parts(type_, state)))
 
     def texts(self, part: erasure.Part) -> tuple[str, ...]:
-        """The texts of a field, those of a blob too."""
+        """Return the texts of a field; a field in a blob is read from there."""
         if part.blob is None:
             return part.texts
-        found = self.connection.execute("SELECT data FROM blobs WHERE id = ?", (part.blob,)).fetchone()
-        return (str(found[0][16:], "utf-8"),) if found is not None and found[0] is not None else ()
+        row = self.connection.execute("SELECT data FROM blobs WHERE id = ?", (part.blob,)).fetchone()
+        return (str(row[0][16:], "utf-8"),) if row is not None and row[0] is not None else ()
 
     def whole(self, row: Row, *, people: bool = False) -> Target | None:
-        """Everything that somebody wrote; None where there is nothing."""
+        """Return a target for every text of a row, or None if it has none; ``people`` adds the names of its writers."""
         parts = (*row.parts, *(erasure.people(row.state) if people else ()))
         if not parts and not erasure.has_digests(row.type, row.state):
             return None
@@ -93,40 +96,43 @@ class Rows:
         return replace(self.target(row, tuple(part.field for part in parts), (), texts, blobs), wholly=True)
 
     def fields(self, row: Row, names: tuple[str, ...]) -> Target:
-        """The fields that say it."""
+        """Return a target for these fields of a row."""
         parts = [part for part in row.parts if part.field in names]
         texts = [text for part in parts for text in self.texts(part)]
         blobs = tuple(part.blob for part in parts if part.blob is not None)
         return self.target(row, names, (), texts, blobs)
 
     def cut(self, row: Row, needles: Needles, origins: Iterable[Span]) -> Target | None:
-        """The spans that say it; a list, free JSON or a blob can only go as a whole."""
+        """Return a target for the spans of a row that repeat a needle or an origin, or None if nothing does.
+
+        A field that is a list, free JSON or a blob can only go as a whole.
+        """
         fields, spans, texts, blobs = [], list[Span](), list[str](), []
         for part in row.parts:
-            inside = [each for each in origins if each[0] == part.field]
+            inside = [origin for origin in origins if origin[0] == part.field]
             if not inside and not any(needles.found(text) for text in self.texts(part)):
                 continue
-            found = needles.spans(part.texts[0]) if part.plain else None
-            if found is None:
+            needle_spans = needles.spans(part.texts[0]) if part.plain else None
+            if needle_spans is None:
                 fields.append(part.field)
                 texts += self.texts(part)
                 blobs += [part.blob] if part.blob is not None else []
                 continue
             size = len(part.texts[0])
-            here = [(first, min(last, size)) for first, last in found] + [
+            clipped = [(first, min(last, size)) for first, last in needle_spans] + [
                 (first, min(last, size)) for _, first, last in inside
             ]
-            spans += [(part.field, first, last) for first, last in merged(here)]
-            texts += [part.texts[0][first:last] for first, last in merged(here)]
+            spans += [(part.field, first, last) for first, last in merged(clipped)]
+            texts += [part.texts[0][first:last] for first, last in merged(clipped)]
         return self.target(row, tuple(fields), tuple(spans), texts, tuple(blobs)) if fields or spans else None
 
     def texts_gone(self, redactions: Iterable[Redaction]) -> Iterator[str]:
-        """What the texts are that these took, or are to take."""
-        for each in redactions:
-            row = self.row(each.position)
+        """Yield the texts that these redactions took or will take."""
+        for redaction in redactions:
+            row = self.row(redaction.position)
             parts = {part.field: part for part in (*row.parts, *erasure.people(row.state))}
-            yield from (text for field in each.fields if field in parts for text in self.texts(parts[field]))
-            spans = (span for span in each.spans if span[0] in parts and parts[span[0]].plain)
+            yield from (text for field in redaction.fields if field in parts for text in self.texts(parts[field]))
+            spans = (span for span in redaction.spans if span[0] in parts and parts[span[0]].plain)
             yield from (parts[field].texts[0][first:last] for field, first, last in spans)
             if (salt := erasure.salt(row.state)) is not None:
                 yield salt
@@ -141,8 +147,8 @@ class Rows:
     ) -> Target:
         if unknown := erasure.unknown_fields(row.type, row.state):
             raise NewerFormatError(
-                f"the {row.type} at position {row.position} has {', '.join(unknown)[:200]}, which a newer version of the"
-                " product wrote and this one cannot tell from text: erase with that version; nothing was erased"
+                f"the {row.type} at position {row.position} has {', '.join(unknown)[:200]}, written by a newer version of the"
+                " product; this version cannot tell such fields from text: erase with that version; nothing was erased"
             )
         salt = erasure.salt(row.state)
         before = erasure.digest(row.state)

@@ -1,9 +1,12 @@
-"""Looks for texts in the bytes of files, in a process of its own: ``python scanning.py``, asked through standard input.
+"""A search for texts in the bytes of files, run as a separate process: ``python scanning.py``.
 
-A process that has a ledger open must not open its file with anything but SQLite, for closing the file would drop SQLite's
-locks; hence the process of its own. Nothing is written but places and numbers. The file is run as it lies, and imports
-nothing of the product. Asked ``{"paths": […], "texts": […], "raw": […]}``, the last in hexadecimal digits, it answers
-``{"bytes": …, "hits": [[pattern, path, count], …]}``; ``patterns`` numbers the patterns alike on both sides.
+A process that has a ledger open must not open the ledger's file except through SQLite, because closing the file would
+drop SQLite's locks. Therefore the search is a process of its own. It writes nothing but places and numbers, and it runs
+without the product's packages, so this file imports none of them.
+
+The request comes through standard input: ``{"paths": […], "texts": […], "raw": […]}``, with ``raw`` in hexadecimal
+digits. The answer is ``{"bytes": …, "hits": [[pattern, path, count], …]}``. ``patterns`` gives the same numbers to the
+patterns on both sides.
 """
 
 from __future__ import annotations
@@ -14,46 +17,52 @@ import sys
 from collections.abc import Iterable, Iterator
 
 FORMS = ("utf-8", "json", "utf-16le", "utf-16be", "hex", "base64")
-LEAST_BYTES = 7  # a shorter text stands by chance in any file that is large enough
-LEAST_LETTERS = 3  # different ones; a run of dashes is nobody's text
-PIECE_CHARS = 24  # a text longer than a page lies in pieces, so pieces are looked for
-PIECES = 200  # of one text, spread over it
-ALL_PIECES = 20_000  # about so many of all texts together, but three of each: a large document is thousands of texts
-RAW_BYTES, RAW_PIECES, RAW_DIFFERENT = 24, 8, 12  # of bytes that are no text: length, how many, different ones in each
+LEAST_BYTES = 7  # a shorter text occurs by chance in any large file
+LEAST_LETTERS = 3  # different characters; a run of dashes is nobody's text
+PIECE_CHARS = 24  # a text longer than a page is stored in pieces, so pieces are looked for
+PIECES = 200  # the most pieces of one text, spread over the text
+ALL_PIECES = (
+    20_000  # about the most pieces of all texts together, but at least three of each: a large document is many texts
+)
+RAW_BYTES, RAW_PIECES, RAW_DIFFERENT = 24, 8, 12  # raw bytes: length of a piece, pieces, different bytes
 CHUNK_BYTES = 8 * 1024 * 1024
-_WIDTHS = (8, 4)  # of the windows by which patterns are found
-_FEW = 16  # so many patterns are looked for one after the other
+_WIDTHS = (8, 4)  # bytes of the windows by which patterns are found
+_FEW = 16  # up to so many patterns are searched one after the other
 
 
 def patterns(texts: Iterable[str], raw: Iterable[bytes] = ()) -> list[tuple[int, str, bytes]]:
-    """(number of the piece of text, form, bytes) of everything to look for, each once; ``raw`` is looked for as it is."""
-    found: dict[bytes, tuple[int, str]] = {}
-    given = list(texts)
-    most = max(3, min(PIECES, ALL_PIECES // max(1, len(given))))
-    pieces = dict.fromkeys(piece for text in given for piece in _pieces(text, most))
+    """Return (number of the piece, form, bytes) of each pattern to look for; ``raw`` bytes have one form, their own."""
+    numbered: dict[bytes, tuple[int, str]] = {}
+    all_texts = list(texts)
+    most = max(3, min(PIECES, ALL_PIECES // max(1, len(all_texts))))
+    pieces = dict.fromkeys(piece for text in all_texts for piece in _pieces(text, most))
     for number, piece in enumerate(pieces):
         for form, data in _forms(piece):
-            found.setdefault(data, (number, form))
-    for number, data in enumerate(dict.fromkeys(piece for each in raw for piece in _raw_pieces(each)), len(pieces)):
-        found.setdefault(data, (number, "raw"))
-    return [(number, form, data) for data, (number, form) in found.items()]
+            numbered.setdefault(data, (number, form))
+    for number, data in enumerate(dict.fromkeys(piece for item in raw for piece in _raw_pieces(item)), len(pieces)):
+        numbered.setdefault(data, (number, "raw"))
+    return [(number, form, data) for data, (number, form) in numbered.items()]
 
 
 def _pieces(text: str, most: int) -> Iterator[str]:
     starts = range(0, len(text) - PIECE_CHARS + 1, PIECE_CHARS)
     if len(text) >= 2 * PIECE_CHARS:
-        found = [
+        pieces = [
             text[at : at + PIECE_CHARS] for at in (*starts[:: max(1, len(starts) // most)], len(text) - PIECE_CHARS)
         ]
     else:
-        found = [text]
-    for piece in map(str.strip, found):  # in a file a blank at its edge may be the length of another row
+        pieces = [text]
+    for piece in map(str.strip, pieces):  # stripped, as a byte 32 next to it may be a row's length
         if len(piece.encode("utf-8", "replace")) >= LEAST_BYTES and len(set(piece)) >= LEAST_LETTERS:
             yield piece
 
 
 def _raw_pieces(data: bytes) -> Iterator[bytes]:
-    """A page may hold a part of it, and runs of zeros stand everywhere."""
+    """Yield pieces of bytes that are no text, such as a vector.
+
+    A page may hold only a part of the bytes. Pieces with few different bytes are left out, because runs of zeros are
+    common.
+    """
     whole = (data[start : start + RAW_BYTES] for start in range(0, len(data) - RAW_BYTES + 1, RAW_BYTES))
     distinct = [piece for piece in whole if len(set(piece)) >= RAW_DIFFERENT]
     yield from distinct[:: max(1, len(distinct) // RAW_PIECES)][:RAW_PIECES]
@@ -68,7 +77,7 @@ def _forms(text: str) -> Iterator[tuple[str, bytes]]:
         yield form, text.encode(form.replace("16", "16-"), "replace")
     yield "hex", plain.hex().encode()
     yield "hex", plain.hex().upper().encode()
-    for shift in range(3):  # where a text stands in what was encoded moves its first and last characters
+    for shift in range(3):  # the offset of a text in the encoded bytes changes its first and last characters
         first = (0, 2, 3)[shift]
         whole = base64.b64encode(b"\0" * shift + plain)
         last = len(whole) - (0, 4, 4)[(shift + len(plain)) % 3]
@@ -78,18 +87,17 @@ def _forms(text: str) -> Iterator[tuple[str, bytes]]:
 
 
 class Windows:
-    """Patterns of at least ``2 * width - 1`` bytes, found by the aligned window that any place of theirs must hold.
+    """Patterns of at least ``2 * width - 1`` bytes, found by an aligned window of the file.
 
-    Of ``width`` windows, each a byte after the other, exactly one is aligned wherever the pattern stands, so a place is
-    found once.
+    A pattern has ``width`` windows, each starting one byte after the previous. Wherever the pattern is in the file,
+    exactly one of these windows is aligned, so each place is found once.
     """
 
-    def __init__(self, width: int, found: Iterable[tuple[int, bytes]]) -> None:
+    def __init__(self, width: int, patterns: Iterable[tuple[int, bytes]]) -> None:
         self._width = width
-        self._table: dict[
-            int, list[tuple[int, int, bytes]]
-        ] = {}  # window -> (pattern, where it stands in it, its bytes)
-        for number, data in found:
+        # window -> [(pattern, start of the window in the pattern, bytes of the pattern)]
+        self._table: dict[int, list[tuple[int, int, bytes]]] = {}
+        for number, data in patterns:
             first = _most_distinct(data, 2 * width - 1)
             for start in range(first, first + width):
                 window = int.from_bytes(data[start : start + width], sys.byteorder)
@@ -109,13 +117,16 @@ class Windows:
 
 
 def _most_distinct(data: bytes, size: int) -> int:
-    """Where so many bytes begin that have the most different ones among them: a run of blanks stands everywhere."""
+    """Return the start of the ``size`` bytes with the most different values, among three candidates.
+
+    A run of blanks would be found everywhere.
+    """
     starts = dict.fromkeys((0, (len(data) - size) // 2, len(data) - size))
     return max(starts, key=lambda start: len(set(data[start : start + size])))
 
 
 class Scan:
-    """Everything to look for, found in one walk over a file however much it is."""
+    """The patterns of all texts, found in one walk over a file however many there are."""
 
     def __init__(self, texts: Iterable[str], raw: Iterable[bytes] = ()) -> None:
         self.patterns = patterns(texts, raw)
@@ -123,14 +134,14 @@ class Scan:
         left = [(number, data) for number, (_, _, data) in enumerate(self.patterns)]
         self._windows: list[Windows] = []
         for width in _WIDTHS:
-            fit = [each for each in left if len(each[1]) >= 2 * width - 1]
+            fit = [pattern for pattern in left if len(pattern[1]) >= 2 * width - 1]
             if len(fit) > _FEW:
                 self._windows.append(Windows(width, fit))
-                left = [each for each in left if len(each[1]) < 2 * width - 1]
+                left = [pattern for pattern in left if len(pattern[1]) < 2 * width - 1]
         self._few = left
 
     def file(self, path: str) -> tuple[int, dict[int, int]]:
-        """(bytes read, pattern number -> how often) of one file; one that is gone holds nothing."""
+        """Return (bytes read, pattern number -> count) of a file; a file that is gone has no hits."""
         counts: dict[int, int] = {}
         size, kept = 0, b""
         try:
@@ -146,7 +157,7 @@ class Scan:
         return size, counts
 
     def within(self, chunk: bytes, known: int = 0) -> Iterator[int]:
-        """The pattern of each place in a chunk that ends after its first ``known`` bytes, which were looked at before."""
+        """Yield the pattern of each place in a chunk that ends after the first ``known`` bytes, searched before."""
         for windows in self._windows:
             yield from windows.within(chunk, known)
         for number, data in self._few:
@@ -157,9 +168,9 @@ class Scan:
 
 
 def main() -> None:
-    asked = json.loads(sys.stdin.buffer.read())
-    scan, read, hits = Scan(asked["texts"], map(bytes.fromhex, asked["raw"])), 0, []
-    for path in asked["paths"]:
+    request = json.loads(sys.stdin.buffer.read())
+    scan, read, hits = Scan(request["texts"], map(bytes.fromhex, request["raw"])), 0, []
+    for path in request["paths"]:
         size, counts = scan.file(path)
         read += size
         hits += [[number, path, count] for number, count in sorted(counts.items())]

@@ -1,1 +1,1 @@
-"""The door to a language model: how it is asked, and what every answer of one leaves in the log."""
+"""The connection to a language model: requests to it, its answers, and their record in the log."""

@@ -1,8 +1,9 @@
-"""Asks a language model: each attempt within its time, again where the failure may pass, and never past a cancellation.
+"""The calls of a language model: within a time, repeated after a passing failure, and never after a cancellation.
 
-Up to three retries, and only of what can be otherwise a moment later: a rate limit, an overloaded or broken server, a lost
-connection, a timeout. The waits double from half a second up to 30 s, each a random part of that, so that many who failed
-together do not come back together. What a server asks for with Retry-After is waited for, where it limits a rate.
+There are up to three retries, and only after a failure that may pass in a moment: a rate limit, an overloaded or broken
+server, a lost connection, a timeout. The longest waits double from half a second up to 30 s; each wait is a random part
+of the longest, so that many callers that failed together do not return together. A Retry-After of the server is
+respected where it limits a rate.
 """
 
 from __future__ import annotations
@@ -31,18 +32,18 @@ T = TypeVar("T")
 
 RETRIES = 3
 FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 0.5, 30.0
-DEADLINE_SECONDS = 300.0  # for all attempts of one request, and the waits between them
-LOOK_SECONDS = 0.1  # how often a cancellation is looked for
-RATE_LIMITS = (429, 503)  # where Retry-After says when there is room again
+DEADLINE_SECONDS = 300.0  # for all calls of one request and the waits between them
+LOOK_SECONDS = 0.1  # the time between two looks for a cancellation
+RATE_LIMITS = (429, 503)  # the statuses whose Retry-After is respected
 ANSWER_CHARS = 16 * 1024 * 1024
 _PASSING = (408, 429)
-_PASSING_KINDS = {  # by name, since those of the HTTP clients are not imported for this
+_PASSING_KINDS = {  # names of exceptions, because the HTTP clients are not imported here
     *("TimeoutError", "ConnectionError", "gaierror", "IncompleteRead", "URLError"),  # of Python's own modules
     *("TimeoutException", "TransportError", "APIConnectionError"),  # httpx; openai and anthropic
     *("Timeout", "ChunkedEncodingError"),  # requests
     *("ModelConnectionError", "ModelUnavailableError", "ModelServerError"),  # pydantic-ai
 }
-_LASTING_KINDS = {"ModelQuotaExceededError"}  # a 429 that no waiting mends
+_LASTING_KINDS = {"ModelQuotaExceededError"}  # a 429 that no wait ends
 HINTS = {
     "NoKey": ": set the provider's variable (OPENAI_API_KEY, ANTHROPIC_API_KEY), or name another with model_api_key_env",
 }
@@ -51,7 +52,7 @@ _random = SystemRandom()
 
 
 class Asked(Struct, frozen=True, kw_only=True):
-    """An answer, the name of the ``model`` that gave it, after how many ``attempts`` and ``milliseconds`` in all."""
+    """An answer, the name of the ``model`` that gave it, and the ``attempts`` and ``milliseconds`` in all."""
 
     answer: ModelAnswer
     model: str
@@ -60,12 +61,12 @@ class Asked(Struct, frozen=True, kw_only=True):
 
 
 class Failure(Struct, frozen=True):
-    """What is known of an exception that a model raised: nothing that it says in words."""
+    """The facts about an exception that a model raised, without its message, which may hold texts or secrets."""
 
     kind: str
     status: int | None = None
     retry_after: float | None = None
-    passing: bool = False  # it may be otherwise a moment later
+    passing: bool = False  # True if the failure may pass in a moment
 
 
 def ask(
@@ -79,12 +80,23 @@ def ask(
     clock: Callable[[], float] = time.monotonic,
     uniform: Callable[[float, float], float] = _random.uniform,
 ) -> Asked:
-    """The answer to a request, after up to 1 + ``retries`` calls of at most ``request.timeout`` seconds each, and within
-    ``deadline`` seconds for everything.
+    """Return the answer to a request.
 
-    ``ModelError`` where it cannot be had; its ``kind`` is "Cancelled" when ``cancelled`` (an event, or a function) said so
-    before a call, during one, or while waiting for the next. A call that takes too long is left alone: what it still does is
-    nobody's concern. ``sleep``, ``clock`` (seconds) and ``uniform`` are for tests.
+    A call that takes too long is abandoned; its thread may go on.
+
+    Args:
+        model: The model to ask.
+        request: The request; each call may take ``request.timeout`` seconds.
+        cancelled: An event or a function that says when to stop.
+        retries: The most calls after the first.
+        deadline: Seconds for all calls and the waits between them.
+        sleep: Replaced in tests.
+        clock: Replaced in tests; in seconds.
+        uniform: Replaced in tests.
+
+    Raises:
+        ModelError: There is no answer. Its ``kind`` is "Cancelled" if ``cancelled`` said so before a call, during a
+            call or during a wait.
     """
     started, attempts = clock(), 0
 
@@ -109,17 +121,20 @@ def ask(
 
 
 def check_outside(writer: Writer) -> None:
-    """``RejectedError`` inside a batch or a transaction of this thread: nobody waits for a model while holding the
-    writer's lock.
+    """Raise RejectedError inside a batch or a transaction of this thread.
+
+    No other writer may wait for a model behind the writer's lock.
     """
     if writer.batching or writer.store.is_own:
-        raise RejectedError("a model is asked and takes its time, so this cannot be part of a batch", rule="batch")
+        raise RejectedError(
+            "a call of a model takes long, so a command with such a call cannot be part of a batch", rule="batch"
+        )
 
 
 def failure_of(error: BaseException) -> Failure:
-    """What kind of failure an exception is, by itself and by what it was raised from."""
+    """Return the kind of failure that an exception is, by itself and by its causes."""
     if isinstance(error, ModelError):
-        status = _status(error)  # a model may have made the error, and of anything
+        status = _status(error)  # a model may have raised the error with any values
         kind = error.kind if isinstance(error.kind, str) and _PLAIN.fullmatch(error.kind) else "Exception"
         passing = kind in _PASSING_KINDS or (_is_passing(status) and kind not in _LASTING_KINDS)
         known = Failure(kind, status, _retry_after(error), passing)
@@ -128,16 +143,16 @@ def failure_of(error: BaseException) -> Failure:
 
 
 def _of_chain(error: BaseException, known: Failure) -> Failure:
-    each: BaseException | None = error
+    current: BaseException | None = error
     for _ in range(5):
-        if each is None:
+        if current is None:
             break
-        status = _status(each)
+        status = _status(current)
         if status is not None:
-            return Failure(known.kind, status, _retry_after(each), _is_passing(status))
-        if any(kind.__name__ in _PASSING_KINDS for kind in type(each).__mro__):
+            return Failure(known.kind, status, _retry_after(current), _is_passing(status))
+        if any(kind.__name__ in _PASSING_KINDS for kind in type(current).__mro__):
             return Failure(known.kind, None, None, True)
-        each = each.__cause__
+        current = current.__cause__
     return known
 
 
@@ -151,13 +166,13 @@ def _is_passing(status: int | None) -> bool:
 
 
 def _status(error: BaseException) -> int | None:
-    """HTTP's status, wherever a client keeps it."""
+    """Return the HTTP status of an error, from any of the attributes in which clients keep it."""
     response = getattr(error, "response", None)
     for holder in (error, response):
         for name in ("status", "status_code", "code"):
-            found = getattr(holder, name, None)
-            if isinstance(found, int) and not isinstance(found, bool) and 100 <= found <= 599:
-                return found
+            value = getattr(holder, name, None)
+            if isinstance(value, int) and not isinstance(value, bool) and 100 <= value <= 599:
+                return value
     return None
 
 
@@ -166,12 +181,12 @@ def _retry_after(error: BaseException) -> float | None:
         headers = getattr(holder, "headers", None)
         if headers is not None and hasattr(headers, "get"):
             return seconds_of(headers.get("retry-after") or headers.get("Retry-After"), datetime.now(UTC))
-    found = getattr(error, "retry_after", None)
-    return float(found) if isinstance(found, int | float) and 0 <= found < 1e9 else None
+    seconds = getattr(error, "retry_after", None)
+    return float(seconds) if isinstance(seconds, int | float) and 0 <= seconds < 1e9 else None
 
 
 def seconds_of(retry_after: object, now: datetime) -> float | None:
-    """What a Retry-After header asks for: a number of seconds, or a date of HTTP; None for what is neither."""
+    """Return the seconds that a Retry-After header asks for, as a number or an HTTP date, or None for other values."""
     if not isinstance(retry_after, str) or len(retry_after) > 100:
         return None
     if re.fullmatch(r"\s*\d{1,9}(\.\d{1,9})?\s*", retry_after, re.ASCII):
@@ -188,12 +203,12 @@ def seconds_of(retry_after: object, now: datetime) -> float | None:
 
 def _wait(failure: Failure, attempts: int, uniform: Callable[[float, float], float]) -> float:
     wait = uniform(0, min(LONGEST_WAIT_SECONDS, FIRST_WAIT_SECONDS * 2.0 ** (attempts - 1)))
-    asked = failure.retry_after if failure.status in RATE_LIMITS else None
-    return max(wait, asked or 0.0)
+    requested = failure.retry_after if failure.status in RATE_LIMITS else None
+    return max(wait, requested or 0.0)
 
 
 def _slept(seconds: float, cancelled: Cancel | None, sleep: Callable[[float], object]) -> bool:
-    """Waits, and says whether nobody cancelled meanwhile."""
+    """Wait, and return True if no cancellation came."""
     while seconds > 0:
         if is_called_off(cancelled):
             return False
@@ -203,15 +218,20 @@ def _slept(seconds: float, cancelled: Cancel | None, sleep: Callable[[float], ob
 
 
 def within(seconds: float, call: Callable[[], T], cancelled: Cancel | None = None) -> T:
-    """What a call returns, made in a thread of its own, since a plain function cannot be made to stop; ``ModelError`` where
-    it takes longer, or is cancelled. What it still does then is nobody's concern."""
-    given: list[T] = []
+    """Return the result of a call that is made in a thread of its own, because a plain function cannot be stopped.
+
+    The thread of a call that takes too long may go on.
+
+    Raises:
+        ModelError: The call took longer than ``seconds``, or was cancelled.
+    """
+    results: list[T] = []
     failed: list[BaseException] = []
     context = contextvars.copy_context()
 
     def run() -> None:
         try:
-            given.append(context.run(call))
+            results.append(context.run(call))
         except BaseException as error:
             failed.append(error)
 
@@ -224,30 +244,30 @@ def within(seconds: float, call: Callable[[], T], cancelled: Cancel | None = Non
             raise ModelError("cancelled", kind="Cancelled")
     if failed:
         error = failed[0]
-        raise error if isinstance(error, Exception) else ModelError("it ended its thread", kind=_name(error))
-    if not given:
-        raise ModelError("no answer in time", kind="TimeoutError")
-    return given[0]
+        raise error if isinstance(error, Exception) else ModelError("the model ended its thread", kind=_name(error))
+    if not results:
+        raise ModelError("the model did not answer in time", kind="TimeoutError")
+    return results[0]
 
 
-def checked(given: object) -> ModelAnswer:
-    """An answer with what an answer has to have; ``ModelError`` for what is none."""
-    if not isinstance(given, ModelAnswer) or not isinstance(given.text, str):
-        raise ModelError("no answer", kind="TypeError")
-    if len(given.text) > ANSWER_CHARS:
-        raise ModelError("an answer too long to be one", kind="TooLong")
-    model = given.model if isinstance(given.model, str) and NAME.fullmatch(given.model) else ""
+def checked(answer: object) -> ModelAnswer:
+    """Return an answer with valid fields; raise ModelError for a value that is no answer."""
+    if not isinstance(answer, ModelAnswer) or not isinstance(answer.text, str):
+        raise ModelError("the model returned no answer with a text", kind="TypeError")
+    if len(answer.text) > ANSWER_CHARS:
+        raise ModelError("the answer of the model is too long", kind="TooLong")
+    model = answer.model if isinstance(answer.model, str) and NAME.fullmatch(answer.model) else ""
     return ModelAnswer(
-        text=given.text,
-        input_tokens=_count(given.input_tokens),
-        output_tokens=_count(given.output_tokens),
+        text=answer.text,
+        input_tokens=_count(answer.input_tokens),
+        output_tokens=_count(answer.output_tokens),
         model=model,
-        cut=given.cut is True,
+        cut=answer.cut is True,
     )
 
 
-def _count(given: object) -> int:
-    return given if isinstance(given, int) and not isinstance(given, bool) and 0 <= given < 2**53 else 0
+def _count(value: object) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53 else 0
 
 
 def _failed(model: Model, failure: Failure, attempts: int, milliseconds: int) -> ModelError:
@@ -265,13 +285,17 @@ def _failed(model: Model, failure: Failure, attempts: int, milliseconds: int) ->
 
 
 def check_trusted(engine: Engine, asker: Who, session: str | None) -> None:
-    """``RejectedError`` where the answer could not be recorded, for whoever asks is distrusted, or nobody writes: so no model
-    is asked."""
+    """Raise RejectedError if the answer of a model could not be recorded, so that no model is asked in vain.
+
+    That is so if the asker is distrusted or the ledger is open for reading.
+    """
     if engine.store.readonly:
         engine.store.refuse_writing()
     with engine.reading() as connection:
-        found = {(each.user, each.kind, each.source) for each in control.refused(connection)}
+        distrusted = {(refusal.user, refusal.kind, refusal.source) for refusal in control.refused(connection)}
     sources = {"actor": asker.actor, "client": asker.client, "agent": asker.agent, "session": session}
     for kind, source in sources.items():
-        if (asker.user, kind, source) in found:
-            raise RejectedError(f"the {kind} {source!r:.60} is distrusted, so no model is asked for it", rule="trust")
+        if (asker.user, kind, source) in distrusted:
+            raise RejectedError(
+                f"the {kind} {source!r:.60} is distrusted, so no model is asked in its name", rule="trust"
+            )

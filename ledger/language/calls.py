@@ -1,4 +1,4 @@
-"""Leaves every call of a language model in the log: what it was shown, what it took, and what became of each action."""
+"""The record of each call of a language model in the log: its input, its answer, and the outcome of each action."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from ledger.language.reading import Dropped, Parsed, text_of
 from ledger.policies.turns import KEPT as KEPT
 from ledger.policies.turns import Taken as Taken
 
-LISTED = 100  # actions of one call; the others are counted
-ITEMS = 2_000  # ranges and subjects of one call
+LISTED = 100  # the most actions of one call that are listed; the others are counted
+ITEMS = 2_000  # the most ranges and the most subjects of one call
 
 
 def dropped(parsed: Parsed) -> list[Taken]:
-    """What of an answer was no action, as it is recorded."""
-    listed = [Taken(each.what, each.reason, text=each.text) for each in parsed.dropped]
+    """Return the parts of an answer that were no action, in the form for the log."""
+    listed = [Taken(item.what, item.reason, text=item.text) for item in parsed.dropped]
     return [*listed, *([Taken("", "truncated")] if parsed.truncated else [])]
 
 
 def emit_call(
     work: Work,
-    asked: Asked,
+    answered: Asked,
     request: ModelRequest,
     *,
     ranges: Iterable[tuple[int, int]] = (),
@@ -36,28 +36,38 @@ def emit_call(
     cited: Iterable[Acted] = (),
     left_over: int = 0,
 ) -> None:
-    """Records an answered call in the append of what it led to, inside the body of that command.
+    """Record an answered call inside the body of the command that the call led to.
 
-    ``ranges`` are the positions of what the model was given to read, ``shown`` the ids behind the numbers in its prompt. Of
-    the ``actions`` a hundred are listed, and of those that were not kept their text; ``left_over`` counts more. Behind them
-    stands what the model ``cited`` for what it came to.
+    Args:
+        work: The command.
+        asked: The answer.
+        request: The request to the model.
+        ranges: The positions of the events that the model was given to read.
+        shown: The ids behind the numbers in the prompt.
+        actions: The actions of the answer. At most ``LISTED`` are listed; actions that were not kept are listed with
+            their text.
+        cited: The sources that the model cited, listed after the actions.
+        left_over: How many more actions there were.
     """
-    listed = [each if isinstance(each, Taken) else Taken(each.what, each.reason, text=each.text) for each in actions]
+    listed = [
+        action if isinstance(action, Taken) else Taken(action.what, action.reason, text=action.text)
+        for action in actions
+    ]
     kept = listed[:LISTED]
     work.emit(
         LEDGER_STREAM,
         ModelCalled(
             purpose=request.purpose,
-            model=asked.model,
+            model=answered.model,
             prompt=request.prompt,
             ranges=joined(ranges),
             shown=tuple(shown[:ITEMS]),
-            input_tokens=asked.answer.input_tokens,
-            output_tokens=asked.answer.output_tokens,
-            attempts=asked.attempts,
-            milliseconds=asked.milliseconds,
+            input_tokens=answered.answer.input_tokens,
+            output_tokens=answered.answer.output_tokens,
+            attempts=answered.attempts,
+            milliseconds=answered.milliseconds,
             actions=(
-                *(Acted(each.what, each.outcome, _id(each.subject), _id(each.target)) for each in kept),
+                *(Acted(action.what, action.outcome, _id(action.subject), _id(action.target)) for action in kept),
                 *cited,
             ),
             texts=_texts(work, kept),
@@ -69,7 +79,7 @@ def emit_call(
 def emit_failure(
     work: Work, request: ModelRequest, error: ModelError, *, model: str, ranges: Iterable[tuple[int, int]] = ()
 ) -> None:
-    """Records a call that failed in the append of a command, inside its body."""
+    """Record a failed call inside the body of a command."""
     work.emit(
         LEDGER_STREAM,
         ModelCallFailed(
@@ -86,19 +96,19 @@ def emit_failure(
 
 
 def joined(ranges: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    """Ranges in order, what touches as one; beyond 2,000 the rest as one that spans them."""
-    found = spans.joined(ranges)
-    return found if len(found) <= ITEMS else (*found[: ITEMS - 1], (found[ITEMS - 1][0], found[-1][1]))
+    """Return ranges in order, with touching ones joined; after 2,000 ranges one last range spans the rest."""
+    merged = spans.joined(ranges)
+    return merged if len(merged) <= ITEMS else (*merged[: ITEMS - 1], (merged[ITEMS - 1][0], merged[-1][1]))
 
 
 def _texts(work: Work, listed: Sequence[Taken]) -> tuple[str, ...]:
-    """What was dropped, but for that in which a scanner finds a threat: of that only the outcome is kept."""
-    found = ("" if each.outcome == KEPT else text_of(each.text) for each in listed)
-    texts = tuple("" if work.threat(text) is not None else text for text in found)
+    """Return the texts of dropped actions; a text in which a scanner finds a threat is left out."""
+    action_texts = ("" if action.outcome == KEPT else text_of(action.text) for action in listed)
+    texts = tuple("" if work.threat(text) is not None else text for text in action_texts)
     return texts if any(texts) else ()
 
 
-def _id(given: str | None) -> str | None:
-    """An id of ours; what a model made up is none."""
-    known = given is not None and len(given) == LENGTH and is_prefix(given, given[:1])
-    return given if known else None
+def _id(id: str | None) -> str | None:
+    """Return the id if it has the form of an id of a ledger, and None for an id that the model made up."""
+    known = id is not None and len(id) == LENGTH and is_prefix(id, id[:1])
+    return id if known else None

@@ -1,7 +1,7 @@
-"""What a model is asked when sources are consolidated, and what its answer comes to: a few actions, each on what it was shown.
+"""The request to a model for the consolidation of sources, and the few actions that its answer comes to.
 
-The model sees numbers and never an id, so it can name nothing but what it was shown. What it asks for is checked action by
-action, and again under the lock: an action that cannot be taken is recorded with its reason, and takes nothing with it.
+The model sees numbers and never an id, so it can name nothing but what it was shown. Each action is checked by itself,
+and again under the lock. An action that cannot be taken is recorded with its reason and does not affect the others.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from projections.views import observations, sessions
 from projections.views.consolidations import Scope, Sourced
 
 PURPOSE = "consolidation"
-CONSOLIDATOR = "consolidate/1"  # its name, and that of its prompt
+CONSOLIDATOR = "consolidate/1"  # the name of the consolidator and of its prompt
 RULE = "given/1"
-MOST_ACTIONS = 5  # of one answer (astrocyte)
-ANSWER_TOKENS = 1_024  # ours; astrocyte's 512 cut five actions with their reasons off
-# observations (astrocyte), of them stale ones, and sources shown of each of these
+MOST_ACTIONS = 5  # the most actions of one answer, as in astrocyte
+ANSWER_TOKENS = 1_024  # astrocyte's 512 were too few for five actions with their reasons
+# observations in a prompt (as in astrocyte), stale ones among them, and sources of each stale one
 SHOWN, STALE_SHOWN, OF_EACH = (10, 5, 4)
-SOURCE_CHARS = 1_000  # of one source in a prompt
-CLAMPED = "clamped"  # of an action that was taken: its confidence was brought into bounds
+SOURCE_CHARS = 1_000  # the most of one source in a prompt
+CLAMPED = "clamped"  # the action was taken with its confidence brought into bounds
 ERASED = "source_erased"
 CHANGES = ("redundant", "state_change", "resolve")
 _MARKERS = re.compile(r"<(/?)(observations|notes)", re.IGNORECASE)
@@ -47,8 +47,11 @@ _DIGITS = re.compile(r"\D{0,12}(\d{1,6})\D{0,3}", re.ASCII)
 
 
 class Batch(Struct):
-    """What one call is about: the sources and observations behind the numbers of its prompt. ``new`` are how many of the
-    sources are new; those after them belong to the ``stale`` observations, which come first."""
+    """The subject of one call: the sources and observations behind the numbers of its prompt.
+
+    The first ``new`` sources are new. The sources after them belong to the ``stale`` observations, which come first
+    among the observations.
+    """
 
     sources: list[Piece]
     new: int
@@ -58,11 +61,11 @@ class Batch(Struct):
 
 
 class Answered(Struct):
-    """What became of the actions, and what it counts as."""
+    """The outcome of an answer: the actions with their outcomes, and the counts for the report."""
 
     taken: list[Taken] = field(default_factory=list)
     counts: list[str] = field(default_factory=list)
-    acted: list[tuple[str, str, str, tuple[str, ...]]] = field(default_factory=list)  # what, id, text, sources
+    acted: list[tuple[str, str, str, tuple[str, ...]]] = field(default_factory=list)  # (what, id, text, sources)
     wordings: set[str] = field(default_factory=set)  # the wordings of this answer
     clamped: int = 0
 
@@ -83,22 +86,22 @@ def request(batch: Batch) -> ModelRequest:
 
 
 def _content(batch: Batch) -> str:
-    shown = [_shown(number, each, batch) for number, each in enumerate(batch.observations, 1)]
-    notes = [f"{number}. [{each.at[:10]}] {_harmless(each.text)}" for number, each in enumerate(batch.sources, 1)]
+    shown = [_shown(number, observation, batch) for number, observation in enumerate(batch.observations, 1)]
+    notes = [f"{number}. [{source.at[:10]}] {_harmless(source.text)}" for number, source in enumerate(batch.sources, 1)]
     return "\n".join(["<observations>", *(shown or ["none"]), "</observations>", "<notes>", *notes, "</notes>"])
 
 
-def _shown(number: int, each: Sourced, batch: Batch) -> str:
-    if number <= batch.stale:  # its wording may tell of what is gone, so it is not shown
-        named = ", ".join(map(str, batch.of_stale.get(number, ())))
-        return f"{number}. stale: word it anew from the notes {named}"
-    proof = len(each.live)
-    believed = rules.shown(rules.proven(each.state.rule, each.state.confidence, proof))
-    return f"{number}. [{proof} sources, confidence {believed:.2f}] {_harmless(each.state.text or '')}"
+def _shown(number: int, observation: Sourced, batch: Batch) -> str:
+    if number <= batch.stale:  # the text may repeat a source that is gone, so it is not shown
+        note_numbers = ", ".join(map(str, batch.of_stale.get(number, ())))
+        return f"{number}. stale: word it anew from the notes {note_numbers}"
+    proof = len(observation.live)
+    believed = rules.shown(rules.proven(observation.state.rule, observation.state.confidence, proof))
+    return f"{number}. [{proof} sources, confidence {believed:.2f}] {_harmless(observation.state.text or '')}"
 
 
 def _harmless(text: str) -> str:
-    """One line that cannot end the block it stands in."""
+    """Return the text as one line that cannot end its block in the prompt."""
     return _MARKERS.sub(r"‹\1\2", one_line(text[:SOURCE_CHARS]))
 
 
@@ -106,7 +109,7 @@ def _harmless(text: str) -> str:
 
 
 def kinds() -> dict[str, type[Any]]:
-    """The pydantic model of each kind of action."""
+    """Return the pydantic model of each kind of action."""
     return _models()[0]
 
 
@@ -144,42 +147,46 @@ def _models() -> tuple[dict[str, type[Any]], type[Any]]:
     return {"create": Create, "update": Update, "delete": Delete}, Actions
 
 
-def _numbers(given: object) -> list[int]:
-    """The numbers in what a model gave for them; what is none is left out."""
-    listed = given if isinstance(given, list) else re.split(r"[,;\s]+", given) if isinstance(given, str) else [given]
-    found = (_number(each) for each in listed[:1_000])
-    return list(dict.fromkeys(each for each in found if each))
+def _numbers(value: object) -> list[int]:
+    """Return the numbers in a model's value for a list of numbers; parts that are no number are left out."""
+    listed = value if isinstance(value, list) else re.split(r"[,;\s]+", value) if isinstance(value, str) else [value]
+    numbers = (_number(item) for item in listed[:1_000])
+    return list(dict.fromkeys(number for number in numbers if number))
 
 
-def _number(given: object) -> int:
-    """A number from 1, as 3, 3.0, "3", "[3]" or "note 3"; 0 for anything else."""
-    if isinstance(given, bool):
+def _number(value: object) -> int:
+    """Return the number in 3, 3.0, "3", "[3]" or "note 3", counted from 1; 0 for anything else."""
+    if isinstance(value, bool):
         return 0
-    if isinstance(given, int | float):
-        return int(given) if given == given and given in range(1, 10**6) else 0
-    found = _DIGITS.fullmatch(given.strip()) if isinstance(given, str) else None
-    return int(found[1]) if found else 0
+    if isinstance(value, int | float):
+        return int(value) if value == value and value in range(1, 10**6) else 0
+    match = _DIGITS.fullmatch(value.strip()) if isinstance(value, str) else None
+    return int(match[1]) if match else 0
 
 
 # --- under the lock --------------------------------------------------------------------------------------------------
 
 
 def erased_meanwhile(work: Work, batch: Batch) -> bool:
-    """Whether a text that the model has read was erased while it answered: nothing that it says may be kept then."""
-    for each in batch.sources:
-        kind, connection = each.id[0], work.connection()
-        state = sessions.at_position(connection, each.row) if kind == "s" else work.at_row(each.row, kind)
+    """Return True if a text that the model has read was erased while it answered.
+
+    Nothing of the answer may be kept then, because the answer may repeat the text.
+    """
+    for source in batch.sources:
+        kind, connection = source.id[0], work.connection()
+        state = sessions.at_position(connection, source.row) if kind == "s" else work.at_row(source.row, kind)
         if state is None:
-            continue  # undone
-        if getattr(state, "content", "") is None if kind == "m" else not observations.live(connection, [each.id]):
+            continue  # the source was undone
+        if getattr(state, "content", "") is None if kind == "m" else not observations.live(connection, [source.id]):
             return True
     return any(
-        (state := work.at_row(each.state.row, "o")) is not None and state.text is None for each in batch.observations
+        (state := work.at_row(observation.state.row, "o")) is not None and state.text is None
+        for observation in batch.observations
     )
 
 
 def take(work: Work, scope: Scope, batch: Batch, parsed: Parsed) -> Answered:
-    """Takes the first five actions, each that can be taken; what became of all of them."""
+    """Take each of the first ``MOST_ACTIONS`` actions that can be taken, and return the outcome of all actions."""
     answered = Answered()
     live = observations.live(work.connection(), _sources_of(batch))
     touched: set[int] = set()
@@ -192,20 +199,22 @@ def take(work: Work, scope: Scope, batch: Batch, parsed: Parsed) -> Answered:
 
 
 def without_findings(work: Work, taken: Sequence[Taken]) -> list[Taken]:
-    """The same, and nothing is repeated of a text in which a scanner found something."""
+    """Return the actions without the texts in which a scanner found a threat or a secret."""
     return [
-        replace(each, text="") if each.text and (work.threat(each.text) or work.secret_in(each.text)) else each
-        for each in taken
+        replace(action, text="")
+        if action.text and (work.threat(action.text) or work.secret_in(action.text))
+        else action
+        for action in taken
     ]
 
 
 def _sources_of(batch: Batch) -> set[str]:
-    written = {source for each in batch.observations for source in each.state.written_from}
-    return written | {each.id for each in batch.sources}
+    written = {source for observation in batch.observations for source in observation.state.written_from}
+    return written | {source.id for source in batch.sources}
 
 
 class _Taking:
-    """One action on its way."""
+    """The taking of one action."""
 
     def __init__(
         self, work: Work, scope: Scope, batch: Batch, live: set[str], touched: set[int], answered: Answered
@@ -223,11 +232,11 @@ class _Taking:
             return
         if number is not None:
             self._touched.add(number)
-        named = [self._batch.sources[each - 1] for each in value.sources if each <= len(self._batch.sources)]
+        named = [self._batch.sources[number - 1] for number in value.sources if number <= len(self._batch.sources)]
         {"create": self._create, "update": self._update, "delete": self._delete}[action.what](value, text, named)
 
     def _why_not(self, what: str, value: Any, text: str, number: int | None) -> str:
-        """Why an action is not even looked at."""
+        """Return the reason why an action is dropped at once, or ""."""
         if number is not None and not 1 <= number <= len(self._batch.observations):
             return "unknown_observation"
         if number in self._touched:
@@ -244,7 +253,7 @@ class _Taking:
             return "too_long"
         if why := "tool_limitation" if claims.is_tool_limitation(text) else unfit(self._work, text):
             return why
-        return "" if any(each <= len(self._batch.sources) for each in value.sources) else "no_sources"
+        return "" if any(source <= len(self._batch.sources) for source in value.sources) else "no_sources"
 
     def _drop(self, what: str, why: str, text: str, number: int | None = None) -> None:
         shown = self._batch.observations
@@ -256,7 +265,7 @@ class _Taking:
         self._answered.taken.append(Taken(what, KEPT, subject=id, target=target))
         self._answered.counts.append(counts)
         self._answered.wordings.add(normalise(text))
-        self._answered.acted.append((counts, id, text, tuple(each.id for each in named)))
+        self._answered.acted.append((counts, id, text, tuple(source.id for source in named)))
 
     # --- each kind ---------------------------------------------------------------------------------------------------
 
@@ -264,7 +273,7 @@ class _Taking:
         if value.confidence is not None and value.confidence < rules.shown(rules.LEAST_OBSERVATION):
             self._drop("create", "low_confidence", text)
             return
-        alive = [each for each in named if each.id in self._live]
+        alive = [source for source in named if source.id in self._live]
         if not alive or normalise(text) in self._answered.wordings:
             self._drop("create", "repeated" if alive else "source_gone", text)
             return
@@ -282,7 +291,7 @@ class _Taking:
                 rule=RULE,
                 consolidator=CONSOLIDATOR,
                 evidence=evidence_of(alive),
-                written_from=tuple(dict.fromkeys(each.id for each in named)),
+                written_from=tuple(dict.fromkeys(source.id for source in named)),
                 tags=self._scope.tags,
                 reason=_reason(value),
             ),
@@ -290,21 +299,21 @@ class _Taking:
         self._keep("create", "formed", id, text, alive)
 
     def _add_to_same(self, known: Observation, text: str, alive: Sequence[Piece]) -> None:
-        """What was to be created is there in these very words: its sources support that one."""
+        """Add the sources to an observation that exists with exactly this text."""
         if applied(self._work, known, [domain.Add(evidence_of(alive), CONSOLIDATOR)]):
             self._keep("create", "revised", known.id, "", alive)
         else:
             self._drop("create", "duplicate", text)
 
     def _update(self, value: Any, text: str, named: Sequence[Piece]) -> None:
-        each = self._batch.observations[value.observation - 1]
+        observation = self._batch.observations[value.observation - 1]
         alive = [piece for piece in named if piece.id in self._live]
-        current = self._as_seen(each)
+        current = self._as_seen(observation)
         if not alive or current is None:
             self._drop("update", "source_gone" if not alive else CHANGED, text, value.observation)
             return
         stale = value.observation <= self._batch.stale
-        before = () if stale else current.written_from  # what it said goes into what it says
+        before = () if stale else current.written_from  # the new text continues the old one
         if not self._live.issuperset(before):
             self._drop("update", CHANGED, text, value.observation)
             return
@@ -323,7 +332,7 @@ class _Taking:
 
     def _delete(self, value: Any, text: str, named: Sequence[Piece]) -> None:
         current = self._as_seen(self._batch.observations[value.observation - 1])
-        if named and not any(each.id in self._live for each in named):
+        if named and not any(source.id in self._live for source in named):
             self._drop("delete", "source_gone", "", value.observation)
             return
         if current is None or not applied(self._work, current, [domain.Retire("contradiction", reason=_reason(value))]):
@@ -332,18 +341,18 @@ class _Taking:
         self._keep("delete", "retracted", current.id, "", named)
         return
 
-    def _believed(self, given: float | None, default: int) -> int:
-        """A confidence as millionths within [0.5, 1]; that it had to be brought there is counted."""
-        if given is None or given != given:
+    def _believed(self, confidence: float | None, default: int) -> int:
+        """Return a confidence in millionths within [0.5, 1]; a value outside is clamped, and counted."""
+        if confidence is None or confidence != confidence:
             return default
-        within = min(max(given, rules.shown(rules.LEAST_OBSERVATION)), 1.0)
-        self._answered.clamped += within != given
+        within = min(max(confidence, rules.shown(rules.LEAST_OBSERVATION)), 1.0)
+        self._answered.clamped += within != confidence
         return rules.millionths("confidence", within)
 
-    def _as_seen(self, each: Sourced) -> Observation | None:
-        """The observation, if nothing has happened to it since the model was asked."""
-        current: Observation | None = self._work.at_row(each.state.row, "o")
-        if current is None or current.position != each.state.position:
+    def _as_seen(self, seen: Sourced) -> Observation | None:
+        """Return the observation if nothing has happened to it since the model was asked, else None."""
+        current: Observation | None = self._work.at_row(seen.state.row, "o")
+        if current is None or current.position != seen.state.position:
             return None
         return current
 

@@ -1,4 +1,4 @@
-"""How a model is asked what to remember of a piece of conversation, and what its answer proposes."""
+"""The request to a model for memories from a piece of conversation, and the proposals in its answer."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from ledger.language.reading import Parsed
 from ledger.policies.turns import ACTIONS, ADD, MODEL_EXTRACTOR, RELATIONS, RETRACT, SUPERSEDE, Proposal, Relation
 
 PURPOSE = "extraction"
-LINE_CHARS = 8_000  # shown of one message: its beginning, and a third of that of its end
+LINE_CHARS = 8_000  # the most of one message in a prompt; a third of that is the end of the message
 FACT_SHOWN_CHARS = 400
 ANSWER_TOKENS = 4_096
-READ = 10 * ACTIONS  # actions of an answer that are looked at; of these ACTIONS are applied
+READ = 10 * ACTIONS  # the most actions of an answer that are read; ACTIONS of them are applied
 _MARKS = re.compile(r"<(/?)(facts|conversation)", re.IGNORECASE)
 
 
 def request(lines: Sequence[Line], facts: Sequence[Memory], timeout: float) -> ModelRequest:
-    """What a model is asked: our instructions, and the facts and messages as data, each with its number from 1."""
-    known = [f"[{number}] {one_line(each.content or '')[:FACT_SHOWN_CHARS]}" for number, each in enumerate(facts, 1)]
+    """Return the request to a model: our instructions, and the facts and messages as data, numbered from 1."""
+    known = [f"[{number}] {one_line(fact.content or '')[:FACT_SHOWN_CHARS]}" for number, fact in enumerate(facts, 1)]
     numbered = [
         f"[{number}] {_who(line)} ({line.time[:16]}): {_shown(line.text)}" for number, line in enumerate(lines, 1)
     ]
@@ -43,7 +43,7 @@ def request(lines: Sequence[Line], facts: Sequence[Memory], timeout: float) -> M
 
 
 def _block(name: str, items: Iterable[str]) -> list[str]:
-    return [f"<{name}>", *(_MARKS.sub(r"‹\1\2", each) for each in items), f"</{name}>"]
+    return [f"<{name}>", *(_MARKS.sub(r"‹\1\2", item) for item in items), f"</{name}>"]
 
 
 def _who(line: Line) -> str:
@@ -55,53 +55,53 @@ def _shown(text: str) -> str:
     if len(text) > LINE_CHARS:
         end = LINE_CHARS // 3
         text = f"{text[: LINE_CHARS - end]} […] {text[-end:]}"
-    return UNSAFE.sub(escape, "\n    ".join(text.splitlines()))  # no text begins a line, so none can pose as a message
+    return UNSAFE.sub(escape, "\n    ".join(text.splitlines()))  # an indented text cannot pose as a message
 
 
-# --- what an answer is made of ---------------------------------------------------------------------------------------
+# --- the parts of an answer ------------------------------------------------------------------------------------------
 
 
-def _confidence(given: object) -> float | None:
-    """A number from 0 to 1; whatever else a model gives says nothing."""
-    number = isinstance(given, int | float) and not isinstance(given, bool)
-    return float(given) if number and 0 <= given <= 1 else None  # type: ignore[arg-type,operator]
+def _confidence(value: object) -> float | None:
+    """Return a number from 0 to 1, or None for anything else that a model gives."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if number and 0 <= value <= 1 else None  # type: ignore[arg-type,operator]
 
 
-def _numbers(given: object) -> list[int]:
-    listed = given if isinstance(given, list) else [given]
-    return [number for each in listed[:100] if (number := _number(each)) is not None]
+def _numbers(value: object) -> list[int]:
+    listed = value if isinstance(value, list) else [value]
+    return [number for item in listed[:100] if (number := _number(item)) is not None]
 
 
-def _number(given: object) -> int | None:
-    """3, "3" and "[3]" are one; what is no number is no fact's and no message's."""
-    if isinstance(given, bool) or given is None:
+def _number(value: object) -> int | None:
+    """Return the number in 3, "3" or "[3]", None for no value, and -1, which numbers nothing, for other values."""
+    if isinstance(value, bool) or value is None:
         return None
-    if isinstance(given, int):
-        return given
-    found = re.fullmatch(r"\W{0,3}(\d{1,6})\W{0,3}", given, re.ASCII) if isinstance(given, str) else None
-    return int(found[1]) if found else -1
+    if isinstance(value, int):
+        return value
+    match = re.fullmatch(r"\W{0,3}(\d{1,6})\W{0,3}", value, re.ASCII) if isinstance(value, str) else None
+    return int(match[1]) if match else -1
 
 
-def _is_true(given: object) -> bool:
-    return given is True or (isinstance(given, str) and given.strip().lower() == "true")
+def _is_true(value: object) -> bool:
+    return value is True or (isinstance(value, str) and value.strip().lower() == "true")
 
 
-def _text(given: object) -> str:
-    return given if isinstance(given, str) else ""
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
 
 
-def _names(given: object) -> list[str]:
-    listed = given if isinstance(given, list) else []
-    return [each.strip()[:200] for each in listed[:20] if isinstance(each, str) and _is_name(each)]
+def _names(value: object) -> list[str]:
+    listed = value if isinstance(value, list) else []
+    return [item.strip()[:200] for item in listed[:20] if isinstance(item, str) and _is_name(item)]
 
 
 def _is_name(text: str) -> bool:
-    return bool(text.strip()) and not any(0xD800 <= ord(each) < 0xE000 for each in text)
+    return bool(text.strip()) and not any(0xD800 <= ord(character) < 0xE000 for character in text)
 
 
 @cache
 def kinds() -> dict[str, type[Any]]:
-    """The pydantic model of each kind of action. What comes with the fact is taken as far as it can be understood."""
+    """Return the pydantic model of each kind of action; optional fields are read as far as they can be understood."""
     from pydantic import BaseModel, BeforeValidator, Field, create_model
 
     confidence: Any = (Annotated[float | None, BeforeValidator(_confidence)], Field(None, description="from 0 to 1"))
@@ -133,39 +133,39 @@ def kinds() -> dict[str, type[Any]]:
 
 @cache
 def schema() -> type[Any]:
-    """The whole answer, for servers that can be told what to answer with."""
+    """Return the pydantic model of the whole answer, for servers that accept a schema."""
     from pydantic import Field, create_model
 
     lists: dict[str, Any] = {name: (list[kind], Field(default_factory=list)) for name, kind in kinds().items()}  # type: ignore[valid-type]
-    found: type[Any] = create_model("Extraction", **lists)
-    return found
+    model: type[Any] = create_model("Extraction", **lists)
+    return model
 
 
 def proposals(parsed: Parsed, lines: Sequence[Line]) -> tuple[list[Proposal], list[Relation], int]:
-    """What an answer proposes, what it replaces and ends first, and how many actions more there were than are applied."""
-    ordered = sorted(parsed.actions, key=lambda each: (SUPERSEDE, RETRACT, ADD, RELATIONS).index(each.what))
-    facts = [_proposal(each.what, each.value, lines) for each in ordered[:ACTIONS] if each.what != RELATIONS]
+    """Return the proposals of an answer, replacements and retractions first, and the number of actions left over."""
+    ordered = sorted(parsed.actions, key=lambda action: (SUPERSEDE, RETRACT, ADD, RELATIONS).index(action.what))
+    facts = [_proposal(action.what, action.value, lines) for action in ordered[:ACTIONS] if action.what != RELATIONS]
     relations = [
-        Relation(each.value.subject, each.value.relation, each.value.object)
-        for each in ordered[:ACTIONS]
-        if each.what == RELATIONS
+        Relation(action.value.subject, action.value.relation, action.value.object)
+        for action in ordered[:ACTIONS]
+        if action.what == RELATIONS
     ]
     return facts, relations, parsed.left_over + max(0, len(ordered) - ACTIONS)
 
 
-def _proposal(what: str, given: Any, lines: Sequence[Line]) -> Proposal:
-    number = getattr(given, "confidence", None)
+def _proposal(what: str, value: Any, lines: Sequence[Line]) -> Proposal:
+    number = getattr(value, "confidence", None)
     confidence = None if number is None else rules.millionths("confidence", number)
     return Proposal(
         what=what,
-        content=getattr(given, "content", ""),
-        kind=getattr(given, "kind", "").strip().lower(),
-        by_user=given.said_by.strip().lower() == "user",
-        cited=tuple(lines[number - 1] for number in dict.fromkeys(given.messages) if 1 <= number <= len(lines)),
+        content=getattr(value, "content", ""),
+        kind=getattr(value, "kind", "").strip().lower(),
+        by_user=value.said_by.strip().lower() == "user",
+        cited=tuple(lines[number - 1] for number in dict.fromkeys(value.messages) if 1 <= number <= len(lines)),
         confidence=confidence,
-        entities=tuple(dict.fromkeys(getattr(given, "entities", ()))),
-        fact=getattr(given, "fact", None),
-        old=getattr(given, "old", ""),
-        reason=getattr(given, "reason", "")[:1_000],
-        wrong=getattr(given, "wrong", False),
+        entities=tuple(dict.fromkeys(getattr(value, "entities", ()))),
+        fact=getattr(value, "fact", None),
+        old=getattr(value, "old", ""),
+        reason=getattr(value, "reason", "")[:1_000],
+        wrong=getattr(value, "wrong", False),
     )

@@ -1,4 +1,4 @@
-"""The language model that was given, and which calls of one there were."""
+"""The language model of a ledger, and the listing of its calls."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ if TYPE_CHECKING:
 
 
 class ModelCall(Answer, frozen=True, kw_only=True):
-    """One call of a language model, answered (``ok``) or failed with an ``error`` in one word. Its actions, kept and dropped,
-    are in the audit trail at its position."""
+    """A call of a language model, answered (``ok``) or failed with a one-word ``error``.
+
+    The kept and dropped actions of the call are in the audit trail at its position.
+    """
 
     position: int
     purpose: str
@@ -43,16 +45,18 @@ class ModelCall(Answer, frozen=True, kw_only=True):
 
 
 def model_calls(engine: Engine, user: str, *, purpose: str | None, limit: int, before: int | None) -> list[ModelCall]:
-    """The calls of language models for a user, newest first; ``purpose`` is one ("extraction", "summary", …).
-    A call that failed is among them, and so is one whose command was undone."""
+    """Return the model calls of a user, newest first, with failed calls and calls of commands that were undone.
+
+    ``purpose`` is one word, such as "extraction" or "summary", or None for all.
+    """
     with engine.reading() as connection:
-        found = calls.listing(connection, user, purpose, limit, before)
-        names = projects.names(connection, (each for call in found for each in (call.project, call.session)))
-        return [_shown(each, names) for each in found]
+        rows = calls.listing(connection, user, purpose, limit, before)
+        names = projects.names(connection, (subject for call in rows for subject in (call.project, call.session)))
+        return [_shown(row, names) for row in rows]
 
 
-def meant_model(engine: Engine, given: object) -> Model | None:
-    return engine.model if given is None else as_model(given, engine.settings)
+def meant_model(engine: Engine, model: object) -> Model | None:
+    return engine.model if model is None else as_model(model, engine.settings)
 
 
 def with_settings(engine: Engine, request: ModelRequest) -> ModelRequest:
@@ -60,21 +64,23 @@ def with_settings(engine: Engine, request: ModelRequest) -> ModelRequest:
 
 
 def as_set(request: ModelRequest, settings: Settings | None) -> ModelRequest:
-    """A request with what the settings say of all of them."""
+    """Return the request with the values that the settings give to all requests."""
     return replace(request, **settings.of_requests()) if settings is not None else request
 
 
 def chosen(model: object, summarizer: object, settings: Settings | None) -> tuple[Model | None, NamedSummarizer | None]:
-    """The model that was named, or else that of the settings; and what writes summaries, which is the model unless another
-    was named or the settings say no."""
-    given = settings.model if model is None and settings is not None else model
-    meant = as_model(given, settings)
+    """Return the given model, or else that of the settings, and the summarizer.
+
+    The model writes the summaries too, unless another summarizer is given or the settings turn summaries off.
+    """
+    source = settings.model if model is None and settings is not None else model
+    meant = as_model(source, settings)
     if summarizer is not None or meant is None or (settings is not None and not settings.summaries):
         return meant, as_summarizer(summarizer)
     return meant, by_model(meant, lambda request: as_set(request, settings))
 
 
 def _shown(call: calls.Call, names: dict[str, str]) -> ModelCall:
-    project, session = (names.get(each or "", each) for each in (call.project, call.session))
+    project, session = (names.get(subject or "", subject) for subject in (call.project, call.session))
     done, counts = call.error is None, call.undone_at is None
     return answer_of(ModelCall, call, project=project, session=session, ok=done, in_effect=counts)

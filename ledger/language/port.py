@@ -1,4 +1,4 @@
-"""The ports to a language model and to whoever writes summaries: a request in, an answer out."""
+"""The interfaces of a language model and of a summarizer: a request in, an answer out."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ _STYLE = {AGGRESSIVE: "It must be very short: only what the assistant cannot go 
 
 
 class ModelRequest(Struct, frozen=True, kw_only=True):
-    """What a model is asked. ``instructions`` are ours and trusted; ``content`` holds what others wrote, as data.
+    """A request to a model.
 
-    ``schema`` is the pydantic model that the answer has to fit, or None for plain text. ``max_tokens`` bounds the answer,
-    ``timeout`` is in seconds for one attempt. ``prompt`` is the version of the prompt ("extract/1").
+    ``instructions`` are ours and trusted; ``content`` holds texts by others, as data. ``schema`` is the pydantic model
+    of the answer, or None for plain text. ``max_tokens`` bounds the answer. ``timeout`` is in seconds for one attempt.
+    ``prompt`` is the version of the prompt ("extract/1").
     """
 
     purpose: str
@@ -34,19 +35,24 @@ class ModelRequest(Struct, frozen=True, kw_only=True):
 
 
 class ModelAnswer(Struct, frozen=True, kw_only=True):
-    """What a model said: its text as it came, and the tokens that it took, where they are known. ``cut`` says that it was not
-    at its end when ``max_tokens`` were used up."""
+    """An answer of a model: its unchanged text, and the tokens used, if known.
+
+    ``cut`` is True if ``max_tokens`` ended the answer early.
+    """
 
     text: str
     input_tokens: int = 0
     output_tokens: int = 0
-    model: str = ""  # as the provider names it; "" for the name that it was configured by
+    model: str = ""  # the provider's name for the model; "" for the configured name
     cut: bool = False
 
 
 class Model(Protocol):
-    """Anything with a name and ``answer``, which may be called from any thread. It raises what it likes: ``asking`` retries
-    what can be retried (``ModelError`` with ``status`` 429 or 5xx, and timeouts)."""
+    """Any object with a name and ``answer``, which any thread may call.
+
+    ``answer`` may raise any error. ``asking`` retries after failures that may pass: ``ModelError`` with ``status`` 429
+    or 5xx, and timeouts.
+    """
 
     @property
     def name(self) -> str: ...
@@ -55,15 +61,17 @@ class Model(Protocol):
 
 
 ModelLike = Model | Callable[[ModelRequest], object] | str
-"""A model, a function that answers requests (with a text, a ``ModelAnswer``, or what JSON can say), or the name of a model."""
+"""A model, a function that answers requests (a text, a ``ModelAnswer`` or a value for JSON), or the name of a model."""
 
 
 # --- summaries --------------------------------------------------------------------------------------------------------
 
 
 class SummaryRequest(Struct, frozen=True, kw_only=True):
-    """What a summarizer is asked for: ``texts`` (messages or summaries, oldest first) as one text of at most
-    ``target_tokens``. ``previous`` are the summaries before."""
+    """A request for a summary of ``texts`` in one text of at most ``target_tokens``.
+
+    ``texts`` are messages or summaries, oldest first. ``previous`` are the summaries before them.
+    """
 
     kind: str  # "leaf" or "condensed"
     level: str  # "normal" or "aggressive"
@@ -75,12 +83,12 @@ class SummaryRequest(Struct, frozen=True, kw_only=True):
 
     @property
     def prompt(self) -> str:
-        """The whole request in words, for a model."""
+        """Return the whole request in words, for a model."""
         return prompt(self.prompt_version).substitute(self._values)
 
     @property
     def instructions(self) -> str:
-        """What of the prompt are our own words; ``content`` is the rest, which others wrote."""
+        """Return our own words of the prompt; ``content`` is the rest, with texts by others."""
         return prompt_parts(self.prompt_version)[0].substitute(self._values)
 
     @property
@@ -100,18 +108,24 @@ class SummaryRequest(Struct, frozen=True, kw_only=True):
 
 
 class Summarizer(Protocol):
-    """Anything that writes summaries by ``summarize``. Its ``name`` or ``model``, if it has one, is stored with each summary."""
+    """Any object that writes summaries by ``summarize``.
+
+    Its ``name`` or ``model``, if there is one, is stored with each summary.
+    """
 
     def summarize(self, request: SummaryRequest, /) -> str: ...
 
 
 SummarizerLike = Summarizer | Model | Callable[[SummaryRequest], str]
-"""What a caller may give to write summaries: an object, a language model, or a function."""
+"""A writer of summaries: an object, a language model, or a function."""
 
 
 class NamedSummarizer(Struct, frozen=True):
-    """A named function from a request to a text. The name is stored with each summary. Of a language ``model`` each call is
-    recorded as well, and ``request`` says how it is asked."""
+    """A named function from a request to a text.
+
+    The name is stored with each summary. If a language ``model`` writes the summaries, each of its calls is recorded
+    too, and ``request`` makes the request to it.
+    """
 
     name: str
     write: Callable[[SummaryRequest], object]
@@ -120,5 +134,5 @@ class NamedSummarizer(Struct, frozen=True):
 
 
 def _harmless(text: str) -> str:
-    """A text that cannot end the block it stands in."""
+    """Return the text with the marks defused that could end its block in the prompt."""
     return re.sub(r"<(/?)(conversation|summaries)", r"‹\1\2", text)

@@ -1,7 +1,8 @@
-"""Reads what a language model answered: JSON amid prose, in a fence, or cut off, and of it every action that is one.
+"""The reading of a language model's answer: JSON amid prose, in a fence, or cut off, and every valid action in it.
 
-A model promises nothing, so nothing it writes can do harm: one action that is none loses no other, each that is left out is
-named with its reason, and the work is in proportion to the answer. What cannot be understood at all is None, not nothing.
+A model promises nothing, so no answer may do harm. An invalid action does not affect the others. Each dropped action is
+named with its reason. The work is in proportion to the length of the answer. An answer that cannot be understood gives
+None, which differs from an answer without actions.
 """
 
 from __future__ import annotations
@@ -17,22 +18,21 @@ from msgspec import Struct
 from ledger.domain.errors import ModelError
 from ledger.language.asking import Asked
 
-READ_CHARS = 300_000  # of an answer; what lies beyond counts as cut off
-ACTIONS = 100  # read of one answer, unless told otherwise
-TEXT_CHARS = 2_000  # kept of what was dropped
-BEGINNINGS = 32  # places at which JSON may begin that are tried
-DEPTH = 64  # as deep as an answer may nest
+READ_CHARS = 300_000  # the most of an answer that is read; the rest counts as cut off
+ACTIONS = 100  # the most actions of one answer by default
+TEXT_CHARS = 2_000  # the most text kept of a dropped action
+BEGINNINGS = 32  # the most places that are tried as the beginning of JSON
+DEPTH = 64  # the deepest nesting of an answer
 _TAGS = ("action", "type", "op")
 _LISTS = ("actions", "items", "results")
 _TEXTS = ("content", "text", "name")
 _FENCED = re.compile(r"```[^\n`]*\n(.*?)(?:```|\Z)", re.DOTALL)
-_STRING = (
-    r'"(?:[^"\\]|\\.)*+(?:"|\Z)'  # possessive, so that no text makes it slow; one that is not ended goes to the end
-)
+# Possessive, so that no text makes the search slow. A string without an end reaches to the end of the text.
+_STRING = r'"(?:[^"\\]|\\.)*+(?:"|\Z)'
 _TOKEN = re.compile(rf"{_STRING}|[\[\]{{}}]", re.DOTALL)
 _TRAILING = re.compile(rf"({_STRING})|,(?=\s*+[\]}}])", re.DOTALL)
 _BEGINNING = re.compile(r"[\[{]")
-_REASONS = {  # of pydantic's kinds of error, by what they begin or end with
+_REASONS = {  # pydantic's kind of error -> our reason
     "missing": "missing",
     "extra_forbidden": "unknown_field",
     "literal_error": "unknown_value",
@@ -48,14 +48,14 @@ _REASONS = {  # of pydantic's kinds of error, by what they begin or end with
 
 
 class Action(Struct, frozen=True):
-    """One action of an answer: of which kind, and its checked ``value``, of the pydantic model for that kind."""
+    """An action of an answer: its kind, and its checked ``value``, an instance of the kind's pydantic model."""
 
     what: str
     value: Any
 
 
 class Dropped(Struct, frozen=True):
-    """What was no action: of which kind it was to be ("" where that is not known), why not, and the text that it held."""
+    """A part of an answer that was no valid action: its kind ("" if unknown), the reason, and its text."""
 
     what: str
     reason: str
@@ -63,7 +63,7 @@ class Dropped(Struct, frozen=True):
 
 
 class Parsed(Struct, frozen=True):
-    """The actions of an answer in its order, what was dropped, how many more there were, and whether the answer was cut off."""
+    """The actions of an answer in order, the dropped ones, the number left over, and True if the answer was cut off."""
 
     actions: tuple[Action, ...] = ()
     dropped: tuple[Dropped, ...] = ()
@@ -71,40 +71,48 @@ class Parsed(Struct, frozen=True):
     truncated: bool = False
 
 
-def answered(asked: Asked, kinds: Mapping[str, type[object]], *, limit: int = ACTIONS) -> Parsed:
-    """The actions of an answer; ``ModelError`` with the kind "NotUnderstood" where there is nothing to be understood."""
-    parsed = read_actions(asked.answer.text, kinds, limit=limit)
+def answered(answer: Asked, kinds: Mapping[str, type[object]], *, limit: int = ACTIONS) -> Parsed:
+    """Return the actions of an answer.
+
+    Raises:
+        ModelError: The answer cannot be understood; its kind is "NotUnderstood".
+    """
+    parsed = read_actions(answer.answer.text, kinds, limit=limit)
     if parsed is None:
         raise ModelError(
-            f"what the model {asked.model!r:.60} answered cannot be understood",
+            f"the answer of the model {answer.model!r:.60} cannot be understood",
             kind="NotUnderstood",
-            attempts=asked.attempts,
-            milliseconds=asked.milliseconds,
+            attempts=answer.attempts,
+            milliseconds=answer.milliseconds,
         )
     return parsed
 
 
 def read_actions(text: str, kinds: Mapping[str, type[object]], *, limit: int = ACTIONS) -> Parsed | None:
-    """The actions in an answer; None where nothing can be understood, which is not the same as an answer without any.
+    """Return the actions in an answer, or None if the answer cannot be understood.
 
-    ``kinds`` maps the name of each kind of action to its pydantic model. An answer may be an object with a list for each
-    kind (``{"add": [...], "supersede": [...]}``), or a list of objects that name their kind (``[{"action": "add", ...}]``),
-    by itself or as "actions" in an object. At most ``limit`` items are looked at; ``left_over`` counts the others.
+    An answer may be an object with a list for each kind (``{"add": [...], "supersede": [...]}``), or a list of objects
+    that name their kind (``[{"action": "add", ...}]``), by itself or as "actions" in an object.
+
+    Args:
+        text: The answer.
+        kinds: The name of each kind of action -> its pydantic model.
+        limit: The most items that are read; ``left_over`` counts the others.
     """
-    found = read_json(text, lambda value: _items(value, kinds) is not None)
-    if found is None:
+    json_found = read_json(text, lambda value: _items(value, kinds) is not None)
+    if json_found is None:
         return None
-    value, truncated = found
+    value, truncated = json_found
     actions, dropped, left_over = list[Action](), list[Dropped](), 0
     for what, item in _items(value, kinds) or ():
         if len(actions) + len(dropped) >= limit:
             left_over += 1
             continue
-        read = _read(what, item, kinds)
-        if isinstance(read, Action):
-            actions.append(read)
+        outcome = _read(what, item, kinds)
+        if isinstance(outcome, Action):
+            actions.append(outcome)
         else:
-            dropped.append(read)
+            dropped.append(outcome)
     return Parsed(tuple(actions), tuple(dropped), left_over, truncated)
 
 
@@ -112,8 +120,10 @@ def read_actions(text: str, kinds: Mapping[str, type[object]], *, limit: int = A
 
 
 def read_json(text: str, fits: Callable[[object], bool]) -> tuple[object, bool] | None:
-    """The first JSON in a text that ``fits``, one that says something before one that is empty, and whether it was cut off;
-    None where there is none."""
+    """Return the first JSON in a text that ``fits``, with True if it was cut off; None if there is no such JSON.
+
+    JSON with content is preferred to empty JSON.
+    """
     empty: tuple[object, bool] | None = None
     for part in _parts(text[:READ_CHARS]):
         after = 0
@@ -130,21 +140,21 @@ def read_json(text: str, fits: Callable[[object], bool]) -> tuple[object, bool] 
 
 
 def _parts(text: str) -> Iterator[str]:
-    """What is fenced, then the whole text."""
-    for found in _FENCED.finditer(text):
-        yield found[1]
+    """Yield the fenced parts of a text, then the whole text."""
+    for fenced in _FENCED.finditer(text):
+        yield fenced[1]
     yield text
 
 
 def _beginnings(part: str) -> Iterator[int]:
-    for number, found in enumerate(_BEGINNING.finditer(part)):
+    for number, beginning in enumerate(_BEGINNING.finditer(part)):
         if number == BEGINNINGS:
             return
-        yield found.start()
+        yield beginning.start()
 
 
 def _constant(_: str) -> None:
-    """NaN and the infinities, which no number of ours can be."""
+    """Return None for NaN and the infinities, which no number of a ledger can be."""
 
 
 def _integer(digits: str) -> int | None:
@@ -152,23 +162,26 @@ def _integer(digits: str) -> int | None:
 
 
 def _decimal(digits: str) -> float | None:
-    found = float(digits)
-    return found if math.isfinite(found) else None
+    number = float(digits)
+    return number if math.isfinite(number) else None
 
 
 _DECODER = json.JSONDecoder(parse_constant=_constant, parse_int=_integer, parse_float=_decimal, strict=False)
 
 
 def _decode(part: str, place: int) -> tuple[object, int]:
-    """The JSON that begins at a place, and where it ends; 0 where it does not, and then what of it is whole."""
+    """Return the JSON that begins at a place, and its end.
+
+    The end is 0 if the JSON was cut off; the value is then the part that is whole.
+    """
     try:
         return _DECODER.raw_decode(part, place)
     except json.JSONDecodeError as error:
         if error.pos - place < 3:
-            return None, 0  # a bracket of prose
+            return None, 0  # a bracket in prose
     except (ValueError, RecursionError):
         return None, 0
-    repaired = _TRAILING.sub(lambda found: found[1] or "", part[place:])
+    repaired = _TRAILING.sub(lambda match: match[1] or "", part[place:])
     try:
         return _DECODER.raw_decode(repaired)[0], len(part)
     except json.JSONDecodeError as error:
@@ -178,16 +191,16 @@ def _decode(part: str, place: int) -> tuple[object, int]:
 
 
 def _salvaged(part: str, wrong: int) -> object:
-    """What stands before the place where JSON ends too early, up to the last object or list that is whole."""
+    """Return the JSON before the place where it breaks off, up to the last whole object or list."""
     opened, whole = list[str](), ("", 0)
-    for found in _TOKEN.finditer(part, 0, wrong):
-        token = found[0]
+    for match in _TOKEN.finditer(part, 0, wrong):
+        token = match[0]
         if token in "[{":
             opened.append("]" if token == "[" else "}")
         elif token in "]}":
             if not opened or opened.pop() != token:
                 break
-            whole = ("".join(reversed(opened)), found.end()) if len(opened) < DEPTH else whole
+            whole = ("".join(reversed(opened)), match.end()) if len(opened) < DEPTH else whole
     closing, end = whole
     if not closing:
         return None
@@ -201,7 +214,7 @@ def _salvaged(part: str, wrong: int) -> object:
 
 
 def _items(value: object, kinds: Mapping[str, type[object]]) -> list[tuple[str, object]] | None:
-    """(kind, item) of each action that a value has; None where it is of no shape that has any."""
+    """Return (kind, item) of each action in a value, or None if the value has no shape with actions."""
     if isinstance(value, list):
         objects = [item for item in value if isinstance(item, dict)]
         return [(_tag(item), item) for item in value] if objects or not value else None
@@ -213,14 +226,14 @@ def _items(value: object, kinds: Mapping[str, type[object]]) -> list[tuple[str, 
         return [(_tag(value), value)]
     if not any(name in kinds or name in _LISTS for name in value):
         return _wrapped(value, kinds)
-    return [each for name, items in value.items() for each in _of_field(name, items, kinds)]
+    return [entry for name, items in value.items() for entry in _of_field(name, items, kinds)]
 
 
 def _wrapped(value: dict[str, object], kinds: Mapping[str, type[object]]) -> list[tuple[str, object]] | None:
-    """The actions in the one field of an object that has any."""
-    inside = [each for each in value.values() if isinstance(each, list | dict) and len(value) <= 10]
-    found = [_items(each, kinds) for each in inside if isinstance(each, list) or not _is_wrapper(each, kinds)]
-    fitting = [each for each in found if each and any(what in kinds for what, _ in each)]
+    """Return the actions in the single field of an object that has any."""
+    fields = [part for part in value.values() if isinstance(part, list | dict) and len(value) <= 10]
+    candidates = [_items(part, kinds) for part in fields if isinstance(part, list) or not _is_wrapper(part, kinds)]
+    fitting = [items for items in candidates if items and any(what in kinds for what, _ in items)]
     return fitting[0] if len(fitting) == 1 else None
 
 
@@ -235,7 +248,7 @@ def _of_field(name: str, items: object, kinds: Mapping[str, type[object]]) -> li
     if name in _LISTS and name not in kinds:
         return [(_tag(item), item) for item in listed]
     if name not in kinds and not isinstance(items, list):
-        return []  # what a model says besides its actions ("reasoning")
+        return []  # text besides the actions, such as "reasoning"
     return [(name, item) for item in listed]
 
 
@@ -261,7 +274,9 @@ def _read(what: str, item: Any, kinds: Mapping[str, type[Any]]) -> Action | Drop
     values = {name: value for name, value in item.items() if name in fields or not _is_tag(name, value, what)}
     try:
         value = model.model_validate(values)
-        json.dumps(value.model_dump(), ensure_ascii=False, default=str).encode()  # half a character nothing can store
+        json.dumps(
+            value.model_dump(), ensure_ascii=False, default=str
+        ).encode()  # refuses a lone surrogate, which no file can store
         return Action(what, value)
     except ValidationError as error:
         return Dropped(what, _reason(error), text_of(item))
@@ -272,7 +287,7 @@ def _read(what: str, item: Any, kinds: Mapping[str, type[Any]]) -> Action | Drop
 
 
 def _reason(error: Any) -> str:
-    """A word of ours for what a pydantic model did not take."""
+    """Return the one-word reason why a pydantic model refused a value."""
     kind = error.errors(include_url=False, include_context=False, include_input=False)[0]["type"]
     if kind in _REASONS:
         return _REASONS[kind]
@@ -282,10 +297,10 @@ def _reason(error: Any) -> str:
 
 
 def text_of(item: object) -> str:
-    """What an item says, for whoever looks at it later: its content, or all its texts."""
+    """Return the text of an item, for a later reader: its content, or all its texts."""
     if isinstance(item, dict):
         texts = [item[name] for name in _TEXTS if isinstance(item.get(name), str)][:1]
-        texts = texts or [each for each in item.values() if isinstance(each, str)][:20]
-        item = " ".join(each[:TEXT_CHARS] for each in texts)
+        texts = texts or [value for value in item.values() if isinstance(value, str)][:20]
+        item = " ".join(text[:TEXT_CHARS] for text in texts)
     text = item[:TEXT_CHARS] if isinstance(item, str) else ""
     return text.encode("utf-8", "replace").decode()[:TEXT_CHARS]

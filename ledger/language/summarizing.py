@@ -1,4 +1,4 @@
-"""How whoever writes summaries is asked: with a prompt, a target, a temperature, and patience."""
+"""The requests to a summarizer, a function or a language model, and the record of its calls."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from ledger.language.port import NAME, Model, ModelRequest, NamedSummarizer, Sum
 TIMEOUT_SECONDS = 120.0
 PROMPTS = {LEAF: "leaf/1", CONDENSED: "condensed/1"}
 PURPOSE = "summary"
-_TOKENS = 2  # an answer may take so many times its target; what is longer than the target is not accepted anyway
+_TOKENS = 2  # an answer may have this many times its target tokens; the command rejects an answer over the target
 
 
 class ModelAttempt(Struct, frozen=True):
-    """One call of a language model for a summary: what it was asked, and what came of its answer, or how it failed."""
+    """A call of a language model for a summary: the request, and the outcome of the answer or the failure."""
 
     request: ModelRequest
     asked: Asked | None = None
@@ -32,64 +32,77 @@ class ModelAttempt(Struct, frozen=True):
 
 
 def by_model(model: Model, as_set: Callable[[ModelRequest], ModelRequest]) -> NamedSummarizer:
-    """A language model as the summarizer; ``as_set`` puts into a request what settings say."""
+    """Return a language model as a summarizer; ``as_set`` adds the values of the settings to a request."""
 
-    def request(asked: SummaryRequest) -> ModelRequest:
+    def request(summary_request: SummaryRequest) -> ModelRequest:
         return as_set(
             ModelRequest(
                 purpose=PURPOSE,
-                prompt=asked.prompt_version,
-                instructions=asked.instructions,
-                content=asked.content,
-                max_tokens=max(256, _TOKENS * asked.target_tokens),
-                temperature=asked.temperature,
+                prompt=summary_request.prompt_version,
+                instructions=summary_request.instructions,
+                content=summary_request.content,
+                max_tokens=max(256, _TOKENS * summary_request.target_tokens),
+                temperature=summary_request.temperature,
                 timeout=TIMEOUT_SECONDS,
             )
         )
 
-    return NamedSummarizer(model.name, lambda asked: model.answer(request(asked)).text, model, request)
+    return NamedSummarizer(
+        model.name, lambda summary_request: model.answer(request(summary_request)).text, model, request
+    )
 
 
-def as_summarizer(given: object) -> NamedSummarizer | None:
-    """What a caller named: a function, an object with ``name`` (or ``model``) and ``summarize``, or a language model."""
-    if given is None or isinstance(given, NamedSummarizer):
-        return given
-    if hasattr(given, "answer") and hasattr(given, "name") and not hasattr(given, "summarize"):
-        model = as_model(given)
+def as_summarizer(source: object) -> NamedSummarizer | None:
+    """Return the summarizer that a caller passed, or None.
+
+    ``source`` is a function, an object with ``summarize`` and a ``name`` or ``model``, or a language model.
+
+    Raises:
+        RejectedError: ``source`` is none of these, or its name is not one line.
+    """
+    if source is None or isinstance(source, NamedSummarizer):
+        return source
+    if hasattr(source, "answer") and hasattr(source, "name") and not hasattr(source, "summarize"):
+        model = as_model(source)
         return by_model(model, lambda request: request) if model is not None else None
-    write = getattr(given, "summarize", given)
+    write = getattr(source, "summarize", source)
     if not callable(write):
         raise RejectedError(
-            f"a summarizer is a function of a request, or has one called summarize; not {type(given).__name__}"
+            f"a summarizer is a function of a request, or an object with a method summarize, not a {type(source).__name__}"
         )
     check_plain("a summarizer", write)
-    name = getattr(given, "name", None) or getattr(given, "model", None) or getattr(given, "__name__", None)
-    name = str(name or type(given).__name__)
+    name = getattr(source, "name", None) or getattr(source, "model", None) or getattr(source, "__name__", None)
+    name = str(name or type(source).__name__)
     if not NAME.fullmatch(name):
-        raise RejectedError(f"a summarizer needs a name of one line, and {name!r:.60} is none")
+        raise RejectedError(f"a summarizer needs a name of one line, not {name!r:.60}")
     return NamedSummarizer(name, write)
 
 
-def ask(summarizer: NamedSummarizer, asked: SummaryRequest, timeout: float) -> str:
-    """The answer, stripped; "" for none. ``ModelError`` where it raises, gives no text, or takes longer than ``timeout``
-    seconds: what it still does then is nobody's concern."""
+def ask(summarizer: NamedSummarizer, summary_request: SummaryRequest, timeout: float) -> str:
+    """Return the answer of a summarizer, stripped; "" for no answer.
+
+    A call that takes too long is abandoned; its thread may go on.
+
+    Raises:
+        ModelError: The summarizer raised an error, returned no text, or took longer than ``timeout`` seconds.
+    """
     try:
-        answer = within(timeout, lambda: summarizer.write(asked))
+        answer = within(timeout, lambda: summarizer.write(summary_request))
     except Exception as error:
         kind = failure_of(error).kind
         raise ModelError(f"the summarizer {summarizer.name!r:.60} failed ({kind})", kind=kind) from error
     if answer is not None and not isinstance(answer, str):
-        raise ModelError(f"the summarizer {summarizer.name!r:.60} gave no text", kind="TypeError")
+        raise ModelError(f"the summarizer {summarizer.name!r:.60} returned no text", kind="TypeError")
     return _storable(summarizer, answer or "")
 
 
 def _storable(summarizer: NamedSummarizer, answer: str, attempts: int = 1, milliseconds: int = 0) -> str:
-    """Return the answer, stripped; ``ModelError`` for half of a character, which nothing can store."""
+    """Return the answer, stripped; raise ModelError for a lone surrogate, which no file can store."""
     try:
         answer.encode()
     except UnicodeEncodeError as error:
         raise ModelError(
-            f"the summarizer {summarizer.name!r:.60} gave half of a character",
+            f"the summarizer {summarizer.name!r:.60} returned half of a character",
             kind="UnicodeEncodeError",
             attempts=attempts,
             milliseconds=milliseconds,
@@ -98,13 +111,15 @@ def _storable(summarizer: NamedSummarizer, answer: str, attempts: int = 1, milli
 
 
 def answer_of(
-    summarizer: NamedSummarizer, asked: SummaryRequest, timeout: float, model_attempts: list[ModelAttempt]
+    summarizer: NamedSummarizer, summary_request: SummaryRequest, timeout: float, model_attempts: list[ModelAttempt]
 ) -> str:
-    """What ``ask`` gives; of a language model with its retries, all within ``timeout`` seconds, and each call of one goes into
-    ``model_attempts``."""
+    """Return the answer of a summarizer within ``timeout`` seconds.
+
+    A language model is asked again after a passing failure. Each of its calls is added to ``model_attempts``.
+    """
     if summarizer.model is None or summarizer.request is None:
-        return ask(summarizer, asked, timeout)
-    request = summarizer.request(asked)
+        return ask(summarizer, summary_request, timeout)
+    request = summarizer.request(summary_request)
     try:
         answer = ask_model(summarizer.model, request, deadline=timeout)
         text = _storable(summarizer, answer.answer.text, answer.attempts, answer.milliseconds)
@@ -123,11 +138,14 @@ def emit_attempts(
     made: str = "",
     why: str = "",
 ) -> None:
-    """Records the calls for a summary in the append of what they led to: ``made`` is the summary, ``why`` there is none."""
-    for each in model_attempts:
-        if each.asked is not None:
-            outcome = why if each.outcome == KEPT and not made else each.outcome
+    """Record the calls for a summary inside the command that they led to.
+
+    ``made`` is the id of the summary, or "" with the reason in ``why``.
+    """
+    for attempt in model_attempts:
+        if attempt.asked is not None:
+            outcome = why if attempt.outcome == KEPT and not made else attempt.outcome
             taken = Taken("summarise", outcome, subject=made if outcome == KEPT else None)
-            emit_call(work, each.asked, each.request, ranges=ranges, actions=[taken])
-        elif each.error is not None and summarizer is not None:
-            emit_failure(work, each.request, each.error, model=summarizer.name, ranges=ranges)
+            emit_call(work, attempt.asked, attempt.request, ranges=ranges, actions=[taken])
+        elif attempt.error is not None and summarizer is not None:
+            emit_failure(work, attempt.request, attempt.error, model=summarizer.name, ranges=ranges)

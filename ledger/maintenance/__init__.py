@@ -1,1 +1,1 @@
-"""The care of a file at the public surface."""
+"""The care of a file: backup, recovery, rebuild, export, replay, the doctor, and the opening of a ledger."""

@@ -1,4 +1,4 @@
-"""``ledger.maintenance``: what keeps a file well."""
+"""The namespace ``ledger.maintenance``: numbers, the doctor, rebuild, backup and export."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ Progress = Callable[[int, int], None]
 
 
 class MaintenanceRead(Area):
-    """Numbers of a ledger, now or at a moment."""
+    """The numbers of a ledger, now or at a moment of the past."""
 
     def stats(self) -> answers.Stats:
-        """Return counts of this user, sizes of the file in bytes, and where each projection stands."""
+        """Return counts of this user, sizes of the file in bytes, and the position of each projection."""
         return care.stats(self._engine, self._scope.user)
 
 
 class Maintenance(MaintenanceRead):
-    """What keeps a file well, for whoever operates it."""
+    """The care of a file, for its operator."""
 
     def users(self, *, limit: int = LIMIT, after: str | None = None) -> Page[str]:
         """List the users that have events in this file, by name."""
@@ -35,7 +35,7 @@ class Maintenance(MaintenanceRead):
         return page("users", {}, limit, after, fetch, str)
 
     def doctor(self, *, progress: Progress | None = None) -> answers.DoctorReport:
-        """Look at everything that may be wrong with this file and its place, and say what to do; it changes nothing.
+        """Examine this file and the place where it is, and report every problem with its remedy; nothing is changed.
 
         Args:
             progress: Called with (steps done, steps).
@@ -53,19 +53,22 @@ class Maintenance(MaintenanceRead):
         cancel: Cancel | None = None,
         progress: Progress | None = None,
     ) -> answers.RebuildReport:
-        """Compute every projection again from the log and switch to them, which is recorded; others go on meanwhile.
+        """Compute every projection again from the log and switch to the result; others go on meanwhile.
+
+        The rebuild is recorded in the log.
 
         Args:
-            name: Only switch to this projection and those that read its rows, as ``stats().projections`` names them; the
+            name: The projection to switch, as ``stats().projections`` names it, with those that read its rows; the
                 whole log is read all the same. None for every projection.
-            digest: False leaves it out of the report, where it takes a seventh of the time; ``proof.digest`` gives it too.
-            timeout: Seconds after which it stops; the tables then stay as they were, and ``stopped`` says so. The same call
-                begins again.
+            digest: False leaves the digest out of the report, which saves a seventh of the time; ``proof.digest``
+                computes it too.
+            timeout: Seconds after which the rebuild stops; the tables then stay as they were, and ``stopped`` says so.
+                The same call begins again.
             cancel: An event or a function that says when to stop, as with ``timeout``.
             progress: Called with (events done, events).
 
         Raises:
-            ConflictError: Another rebuild runs, or this is inside a batch.
+            ConflictError: Another rebuild runs, or a batch is open.
             StorageError: The log is damaged.
         """
         stopping = Stopping(timeout, cancel)
@@ -77,8 +80,8 @@ class Maintenance(MaintenanceRead):
         """Write a checked copy of the whole file while others go on reading and writing.
 
         Args:
-            path: Where nothing is yet. The copy holds every text and the ledger's secret.
-            progress: Called with (bytes written, bytes about).
+            path: A path where nothing exists. The copy holds every text and the ledger's secret.
+            progress: Called with (bytes written, about how many bytes in all).
         """
         from ledger.maintenance import backing_up
 
@@ -88,7 +91,7 @@ class Maintenance(MaintenanceRead):
         """Write every event as a line of JSON, for ``Ledger.import_log``.
 
         Args:
-            path: Where nothing is yet. The file holds every text and the ledger's secret.
+            path: A path where nothing exists. The file holds every text and the ledger's secret.
             progress: Called with (events written, events).
         """
         from ledger.maintenance import transfer

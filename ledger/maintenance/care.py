@@ -1,4 +1,4 @@
-"""Care of a file: rebuild the projections, look at the numbers, read where nothing can be written."""
+"""The numbers of a file, the rebuild of its projections, and private projections for a file that cannot be written."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 
 
 def users(engine: Engine, limit: int, after: str | None) -> list[str]:
-    """The users that have events, by name."""
+    """Return the users that have events, by name."""
     where = "user IS NOT NULL" if after is None else "user > ?"
     sql = f"SELECT DISTINCT user FROM audit WHERE {where} ORDER BY user LIMIT ?"
     with engine.reading() as connection:
@@ -38,7 +38,7 @@ def users(engine: Engine, limit: int, after: str | None) -> list[str]:
 
 
 def stats(engine: Engine, user: str) -> answers.Stats:
-    """Counts, sizes in bytes, and where each projection stands."""
+    """Return counts, sizes in bytes, and the position of each projection."""
     with engine.reading(stale=True) as connection:
         pending = {
             work: len(interactions.pending(connection, work, limit=10_000)) for work in ("reinforcement", "extraction")
@@ -85,19 +85,27 @@ def fold_again(
     asker: Who | None = None,
     stopping: Stopping | None = None,
 ) -> answers.RebuildReport:
-    """Folds every projection again from the log, next to the live tables, and switches; others go on meanwhile.
+    """Fold every projection again from the log, next to the live tables, and switch; others go on meanwhile.
 
-    With ``name`` only that projection and those that read its rows are switched.
+    A suspended projection that folds now is resumed, and a projection that does not fold is suspended.
 
-    ``progress`` is called with (events folded, events in the log). ``ConflictError`` while another rebuild runs. What was
-    suspended and folds now is resumed; what does not fold is suspended. ``asker`` asked for it, which is then recorded;
-    what the ledger does by itself on opening is not. Where ``stopping`` ends it before the switch, the tables are as they were.
+    Args:
+        engine: The engine of the ledger.
+        name: The projection to switch, with those that read its rows; None for all.
+        digest: False leaves out the digest of all rows.
+        progress: Called with (events folded, events in the log).
+        asker: Who asked for the rebuild, which is then recorded. A rebuild by the ledger itself, on opening, is not.
+        stopping: The condition that ends the rebuild before the switch; the tables then stay as they were.
+
+    Raises:
+        ConflictError: Another rebuild runs, or a batch is open.
+        RejectedError: No projection has the name.
     """
     if engine.writer.batching:
         raise ConflictError("maintenance.rebuild() cannot run inside a batch; leave the batch first")
     if name is not None and name not in projector.names():
         known = sorted({*projector.names(), *(engine.own.definitions if engine.own is not None else ())})
-        raise RejectedError(f"no projection is called {name!r:.60}; there are: {', '.join(known)}")
+        raise RejectedError(f"no projection {name!r:.60}; the projections are: {', '.join(known)}")
     started = time.monotonic()
     with engine.store.snapshot() as connection:
         projector.check_end(connection)
@@ -106,19 +114,21 @@ def fold_again(
     stopping, ledger_id = stopping or Stopping(), engine.created.ledger_id
     work = Rebuild(engine.store, engine.writer.secret, ledger_id, Reading, progress, only, lambda: stopping.why)
     try:
-        events, found = work.run(
+        events, digest_of_rows = work.run(
             lambda transaction, fold: _switched(engine, transaction, fold, work.names, suspended_before, asker),
             digest=digest,
         )
     except RebuildStopped as ended:
-        seconds, left = time.monotonic() - started, tuple(sorted(suspended_before))
+        seconds, still_suspended = time.monotonic() - started, tuple(sorted(suspended_before))
         return answers.RebuildReport(
-            events=ended.events, seconds=seconds, digest="", suspended=left, stopped=stopping.why
+            events=ended.events, seconds=seconds, digest="", suspended=still_suspended, stopped=stopping.why
         )
     suspended, names = tuple(sorted(suspended_names(engine))), tuple(sorted(work.names))
     seconds = time.monotonic() - started
     _log.info("rebuilt from %d events in %.1f s; suspended: %s", events, seconds, ", ".join(suspended) or "none")
-    return answers.RebuildReport(events=events, seconds=seconds, digest=found, suspended=suspended, projections=names)
+    return answers.RebuildReport(
+        events=events, seconds=seconds, digest=digest_of_rows, suspended=suspended, projections=names
+    )
 
 
 def suspended_names(engine: Engine) -> set[str]:
@@ -138,9 +148,9 @@ def _switched(
     suspended_before: set[str],
     asker: Who | None,
 ) -> None:
-    """In the transaction of the switch: the writer starts again; what was suspended or resumed is recorded, and by whom."""
+    """Restart the writer inside the switch's transaction, and record the suspended, the resumed and the asker."""
     writer, upto = engine.writer, int(transaction.position)
-    transaction.outdate()  # the tables are other ones
+    transaction.outdate()  # the tables were replaced
     writer.attend(transaction)
     work = Work(writer, transaction, "maintenance.rebuild", Who(actor="ledger"), writer.now())
     for name in sorted((suspended_before & names) - fold.suspended):
@@ -157,7 +167,7 @@ def _switched(
 
 
 def fold_privately(engine: Engine) -> None:
-    """The projections of a file that cannot be written, in tables of this process alone, which follow the log."""
+    """Fold the projections of a read-only file into tables of this process alone, which follow the log."""
     secret, ledger_id = engine.writer.secret, engine.created.ledger_id
     engine.store.fold_privately(lambda connection: follow_apart(connection, secret, ledger_id))
 

@@ -1,4 +1,4 @@
-"""A whole log, row by row: proven on the way, and copied into a fresh file."""
+"""The copy of a whole log, row by row: the rows are verified on the way and written into a fresh file."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from projections.core.projector import check_end
 from projections.core.rows import Values
 
 CHUNK, CHUNK_CHARS = 500, 4 * 1024 * 1024  # rows proven together, and characters of their states
-ATTEMPTS = 4  # to make a copy of a log of which texts are erased meanwhile
-COMMIT_ROWS = 20_000  # copied in one transaction
+ATTEMPTS = 4  # to copy a log whose texts are erased meanwhile
+COMMIT_ROWS = 20_000  # rows copied in one transaction
 
 Progress = Callable[[int, int], None]
 
@@ -39,11 +39,11 @@ Progress = Callable[[int, int], None]
 
 
 class ErasedMeanwhile(Exception):
-    """A text of it was erased since it was copied."""
+    """The refusal of a copy because one of its texts was erased after it was copied."""
 
 
 def erased_since(source: sqlite3.Connection, position: int) -> Iterator[tuple[Later, AnyEvent]]:
-    """The erasures in the log behind a position that took texts of what is before it, as they are stored and as they are."""
+    """Return the erasures after a position that took texts before the position, as stored and decoded."""
     sql = (
         "SELECT position, version, state FROM main.events"
         " WHERE stream = ? AND type = 'ContentErased' AND position > ? ORDER BY version"
@@ -52,10 +52,10 @@ def erased_since(source: sqlite3.Connection, position: int) -> Iterator[tuple[La
 
 
 def taking(rows: Iterable[Later], position: int) -> Iterator[tuple[Later, AnyEvent]]:
-    """Those erasures of which a text before a position is a target."""
+    """Yield the erasures that have a target at or before a position."""
     for row in rows:
         event = mapper.decode(row[0], 1, LEDGER_STREAM, row[1], ContentErased.__name__, row[2])
-        if any(each.position <= position for each in getattr(event.data, "targets", ())):
+        if any(target.position <= position for target in getattr(event.data, "targets", ())):
             yield row, event
 
 
@@ -63,20 +63,23 @@ def taking(rows: Iterable[Later], position: int) -> Iterator[tuple[Later, AnyEve
 
 
 def proven(connection: sqlite3.Connection, last: int = 2**62) -> Iterator[list[LogRow]]:
-    """The rows of a log up to a position in order, some hundreds at a time, after a look at chain, erasures and blobs.
+    """Yield the verified rows of a log up to a position, some hundreds at a time.
 
-    ``StorageError`` names the first position that is wrong or cannot be read; the rows before it were given.
+    Chain, erasures and blobs of the rows are checked.
+
+    Raises:
+        StorageError: A position is wrong or cannot be read. The rows before it were yielded.
     """
     position, head = 0, GENESIS
     try:
         erased = erasures(connection)
     except sqlite3.Error:
-        erased = None  # a page cannot be read; the walk below says which position is the first that is lost
+        erased = None  # a page cannot be read; the walk below finds the first position that is lost
     for rows, failure in _read(connection, last):
         checked = [(*row[:7], row[8]) for row in rows]
         problem = next(check_chain(checked, position=position, head=head, erasures=erased), None)
         if problem is None:
-            problem = next((found for row in rows if (found := _blob_problem(connection, row))), None)
+            problem = next((wrong for row in rows if (wrong := _blob_problem(connection, row))), None)
         if problem is not None:
             raise StorageError(f"the log is damaged: {problem}")
         if rows:
@@ -88,7 +91,7 @@ def proven(connection: sqlite3.Connection, last: int = 2**62) -> Iterator[list[L
 
 
 def _read(connection: sqlite3.Connection, last: int) -> Iterator[tuple[list[Values], sqlite3.Error | None]]:
-    """Rows by position, and what ended the reading before the end; what could be read before an error is given too."""
+    """Yield rows by position, with the error that ended the reading early; rows read before the error come too."""
     rows: list[Values] = []
     chars = 0
     try:
@@ -105,23 +108,23 @@ def _read(connection: sqlite3.Connection, last: int) -> Iterator[tuple[list[Valu
 
 
 def _blob_problem(connection: sqlite3.Connection, row: Values) -> str | None:
-    """What is wrong with a text that an event left to the blobs; one that was erased is rightly gone."""
+    """Return the problem of an event's text in the blobs, or None; an erased text is rightly gone."""
     if '"blob":' not in row[4]:
         return None
     with suppress(LedgerError):
         for blob in blobs_named(*row[:5]):
             try:
                 sql = "SELECT data, erased_by FROM blobs WHERE id = ?"
-                found = connection.execute(sql, (blob.blob,)).fetchone()
+                stored = connection.execute(sql, (blob.blob,)).fetchone()
             except sqlite3.Error:
-                return f"position {row[0]}: a text of it that lies in the blobs cannot be read"
-            if found is None or (found[1] is None and sha256(found[0] or b"").hexdigest() != blob.digest):
-                return f"position {row[0]}: a text of it that lies in the blobs is missing or another"
+                return f"position {row[0]}: a text of the event that is stored in the blobs cannot be read"
+            if stored is None or (stored[1] is None and sha256(stored[0] or b"").hexdigest() != blob.digest):
+                return f"position {row[0]}: a text of the event that is stored in the blobs is missing or was changed"
     return None
 
 
 def check_log(connection: sqlite3.Connection) -> tuple[int, bytes]:
-    """The last position and the head of a log that was walked from its beginning; ``StorageError`` where it is wrong."""
+    """Return the last position and the head of a log that was checked from its start, or raise StorageError."""
     position, head = 0, GENESIS
     check_end(connection)
     for rows in proven(connection):
@@ -135,9 +138,10 @@ def check_log(connection: sqlite3.Connection) -> tuple[int, bytes]:
 def copy_log(
     source: sqlite3.Connection, target: EventStore, progress: Progress | None = None, until: int | None = None
 ) -> int:
-    """Writes the rows and blobs of a log, up to a position, behind those that a fresh file has already; the last position.
+    """Write the rows and blobs of a log behind the rows that the target has already, and return the last position.
 
-    It ends before a row that this product does not know, unless an upgrade before it says that a newer version wrote it.
+    The copy ends at ``until``, or before a row that this product does not know, unless an upgrade before the row says
+    that a newer version wrote it.
     """
     named = set[str]()
     total = source.execute("SELECT max(position) FROM events").fetchone()[0] or 0
@@ -160,16 +164,19 @@ def copy_log(
 
 
 def known_end(source: sqlite3.Connection) -> int:
-    """The last position, without what was written behind the log by nobody who writes ledgers: rows of no known type."""
+    """Return the last position whose event has a known type.
+
+    Rows of unknown types behind it were written by no ledger, unless an upgrade says that a newer version wrote them.
+    """
     sql = f"SELECT position FROM events WHERE type IN ({', '.join('?' * len(TYPES))}) ORDER BY position DESC LIMIT 1"
-    with suppress(sqlite3.Error, LedgerError):  # what is wrong is told by its position
+    with suppress(sqlite3.Error, LedgerError):  # damage is reported later, with its position
         if not is_for_newer_writers(source):
             return int(source.execute(sql, tuple(TYPES)).fetchone()[0])
     return 2**62
 
 
 def _explained(chunks: Iterable[list[LogRow]]) -> Iterator[list[LogRow]]:
-    """The rows up to the first of a type or schema that nobody can have written."""
+    """Yield the rows before the first row of a type or schema that no version can have written."""
     newer = False
     for rows in chunks:
         for at, row in enumerate(rows):
@@ -177,7 +184,7 @@ def _explained(chunks: Iterable[list[LogRow]]) -> Iterator[list[LogRow]]:
                 break
             try:
                 event = mapper.decode(row.position, *_event(row))
-            except DamagedError:  # not even an event
+            except DamagedError:
                 event = None
             if event is not None and row.type in (LedgerCreated.__name__, LedgerUpgraded.__name__):
                 newer = least(event)[1] > WRITER
@@ -196,4 +203,4 @@ def _blobs(source: sqlite3.Connection) -> Iterator[tuple[str, bytes | None, int 
     try:
         yield from source.execute("SELECT id, data, erased_by FROM blobs ORDER BY rowid")
     except sqlite3.Error as error:
-        raise StorageError("the log is damaged: a text that lies in the blobs cannot be read") from error
+        raise StorageError("the log is damaged: a text that is stored in the blobs cannot be read") from error

@@ -1,6 +1,6 @@
-"""The doctor: everything that may be wrong with a ledger's file and the place where it lies, each with what to do about it.
+"""The doctor: a check of a ledger's file and of the place where it is, with a remedy for each problem.
 
-It only looks, at a file that does not open, too, and says what to do.
+The doctor changes nothing, and also examines a file that does not open.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ from projections.core import own_registry as registry
 from projections.core.rebuild import FRESH, OLD, prefixed
 from projections.views import erasures
 
-FAULTS = (  # of versions of SQLite, from the first to the last that has it: a level, the fault, and the remedy
-    # sqlite.org/wal.html names the first; the second was withdrawn by its makers a week later; the third is found by
-    # tests/projections/test_integrity.py on each version that tools/sqlite_versions.py tries, up to the last named here.
+FAULTS = (  # faults of SQLite: the first and the last version with the fault, a level, the fault, the remedy
+    # Sources: sqlite.org/wal.html for the first; the makers withdrew the second a week after its release; the third is
+    # shown by tests/projections/test_integrity.py on each version that tools/sqlite_versions.py tries.
     (
         (3, 7, 0), (3, 51, 2), "note",
         "two checkpoints at once can lose a commit; this product holds a lock of its own at each, so it is not exposed",
@@ -55,20 +55,20 @@ FAULTS = (  # of versions of SQLite, from the first to the last that has it: a l
     ),
     (
         (3, 52, 0), (3, 52, 0), "warning",
-        "SQLite's makers withdrew it, for it is not compatible with the versions before",
+        "SQLite's makers withdrew this version, because it is not compatible with earlier versions",
         "use SQLite 3.51.3, or one newer than 3.52.0",
     ),
     (
         (3, 45, 0), (3, 54, 1), "note",
-        "a connection that has read a text index calls it malformed when another one has merged it since; this product"
-        " reads each index again before its check, so it is not exposed",
-        "where another program's integrity_check finds a malformed inverted index, ask it on a new connection",
+        "a connection that has read a text index calls the index malformed after another connection merged it; this"
+        " product reads each index again before its check, so it is not exposed",
+        "if another program's integrity_check reports a malformed inverted index, run it again on a new connection",
     ),
 )  # fmt: skip
 READ_MARKS = {*range(123, 128)}  # bytes of the -shm that a reader locks (sqlite.org/walformat.html)
-LEAST_FREE_BYTES = 8 * 1024 * 1024  # for a -wal and its checkpoint
-LOCK_SECONDS = 1.0  # to wait for who checkpoints
-AHEAD = timedelta(minutes=1)  # of the clock, before a time is called the future's
+LEAST_FREE_BYTES = 8 * 1024 * 1024  # the least free space, enough for a -wal and its checkpoint
+LOCK_SECONDS = 1.0  # the wait for another process that checkpoints
+AHEAD = timedelta(minutes=1)  # the tolerance before a time counts as in the future
 
 Progress = Callable[[int, int], None]
 
@@ -79,9 +79,12 @@ REBUILD = "rebuild makes the projections again from the log, which is sound"
 
 
 def doctor(engine: Engine, *, progress: Progress | None = None) -> answers.DoctorReport:
-    """Looks at everything that may be wrong with this ledger, and says what to do about it; changes nothing.
+    """Examine this ledger and report every problem with its remedy; nothing is changed.
 
     ``progress`` is called with (steps done, steps).
+
+    Raises:
+        ConflictError: A batch is open.
     """
     if engine.writer.batching:
         raise ConflictError("maintenance.doctor() cannot run inside a batch; leave the batch first")
@@ -97,30 +100,30 @@ def doctor(engine: Engine, *, progress: Progress | None = None) -> answers.Docto
 
 
 def examine(path: StrPath, *, progress: Progress | None = None) -> answers.DoctorReport:
-    """Looks at a file and the place where it lies; only what is no file at all is refused (``NotFoundError``)."""
+    """Examine a file and the place where it is; raise NotFoundError if there is no file."""
     started, name = time.monotonic(), os.path.abspath(path_name(path))
     if "\0" in name or not os.path.lexists(name):
         raise NotFoundError(f"there is no ledger at {name[:1000]!r}")
     visit = _Visit(name, progress)
     visit.all()
     findings = tuple(visit.findings)
-    ok = not any(each.level == "problem" for each in findings)
+    ok = not any(finding.level == "problem" for finding in findings)
     return answers.DoctorReport(path=name, ok=ok, findings=findings, seconds=time.monotonic() - started)
 
 
 class _Visit:
-    """One look at one file."""
+    """An examination of a file."""
 
     def __init__(self, path: str, progress: Progress | None) -> None:
         self.path, self._progress = path, progress
         self.findings: list[answers.Finding] = []
 
-    def tell(self, level: str, what: str, found: str, hint: str = "") -> None:
-        self.findings.append(answers.Finding(level=level, what=what, found=found, hint=hint))
+    def tell(self, level: str, what: str, text: str, hint: str = "") -> None:
+        self.findings.append(answers.Finding(level=level, what=what, found=text, hint=hint))
 
     @contextmanager
     def at(self, what: str) -> Iterator[None]:
-        """What cannot be looked at is a problem, and the rest is looked at all the same."""
+        """Record a failure to read as a problem of this part, so that the next part is examined all the same."""
         try:
             yield
         except sqlite3.Error as error:
@@ -128,7 +131,7 @@ class _Visit:
         except LedgerError as error:
             self.tell("problem", what, str(error))
         except OSError as error:
-            self.tell("problem", what, f"cannot be looked at: {error.strerror}")
+            self.tell("problem", what, f"cannot be examined: {error.strerror}")
 
     def all(self) -> None:
         self.runtime()
@@ -167,7 +170,7 @@ class _Visit:
             self.tell("ok", "SQLite", f"{name}, of which no fault is known that concerns a ledger")
 
     def place(self) -> bool:
-        """Whether it is a file that may be looked into."""
+        """Return True if the file may be opened."""
         try:
             check_own_name(os.path.basename(self.path))
         except LedgerError as error:  # to open and close the -shm of a ledger would drop its locks
@@ -184,44 +187,43 @@ class _Visit:
         for suffix in ("", "-wal", "-shm", ".lock"):
             name = self.path + suffix
             with suppress(FileNotFoundError):
-                found = os.lstat(name)
-                mode = stat.S_IMODE(found.st_mode)
+                status = os.lstat(name)
+                mode = stat.S_IMODE(status.st_mode)
                 if mode & 0o077:
                     what = "be written" if mode & 0o022 else "be read"
                     self.tell("warning", "permissions", f"{name} has mode {mode:04o}: it can {what} by others",
                               f"chmod 600 {name}")  # fmt: skip
-                if found.st_uid != os.geteuid():
-                    self.tell("note", "permissions", f"{name} belongs to the user {found.st_uid}, not to this process")
-        if not any(each.what == "permissions" for each in self.findings):
+                if status.st_uid != os.geteuid():
+                    self.tell("note", "permissions", f"{name} belongs to the user {status.st_uid}, not to this process")
+        if not any(finding.what == "permissions" for finding in self.findings):
             self.tell("ok", "permissions", "nobody else can read or write the file")
 
     def leftovers(self) -> None:
         directory, name = os.path.split(self.path)
-        for each in sorted(os.listdir(directory)):
-            locked = os.path.lexists(
-                os.path.join(directory, each + ".lock")
-            )  # by who makes it: told as an unfinished copy
-            if each in (name + NEW, name + PART) and not locked:
-                self.tell("note", "files next to it", f"{each} was being made, or is",
+        for entry in sorted(os.listdir(directory)):
+            # A copy that a process is making has a lock; ``copies`` reports such copies.
+            locked = os.path.lexists(os.path.join(directory, entry + ".lock"))
+            if entry in (name + NEW, name + PART) and not locked:
+                self.tell("note", "files next to it", f"{entry} is an unfinished copy",
                           "when no backup, recovery or repair is running, remove it; it may hold texts")  # fmt: skip
-            elif each.startswith(".shadow-"):
-                self.tell("note", "files next to it", f"{each} is left of a check that was killed", "remove it")
+            elif entry.startswith(".shadow-"):
+                self.tell("note", "files next to it", f"{entry} was left by a check that was killed", "remove it")
         size = _bytes_of(self.path + "-wal")
         if size > WAL_BYTES:
-            readers = ", ".join(readers_of(self.path)) or "nobody that can be seen here"
-            self.tell("warning", "-wal", f"it has {_mebibytes(size)}, and should stay near 4 MiB; it is read by {readers}",
-                      "a reader keeps a snapshot open, or a backup is running: end it, and write or close once")  # fmt: skip
+            readers = ", ".join(readers_of(self.path)) or "no process that is visible here"
+            self.tell("warning", "-wal", f"it has {_mebibytes(size)} but should stay near 4 MiB; it is read by {readers}",
+                      "a reader keeps a snapshot open, or a backup is running: end that, then write or close once")  # fmt: skip
         elif size:
-            self.tell("ok", "-wal", f"{_mebibytes(size)}; a copy of the file alone would lack what is in it")
+            self.tell("ok", "-wal", f"{_mebibytes(size)}; a copy of the file alone would lack the events in the -wal")
 
     def wal(self) -> None:
-        """Whether the -wal is this file's, which nobody may be checkpointing meanwhile."""
+        """Check that the -wal belongs to this file, while no process can checkpoint it."""
         with lock_of(self.path).hold(LOCK_SECONDS, create=False):
             if why := foreign_wal(self.path):
                 self.tell("problem", "-wal", why)
 
     def file_times(self) -> None:
-        """A file system that keeps whole seconds cannot tell two changes within one."""
+        """Note a file system that keeps whole seconds and cannot tell apart two changes within one second."""
         _, time_ns = notes.written(self.path)
         if time_ns and not time_ns % 1_000_000_000:
             self.tell("note", "file times", "the file system seems to keep times in whole seconds: a file of the same size"
@@ -231,7 +233,7 @@ class _Visit:
     def lock(self) -> None:
         lock = lock_of(self.path)
         if not lock.acquire(0, create=False):
-            self.tell("note", "lock", "another process holds it at this moment: it checkpoints, opens or closes")
+            self.tell("note", "lock", "another process holds the lock at this moment: it checkpoints, opens or closes")
             return
         lock.release()
         self.tell(
@@ -239,11 +241,11 @@ class _Visit:
         )
 
     def disk(self) -> None:
-        found = os.statvfs(os.path.dirname(self.path))
-        free, size = found.f_bavail * found.f_frsize, _bytes_of(self.path) + _bytes_of(self.path + "-wal")
+        filesystem = os.statvfs(os.path.dirname(self.path))
+        free, size = filesystem.f_bavail * filesystem.f_frsize, _bytes_of(self.path) + _bytes_of(self.path + "-wal")
         text = f"{_mebibytes(free)} free, and the ledger has {_mebibytes(size)}"
-        if found.f_flag & os.ST_RDONLY:
-            self.tell("note", "disk space", "it lies where nothing can be written: it can be read, with readonly")
+        if filesystem.f_flag & os.ST_RDONLY:
+            self.tell("note", "disk space", "the place takes no writes: the ledger can be read with readonly")
         elif free < LEAST_FREE_BYTES:
             self.tell("problem", "disk space", text, "commands are refused when the disk is full; make room")
         elif free < 2 * size:
@@ -252,8 +254,8 @@ class _Visit:
             self.tell("ok", "disk space", text)
 
     def settings(self) -> None:
-        """What each connection of this product is set to, and reads back."""
-        with suppress(LedgerError):  # what it says is told by the look into the file
+        """Check that a connection reads back the settings that this product gives it."""
+        with suppress(LedgerError):  # the check of the file reports the error
             file = LedgerFile(self.path, readonly=True)
             connection = file.connect()
             try:
@@ -274,10 +276,10 @@ class _Visit:
     # --- into the file -------------------------------------------------------------------------------------------
 
     def kind(self, connection: sqlite3.Connection) -> bool:
-        (found,) = connection.execute("PRAGMA application_id").fetchone()
+        (application_id,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         (parts,) = connection.execute("SELECT count(*) FROM sqlite_master WHERE name IN ('events', 'blobs')").fetchone()
-        if parts < 2 and found != APPLICATION_ID:
+        if parts < 2 and application_id != APPLICATION_ID:
             self.tell(
                 "problem",
                 "format",
@@ -285,72 +287,68 @@ class _Visit:
                 "name the ledger's own file with --db",
             )
             return False
-        with suppress(sqlite3.Error):  # what is damaged is told by the check of the log
+        with suppress(sqlite3.Error):  # the check of the log reports damage
             if what := held_by_another(connection):
                 self.tell("problem", "format", f"this file has {what}", "name the ledger's own file with --db")
                 return False
         if version > FORMAT:
-            self.tell("warning", "format", f"the file has format {version}, and this version writes {FORMAT}",
-                      "use the newer version; this one may read it")  # fmt: skip
+            self.tell("warning", "format", f"the file has format {version}, but this version writes {FORMAT}",
+                      "use the newer version; this version may be able to read the file")  # fmt: skip
         else:
             self.tell("ok", "format", f"a ledger of format {version}")
         return True
 
     def check(self, connection: sqlite3.Connection) -> None:
-        """The whole check of ``verify``, each problem with what to do."""
+        """Run the whole check of ``verify`` and report each problem with its remedy."""
         writable = self.formats(connection)
         report = verify(connection, self.path, full=True, progress=self._progress)
-        pages = [each for each in report.problems if OF_PAGES(each)]
-        log = [each for each in report.problems if each not in pages and not OF_PROJECTIONS(each)]
-        theirs = [each for each in report.problems if OF_PROJECTIONS(each)]
-        for each in log:
-            self.tell("problem", "log", each, RECOVER)
-        for each in pages:
-            self.tell("problem", "pages", each, RECOVER if log or not writable else REBUILD)
-        for each in theirs if writable and not log else ():
-            self.tell("problem", "projections", each, REBUILD)
-        if theirs and log:
-            text = f"{len(theirs)} tables are not what this log gives, which says little while the log is damaged"
+        pages = [problem for problem in report.problems if OF_PAGES(problem)]
+        tables = [problem for problem in report.problems if OF_PROJECTIONS(problem)]
+        log = [problem for problem in report.problems if problem not in pages and problem not in tables]
+        for problem in log:
+            self.tell("problem", "log", problem, RECOVER)
+        for problem in pages:
+            self.tell("problem", "pages", problem, RECOVER if log or not writable else REBUILD)
+        for problem in tables if writable and not log else ():
+            self.tell("problem", "projections", problem, REBUILD)
+        if tables and log:
+            text = f"{len(tables)} tables differ from this log, which says little while the log is damaged"
             self.tell("note", "projections", text)
         if not log:
             self.tell("ok", "log", f"{report.events:,} events, unbroken from the first to the last")
         if not log and not pages:
             self.tell("ok", "pages", "SQLite's integrity check finds nothing")
-        if theirs and not log and not writable:
-            self.tell("note", "projections", "they are not those of this version, which may not write them",
-                      "it folds them for itself to read; the newer version folds them again when it opens the file")  # fmt: skip
+        if tables and not log and not writable:
+            self.tell("note", "projections", "the tables are not those of this version, which may not write them",
+                      "this version reads private tables; the newer version folds the file's again on opening")  # fmt: skip
         elif report.projections and not report.problems:
-            text = f"{len(report.projections)} are, row by row, what a fold of the log gives"
+            text = f"{len(report.projections)} are equal, row by row, to a fold of the log"
             self.tell("ok", "projections", text)
-        for each in report.warnings:
-            suspended = "suspended" in each
-            what = "projections" if suspended or "projection" in each else "log"
-            self.tell(
-                "note" if "not at hand" in each else "warning",
-                what,
-                each,
-                "rebuild folds them again" if suspended else "",
-            )
+        for warning in report.warnings:
+            suspended = "suspended" in warning
+            what = "projections" if suspended or "projection" in warning else "log"
+            level = "note" if "without its class" in warning else "warning"
+            self.tell(level, what, warning, "rebuild folds them again" if suspended else "")
 
     def work_under_way(self, connection: sqlite3.Connection) -> None:
         for look in (self.unknown, self.clock, self.leases, self.copies, self.suspended, self.unfinished, self.equal):
-            with suppress(sqlite3.Error, LedgerError, ValueError, TypeError):  # what is damaged was told already
+            with suppress(sqlite3.Error, LedgerError, ValueError, TypeError):  # damage was reported already
                 look(connection)
 
     def formats(self, connection: sqlite3.Connection) -> bool:
-        """Whether this version may write the log, by what its last upgrade asks for."""
+        """Return True if this version may write the log, by the formats that its last upgrade asks for."""
         try:
             position = last_upgrade(connection) or 1
             event = read_event(connection, position)
             reader, writer = least(event) if event is not None else (0, 0)
-        except (sqlite3.Error, LedgerError, AttributeError, ValueError):  # the check of the log tells what is wrong
+        except (sqlite3.Error, LedgerError, AttributeError, ValueError):  # the check of the log reports the damage
             return True
         if reader > READER or writer > WRITER:
             self.tell(
                 "problem" if reader > READER else "warning",
                 "format",
                 f"the event at position {position} asks for a reader of format {reader} and a writer of {writer},"
-                f" and this product reads {READER} and writes {WRITER}",
+                f" but this product reads {READER} and writes {WRITER}",
                 "use the newer version",
             )
         return writer <= WRITER
@@ -378,7 +376,7 @@ class _Visit:
         recorded = datetime.fromisoformat(event.envelope.recorded_at).astimezone(UTC)
         if recorded > now() + AHEAD:
             self.tell("warning", "clock", f"the last event says {event.envelope.recorded_at}, which is in the future",
-                      "set the clock right; order is the position, but decay and validity look at the time")  # fmt: skip
+                      "set the clock right; events are ordered by position, but decay and validity use the time")  # fmt: skip
         else:
             self.tell("ok", "clock", f"the last event was recorded at {event.envelope.recorded_at}")
 
@@ -388,22 +386,22 @@ class _Visit:
         for work, holder, until in connection.execute(sql):
             alive = until > time.time() and is_alive(holder)
             running |= alive
-            state = "runs" if alive else "was killed; the next one takes over"
+            state = "runs" if alive else "was killed; the next process takes over"
             self.tell("note", "leases", f"a {str(work)[:40]} by the process {str(holder).split('-')[0][:20]} {state}")
         left = [name for prefix in (FRESH, OLD) for name, _ in prefixed(connection, prefix)]
         if left and not running:
             self.tell(
-                "note", "tables", f"{len(left)} are left of a rebuild that was killed", "the next rebuild drops them"
+                "note", "tables", f"{len(left)} were left by a rebuild that was killed", "the next rebuild drops them"
             )
 
     def copies(self, connection: sqlite3.Connection) -> None:
-        """Files that a backup, an export or a repair is made under, wherever they lie."""
+        """Report the files that a backup, an export or a repair is made under, wherever they are."""
         for part, is_made in making.unfinished(connection, self.path):
             if is_made:
                 self.tell("note", "unfinished copy", f"{part} is being made")
             elif os.path.lexists(part):
-                self.tell("warning", "unfinished copy", f"{part} is left of a copy that was killed, and may hold texts",
-                          "open the ledger for writing: that removes it")  # fmt: skip
+                self.tell("warning", "unfinished copy", f"{part} was left by a copy that was killed, and may hold texts",
+                          "open the ledger for writing, which removes the file")  # fmt: skip
 
     def suspended(self, connection: sqlite3.Connection) -> None:
         sql = "SELECT name, suspended_at, error FROM projections WHERE suspended_at IS NOT NULL ORDER BY name"
@@ -413,35 +411,38 @@ class _Visit:
 
         for entry in registry.entries(connection).values():
             if entry.suspended_at is not None:
-                self.tell("problem", "projections", f"{entry.name}, one of your own, is suspended at position"
+                self.tell("problem", "projections", f"{entry.name}, which you added, is suspended at position"
                           f" {entry.suspended_at}: {entry.error}",
-                          "mend its fold and raise its version; the next open with the class folds it again")  # fmt: skip
+                          "mend its fold and raise its version; the next open with its class folds it again")  # fmt: skip
 
     def unfinished(self, connection: sqlite3.Connection) -> None:
-        """Erasures whose remains were not purged: each writable open goes on with them."""
-        with suppress(sqlite3.Error):  # without those tables something above says so
-            for each in erasures.pending(connection):
-                self.tell("warning", "unfinished", f"an erasure of position {each.position} is not finished",
-                          "open the ledger for writing: that goes on with it")  # fmt: skip
+        """Report erasures whose texts were not purged yet; each open for writing continues them."""
+        with suppress(sqlite3.Error):  # the check of the schema reports missing tables
+            for erasure in erasures.pending(connection):
+                self.tell("warning", "unfinished", f"an erasure of position {erasure.position} is not finished",
+                          "open the ledger for writing, which continues the erasure")  # fmt: skip
 
     def equal(self, connection: sqlite3.Connection) -> None:
-        """Nothing that is written makes any, but an undo or redo brings back what was captured again meanwhile."""
+        """Report active memories with the same text.
+
+        No command writes any, but an undo or redo may bring back a memory that was captured again meanwhile.
+        """
         sql = "SELECT count(*) FROM duplicates WHERE status = 'active' GROUP BY fingerprint HAVING count(*) > 1"
         if count := sum(row[0] for row in connection.execute(sql)):
-            self.tell("note", "memories", f"{count:,} active memories say the same as another one",
-                      "an undo or a redo brought one back; merges.find proposes to make one of them")  # fmt: skip
+            self.tell("note", "memories", f"{count:,} active memories have the same text as another",
+                      "an undo or a redo brought a memory back; merges.find proposes to merge them")  # fmt: skip
 
 
 def readers_of(path: str) -> list[str]:
-    """The processes that read the -wal at this moment, by SQLite's locks on the -shm, where the system lists locks."""
-    found = set[int]()
+    """Return the processes that read the -wal now, by SQLite's locks on the -shm, if the system lists locks."""
+    processes = set[int]()
     with suppress(OSError, ValueError):
         inode = str(os.stat(path + "-shm").st_ino)
         for line in Path("/proc/locks").read_text(encoding="ascii").splitlines():
             kind, _, mode, process, place, first, last = line.split()[1:8]
             if (kind, mode, place.split(":")[-1]) == ("POSIX", "READ", inode) and READ_MARKS & {int(first), int(last)}:
-                found.add(int(process))
-    return [_process(each) for each in sorted(found)]
+                processes.add(int(process))
+    return [_process(process_id) for process_id in sorted(processes)]
 
 
 def _process(number: int) -> str:

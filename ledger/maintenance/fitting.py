@@ -1,4 +1,4 @@
-"""Whether the tables of a file are those of this product, folded up to the end of its log."""
+"""The check that the tables of a file are those of this product and are folded up to the end of its log."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from ledger.proof.schema_check import misshapen
 
 
 def tables_fit(connection: sqlite3.Connection, secret: bytes, ledger_id: str) -> set[str] | None:
-    """What is suspended, when every table is there, as this product makes it, and folded up to the last event of this log.
+    """Return the suspended projections if all tables fit this product and are folded up to the last event.
 
-    None otherwise, also when SQLite cannot read what it takes to know.
+    None means that a table is missing, is of another version, lags behind, or cannot be read by SQLite.
     """
     try:
         if misshapen(connection):
@@ -30,7 +30,7 @@ def tables_fit(connection: sqlite3.Connection, secret: bytes, ledger_id: str) ->
 
 
 def is_of_damage(error: sqlite3.DatabaseError) -> bool:
-    return code_of(error) in (sqlite3.SQLITE_CORRUPT, 0)  # 0: the driver could not decode a text that SQLite gave
+    return code_of(error) in (sqlite3.SQLITE_CORRUPT, 0)  # 0: the driver could not decode a text from SQLite
 
 
 def code_of(error: BaseException) -> int:

@@ -1,4 +1,4 @@
-"""From a path to an open engine: the format is looked at, the tables are brought to this product's versions."""
+"""The way from a path to an open engine: the format is checked, and the tables get this product's versions."""
 
 from __future__ import annotations
 
@@ -57,9 +57,8 @@ if TYPE_CHECKING:
     from ledger.maintenance.transfer import Progress
     from ledger.vectors.embedders import Embedder, EmbedderLike
 
-REBUILDS = (
-    3  # on opening, before the file counts as damaged; another product's process may be the one that came between
-)
+# Rebuilds on opening before the file counts as damaged. A process of another version may undo the first ones.
+REBUILDS = 3
 
 
 def open_engine(
@@ -85,12 +84,12 @@ def open_engine(
     scanners: Sequence[Scanner] = (),
     projections: Iterable[Projection | type[Projection]] = (),
 ) -> Engine:
-    """Opens a ledger, or begins one where there is no file; ``Ledger.open`` says what each part is for."""
+    """Open a ledger, or create it if there is no file; ``Ledger.open`` describes the parameters."""
     _check_given(settings, clock=clock, random=random)
     default = _default(settings, user=user, actor=actor, client=client, channel=channel, agent=agent)
     embedder = embedder if embedder is not None or settings is None else settings.embedder
     counter, patterns = as_counter(token_counter), Patterns(tuple(ignored_sessions), tuple(stateless_sessions))
-    guard, wanted = Guard(as_scanners(scanners)), _checked_own(projections)
+    guard, own_projections = Guard(as_scanners(scanners)), _checked_own(projections)
     language_model, writer_of = _models(model, summarizer, settings)
     vectors_of = _embedder(embedder)
     store = EventStore.open(path, readonly=readonly, create=create, tables=create_tables)
@@ -112,12 +111,10 @@ def open_engine(
             running.run_after_capture(engine, after_capture)
         engine.writer.guard = guard
         _fit_projections(engine)
-        if wanted:
-            _fit_own(engine, wanted)
+        if own_projections:
+            _fit_own(engine, own_projections)
         if not store.readonly:
-            with suppress(
-                StorageError
-            ):  # a file that does not open could not be rebuilt; the next open goes on with it
+            with suppress(StorageError):  # a damaged file may refuse the change; the next open tries again
                 remove_unfinished(store)
             with suppress(DamagedError):
                 _finish_erasures(engine)
@@ -128,7 +125,7 @@ def open_engine(
 
 
 def _models(model: object, summarizer: object, settings: Settings | None) -> tuple[Any, Any]:
-    """What is given, or what the settings name; models are loaded only where there is one."""
+    """Return the given model and summarizer, or those of the settings; model code is loaded only if needed."""
     if model is None and summarizer is None and (settings is None or settings.model is None):
         return None, None
     from ledger.language.models import chosen
@@ -136,29 +133,31 @@ def _models(model: object, summarizer: object, settings: Settings | None) -> tup
     return chosen(model, summarizer, settings)
 
 
-def _embedder(given: EmbedderLike | None) -> Embedder | None:
-    if given is None:
+def _embedder(embedder: EmbedderLike | None) -> Embedder | None:
+    if embedder is None:
         return None
     from ledger.vectors.embedders import as_embedder
 
-    return as_embedder(given)
+    return as_embedder(embedder)
 
 
 def import_log(
     source: str | os.PathLike[str], path: str | os.PathLike[str], *, progress: Progress | None = None
 ) -> None:
-    """Makes the ledger of an export at a path where nothing is: the same id, rows, digests and head; all or nothing."""
+    """Make the ledger of an export at a free path: the same id, rows, digests and head; all or nothing.
+
+    The new ledger is opened once, which folds its projections.
+    """
     from ledger.maintenance import transfer
 
     transfer.import_log(source, path, progress=progress)
-    with suppress(
-        NewerFormatError, UnknownEventError, DamagedError
-    ):  # it is there as it was, for a product that can read it
+    # A log that this version cannot open stays as it was imported, for a version that can.
+    with suppress(NewerFormatError, UnknownEventError, DamagedError):
         open_engine(path).close()
 
 
 def _fit_projections(engine: Engine) -> None:
-    """Brings the tables to this product's versions; a private copy where the file cannot be written."""
+    """Give the tables this product's versions; use private tables if the file cannot be written."""
     rebuilt = 0
     while not _look(engine):
         if engine.store.readonly:
@@ -168,8 +167,10 @@ def _fit_projections(engine: Engine) -> None:
             return
         if rebuilt == REBUILDS:
             _check_versions(engine)
-            raise StorageError("the projections do not fit their log after a rebuild either, so the file is damaged")
-        with suppress(RebuildUnderWay):  # a lease that nobody renews ends by itself
+            raise StorageError(
+                f"the projections do not fit their log after {REBUILDS} rebuilds, so the file is damaged"
+            )
+        with suppress(RebuildUnderWay):  # a lease ends by itself if nobody renews it
             from ledger.maintenance import rebuilding
 
             rebuilding.rebuild(engine, digest=False)
@@ -180,7 +181,10 @@ def _fit_projections(engine: Engine) -> None:
 
 
 def _fit_views(engine: Engine) -> None:
-    """Makes the views that are missing or of another version; of a file that takes no write now, the next open does."""
+    """Make the views that are missing or of another version.
+
+    If the file takes no write now, the next open makes them.
+    """
     if engine.store.readonly:
         return
     with engine.store.snapshot() as connection:
@@ -194,16 +198,16 @@ def _fit_views(engine: Engine) -> None:
         sql_views.create_views(transaction.connection)
 
 
-def _checked_own(given: Iterable[Projection | type[Projection]]) -> dict[str, Definition]:
-    wanted = definitions(given) if given != () else {}
-    if taken := wanted.keys() & {*names()}:
-        raise RejectedError(f"the ledger has a projection {min(taken)!r} itself: give yours another name")
-    return wanted
+def _checked_own(projections: Iterable[Projection | type[Projection]]) -> dict[str, Definition]:
+    own = definitions(projections) if projections != () else {}
+    if taken := own.keys() & {*names()}:
+        raise RejectedError(f"the ledger has a projection {min(taken)!r} already: give yours another name")
+    return own
 
 
-def _fit_own(engine: Engine, wanted: Mapping[str, Definition]) -> None:
-    """The projections of a user's: their tables are made and caught up, where the file can be written."""
-    own = engine.own = Own(engine.store, wanted)
+def _fit_own(engine: Engine, definitions: Mapping[str, Definition]) -> None:
+    """Make the tables of a user's own projections and catch them up, if the file can be written."""
+    own = engine.own = Own(engine.store, definitions)
     if not engine.store.readonly:
         engine.writer.tables.own = own
         own.bring_up()
@@ -211,7 +215,7 @@ def _fit_own(engine: Engine, wanted: Mapping[str, Definition]) -> None:
 
 
 def _check_versions(engine: Engine) -> None:
-    """``ConflictError`` where the tables are again those of another version, which some process must have brought back."""
+    """Raise ConflictError if another process gave the tables another version again."""
     with engine.store.snapshot() as connection:
         try:
             check_tables(connection, engine.writer.secret)
@@ -223,11 +227,11 @@ def _check_versions(engine: Engine) -> None:
 
 
 def _finish_erasures(engine: Engine) -> None:
-    """What a crash left of erasures is purged; that is loaded only where something was left."""
+    """Purge the erasures that a crash left pending; the code is loaded only if there are any."""
     with (
-        suppress(sqlite3.OperationalError),
+        suppress(sqlite3.OperationalError),  # without the table no erasure can be pending
         engine.store.snapshot() as connection,
-    ):  # without a table nothing can be left
+    ):
         if not erasures.pending(connection):
             return
     from ledger.erasure import completing
@@ -236,9 +240,10 @@ def _finish_erasures(engine: Engine) -> None:
 
 
 def _look(engine: Engine) -> bool:
-    """Whether the projections fit, after a look at the format that the log needs since its last upgrade.
+    """Check the format that the log needs, and return True if the projections fit.
 
-    What upgraded it is asked of the audit trail, or where that does not fit, of the whole log (0.3 s a million events).
+    The last upgrade is read from the audit trail, or from the whole log if the trail does not fit (0.3 s a million
+    events).
     """
     with engine.store.snapshot() as connection:
         suspended = tables_fit(connection, engine.writer.secret, engine.created.ledger_id)
@@ -254,16 +259,16 @@ def _check_given(settings: object, **functions: object) -> None:
         from ledger.engine.settings import Settings
 
         if not isinstance(settings, Settings):
-            raise RejectedError(f"settings takes what Settings.load() gives, not {type(settings).__name__}")
-    for name, given in functions.items():
-        if not callable(given):
-            raise RejectedError(f"{name} is a function, and {given!r:.40} is none")
+            raise RejectedError(f"settings must be a Settings from Settings.load(), not a {type(settings).__name__}")
+    for name, function in functions.items():
+        if not callable(function):
+            raise RejectedError(f"{name} must be a function, not {function!r:.40}")
 
 
-def _default(settings: Settings | None, *, user: str | None, channel: str, **given: str) -> Who:
-    """Return what calls fall back on: what was said, or else what the settings say."""
+def _default(settings: Settings | None, *, user: str | None, channel: str, **texts: str) -> Who:
+    """Return who calls by default, from the arguments or else from the settings."""
     names: dict[str, Any] = {
-        name: getattr(settings, name) if settings and value == "" else value for name, value in given.items()
+        name: getattr(settings, name) if settings and value == "" else value for name, value in texts.items()
     }
     names["user"] = user if user is not None else settings.user if settings else ""
     for name, value in names.items():
@@ -274,7 +279,7 @@ def _default(settings: Settings | None, *, user: str | None, channel: str, **giv
 
 
 def _created(store: EventStore) -> LedgerCreated | None:
-    """The first event, after a look at the format it names; first of all, at whether the log's end is there."""
+    """Return the first event, after a check that the end of the log is there and that this product knows the format."""
     with store.snapshot() as connection:
         event = _first(connection, store.path)
         if event is None or not store.readonly:
@@ -286,7 +291,11 @@ def _created(store: EventStore) -> LedgerCreated | None:
 
 
 def created_by(connection: sqlite3.Connection, path: str) -> LedgerCreated:
-    """The first event of a ledger that is only read. ``RejectedError`` where there is none, or the file is no ledger."""
+    """Return the first event of a ledger that is only read.
+
+    Raises:
+        RejectedError: The file holds no events, or is no ledger.
+    """
     event = _first(connection, path)
     if event is None:
         raise RejectedError(f"{path} holds no events yet, so there is nothing to read", rule="readonly")
@@ -303,13 +312,13 @@ def _first(connection: sqlite3.Connection, path: str) -> AnyEvent | None:
 
 
 def check_owner(connection: sqlite3.Connection, path: str) -> None:
-    """``RejectedError`` where an application of the eventsourcing library keeps its events or snapshots."""
+    """Raise RejectedError if an application of the eventsourcing library keeps its events or snapshots in the file."""
     if what := held_by_another(connection):
         raise RejectedError(f"{path} has {what}; name the ledger's own file (--db on the command line)", rule="foreign")
 
 
 def held_by_another(connection: sqlite3.Connection) -> str:
-    """What a file has of an application of the eventsourcing library, so that it is no ledger; empty for nothing."""
+    """Return the part of a file that belongs to an application of the eventsourcing library, or ""."""
     first = connection.execute("SELECT CAST(type AS TEXT) FROM main.events WHERE position = 1").fetchone()
     whose = "an application of the eventsourcing library"
     if first is not None and mapper.is_foreign(first[0]):
@@ -319,7 +328,7 @@ def held_by_another(connection: sqlite3.Connection) -> str:
 
 
 def _last_upgrade(connection: sqlite3.Connection, *, by_trail: bool) -> int | None:
-    """The position of the last LedgerUpgraded; of the log itself where the trail cannot be asked."""
+    """Return the position of the last LedgerUpgraded event, from the log itself if the trail cannot be read."""
     if by_trail:
         with suppress(sqlite3.DatabaseError):
             return audit.last_upgrade(connection)
@@ -327,7 +336,7 @@ def _last_upgrade(connection: sqlite3.Connection, *, by_trail: bool) -> int | No
 
 
 def _begin(store: EventStore, default: Who, clock: Clock, random: Random) -> LedgerCreated:
-    """Writes the first event, once, whoever comes first."""
+    """Write the first event, unless another process has written it already."""
     if store.readonly:
         raise LedgerError(f"{store.path} holds no events yet, so there is nothing to read")
     created = LedgerCreated(random(16).hex(), FORMAT, READER, WRITER, random(32).hex())
@@ -335,7 +344,7 @@ def _begin(store: EventStore, default: Who, clock: Clock, random: Random) -> Led
         if transaction.position:
             return _created(store) or created
         secret = bytes.fromhex(created.secret)
-        if not exists(transaction.connection, "checkpoint"):  # the log alone was made here
+        if not exists(transaction.connection, "checkpoint"):  # only the log was made here
             create_tables(transaction.connection)
         write_checkpoints(transaction.connection, secret, created.ledger_id, 0, GENESIS)
         writer = Writer(store, secret, created.ledger_id, clock, random)

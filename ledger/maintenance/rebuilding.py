@@ -1,7 +1,7 @@
-"""A rebuild that repairs: damaged projections come back from the log by ``rebuild()``, and a damaged log is never touched.
+"""A rebuild that repairs: ``rebuild()`` makes damaged projections again from the log, and never touches a damaged log.
 
-Where damaged pages do not even let the old tables be dropped, a fresh file is made of the proven log and copied into this
-one through SQLite, in one transaction.
+If damaged pages prevent even the drop of the old tables, a fresh file is made from the verified log and copied over
+this file through SQLite, in one transaction.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from projections.core import own_registry as registry
 from projections.core import projector, sql_views
 from projections.core.sqlite import integrity_problems
 
-ROUNDS = 5  # of copying, while others go on writing
+ROUNDS = 5  # attempts to copy, while others go on writing
 WAIT_SECONDS = 30.0  # for the writer's lock
 
-# How problems that ``verify`` finds begin, and what they are about; all others are the log's own.
+# The beginnings of problems that ``verify`` finds in projections and pages; all other problems are the log's own.
 OF_PROJECTIONS = re.compile(
     r"(position \d+: )?the projections?\b|the schema: (table|index of|view) (?!events\b|blobs\b)"
 ).match
@@ -45,7 +45,10 @@ OF_PAGES = re.compile(r"the file: (?!its )").match
 
 
 def damages(error: BaseException | None) -> bool:
-    """Whether an error comes from a damaged page, or row of a projection; whatever SQLite said lies under what is raised."""
+    """Return True if an error comes from a damaged page or a damaged row of a projection.
+
+    The causes of the error are searched too, because SQLite's own error is one of them.
+    """
     while error is not None:
         if isinstance(error, DamagedError):
             return error.table != "events"
@@ -64,21 +67,30 @@ def rebuild(
     asker: Who | None = None,
     stopping: Stopping | None = None,
 ) -> answers.RebuildReport:
-    """Folds every projection again from the log, next to the live tables, and switches; others go on meanwhile.
+    """Fold every projection again from the log, next to the live tables, and switch; others go on meanwhile.
 
-    ``progress`` is called with (events folded, events in the log). ``ConflictError`` while another rebuild runs. What was
-    suspended and folds now is resumed; what does not fold is suspended. Where damaged pages are in the way or left, the whole
-    file is made again from its log, if that is sound; ``StorageError`` if it is not. ``stopping`` may end it before the
-    switch: nothing has changed then. A whole file that is made again is not stopped.
+    A suspended projection that folds now is resumed, and a projection that does not fold is suspended. If damaged pages
+    prevent the rebuild or remain, the whole file is made again from its log.
+
+    Args:
+        engine: The engine of the ledger.
+        name: The projection to switch, with those that read its rows; None for all.
+        digest: False leaves out the digest of all rows.
+        progress: Called with (events folded, events in the log).
+        asker: Who asked for the rebuild; None for the ledger itself.
+        stopping: The condition that ends the rebuild before the switch; nothing has changed then. The making of a whole
+            file is not stopped.
+
+    Raises:
+        ConflictError: Another rebuild runs, or a batch is open.
+        StorageError: The log is damaged.
     """
     started, recorded = time.monotonic(), asker is None
-    given = engine.own.definitions if engine.own is not None else {}
-    if isinstance(name, str) and (name in given or _is_own(engine, name)):
+    own = engine.own.definitions if engine.own is not None else {}
+    if isinstance(name, str) and (name in own or _is_own(engine, name)):
         return _rebuild_own(engine, [name], answers.RebuildReport(events=0, seconds=0, digest=""), stopping)
-    report = _rebuild_ours(engine, name, digest, started, recorded, progress, asker, stopping)
-    return (
-        report if name is not None or report.stopped or not given else _rebuild_own(engine, [*given], report, stopping)
-    )
+    report = _rebuild_built_in(engine, name, digest, started, recorded, progress, asker, stopping)
+    return report if name is not None or report.stopped or not own else _rebuild_own(engine, [*own], report, stopping)
 
 
 def _is_own(engine: Engine, name: str) -> bool:
@@ -89,19 +101,19 @@ def _is_own(engine: Engine, name: str) -> bool:
 def _rebuild_own(
     engine: Engine, names: Sequence[str], report: answers.RebuildReport, stopping: Stopping | None
 ) -> answers.RebuildReport:
-    """Projections of a user's are emptied and folded again, which is recorded nowhere."""
-    started, known, stopping = time.monotonic(), engine.own, stopping or Stopping()
+    """Empty the projections of a user's own and fold them again, which no event records."""
+    started, own, stopping = time.monotonic(), engine.own, stopping or Stopping()
     if engine.writer.batching:
         raise ConflictError("maintenance.rebuild() cannot run inside a batch; leave the batch first")
-    if known is None or not known.definitions.keys() >= set(names):
+    if own is None or not own.definitions.keys() >= set(names):
         raise RejectedError(
-            f"the class of the projection {names[0]!r} is not at hand: only a program that gives it to Ledger.open can rebuild it"
+            f"the class of the projection {names[0]!r} was not given: only a program that gives it to Ledger.open can rebuild it"
         )
     for name in names:
-        known.rebuild(name, lambda: bool(stopping.why))
+        own.rebuild(name, lambda: bool(stopping.why))
     with engine.store.snapshot() as connection:
-        found = registry.entries(connection)
-    suspended = [name for name in names if found[name].suspended_at is not None]
+        registered = registry.entries(connection)
+    suspended = [name for name in names if registered[name].suspended_at is not None]
     return replace(
         report,
         events=report.events or engine.store.head()[0],
@@ -112,7 +124,7 @@ def _rebuild_own(
     )
 
 
-def _rebuild_ours(
+def _rebuild_built_in(
     engine: Engine,
     name: str | None,
     digest: bool,
@@ -131,7 +143,7 @@ def _rebuild_ours(
         if not damages(error):
             raise
     check_whole_log(engine)
-    left = _replace(engine)
+    unreadable = _replace(engine)
     if asker is not None and not recorded:
         engine.writer.run("maintenance.rebuild", asker, _rebuilt)
     events, suspended = engine.store.head()[0], tuple(sorted(care.suspended_names(engine)))
@@ -141,7 +153,7 @@ def _rebuild_ours(
         digest=digests.of_rows(engine) if digest else "",
         suspended=suspended,
         projections=tuple(sorted(projector.names())),
-        left_behind=tuple(left),
+        left_behind=tuple(unreadable),
     )
 
 
@@ -151,7 +163,10 @@ def _rebuilt(work: Work) -> str:
 
 
 def _is_sound(engine: Engine) -> bool:
-    """Whether every page can be read, and the schema, which a rebuild of the tables alone leaves as it is."""
+    """Return True if every page can be read and the schema is unchanged.
+
+    A rebuild of the tables alone does not repair the schema.
+    """
     try:
         with engine.store.snapshot() as connection:
             return not any(integrity_problems(connection, 1, quick=True)) and not has_changed(connection)
@@ -170,19 +185,23 @@ def check_whole_log(engine: Engine) -> None:
 
 
 def _replace(engine: Engine) -> list[str]:
-    """Every page of this file again, from its own log; who has it open stays where he is. What is somebody's own goes with it;
-    the names of what could not be read."""
+    """Make every page of this file again from its own log, and return the names of tables that could not be read.
+
+    Other processes keep the file open. Tables that people added are copied too.
+    """
     with in_the_making(engine.store.path, "a repaired copy", put=False) as part:
         for _ in range(ROUNDS):
             with closing(EventStore.open(part)) as fresh, engine.store.snapshot() as connection:
                 copied = copy_log(connection, fresh)
             with closing(_same(engine, part)) as made:
                 care.fold_again(made, digest=False)
-            if (left := _pour(engine, part, copied)) is not None:
+            if (unreadable := _pour(engine, part, copied)) is not None:
                 with suppress(LedgerError):
                     engine.store.checkpoint()
-                return left
-    raise StorageError("the projections are damaged, and others wrote too much meanwhile for the file to be made again")
+                return unreadable
+    raise StorageError(
+        f"the projections are damaged, and other processes wrote during each of {ROUNDS} attempts to make the file again"
+    )
 
 
 def _same(engine: Engine, part: str) -> Engine:
@@ -190,30 +209,33 @@ def _same(engine: Engine, part: str) -> Engine:
 
 
 def _pour(engine: Engine, part: str, copied: int) -> list[str] | None:
-    """Copies a file over this one in one transaction, and what is somebody's own into it before, but for what is returned;
-    None when the log went on since it was made."""
-    deadline, looked = time.monotonic() + WAIT_SECONDS, list[int]()
+    """Copy a file over this one in one transaction, and return the names of tables that could not be read.
+
+    Tables that people added are copied into the new file before. None means that the log grew after the new file was
+    made.
+    """
+    deadline, positions = time.monotonic() + WAIT_SECONDS, list[int]()
 
     def guard(status: int, remaining: int, total: int) -> None:
         if status in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             if time.monotonic() > deadline:
                 raise ConflictError("another process kept the ledger locked for longer than the timeout")
-        elif not looked:  # from the first step to the last the writer's lock is held
-            looked.append(engine.store.head()[0])
-            if looked[0] != copied:
+        elif not positions:  # the writer's lock is held from the first step to the last
+            positions.append(engine.store.head()[0])
+            if positions[0] != copied:
                 raise _WentOn
 
     with engine.store.lent() as live, closing(sqlite3.connect(part, isolation_level=None)) as fresh:
         pages = fresh.execute("PRAGMA page_count").fetchone()[0]
-        left = sql_views.copy_by_hand(live, fresh)
+        unreadable = sql_views.copy_by_hand(live, fresh)
         try:
             fresh.backup(live, pages=max(1, pages // 8), progress=guard, sleep=0.02)
         except _WentOn:
             return None
         except sqlite3.Error as error:
             raise typed(error) from error
-    return left
+    return unreadable
 
 
 class _WentOn(Exception):
-    """Somebody committed after the copy was made."""
+    """The signal that another process committed after the copy was made."""

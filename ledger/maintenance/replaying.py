@@ -1,4 +1,4 @@
-"""Replay: the log up to a position as a ledger of its own place, for reading, or as a branch that goes its own way."""
+"""Replay: the log up to a position as a ledger at a new path, for reading or as a branch that continues on its own."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Voided = answers.UndoReport | answers.DistrustReport
 
 
 class _Stopped(Exception):
-    """It had to end; nothing is left of it."""
+    """The signal that a replay had to stop; nothing of it is kept."""
 
 
 def replay(
@@ -53,10 +53,22 @@ def replay(
     progress: Progress | None = None,
     stopping: Stopping,
 ) -> answers.ReplayReport:
-    """Makes a ledger of the log up to a moment, at a path where nothing is; in its place when it is verified, or not at all.
+    """Make a ledger of the log up to a moment, at a free path.
 
-    For reading it is the same log: ids, bytes and heads. A ``branch`` goes on with LedgerBranched, and the erasures that took
-    texts of it later are done in it again. ``without`` is what ``history.what_if`` takes, made void in the branch.
+    The new ledger appears at the path when it is verified, or not at all. A ledger for reading has the same log: the
+    same ids, bytes and heads. A branch continues with a LedgerBranched event and repeats the later erasures that took
+    texts of its log.
+
+    Args:
+        engine: The engine of the ledger.
+        asker: Who makes the replay.
+        path: A path where nothing exists.
+        until: The moment or position; None for the end of the log.
+        branch: True for a branch.
+        without: A command, event or origin, as in ``history.what_if``, made void in the branch.
+        reason: Why the branch is made.
+        progress: Called with (steps done, steps).
+        stopping: The condition that ends the replay early.
     """
     if engine.writer.batching:
         raise ConflictError("replay() cannot run inside a batch; leave the batch first")
@@ -89,11 +101,13 @@ def replay(
                 made.check_erased()
                 made.is_whole = True
             return made.report(place, stopping.why, time.monotonic() - started)
-    raise ConflictError("texts of this log were erased all the while, so that nothing was kept; call replay() again")
+    raise ConflictError(
+        f"texts were erased during each of {ATTEMPTS} attempts to copy the log, so no copy was kept; call replay() again"
+    )
 
 
 class _Made:
-    """A replay that is being made."""
+    """A replay in the making."""
 
     def __init__(self, engine: Engine, position: int, step: Progress, go_on: Callable[[], None]) -> None:
         self.engine, self.position, self.step, self.go_on = engine, position, step, go_on
@@ -106,12 +120,12 @@ class _Made:
     # --- the log, and what is folded of it -----------------------------------------------------------------------
 
     def copy(self, part: str, *, for_reading: bool) -> None:
-        """The log up to the position, and the projections of it."""
+        """Copy the log up to the position, and fold its projections."""
         with self.engine.store.snapshot() as source, closing(EventStore.open(part)) as target:
             check_end(source)
             copied = copy_log(source, target, lambda done, _: self.step(done, 2 * self.position), self.position)
             if copied < self.position:
-                raise StorageError(f"the log is damaged: position {copied + 1} is nothing that any version wrote")
+                raise StorageError(f"the log is damaged: position {copied + 1} is of a kind that no version wrote")
             self.head = head_at(source, self.position) or b""
             self.later = list(_erased_later(source, self.position))
         with closing(sqlite3.connect(part, isolation_level=None)) as made:
@@ -129,18 +143,18 @@ class _Made:
         self.step(of + done, 2 * of)
 
     def check(self, part: str) -> None:
-        """Walks the whole of it; ``StorageError`` for the first that is wrong."""
+        """Check the whole new file; raise StorageError for the first problem."""
         with closing(EventStore.open(part, readonly=True)) as store, store.snapshot() as connection:
             report = verify(connection, part, full=True, folded=False, progress=lambda *_: self.go_on())
             problems = report.problems
             if head_at(connection, self.position) != self.head:
-                problems = (*problems, f"position {self.position}: it has another head than in the ledger")
+                problems = (*problems, f"position {self.position}: its head is another than in the ledger")
         if problems:
-            raise StorageError(f"what was replayed is not sound, so nothing was kept: {problems[0]}")
+            raise StorageError(f"the replayed log is damaged, so no file was kept: {problems[0]}")
         self.events = report.events
 
     def check_erased(self) -> None:
-        """What was erased since the log was copied is in what was copied of it: then it is made once more."""
+        """Raise ErasedMeanwhile if texts were erased after they were copied, so that the copy is made again."""
         with self.engine.store.snapshot() as source:
             if list(_erased_later(source, self.position)) != self.later:
                 raise ErasedMeanwhile
@@ -148,7 +162,7 @@ class _Made:
     # --- a branch ------------------------------------------------------------------------------------------------
 
     def branch(self, part: str, asker: Who, reason: str, without: Without) -> None:
-        """A ledger of its own id, which erases again what was erased later, and makes void what it is to go without."""
+        """Make the copy a ledger with its own id, repeat the later erasures, and make ``without`` void."""
         clock, random = self.engine.writer.clock, self.engine.writer.random
         self.parent = self.created.ledger_id
         own = replace(self.created, ledger_id=random(16).hex())
@@ -160,7 +174,7 @@ class _Made:
                 who = replace(asker, user=event.envelope.user or "", client="replay")
                 writer.run("erase", who, self._erased_again(event))
         self.created = own
-        with closing(open_engine(part, clock=clock, random=random)) as engine:  # and finishes these erasures
+        with closing(open_engine(part, clock=clock, random=random)) as engine:  # which also finishes the erasures
             self.go_on()
             if without is not None:
                 self.voided = _made_void(engine, asker, without, reason)
@@ -174,18 +188,21 @@ class _Made:
         return body
 
     def _erased_again(self, event: AnyEvent) -> Body:
-        """The same erasure as an event of the branch, for what the branch has of it; its rows are so already, and name it."""
+        """Return a command that records the same erasure in the branch, for the rows that the branch has.
+
+        The rows were copied without their texts; the command only makes them name the branch's own erasure.
+        """
         data: ContentErased = event.data
-        targets = tuple(each for each in data.targets if each.position <= self.position)
-        kept = tuple(each for each in data.kept if each <= self.position)
+        targets = tuple(target for target in data.targets if target.position <= self.position)
+        kept = tuple(place for place in data.kept if place <= self.position)
 
         def name_it(work: Work, events: Sequence[AnyEvent]) -> None:
             connection, transaction = work.transaction.connection, work.transaction
-            for each in targets:
+            for target in targets:
                 (state,) = connection.execute(
-                    "SELECT state FROM events WHERE position = ?", (each.position,)
+                    "SELECT state FROM events WHERE position = ?", (target.position,)
                 ).fetchone()
-                transaction.redact(each.position, state, events[0].position)
+                transaction.redact(target.position, state, events[0].position)
 
         def body(work: Work) -> str:
             work.user = event.envelope.user
@@ -195,10 +212,10 @@ class _Made:
 
         return body
 
-    # --- what is answered ----------------------------------------------------------------------------------------
+    # --- the report ----------------------------------------------------------------------------------------------
 
     def report(self, place: str, stopped: str, seconds: float) -> answers.ReplayReport:
-        voided, taken = self.voided, (each.position for _, event in self.later for each in event.data.targets)
+        voided, taken = self.voided, (target.position for _, event in self.later for target in event.data.targets)
         return answers.ReplayReport(
             path=place,
             ledger_id=self.created.ledger_id,
@@ -206,7 +223,7 @@ class _Made:
             position=self.position,
             head=self.head.hex(),
             events=self.events,
-            erased_later=len({each for each in taken if each <= self.position}),
+            erased_later=len({place for place in taken if place <= self.position}),
             voided=voided.events if voided is not None else 0,
             dependents=voided.dependents if voided is not None else (),
             uncertain=voided.uncertain if isinstance(voided, answers.DistrustReport) else (),
@@ -221,7 +238,7 @@ def _made_void(engine: Engine, asker: Who, without: str | int | Mapping[str, str
         report = distrusting.distrust(engine, asker, name, kind=kind, reason=reason, exclusive=True)
         if not report.events:
             raise NotFoundError(
-                f"nothing that is in effect by then is of the {kind or 'origin'} {name!r:.60}: history.audit tells who wrote"
+                f"no event in effect at that moment is from the {kind or 'origin'} {name!r:.60}: history.audit shows who wrote"
             )
         return report
     assert not isinstance(without, Mapping)
@@ -229,6 +246,6 @@ def _made_void(engine: Engine, asker: Who, without: str | int | Mapping[str, str
 
 
 def _erased_later(source: sqlite3.Connection, position: int) -> Iterator[tuple[copies.Later, AnyEvent]]:
-    """The erasures behind a position that took texts of what is before it, as they are stored and as they are."""
+    """Yield the erasures after a position that took texts before it, as stored and decoded."""
     yield from erased_since(source, position)
     yield from taking(copies.erased_later(source), position)

@@ -1,4 +1,4 @@
-"""The private folder of a temporary ledger: it goes when the ledger is closed, collected as garbage, or the process ends."""
+"""The private folder of a temporary ledger, which is removed when the ledger is closed or collected."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from ledger.engine.engine import Engine
 
 
 def in_private_folder(begin: Callable[[Path], Engine]) -> Engine:
-    """Return the engine that is begun at a path in a folder of its own, which nobody else can read."""
-    folder = tempfile.mkdtemp(prefix="memory-ledger-")  # with the permissions 0700
+    """Return an engine begun in a new folder that no other user can read."""
+    folder = tempfile.mkdtemp(prefix="memory-ledger-")  # has mode 0700
     try:
         engine = begin(Path(folder, "memory.db"))
     except BaseException:
@@ -25,6 +25,6 @@ def in_private_folder(begin: Callable[[Path], Engine]) -> Engine:
 
 
 def _remove(folder: str, owner: int) -> None:
-    """Remove a folder, but not at the end of a forked child, whose parent goes on with it."""
+    """Remove a folder, except at the end of a forked child, whose parent still uses it."""
     if os.getpid() == owner:
         shutil.rmtree(folder, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Export and import of a whole log, row by row."""
+"""The export and import of a whole log, row by row."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from projections.core.projector import check_end
 
 Progress = Callable[[int, int], None]
 CHUNK, CHUNK_CHARS = 500, 4 * 1024 * 1024  # rows written at once, and characters of their states
-LINE_BYTES = 72 * 1024 * 1024  # a text of 50 MiB in base64 has 67
-STATE_BYTES = 8 * 1024 * 1024  # of a state as a text of JSON: of 1 MiB, and what erasures and escapes make of it
+LINE_BYTES = 72 * 1024 * 1024  # a text of 50 MiB has 67 MiB in base64
+STATE_BYTES = 8 * 1024 * 1024  # of a state as JSON text: 1 MiB, longer with erasures and escapes
 FIELDS_BYTES = 64 * 1024  # of all other fields
 EXPORT_FORMAT = "memory-ledger/export/1"
 
@@ -57,7 +57,7 @@ class _Row(Struct):
 
 
 class _Text(Struct):
-    """A text that lies apart as a line of an export; ``data`` is in base64."""
+    """A text from the blobs as a line of an export; ``data`` is in base64."""
 
     blob: str
     data: Raw
@@ -81,9 +81,10 @@ _BAD = (ValueError, RecursionError, msgspec.DecodeError)
 def export_file(
     engine: Engine, path: str | os.PathLike[str], *, progress: Progress | None = None
 ) -> answers.ExportReport:
-    """Writes every row of the log and every blob as JSONL, mode 0600; it holds the ledger's secret.
+    """Write every row of the log and every blob as JSONL, with mode 0600; the file holds the ledger's secret.
 
-    ``RejectedError`` when the file is there already.
+    Raises:
+        RejectedError: Something exists at the path, or the ledger is a copy for reading.
     """
     if engine.store.is_copy:
         raise RejectedError(PASSES)
@@ -111,9 +112,10 @@ def export_file(
 def import_log(
     source: str | os.PathLike[str], path: str | os.PathLike[str], *, progress: Progress | None = None
 ) -> None:
-    """Makes a ledger from an export: the rows unchanged, nothing appended, everything verified, all or nothing.
+    """Make a ledger from an export: the rows unchanged, nothing appended, everything verified, all or nothing.
 
-    ``RejectedError`` where a file is already, or when the export is not whole: the place stays empty then.
+    Raises:
+        RejectedError: Something exists at the path, or the export is incomplete or changed. The path stays empty then.
     """
     place = free_place(path, "an import")
     lines = iter(_export_lines(path_name(source)))
@@ -122,7 +124,9 @@ def import_log(
     except _BAD:
         header = _Header("")
     if header.format != EXPORT_FORMAT:
-        raise RejectedError(f"{path_name(source)} is no export of a ledger: its first line does not say so")
+        raise RejectedError(
+            f"{path_name(source)} is no export of a ledger: its first line is not the header of an export"
+        )
     with in_the_making(place, "an import") as part, closing(EventStore.open(part)) as store:
         _write_log(store, lines, header.events, progress)
 
@@ -131,7 +135,7 @@ def _write_log(
     store: EventStore, lines: Iterable[tuple[int, Line]], total: int | None, progress: Progress | None
 ) -> None:
     if total is None:
-        raise RejectedError("the export does not name how many events it holds, which is one at the least")
+        raise RejectedError("the header of the export does not give the number of events, which is at least 1")
     rows: list[LogRow] = []
     chars = 0
     with store.transact() as transaction:
@@ -147,15 +151,17 @@ def _write_log(
                     progress(transaction.position, total)
         transaction.append_rows(rows)
         if transaction.position != total:
-            raise RejectedError(f"the export was cut short: it names {total} events and holds {transaction.position}")
+            raise RejectedError(
+                f"the export was cut short: its header names {total} events, but it holds {transaction.position}"
+            )
         try:
             check_log(transaction.connection)
         except StorageError as error:
-            raise RejectedError(f"the export is not what was exported: {error}") from None
+            raise RejectedError(f"the export was changed after it was written: {error}") from None
 
 
 def _log_row(transaction: Transaction, number: int, line: Line) -> LogRow | None:
-    """Return the row of a line; None for a text that lies apart, which is written at once."""
+    """Return the row of a line, or None for a blob's text, which is written at once."""
     try:
         parts = _parts(line)
         data, state_bytes = memoryview(parts.data), len(memoryview(parts.state))
@@ -174,7 +180,7 @@ def _log_row(transaction: Transaction, number: int, line: Line) -> LogRow | None
         key = bytes.fromhex(row.key) if row.key is not None else None
     except _BAD:
         raise RejectedError(
-            f"line {number} of the export is no row and no text of a log: it was cut short or changed"
+            f"line {number} of the export is neither a row nor a text of a log: the line was cut short or changed"
         ) from None
     return LogRow(row.position, row.stream, row.version, row.type, row.state, **proof, key=key, erased_by=row.erased_by)
 
@@ -189,15 +195,13 @@ def _row_line(row: LogRow) -> dict[str, object]:
 def _export_lines(source: str) -> Iterator[tuple[int, Line]]:
     for number, line in given_files.lines(source, LINE_BYTES):
         if line is None:
-            raise RejectedError(
-                f"line {number} of the export has more than {LINE_BYTES:,} bytes, and no row has so many"
-            )
+            raise RejectedError(f"line {number} of the export has more than {LINE_BYTES:,} bytes, more than any row")
         yield number, line
 
 
 @contextmanager
 def new_file(name: str) -> Iterator[IO[str]]:
-    """A file that was not there, readable by its owner only; what an error leaves half-written is removed."""
+    """Create a file that only its owner can read; on an error remove it, and refuse a file that exists."""
     try:
         descriptor = os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
     except FileExistsError:

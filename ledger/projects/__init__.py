@@ -1,1 +1,1 @@
-"""What belongs together: a name with aliases, and the state that people vouch for."""
+"""Projects: a name with aliases, and a trusted state that people set."""

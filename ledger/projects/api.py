@@ -1,4 +1,4 @@
-"""``ledger.projects``: list, read and add projects, and set their trusted state."""
+"""The namespace ``ledger.projects``: list, read and add projects, and set their trusted state."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ class ProjectsRead(Area):
             with self._engine.snapshot() as snapshot:
                 return queries.listing(snapshot, self._scope.user, limit=count, after=start)
 
-        return page("projects", {"user": self._scope.user}, limit, after, fetch, lambda each: each.id)
+        return page("projects", {"user": self._scope.user}, limit, after, fetch, lambda project: project.id)
 
     def get(self, name: str) -> Project:
         """Return one project with its trusted state.
 
         Args:
-            name: Its name, an alias, or its id.
+            name: The name, an alias, or the id of the project.
 
         Raises:
             NotFoundError: This user has no such project.
-            AmbiguousIdError: Several ids begin so.
+            AmbiguousIdError: Several ids have this beginning.
         """
         with self._engine.snapshot() as snapshot:
             project = queries.get(snapshot, self._scope.user, name)
@@ -45,18 +45,20 @@ class ProjectsRead(Area):
         return project
 
     def context(self, project: str, *, budget: int | None = None, unit: Unit = "chars") -> Pack:
-        """Return what is known of a project, for a prompt: its trusted state, then the ten newest memories of the
-        kinds project and env that are of it or of no project.
+        """Return the context of a project for a prompt: its trusted state and its ten newest memories.
+
+        The memories are those of the kinds project and env that belong to the project or to no project.
 
         Args:
+            project: A name, an alias or an id.
             budget: The most that the pack may hold, counted in ``unit``; None for no bound.
             unit: "tokens" or "chars".
 
         Raises:
             NotFoundError: This user has no such project.
         """
-        found = self.get(project)
-        return recalling.project_context(self._engine, self._scope.user, found.id, budget=budget, unit=unit)
+        known = self.get(project)
+        return recalling.project_context(self._engine, self._scope.user, known.id, budget=budget, unit=unit)
 
     def state(
         self,
@@ -69,6 +71,7 @@ class ProjectsRead(Area):
         """Return the trusted state of a project, in the order in which it was set.
 
         Args:
+            project: A name, an alias or an id.
             category: Only entries of this category.
             name: Only entries of this name.
             history: Also every value that was replaced or removed.
@@ -77,34 +80,35 @@ class ProjectsRead(Area):
             NotFoundError: This user has no such project.
         """
         texts(category=category, name=name)
-        found = self.get(project)
+        known = self.get(project)
         if category is not None:
             check_category(category)
         with self._engine.snapshot() as snapshot:
-            return tuple(queries.state(snapshot, self._scope.user, found.id, category, name, history=history))
+            return tuple(queries.state(snapshot, self._scope.user, known.id, category, name, history=history))
 
 
 class Projects(ProjectsRead):
     """The projects of a user."""
 
     def add(self, name: str, *, description: str = "", **options: Unpack[WriteOptions]) -> Project:
-        """Add a project; one that has this name or alias already comes back (``absorbed``), with this description if it has
-        none.
+        """Add a project.
 
-        Commands that name a new project add it by themselves.
+        A project that has this name or alias already is returned (``absorbed``); it takes the description if it has
+        none. Commands that name a new project add it by themselves.
 
         Args:
-            name: What it is called, at most 1,024 bytes.
-            description: What it is about.
+            name: The name of the project, at most 1,024 bytes.
+            description: The subject of the project.
         """
         return commands.add(self._engine, self._scope.asker(options), name, description)
 
     def add_alias(self, project: str, alias: str, **options: Unpack[WriteOptions]) -> Project:
-        """Give a project another name; what was recorded under the project is found by it from now on.
+        """Give a project another name, under which everything recorded for the project is found from now on.
 
-        A name by which the project is found already, also one of a project that was joined into it, changes nothing.
+        A name that finds the project already, such as a name of a project joined into it, changes nothing.
 
         Args:
+            project: A name, an alias or an id.
             alias: The other name.
 
         Raises:
@@ -113,19 +117,21 @@ class Projects(ProjectsRead):
         return commands.add_alias(self._engine, self._scope.asker(options), project, alias)
 
     def join(self, target: str, name: str, *, reason: str = "", **options: Unpack[WriteOptions]) -> Project:
-        """Let what was recorded under one project be found under another too; ``undo`` takes that back.
+        """Make the records of one project found under another too; ``undo`` takes that back.
 
-        Its names become aliases of the other project, its id finds that one, and the trusted state is that of both: of two
-        values under one name the one set last counts. Nothing is written again, so what was known earlier stays readable
-        as it was with ``at``, and after an undo each has again what was recorded under it. Once the target is erased, nothing
-        is found under it: a join into it that comes back leaves the other project by itself.
+        The names of the joined project become aliases of the target, and its id finds the target. The trusted state is
+        that of both; of two values under one name the value set last counts. No record is written again: ``at`` still
+        reads an earlier moment as it was, and after an undo each project has its own records again. After the target is
+        erased, nothing is found under it; if an undo brings back a join into an erased target, the other project stands
+        by itself.
 
         Args:
             target: The project that keeps its name: a name, an alias or an id.
-            name: The project that is found under it from now on: a name, an alias or an id.
+            name: The project that is found under the target from now on: a name, an alias or an id.
+            reason: Why the projects are joined.
 
         Raises:
-            NotFoundError: This user has no such project; a name that nothing has yet is given by ``add_alias``.
+            NotFoundError: This user has no such project; ``add_alias`` gives a project a new name.
         """
         return commands.join(self._engine, self._scope.asker(options), target, name, reason)
 
@@ -144,9 +150,9 @@ class Projects(ProjectsRead):
         Args:
             project: A name, an alias or an id; a new name is added as a project.
             category: "status", "decision", "requirement", "contact", "milestone", "fact" or "config".
-            name: What the value is called within its category.
+            name: The name of the value within its category.
             value: The statement, at most 64 KiB of UTF-8.
-            source: Where it comes from, in your words.
+            source: The source of the statement, in your words.
 
         Raises:
             RejectedError: The channel is not "user".
@@ -158,11 +164,13 @@ class Projects(ProjectsRead):
     def remove_state(
         self, project: str, category: StateCategory, name: str, *, reason: str = "", **options: Unpack[WriteOptions]
     ) -> Project:
-        """Take a value of trusted state out of use; it stays readable with ``state(history=True)``.
+        """Take a value of trusted state out of use; the value stays readable with ``state(history=True)``.
 
         Args:
+            project: A name, an alias or an id.
             category: The category of the value.
-            name: What the value is called.
+            name: The name of the value.
+            reason: Why the value is removed.
 
         Raises:
             NotFoundError: This user has no such project.

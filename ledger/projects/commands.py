@@ -1,4 +1,4 @@
-"""The commands on projects: register, alias, and trusted state, which only a person sets."""
+"""The commands on projects: register, alias, join, and set the trusted state, which only a person may do."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ from projections.views import projects
 
 
 def add(engine: Engine, asker: Who, name: str, description: str = "") -> answers.Project:
-    """Makes a project known; one that is known by this name or alias comes back, with this description if it had none."""
+    """Register a project.
+
+    A project that has this name or alias already is returned; it takes the description if it has none.
+    """
     _name("a project's name", name)
     check_text("description", description, max_bytes=VALUE_BYTES, blank_allowed=True)
 
@@ -41,14 +44,14 @@ def add(engine: Engine, asker: Who, name: str, description: str = "") -> answers
 
 
 def add_alias(engine: Engine, asker: Who, project: str, alias: str) -> answers.Project:
-    """Another name for a project; what was recorded under the project is found by it from now on."""
+    """Give a project another name, under which everything recorded for the project is found from now on."""
     _name("an alias", alias)
 
     def body(work: Work, state: Project) -> None:
         known = engine.writer.named(work.who.user, "p", alias)
         if known is not None and known != state.id:
             raise ConflictError(
-                f"the name {alias!r:.60} stands for another project already; projects.join lets it be found under this one"
+                f"the name {alias!r:.60} belongs to another project; projects.join makes that project found under this one"
             )
         work.rows.flush()
         _emit(work, projects.whole(work.connection(), state), domain.AddAlias(alias))
@@ -57,20 +60,20 @@ def add_alias(engine: Engine, asker: Who, project: str, alias: str) -> answers.P
 
 
 def join(engine: Engine, asker: Who, target: str, name: str, reason: str = "") -> answers.Project:
-    """Makes what is of one project found under another too; what was written stays as it is."""
+    """Make the records of one project found under another too; nothing that was written changes."""
     _name("a project's name", name)
     check_text("reason", reason, max_bytes=VALUE_BYTES, blank_allowed=True)
 
     def body(work: Work, state: Project) -> None:
-        other = engine.writer.named(work.who.user, "p", name)
-        if other is None:
+        joined = engine.writer.named(work.who.user, "p", name)
+        if joined is None:
             raise NotFoundError(
                 f"no project of this user is called {name!r:.60}; projects.add_alias gives a project a new name"
             )
-        if other in work.together(state.id):
+        if joined in work.together(state.id):
             work.absorbed = True
         else:
-            _emit(work, state, domain.Join(other, reason))
+            _emit(work, state, domain.Join(joined, reason))
 
     return _change(engine, asker, "projects.join", target, body, (target, name, reason))
 
@@ -78,7 +81,7 @@ def join(engine: Engine, asker: Who, target: str, name: str, reason: str = "") -
 def set_state(
     engine: Engine, asker: Who, project: str, category: str, name: str, value: str, *, source: str = ""
 ) -> answers.Project:
-    """Trusted state: a person's statement, kept with its history, never set by a policy.
+    """Set a value of trusted state: a person's statement, kept with its history, never set by a policy.
 
     ``category`` is one of status, decision, requirement, contact, milestone, fact, config.
     """
@@ -93,7 +96,7 @@ def set_state(
 def remove_state(
     engine: Engine, asker: Who, project: str, category: str, name: str, reason: str = ""
 ) -> answers.Project:
-    """Takes a value of trusted state out of use; it stays in the history."""
+    """Take a value of trusted state out of use; the value stays in the history."""
     domain.check_category(category)
     check_text("reason", reason, max_bytes=VALUE_BYTES, blank_allowed=True)
     return _by_person(engine, asker, "projects.remove_state", project, domain.InvalidateState(category, name, reason))
@@ -105,7 +108,9 @@ def _by_person(
     def body(work: Work, state: Project) -> None:
         _check_person(work.who, state)
         work.rows.flush()
-        if isinstance(command, domain.InvalidateState):  # of each that has it, or the next would be what counts
+        if isinstance(
+            command, domain.InvalidateState
+        ):  # from every joined project, or another value would take its place
             for member in projects.members(work.connection(), state.id):
                 if domain.project_entry(member, command.category, command.key) is not None:
                     _emit(work, member, command)
@@ -135,7 +140,7 @@ def _change(
 
 
 def _known(engine: Engine, work: Work, project: str, register: bool) -> Project:
-    """The project of that name; with ``register`` an unknown one begins in this append."""
+    """Return the project with this name; ``register`` adds an unknown one in the same append."""
     check_text("project", project, blank_allowed=True)
     named = engine.writer.named(work.who.user, "p", project) if project.strip() else None
     if named is not None:
@@ -148,13 +153,17 @@ def _known(engine: Engine, work: Work, project: str, register: bool) -> Project:
 
 
 def _answered(engine: Engine, outcome: Outcome) -> answers.Project:
-    with engine.reading(stale=True) as connection:  # the command is committed, whatever is suspended
+    with engine.reading(stale=True) as connection:  # the command is committed, even if the projection is suspended
         answer = project_shown(connection, outcome.state, replayed=outcome.replayed, absorbed=outcome.absorbed)
     return replace(answer, warnings=outcome.warnings) if outcome.warnings else answer
 
 
 def _cleaned(work: Work, command: domain.Command) -> domain.Command:
-    """A value is compared with the one that is there, which has no secret in it; a key names it."""
+    """Return the command without secrets in its value and source.
+
+    The current value, with which the new one is compared, has no secrets either. The key stays, because it names the
+    value.
+    """
     if not isinstance(command, domain.SetState):
         return command
     return replace(command, value=work.cleaned(command.value), source=work.cleaned(command.source))
@@ -163,8 +172,8 @@ def _cleaned(work: Work, command: domain.Command) -> domain.Command:
 def _check_person(asker: Who, state: Project) -> None:
     if asker.channel != "user" or asker.actor.startswith("policy:"):
         raise RejectedError(
-            f"trusted state is set by a person: the channel is {asker.channel!r} and the actor {asker.actor!r:.40}; "
-            "it would have to be the channel 'user'",
+            f"only a person sets trusted state, through the channel 'user' and not as a policy: here the channel is "
+            f"{asker.channel!r} and the actor {asker.actor!r:.40}",
             rule="trust",
             subject=state.id if state.row else None,
         )

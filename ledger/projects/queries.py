@@ -1,4 +1,4 @@
-"""What can be asked of projects."""
+"""The queries on projects."""
 
 from __future__ import annotations
 
@@ -12,45 +12,51 @@ from projections.views import projects
 
 
 def get(snapshot: Snapshot, user: str, name: str) -> answers.Project | None:
-    """A project by name, alias or id, with its trusted state."""
+    """Return a project by name, alias or id, with its trusted state."""
     connection = snapshot.connection
     state = _alone(connection, user, name) or load(connection, name, "p", user)
     return shown(connection, state) if state is not None else None
 
 
 def listing(snapshot: Snapshot, user: str, *, limit: int, after: str | None = None) -> list[answers.Project]:
-    """Newest first."""
+    """Return the projects of a user, newest first."""
     before = first_position(snapshot.connection, after) if after is not None else None
-    found = projects.listing(snapshot.connection, user, before=before, limit=limit)
-    return [shown(snapshot.connection, each) for each in found]
+    rows = projects.listing(snapshot.connection, user, before=before, limit=limit)
+    return [shown(snapshot.connection, row) for row in rows]
 
 
 def state(
     snapshot: Snapshot, user: str, project: str, category: str | None, name: str | None, *, history: bool
 ) -> list[answers.StateEntry]:
-    """The trusted state of a project; with ``history`` every value it had, oldest first."""
-    found = find(snapshot.connection, user, project)
-    rows = projects.state_history(snapshot.connection, found.id, category, name) if found is not None else []
+    """Return the trusted state of a project; ``history`` includes every earlier value, oldest first."""
+    known_project = find(snapshot.connection, user, project)
+    rows = (
+        projects.state_history(snapshot.connection, known_project.id, category, name)
+        if known_project is not None
+        else []
+    )
     names = answers.StateEntry.__struct_fields__
     entries = [answers.StateEntry(**dict(zip(names, row, strict=True))) for row in rows]
     return entries if history else [entry for entry in entries if entry.to_position is None]
 
 
 def find(connection: Connection, user: str, name: str) -> Project | None:
-    """The state of the project that goes by this name, with what was joined to it."""
-    found = _alone(connection, user, name)
-    return projects.whole(connection, found) if found is not None else None
+    """Return the project with this name, with the projects joined into it."""
+    alone = _alone(connection, user, name)
+    return projects.whole(connection, alone) if alone is not None else None
 
 
 def _alone(connection: Connection, user: str, name: str) -> Project | None:
-    """The same without what was joined to it."""
+    """Return the project with this name, without the projects joined into it."""
     id = named(connection, user, "p", name)
-    found: Project | None = load(connection, id, "p", user) if id is not None and id != NOWHERE else None
-    return found
+    project: Project | None = load(connection, id, "p", user) if id is not None and id != NOWHERE else None
+    return project
 
 
-def shown(connection: Connection, given: Project, *, replayed: bool = False, absorbed: bool = False) -> answers.Project:
-    state = projects.whole(connection, given)
+def shown(
+    connection: Connection, project: Project, *, replayed: bool = False, absorbed: bool = False
+) -> answers.Project:
+    state = projects.whole(connection, project)
     entries = tuple(
         answer_of(answers.StateEntry, entry, name=entry.key, from_position=entry.position) for entry in state.state
     )

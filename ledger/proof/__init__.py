@@ -1,1 +1,1 @@
-"""Proof: what a log can show to others, and the checks that take nothing for granted."""
+"""The proofs that a ledger is unchanged: checkpoints, proofs of single events, and the check of the whole file."""

@@ -1,4 +1,4 @@
-"""``ledger.proof``: the whole file verified, checkpoints to keep elsewhere, and proofs of single events."""
+"""The namespace ``ledger.proof``: check the whole file, make checkpoints to keep elsewhere, and prove single events."""
 
 from __future__ import annotations
 
@@ -14,24 +14,29 @@ from ledger.store.paths import StrPath
 
 
 class ProofsRead(Area):
-    """What can be computed of a moment."""
+    """The digests of a ledger, now or at a moment of the past."""
 
     def digest(self, *, beliefs: bool = False) -> str:
         """Return a SHA-256 (hex) over all rows of all projections, equal after any rebuild.
 
         Args:
-            beliefs: Over what this user's memories say instead, without ids, positions and times: equal wherever the same
-                is believed. Of the past there is only this one.
+            beliefs: True for a digest over this user's memories instead, without ids, positions and times. Two ledgers
+                with the same beliefs have the same digest. Under ``at()`` only this digest exists.
+
+        Raises:
+            RejectedError: ``beliefs`` is False under ``at()``.
         """
         if beliefs:
             return digests.of_beliefs(self._engine, self._scope.user)
         if self._engine.is_past:
-            raise RejectedError("a digest is over the projections as they are; under at() there is one of beliefs only")
+            raise RejectedError(
+                "the digest of rows covers the projections of now; under at() use proof.digest(beliefs=True)"
+            )
         return digests.of_rows(self._engine)
 
 
 class Proofs(ProofsRead):
-    """What a ledger can prove, to its owner and to others."""
+    """The proofs of a ledger, for its owner and for others."""
 
     def verify(
         self,
@@ -42,17 +47,18 @@ class Proofs(ProofsRead):
         projections: bool = True,
         progress: Callable[[int, int], None] | None = None,
     ) -> answers.VerifyReport:
-        """Check everything there is to check, and report what is wrong; a damaged ledger raises nothing.
+        """Check everything in the ledger and report the problems; a damaged ledger raises nothing.
 
         Args:
             against: A checkpoint kept elsewhere: its path, its text or the answer of ``checkpoint``.
-            public_key: Check its signature too: the path of a PEM or OpenSSH file, or an Ed25519 key of "cryptography".
-            full: Also walk the events that a sealed checkpoint covers.
-            projections: False leaves out the comparison of every projection with the log, which takes longest.
+            public_key: The key to check the checkpoint's signature with: the path of a PEM or OpenSSH file, or an
+                Ed25519 key of "cryptography".
+            full: Also check the events that a sealed checkpoint covers.
+            projections: False leaves out the comparison of every projection with the log, the slowest check.
             progress: Called with (steps done, steps).
 
         Raises:
-            RejectedError: What is given as a checkpoint is none, or is of another ledger.
+            RejectedError: ``against`` is no checkpoint, or is of another ledger.
         """
         return proving.verify_ledger(
             self._engine,
@@ -85,17 +91,18 @@ class Proofs(ProofsRead):
         against: Given | None = None,
         include_state: bool = False,
     ) -> answers.Proof:
-        """Return a proof that an event is in the log, for somebody who has a checkpoint and nothing else.
+        """Return a proof that an event is in the log, for a reader who has only a checkpoint.
 
         Args:
-            position: The event's.
-            size: How many events the log of the proof has; None for what ``against``, or the last sealed checkpoint, covers.
-            against: A checkpoint kept elsewhere, which the log continues: its path, its text or itself.
-            include_state: Put in what the event says, if it is this user's.
+            position: The position of the event.
+            size: The number of events that the proof is about; None for those that ``against`` covers, or the last
+                sealed checkpoint.
+            against: A checkpoint kept elsewhere, which the log continues: its path, its text or the object.
+            include_state: True to include the state of the event, if the event is this user's.
 
         Raises:
             RejectedError: No checkpoint covers the position.
-            StorageError: The log is not the one that a checkpoint covers.
+            StorageError: The log is not the log that a checkpoint covers.
         """
         return proving.prove(self._engine, self._scope.user, position, size=size, against=against, state=include_state)
 
@@ -104,10 +111,10 @@ class Proofs(ProofsRead):
         """Check a proof against a checkpoint: true if it holds. No ledger is needed, and signatures are not checked.
 
         Args:
-            proof: What ``prove`` returned, or its text.
-            checkpoint: A checkpoint that was kept: its path, its text or itself.
+            proof: The answer of ``prove``, or its text.
+            checkpoint: A checkpoint that was kept: its path, its text or the object.
 
         Raises:
-            RejectedError: What is given is no proof or no checkpoint.
+            RejectedError: ``proof`` is no proof, or ``checkpoint`` is no checkpoint.
         """
         return checking.check(proof, checkpoint)

@@ -1,5 +1,4 @@
-"""Where a log became that of another ledger, or ends as a copy: what the file states of that, and what a parent's
-checkpoints cover of it."""
+"""The branches and copies of a ledger: the statements in the file about them, and checkpoints of a parent ledger."""
 
 from __future__ import annotations
 
@@ -13,34 +12,40 @@ from ledger.store import copies
 
 
 def looked_at(connection: sqlite3.Connection, ledger_id: str, last: int) -> tuple[str, list[str], list[str]]:
-    """The id that a log has at its end, which begins with another one; what is wrong with that, and what is to be known."""
+    """Return the ledger's id at the end of the log, the problems of its branchings, and remarks.
+
+    A branch keeps the log of its parent, so a log begins with the id of its first ancestor.
+    """
     problems, remarks = [], []
     for event in branchings(connection):
         data, before = event.data, event.position - 1
         head = (head_at(connection, before) or b"").hex()
         if (data.parent, data.position, data.head) != (ledger_id, before, head):
-            problems.append(f"position {event.position}: it states another parent or head than the log before it has")
+            problems.append(
+                f"position {event.position}: its branching states another parent or head than the log before it has"
+            )
         ledger_id = data.ledger_id
     if copies.is_copy(connection):
         remarks.append(f"this is a copy for reading of the ledger {ledger_id} up to position {last}")
         if later := copies.erased_later(connection):
             remarks.append(
-                f"the erasure at position {later[-1][0]} of the ledger, behind the end of this copy, says what its texts are"
-                " now; only the log of the ledger proves it"
+                f"the erasure at position {later[-1][0]} of the ledger is after the end of this copy and took texts of"
+                " the copy's events; only the log of the ledger proves that erasure"
             )
     return ledger_id, problems, remarks
 
 
 def check_covered(connection: sqlite3.Connection, stated: Stated, ledger_id: str) -> list[str]:
-    """Nothing to remark for a checkpoint of this ledger; where it is of a parent, that.
+    """Return no remark for a checkpoint of this ledger, or a remark for a checkpoint of a parent.
 
-    ``RejectedError`` for one of any other ledger, and where it covers more than this one has of its parent.
+    Raises:
+        RejectedError: The checkpoint is of another ledger, or covers more of the parent than this ledger has.
     """
     if stated.ledger_id == ledger_id:
         return []
-    left = next((each.data for each in branchings(connection) if each.data.parent == stated.ledger_id), None)
+    left = next((event.data for event in branchings(connection) if event.data.parent == stated.ledger_id), None)
     if left is None:
-        raise RejectedError(f"the checkpoint is of the ledger {stated.ledger_id}, and this is {ledger_id}")
+        raise RejectedError(f"the checkpoint is of the ledger {stated.ledger_id}, not of this ledger, {ledger_id}")
     what = (
         f"the ledger {stated.ledger_id}, from which this one, {ledger_id}, was branched at position {left.position:,}"
     )

@@ -1,24 +1,24 @@
-"""How the rows of a table differ from those that a fold of the log gives."""
+"""The description of the first row in which a table differs from a fold of the log."""
 
 from __future__ import annotations
 
 from projections.core.rows import Table, Values
 
 
-def difference(table: Table, found: Values | None, wanted: Values | None) -> str:
-    """How the first row that differs does so; no texts, for they may be anybody's."""
+def difference(table: Table, row: Values | None, expected: Values | None) -> str:
+    """Return a description of how a row differs from the log; it quotes no text, which may be private."""
     key = len(table.key)
-    if found is not None and wanted is not None and found[:key] == wanted[:key]:
-        names = [name for name, one, other in zip(table.names, found, wanted, strict=True) if one != other]
-        return f"the table {table.name} says otherwise than the log in {', '.join(names)} ({_named(table, found)})"
-    if found is None or (wanted is not None and _is_before(wanted[:key], found[:key])):
-        return f"the table {table.name} lacks what the log gives ({_named(table, wanted)})"
-    return f"the table {table.name} holds what the log does not give ({_named(table, found)})"
+    if row is not None and expected is not None and row[:key] == expected[:key]:
+        names = [name for name, live, folded in zip(table.names, row, expected, strict=True) if live != folded]
+        return f"the table {table.name} differs from the log in {', '.join(names)} ({_named(table, row)})"
+    if row is None or (expected is not None and _is_before(expected[:key], row[:key])):
+        return f"the table {table.name} lacks a row that the log gives ({_named(table, expected)})"
+    return f"the table {table.name} holds a row that the log does not give ({_named(table, row)})"
 
 
-def _is_before(one: Values, other: Values) -> bool:
+def _is_before(left: Values, right: Values) -> bool:
     try:
-        return one < other
+        return left < right
     except TypeError:  # a null, or a value of another type, in the key
         return False
 

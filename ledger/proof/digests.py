@@ -1,4 +1,4 @@
-"""One hash over what is believed: the same on whatever way it came about, or over all rows, the same after any rebuild."""
+"""Two digests of a ledger: one over all rows of the projections, one over the beliefs of a user."""
 
 from __future__ import annotations
 
@@ -12,21 +12,22 @@ from projections.views import memories, projects
 
 
 def of_rows(engine: Engine) -> str:
-    """SHA-256 (hex) over all rows of all projections, equal after any rebuild; the text index is outside it."""
+    """Return a SHA-256 (hex) over all rows of all projections except the text index; every rebuild gives the same."""
     with engine.reading(stale=True) as connection:
         return digests.digest(connection, engine.writer.secret)
 
 
 def of_beliefs(engine: Engine, user: str) -> str:
-    """SHA-256 (hex) over what one user's memories say (project, kind, content, status, confidence, references).
+    """Return a SHA-256 (hex) over a user's memories: project, kind, content, status, confidence, references.
 
-    Without ids, positions and times: equal wherever the same is believed, on whatever way it came about.
+    Ids, positions and times are left out. Two ledgers with the same beliefs have the same digest, however they got
+    them.
     """
     with engine.reading() as connection:
-        found = memories.listing(connection, user=user, limit=-1)
-        names = projects.names(connection, {each.project for each in found})
-    beliefs = [(names.get(each.project or ""), each.kind, each.content, each.status) for each in found]
-    counted = [(each.confidence, each.reference_count) for each in found]
+        listed = memories.listing(connection, user=user, limit=-1)
+        names = projects.names(connection, {memory.project for memory in listed})
+    beliefs = [(names.get(memory.project or ""), memory.kind, memory.content, memory.status) for memory in listed]
+    counted = [(memory.confidence, memory.reference_count) for memory in listed]
     lines = sorted(
         msgspec.json.encode((user, *words, *numbers)) for words, numbers in zip(beliefs, counted, strict=True)
     )

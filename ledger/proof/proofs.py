@@ -1,4 +1,4 @@
-"""Proofs from the rows of a log: the leaves of its Merkle tree, and the few hashes that tie one of them to a root."""
+"""The making of proofs from the rows of a log: the leaves of its Merkle tree, and the hashes up to the root."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _UNSOUND = (AttributeError, TypeError, ValueError)
 
 
 def leaves(connection: sqlite3.Connection, size: int) -> Iterator[bytes]:
-    """The leaves of the first events, from their rows as they stand."""
+    """Yield the leaves of the first ``size`` events, from their rows as stored."""
     sql = "SELECT position, stream, version, type, digest, head FROM main.events WHERE position <= ? ORDER BY position"
     previous = GENESIS
     for position, stream, version, type_, digest, head in connection.execute(sql, (size,)):
@@ -28,7 +28,7 @@ def leaves(connection: sqlite3.Connection, size: int) -> Iterator[bytes]:
 
 
 def inclusion(connection: sqlite3.Connection, ledger_id: str, position: int, size: int) -> answers.Proof:
-    """That the event at a position is one of the first ``size``. ``StorageError`` where the rows are no log."""
+    """Return a proof that the event is among the first ``size``; raise StorageError if the log is damaged."""
     sql = "SELECT stream, version, type, digest, erased_by FROM main.events WHERE position = ?"
     row, previous = connection.execute(sql, (position,)).fetchone(), head_at(connection, position - 1)
     path = _nodes(connection, inclusion_ranges(position - 1, size), size)
@@ -54,36 +54,45 @@ def inclusion(connection: sqlite3.Connection, ledger_id: str, position: int, siz
 
 
 def continuing(connection: sqlite3.Connection, proof: answers.Proof, kept: Stated) -> answers.Proof:
-    """The same proof, and that its log continues an older one; ``StorageError`` where it does not."""
+    """Return the proof with the proof added that its log continues the log of ``kept``.
+
+    Raises:
+        StorageError: The log does not continue the older log.
+    """
     if kept.size == proof.size:
         check_root(proof, kept.root, "the checkpoint kept elsewhere")
         return proof
     path = _nodes(connection, consistency_ranges(kept.size, proof.size), proof.size)
     if not is_continued(kept.size, proof.size, kept.root, path, bytes.fromhex(proof.root)):
-        raise _other("the checkpoint kept elsewhere", kept.size)
+        raise _mismatch("the checkpoint kept elsewhere", kept.size)
     return replace(proof, since=kept.size, consistency=_joined(path))
 
 
 def check_root(proof: answers.Proof, root: bytes, whose: str) -> None:
     if proof.root != root.hex():
-        raise _other(whose, proof.size)
+        raise _mismatch(whose, proof.size)
 
 
-def size_of(position: int, wanted: int | None, kept: Stated | None, seal: Seal | None, last: int) -> int:
-    """How many events the log has that a proof is about; ``RejectedError`` where none fits."""
+def size_of(position: int, requested_size: int | None, kept: Stated | None, seal: Seal | None, last: int) -> int:
+    """Return the number of events that a proof is about.
+
+    Raises:
+        RejectedError: No size fits the position and the checkpoint.
+    """
     if kept is not None and kept.size > last:
         raise RejectedError(
-            f"the checkpoint covers {kept.size} events, and the log ends at {last}: see proof.verify()", limit=last
+            f"the checkpoint covers {kept.size} events, but the log ends at {last}: proof.verify() says more",
+            limit=last,
         )
-    if wanted is not None:
+    if requested_size is not None:
         least = max(position, kept.size if kept is not None else 0)
-        if not least <= wanted <= last:
+        if not least <= requested_size <= last:
             raise RejectedError(
-                f"size counts the events that a checkpoint covers: here from {least} to {last}, not {wanted}",
+                f"size is the number of events that a checkpoint covers: from {least} to {last} here, not {requested_size}",
                 limit=last,
-                requested=wanted,
+                requested=requested_size,
             )
-        return wanted
+        return requested_size
     if kept is not None and position <= kept.size:
         return kept.size
     if seal is None or seal.size < position:
@@ -104,8 +113,8 @@ def _joined(nodes: Sequence[bytes]) -> str:
 
 
 def _damaged() -> StorageError:
-    return StorageError("the log is damaged, so that nothing of it can be proven; proof.verify() says where")
+    return StorageError("the log is damaged, so none of its events can be proven; proof.verify() says where")
 
 
-def _other(whose: str, size: int) -> StorageError:
-    return StorageError(f"the first {size} events are not those that {whose} covers; proof.verify() says more")
+def _mismatch(whose: str, size: int) -> StorageError:
+    return StorageError(f"the first {size} events are not the events that {whose} covers; proof.verify() says more")

@@ -1,4 +1,4 @@
-"""Proofs: the whole ledger verified, checkpoints to keep elsewhere, and proofs of single events."""
+"""The commands of ``ledger.proof``: verify a ledger, make a checkpoint, and prove single events."""
 
 from __future__ import annotations
 
@@ -34,18 +34,31 @@ def verify_ledger(
     projections: bool = True,
     progress: Progress | None = None,
 ) -> answers.VerifyReport:
-    """Checks everything there is to check, and never raises for a damaged ledger: what is wrong is in the report.
+    """Check everything in the ledger and return a report; a damaged ledger raises nothing.
 
-    The file (SQLite's integrity check), the schema, the chain with the digest of every state, erasures, texts outside
-    the log, stream versions, sealed checkpoints, and every projection against a fold of the log next to it
-    (``projections=False`` leaves out that fold, which takes longest). Rows that a checkpoint sealed in the log covers
-    were walked when it was sealed and are skipped, states and all, unless something is wrong; ``full`` walks them anyway.
-    A projection that is not what the log gives is mended by ``rebuild()``, but only when the log is sound.
+    The checks cover the file (SQLite's integrity check), the schema, the chain with the digest of every state,
+    erasures, texts outside the log, stream versions, sealed checkpoints, and every projection against a fold of the
+    log.
 
-    What an attacker computed again from the first change on is sound in itself. ``against`` a checkpoint kept elsewhere
-    (its path, text or object) it is found: every row is walked, and size, head and root must be those. With
-    ``public_key`` (the path of a PEM or OpenSSH file, or a key of the package cryptography) its signature too.
-    ``progress`` is called with (steps done, steps). ``RejectedError`` for what is no checkpoint, or another ledger's.
+    The rows that a sealed checkpoint of the log covers were checked when they were sealed. They are skipped, unless
+    another problem is found. A projection that differs from the log is repaired by ``rebuild()``, but only when the log
+    is sound.
+
+    An attacker who changes an event and computes everything after it again leaves a log that is consistent. Only a
+    checkpoint kept elsewhere reveals such a change.
+
+    Args:
+        engine: The engine of the ledger.
+        against: A checkpoint kept elsewhere (its path, text or object). Every row is then checked, and the size, head
+            and root must match.
+        public_key: The path of a PEM or OpenSSH file, or a key of the package cryptography, to check the checkpoint's
+            signature.
+        full: True to check also the rows that a sealed checkpoint covers.
+        projections: False to leave out the fold of the projections, the slowest check.
+        progress: Called with (steps done, steps).
+
+    Raises:
+        RejectedError: ``against`` is no checkpoint, or is of another ledger.
     """
     path = engine.store.path
     from_elsewhere = kept.checkpoint(against, public_key, path)
@@ -63,12 +76,21 @@ def verify_ledger(
 def checkpoint(
     engine: Engine, *, sign: object = None, actor: str | None = None, progress: Progress | None = None
 ) -> answers.Checkpoint:
-    """The log's size, Merkle root and head, as a small text to keep elsewhere; the log itself keeps it as an event.
+    """Seal the log's size, Merkle root and head, and return them as a small text to keep elsewhere.
 
-    What was appended since the last one is walked first; with nothing new that one is given again. A ledger opened
-    for reading computes it without the event. ``sign`` is an Ed25519 private key (the path of its PEM or OpenSSH file,
-    or a key of the package cryptography, which ``memory-ledger[sign]`` brings). ``progress`` is called
-    with (rows walked, rows). ``StorageError`` when the log is damaged: that is nothing to seal.
+    The log keeps the checkpoint as an event. The rows since the last checkpoint are checked first; if there are none,
+    the last checkpoint is returned again. A ledger that is open for reading computes the checkpoint without the event.
+
+    Args:
+        engine: The engine of the ledger.
+        sign: An Ed25519 private key: the path of its PEM or OpenSSH file, or a key of the package cryptography, which
+            ``memory-ledger[sign]`` installs.
+        actor: Who seals, or None for the default.
+        progress: Called with (rows checked, rows).
+
+    Raises:
+        ConflictError: A batch is open.
+        StorageError: The log is damaged, so there is nothing to seal.
     """
     if engine.writer.batching:
         raise ConflictError("proof.checkpoint() cannot run inside a batch; leave the batch first")
@@ -85,7 +107,10 @@ def checkpoint(
 
 
 def _sealed(engine: Engine, new: CheckpointSealed, actor: str | None) -> Seal:
-    """The event, appended unless somebody else sealed as much meanwhile; where nothing can be written, without it."""
+    """Return the seal, after the checkpoint's event was appended.
+
+    Nothing is appended if another process sealed as much meanwhile, or if the ledger is open for reading.
+    """
     if engine.store.readonly:
         return Seal(0, new.size, bytes.fromhex(new.root), bytes.fromhex(new.head), (), engine.writer.now())
 
@@ -111,29 +136,41 @@ def prove(
     against: Given | None = None,
     state: bool = False,
 ) -> answers.Proof:
-    """Proof that the event at a position is in the log, for somebody who has a checkpoint and nothing else.
+    """Return a proof that the event at a position is in the log, for a reader who has only a checkpoint.
 
-    It is about the log of ``size`` events: by itself that of the checkpoint given as ``against``, and without one that
-    of the last checkpoint sealed. Where the event is younger than ``against``, the proof also shows that the log
-    continues what that covers. ``state`` puts in what an event of ``user`` says. The answer's ``as_text()`` is a file
-    for ``tools/check_proof.py``. ``RejectedError`` when no checkpoint covers the position, ``StorageError`` when the log is
-    not the one that a checkpoint covers.
+    The proof is about the log of its first ``size`` events. Without ``size``, that is the size of ``against``, or of
+    the last sealed checkpoint. If the event is younger than ``against``, the proof also shows that the log continues
+    the log of ``against``. The answer's ``as_text()`` is a file for ``tools/check_proof.py``.
+
+    Args:
+        engine: The engine of the ledger.
+        user: The user who may see the state.
+        position: The position of the event.
+        size: The number of events that the proof is about.
+        against: A checkpoint kept elsewhere.
+        state: True to include the state of the event, if the event is this user's.
+
+    Raises:
+        RejectedError: No checkpoint covers the position, or the state is not the user's.
+        StorageError: The log is not the log that a checkpoint covers.
     """
-    place, wanted = _counted("position", position), _counted("size", size) if size is not None else None
-    given = kept.checkpoint(against, None, engine.store.path)
-    older = given.stated if given is not None else None
+    place, wanted_size = _counted("position", position), _counted("size", size) if size is not None else None
+    kept_checkpoint = kept.checkpoint(against, None, engine.store.path)
+    older = kept_checkpoint.stated if kept_checkpoint is not None else None
     if older is not None and older.ledger_id != engine.created.ledger_id:
         raise RejectedError(
-            f"the checkpoint is of the ledger {older.ledger_id}, and this is {engine.created.ledger_id}"
+            f"the checkpoint is of the ledger {older.ledger_id}, not of this ledger, {engine.created.ledger_id}"
         )
     engine.writer.write_waiting()
     with engine.store.snapshot() as connection:
         last = _last(connection)
         if place > last:
-            raise RejectedError(f"the log ends at position {last}, so there is no {place} to prove", limit=last)
+            raise RejectedError(
+                f"the log ends at position {last}, so there is no event at position {place} to prove", limit=last
+            )
         seal = next(seals(connection), None)
         proof = proofs.inclusion(
-            connection, engine.created.ledger_id, place, proofs.size_of(place, wanted, older, seal, last)
+            connection, engine.created.ledger_id, place, proofs.size_of(place, wanted_size, older, seal, last)
         )
         if seal is not None and seal.size == proof.size:
             proofs.check_root(proof, seal.root, f"the checkpoint sealed at position {seal.position}")
@@ -145,12 +182,14 @@ def prove(
 def _with_state(connection: sqlite3.Connection, proof: answers.Proof, user: str) -> answers.Proof:
     if proof.type == "LedgerCreated":
         raise RejectedError(
-            "the first event holds the ledger's secret, which nothing shows; prove it without its state"
+            "the first event holds the ledger's secret, so its state is never shown; prove the event without its state"
         )
     sql = "SELECT stream, version, type, state FROM main.events WHERE position = ?"
     row = connection.execute(sql, (proof.position,)).fetchone()
     if mapper.decode(proof.position, 1, *row).envelope.user != user:
-        raise RejectedError(f"the event at position {proof.position} is not this user's; prove it without its state")
+        raise RejectedError(
+            f"the event at position {proof.position} is not this user's; prove the event without its state"
+        )
     return replace(proof, state=row[3])
 
 
@@ -163,7 +202,7 @@ def verify_file(
     projections: bool = True,
     progress: Progress | None = None,
 ) -> answers.VerifyReport:
-    """``Ledger.verify`` for a file that may be too damaged to be opened as a ledger; it is only read."""
+    """Return the report of ``verify_ledger`` for a file that may be too damaged to open; the file is only read."""
     real = checked_path(path)
     if not os.path.lexists(real):
         raise NotFoundError(f"there is no ledger at {real}")
@@ -177,33 +216,33 @@ def verify_file(
         if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR):
             raise typed(error) from error
         text = str(typed(error))
-    except UnicodeDecodeError:  # by the driver, from an error of SQLite that quotes damaged bytes
+    except UnicodeDecodeError:  # the driver raises it for an error message of SQLite that quotes damaged bytes
         text = "the schema is damaged"
     return answers.VerifyReport(ok=False, events=0, problems=(f"the file: {text}",))
 
 
 def _check_kind(connection: sqlite3.Connection, path: str) -> None:
-    (found,) = connection.execute("PRAGMA application_id").fetchone()
+    (application_id,) = connection.execute("PRAGMA application_id").fetchone()
     tables = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name IN ('events', 'blobs')"
-    if found != APPLICATION_ID and connection.execute(tables).fetchone() != (2,):
+    if application_id != APPLICATION_ID and connection.execute(tables).fetchone() != (2,):
         raise RejectedError(f"{path} is {no_ledger(path)}, not a ledger", rule="format")
 
 
 def _computed(connection: sqlite3.Connection, seal: Seal | None, progress: Progress | None) -> CheckpointSealed | None:
-    """The checkpoint of the whole log, from where the last one ended; None when nothing but that was appended since."""
+    """Return the checkpoint of the whole log, or None if only the last checkpoint's event was appended since it."""
     last = _last(connection)
     tip = Tip.of(seal, connection) if seal is not None else Tip(0, GENESIS, Tree())
     if tip is None:
         assert seal is not None
         raise StorageError(
-            f"the checkpoint sealed at position {seal.position} is not one of the log before it; proof.verify() says more"
+            f"the checkpoint sealed at position {seal.position} does not match the log before it; proof.verify() says more"
         )
     if seal is not None and last == seal.position == seal.size + 1:
         return None
     rows, taken = counted(rows_after(connection, tip.size, last), last - tip.size, progress), erasures(connection)
     for problem in check_chain(rows, position=tip.size, head=tip.head, erasures=taken, leaf_to=tip.tree.add):
         raise StorageError(f"a damaged log cannot be sealed: {problem}; proof.verify() says the rest")
-    peaks = tuple(each.hex() for each in tip.tree.peaks)
+    peaks = tuple(peak.hex() for peak in tip.tree.peaks)
     return CheckpointSealed(last, tip.tree.root().hex(), (head_at(connection, last) or b"").hex(), peaks)
 
 
@@ -211,10 +250,10 @@ def _last(connection: sqlite3.Connection) -> int:
     return int(connection.execute("SELECT max(position) FROM main.events").fetchone()[0])
 
 
-def _counted(name: str, given: object) -> int:
-    if isinstance(given, bool) or not isinstance(given, int) or not 0 < given < 2**63:
-        raise RejectedError(f"{name} counts events from 1, and {given!r:.40} is none")
-    return given
+def _counted(name: str, value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < 2**63:
+        raise RejectedError(f"{name} is a number of events, counted from 1, not {value!r:.40}")
+    return value
 
 
 def _answer(stated: checkpoints.Stated, position: int | None) -> answers.Checkpoint:

@@ -1,4 +1,4 @@
-"""What a ledger's file consists of, against what this product makes: every table, index, trigger and view."""
+"""The comparison of a file's schema with the schema that this product makes: tables, indexes, triggers and views."""
 
 from __future__ import annotations
 
@@ -17,48 +17,56 @@ from projections.core.rebuild import FRESH, OLD
 from projections.core.sql_views import is_own, reaches_out
 from projections.search import vectors
 
-_Object = tuple[str, str, str]  # kind, name (of an index: its table's), what it is made of
+_Object = tuple[str, str, str]  # kind, name (of an index: its table's name), SQL
 
-# A table that a rebuild made was renamed, which changes how names are written at the beginning, and no more.
+# The beginning of a statement. SQLite writes names differently there after a rebuild renamed its table.
 _HEADER = r"""CREATE( VIRTUAL| UNIQUE|) (TABLE|INDEX) ["'`]?\w+["'`]?\s*(?:ON ["'`]?\w+["'`]?\s*)?"""
 
 
 def differences(connection: sqlite3.Connection, *, with_projections: bool) -> Iterator[str]:
-    """What is missing, was changed or is too much. Without the projections their tables and views may be any, but no trigger.
+    """Yield the objects that are missing, were changed or do not belong into the file.
 
-    What is somebody's own by its name is neither, unless it reaches into the ledger's tables.
+    Without the projections, their tables and views are not compared, but no extra trigger is accepted. An object that
+    people added under a name of their own is accepted, unless it reaches into the ledger's tables.
     """
     yield from _reaching(connection)
-    found, wanted = Counter(_objects(_listed(connection), own=False)), Counter(_made(with_projections))
-    for kind, name, _ in wanted - found:
+    present, expected = Counter(_objects(_listed(connection), own=False)), Counter(_made(with_projections))
+    for kind, name, _ in expected - present:
         if name in FOREIGN:
-            continue  # the next open for writing makes them
+            continue  # the next open for writing makes it
         yield f"the schema: {kind} {name} is missing or was changed"
-    own = {name for kind, name, _ in wanted if kind == "table"}
-    found -= _optional()
-    for each in found - wanted:
-        wanted_here = with_projections or each[0] == "trigger" or (each[0], each[1]) in {w[:2] for w in wanted}
-        if wanted_here and not _is_of_a_rebuild(each, own):
-            yield f"the schema: {each[0]} {each[1][:60]} is not as a ledger has it"
+    own = {name for kind, name, _ in expected if kind == "table"}
+    present -= _optional()
+    for entry in present - expected:
+        kind, name, _ = entry
+        is_compared = with_projections or kind == "trigger" or (kind, name) in {made[:2] for made in expected}
+        if is_compared and not _is_of_a_rebuild(entry, own):
+            yield f"the schema: {kind} {name[:60]} is not as a ledger has it"
 
 
 def misshapen(connection: sqlite3.Connection) -> bool:
-    """Whether a table or an index of the projections is missing, or not as this product makes it. Views come by themselves."""
+    """Return True if a table or an index of the projections is missing or not as this product makes it.
+
+    Views are not compared, because every open makes them again.
+    """
     listed = list(map(tuple, _listed(connection)))
     if listed == list(blank(create_tables).objects):
         return False
-    wanted, own = _made_of_projections()
-    return wanted != Counter(each for each in _objects(listed) if each[:2] in own)
+    expected, own = _made_of_projections()
+    return expected != Counter(entry for entry in _objects(listed) if entry[:2] in own)
 
 
 def has_changed(connection: sqlite3.Connection) -> bool:
-    """Whether anything that this product makes is missing or was changed, the log's own tables and triggers too."""
+    """Return True if anything that this product makes is missing or was changed, including the log's own tables."""
     gone = Counter(_made(True)) - Counter(_objects(_listed(connection)))
     return any(kind != "view" and name not in FOREIGN for kind, name, _ in gone)
 
 
 def _reaching(connection: sqlite3.Connection) -> Iterator[str]:
-    """What somebody's own table or trigger does to the ledger's tables: a foreign key and a trigger can stop a write."""
+    """Yield the tables and triggers of people's own that reach into the ledger's tables.
+
+    A foreign key or a trigger there can stop a write of the ledger.
+    """
     sql = "SELECT type, name, tbl_name, sql FROM main.sqlite_master WHERE type IN ('table', 'trigger') AND sql IS NOT NULL"
     for kind, name, table, made in connection.execute(sql).fetchall():
         if is_own(str(name)) and is_own(str(table)) and (reached := reaches_out(str(made))):
@@ -70,7 +78,9 @@ def _listed(connection: sqlite3.Connection) -> Iterable[tuple[object, ...]]:
 
 
 def _objects(listed: Iterable[tuple[object, ...]], *, own: bool = True) -> Iterator[_Object]:
-    for kind, name, table, sql in ((str(part or "") for part in row) for row in listed):  # damage makes bytes of a text
+    for kind, name, table, sql in (
+        (str(part or "") for part in row) for row in listed
+    ):  # damage may turn text into bytes
         if not own and is_own(table) and is_own(name if kind != "index" else table):
             continue
         if kind == "index":
@@ -81,7 +91,7 @@ def _objects(listed: Iterable[tuple[object, ...]], *, own: bool = True) -> Itera
             yield kind, name, _body(sql)
 
 
-@lru_cache(1024)  # what a ledger has is what this product makes, and each open compares all of it
+@lru_cache(1024)  # every open compares all objects, and they seldom differ between ledgers
 def _body(sql: str) -> str:
     return " ".join(re.sub(_HEADER, r"\1 ", sql, count=1).split())
 
@@ -93,13 +103,17 @@ def _made(with_projections: bool) -> tuple[_Object, ...]:
 
 @cache
 def _made_of_projections() -> tuple[Counter[_Object], set[tuple[str, str]]]:
-    """What the projections add to the log's own, and (kind, name) of it."""
-    wanted = Counter(each for each in _made(True) if each[0] != "view") - Counter(_made(False))
-    return wanted, {(kind, name) for kind, name, _ in wanted}
+    """Return the objects that the projections add to those of the log, and their (kind, name)."""
+    added = Counter(entry for entry in _made(True) if entry[0] != "view") - Counter(_made(False))
+    return added, {(kind, name) for kind, name, _ in added}
 
 
 def _optional() -> Counter[_Object]:
-    """What may be there or not: vectors, with a table of SQLite's; what makes a copy; where projections of one's own stand."""
+    """Return the objects that a file may have or lack.
+
+    These are the vectors with a table that SQLite makes, the mark of a copy, and the register of people's own
+    projections.
+    """
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as fresh:
         vectors.make(fresh, bytes(4))
         fresh.executescript(SCHEMA + copies.SCHEMA)
@@ -107,9 +121,12 @@ def _optional() -> Counter[_Object]:
         return Counter(_objects(_listed(fresh)))
 
 
-def _is_of_a_rebuild(each: _Object, own: set[str]) -> bool:
-    """One that is under way, or was killed, has tables of its own next to the live ones; old ones may be of any version."""
-    kind, name, _ = each
+def _is_of_a_rebuild(entry: _Object, own: set[str]) -> bool:
+    """Return True for a table of a rebuild that is under way or was killed.
+
+    Such tables exist next to the live ones; older ones may have any version.
+    """
+    kind, name, _ = entry
     if kind not in ("table", "index of"):
         return False
     return name.startswith(OLD) or (name.startswith(FRESH) and name.removeprefix(FRESH) in own)

@@ -1,6 +1,6 @@
-"""The checkpoints that a log holds of itself, and the reads that sealing, proving and verifying share.
+"""The checkpoints that a log holds, and the reads that sealing, proving and verifying share.
 
-Every name stands behind ``main.``: where projections are folded privately, tables of the same names lie before the file's.
+Every table name has the prefix ``main.``, because a private fold of the projections has tables of the same names.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from ledger.store.sqlite_files import typed
 
 STEP = 4_096  # rows between two calls of ``progress``
 
-Progress = Callable[[int, int], None]  # (rows walked, of how many)
+Progress = Callable[[int, int], None]  # (rows walked, rows to walk)
 
 
 class Seal(Struct, frozen=True):
-    """A CheckpointSealed of the log, and where it lies."""
+    """A CheckpointSealed event of the log and its position."""
 
     position: int
     size: int
@@ -34,7 +34,7 @@ class Seal(Struct, frozen=True):
     time: str
 
     def tree(self) -> Tree | None:
-        """The tree to go on from; None where the seal contradicts itself."""
+        """Return the tree to continue from, or None if the seal contradicts itself."""
         try:
             tree = Tree(self.size, self.peaks)
         except ValueError:
@@ -43,12 +43,12 @@ class Seal(Struct, frozen=True):
 
 
 def seals(connection: sqlite3.Connection) -> Iterator[Seal]:
-    """The checkpoints sealed in the log, the last first; what is none of this product's is passed over."""
+    """Yield the checkpoints sealed in the log, the last first; malformed ones are skipped."""
     for position, version, state in _of_ledger(connection, "CheckpointSealed", "DESC"):
         try:
             envelope = mapper.decode(position, 1, LEDGER_STREAM, version, "CheckpointSealed", state).envelope
             data: CheckpointSealed = envelope.data
-            peaks = tuple(bytes.fromhex(each) for each in data.peaks)
+            peaks = tuple(bytes.fromhex(peak) for peak in data.peaks)
             root, head = bytes.fromhex(data.root), bytes.fromhex(data.head)
         except (LedgerError, AttributeError, ValueError):
             continue
@@ -56,19 +56,19 @@ def seals(connection: sqlite3.Connection) -> Iterator[Seal]:
 
 
 def erasures(connection: sqlite3.Connection) -> Erasures:
-    """What all erasures took; of a copy of a log up to a position, those behind its end too."""
-    found, later = Erasures(), copies.erased_later(connection)
+    """Return the texts that all erasures took; in a copy up to a position, later erasures of its rows count too."""
+    taken, later = Erasures(), copies.erased_later(connection)
     for position, version, state in (*_of_ledger(connection, "ContentErased", "ASC"), *later):
         try:
             data = mapper.decode(position, 1, LEDGER_STREAM, version, "ContentErased", state).data
         except LedgerError:
             continue
         if isinstance(data, ContentErased):
-            found.add(position, data)
+            taken.add(position, data)
     if later:
         (last,) = connection.execute("SELECT max(position) FROM main.events").fetchone()
-        found.rows = {place: acts for place, acts in found.rows.items() if place <= last}
-    return found
+        taken.rows = {place: acts for place, acts in taken.rows.items() if place <= last}
+    return taken
 
 
 def _of_ledger(connection: sqlite3.Connection, type_: str, order: str) -> Iterator[tuple[int, int, str]]:
@@ -77,7 +77,11 @@ def _of_ledger(connection: sqlite3.Connection, type_: str, order: str) -> Iterat
 
 
 def rows_after(connection: sqlite3.Connection, position: int, last: int = 2**62) -> Iterator[CheckedRow]:
-    """The rows after a position; of one whose text is no text only place and head. ``StorageError`` names what cannot be read."""
+    """Yield the rows after a position; a row with undecodable text has only its position and head.
+
+    Raises:
+        StorageError: A row cannot be read; the message names its position.
+    """
     sql = (
         "SELECT position, stream, version, type, state, digest, head, erased_by FROM main.events"
         " WHERE position > ? AND position <= ? ORDER BY position"
@@ -100,7 +104,7 @@ def rows_after(connection: sqlite3.Connection, position: int, last: int = 2**62)
 
 
 def counted(rows: Iterator[CheckedRow], of: int, progress: Progress | None) -> Iterator[CheckedRow]:
-    """The rows, told about as they go by."""
+    """Yield the rows and call ``progress`` with (rows walked, ``of``) every ``STEP`` rows."""
     if progress is None:
         yield from rows
         return
@@ -111,19 +115,19 @@ def counted(rows: Iterator[CheckedRow], of: int, progress: Progress | None) -> I
 
 
 def _unreadable(place: int, error: sqlite3.Error) -> StorageError:
-    return StorageError(f"position {place}: cannot be read, and nothing after it ({typed(error)})")
+    return StorageError(f"position {place}: cannot be read, nor can any position after it ({typed(error)})")
 
 
 def head_at(connection: sqlite3.Connection, position: int) -> bytes | None:
-    """The head that the row at a position has; before the first it is ``GENESIS``."""
+    """Return the head of the row at a position, or ``GENESIS`` for position 0."""
     if not position:
         return GENESIS
-    found = connection.execute("SELECT head FROM main.events WHERE position = ?", (position,)).fetchone()
-    return found[0] if found else None
+    row = connection.execute("SELECT head FROM main.events WHERE position = ?", (position,)).fetchone()
+    return row[0] if row else None
 
 
 class Tip(Struct, frozen=True):
-    """How far a log was walked: the size, the head after it, and the tree over it."""
+    """The part of a log that was walked: its size, the head after it, and its tree."""
 
     size: int
     head: bytes
@@ -131,7 +135,7 @@ class Tip(Struct, frozen=True):
 
     @classmethod
     def of(cls, seal: Seal, connection: sqlite3.Connection) -> Self | None:
-        """A sealed checkpoint as a place to go on from; None where the log does not support it."""
+        """Return a sealed checkpoint as a tip to continue from, or None if the log does not match the seal."""
         tree = seal.tree()
         fits = tree is not None and head_at(connection, seal.size) == seal.head
         return cls(seal.size, seal.head, tree) if fits and tree is not None else None

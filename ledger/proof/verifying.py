@@ -1,6 +1,6 @@
 """The check of a whole ledger: file, schema, chain, erasures, blobs, streams, sealed checkpoints and projections.
 
-It takes nothing for granted: what cannot even be read is one more problem. Everything is seen in one snapshot.
+The check takes nothing for granted: a part that cannot be read is one more problem. All parts are read in one snapshot.
 """
 
 from __future__ import annotations
@@ -38,10 +38,17 @@ from projections.core.rows import Packed, Table, TextIndex
 from projections.core.sqlite import integrity_problems
 from projections.core.subjects import Projection
 
-MOST = 100  # problems told; of the others the number
-MOST_OF_TABLES = 50  # ... and of these, so that a file without any never hides what is wrong with the log
+MOST = 100  # problems in the report, which counts the others
+MOST_OF_TABLES = 50  # of which problems with tables, so that a file without tables never hides problems of the log
 _PLACE = re.compile(r"position (\d+):")
-_UNREADABLE = (LedgerError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)  # with UnicodeError
+_UNREADABLE = (
+    LedgerError,
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    TypeError,
+    ValueError,
+)  # ValueError includes UnicodeError
 
 
 def verify(
@@ -54,9 +61,12 @@ def verify(
     progress: Progress | None = None,
     own: Mapping[str, Definition] | None = None,
 ) -> answers.VerifyReport:
-    """Looks at everything through one snapshot; ``folded``: at the projections too. ``RejectedError`` for another's checkpoint.
+    """Check everything through one snapshot; ``folded`` includes the projections.
 
-    A projection that differs from the log proves nothing against the projection: the log may be what was changed.
+    A projection that differs from the log is not proven wrong: the log may have been changed instead.
+
+    Raises:
+        RejectedError: The checkpoint ``kept`` is of another ledger.
     """
     started = time.monotonic()
     look = _Look(connection, path, kept, folded, progress)
@@ -87,22 +97,22 @@ _OF_TABLES = re.compile(r"the schema: (?:table|index of) (?!events\b|blobs\b)")
 
 
 class _Marks:
-    """Lets a tree grow leaf by leaf, and keeps its root at the sizes asked for."""
+    """A tree that grows leaf by leaf and keeps its root at the requested sizes."""
 
     def __init__(self, tree: Tree, sizes: Iterable[int]) -> None:
         self.roots: dict[int, bytes] = {}
-        self._tree, self.wanted = tree, sorted({each for each in sizes if each > tree.size}, reverse=True)
+        self._tree, self.sizes = tree, sorted({size for size in sizes if size > tree.size}, reverse=True)
 
     def __call__(self, leaf: bytes) -> None:
-        wanted = self.wanted
-        if wanted:
+        sizes = self.sizes
+        if sizes:
             self._tree.add(leaf)
-            if self._tree.size == wanted[-1]:
-                self.roots[wanted.pop()] = self._tree.root()
+            if self._tree.size == sizes[-1]:
+                self.roots[sizes.pop()] = self._tree.root()
 
 
 class _Look:
-    """One look at a ledger, and what is wrong with it."""
+    """A check of a ledger, with the problems found so far."""
 
     def __init__(
         self,
@@ -126,7 +136,7 @@ class _Look:
 
     @contextmanager
     def at(self, what: str) -> Iterator[None]:
-        """Whatever cannot be read is a problem, and the next part is looked at all the same."""
+        """Record a failure to read as a problem of this part, so that the next part is checked all the same."""
         try:
             yield
         except RejectedError:
@@ -134,9 +144,7 @@ class _Look:
         except sqlite3.Error as error:
             self.problem(f"{what}: {typed(error)}")
         except _UNREADABLE as error:
-            context = (
-                str(error) if isinstance(error, LedgerError) else f"it cannot be looked at: {type(error).__name__}"
-            )
+            context = str(error) if isinstance(error, LedgerError) else f"it cannot be read: {type(error).__name__}"
             self.problem(context if _PLACE.match(context) else f"{what}: {context}")
 
     def problem(self, text: str) -> None:
@@ -175,36 +183,40 @@ class _Look:
     # --- the file and its schema ---------------------------------------------------------------------------------
 
     def file(self) -> None:
-        """SQLite's own check of every page and index, and the numbers that say what this file is."""
+        """Check every page and index by SQLite's own check, and the numbers that identify the file."""
         for problem in integrity_problems(self._connection, MOST):
             self.problem(f"the file: {problem[:200]}")
-        (found,) = self._connection.execute("PRAGMA main.application_id").fetchone()
-        if found != APPLICATION_ID:
-            self.problem(f"the file: its application id is {found:#x}, and a ledger's is {APPLICATION_ID:#x}")
+        (application_id,) = self._connection.execute("PRAGMA main.application_id").fetchone()
+        if application_id != APPLICATION_ID:
+            self.problem(
+                f"the file: its application id is {application_id:#x}, but that of a ledger is {APPLICATION_ID:#x}"
+            )
         (version,) = self._connection.execute("PRAGMA main.user_version").fetchone()
         if version < 1:
-            self.problem(f"the file: its format is {version}, and the first there was is 1")
+            self.problem(f"the file: its format is {version}, but the first format was 1")
         elif version > (named := self._connection.execute(_NAMED_FORMAT).fetchone()[0]):
-            self.problem(f"the file: its format is {version}, and the log names none above {named}")
+            self.problem(f"the file: its format is {version}, but the log names no format above {named}")
         elif version > FORMAT:
-            self._warnings.append(f"the file has format {version}, and this product knows the formats up to {FORMAT}")
+            self._warnings.append(
+                f"the file has format {version}, but this product knows only the formats up to {FORMAT}"
+            )
 
     def schema(self) -> None:
-        for each in differences(self._connection, with_projections=self._versions_fit()):
-            self.problem(each)
+        for difference_found in differences(self._connection, with_projections=self._versions_fit()):
+            self.problem(difference_found)
 
     def _versions_fit(self) -> bool:
-        """Whether the projections are those of this product; where nothing says so, they should be."""
+        """Return True if the projections have this product's versions, or if the versions cannot be read."""
         try:
-            found = dict(self._connection.execute("SELECT name, version FROM main.projections").fetchall())
+            recorded = dict(self._connection.execute("SELECT name, version FROM main.projections").fetchall())
         except sqlite3.Error:
             return True
-        return found == {each.name: each.version for each in projections(b"")}
+        return recorded == {projection.name: projection.version for projection in projections(b"")}
 
     # --- the log -------------------------------------------------------------------------------------------------
 
     def log(self, *, full: bool) -> None:
-        """Chain, states and erasures of every row that no sealed checkpoint covers, and the checkpoints themselves."""
+        """Check chain, states and erasures of the rows that no seal covers, and the seals themselves."""
         with self.at("the log"):
             self._look_at_the_ends()
         self._look_at_the_kept()
@@ -217,7 +229,7 @@ class _Look:
         with self.at("the log"):
             self._look_for_unknown(tip.size)
         kept = self._kept.stated if self._kept is not None else None
-        sizes = [each.size for each in sealed] + ([kept.size] if kept is not None else [])
+        sizes = [seal.size for seal in sealed] + ([kept.size] if kept is not None else [])
         marks = _Marks(tip.tree, sizes)
         with self.at("the log"):
             self._walk(tip, marks)
@@ -232,25 +244,25 @@ class _Look:
                 self._compare_with(kept, marks.roots.get(kept.size))
 
     def skipped(self) -> None:
-        """Where anything is wrong, nothing is taken on trust: what a sealed checkpoint covers is walked after all."""
+        """Check the rows that a sealed checkpoint covers too if any problem was found."""
         if self._problems and self._since:
             rows, self._since = rows_after(self._connection, 0, self._since), 0
             for problem in check_chain(rows, erasures=self._erasures):
                 self.problem(problem)
 
     def _look_for_unknown(self, after: int) -> None:
-        """A newer version says that it came before it writes what older ones do not know."""
-        if not self._is_for_newer_writers and (found := first_unknown(self._connection, after)) is not None:
-            self.problem(f"position {found[0]}: no version is known to have written a {mapper.unknown(found[1])}")
+        """Report events that no version wrote; a newer version first records itself in the log."""
+        if not self._is_for_newer_writers and (unknown := first_unknown(self._connection, after)) is not None:
+            self.problem(f"position {unknown[0]}: no version is known to have written a {mapper.unknown(unknown[1])}")
 
     def _look_at_the_ends(self) -> None:
-        """The last event, and the first, which says whose log this is."""
+        """Check the last event, and the first event, which names the ledger."""
         if (cut := cut_off(self._connection)) is not None:
             self.problem(f"position {cut[0] + 1}: {missing(*cut)}")
         sql = "SELECT position, head FROM main.events ORDER BY position DESC LIMIT 1"
         row = self._connection.execute(sql).fetchone()
         if row is None:
-            self.problem("position 1: the log holds no event, and a ledger begins with LedgerCreated")
+            self.problem("position 1: the log holds no event, but a ledger begins with LedgerCreated")
             return
         self._last, self._head = row[0], row[1] if isinstance(row[1], bytes) else GENESIS
         sql = "SELECT stream, version, type, state FROM main.events WHERE position = 1"
@@ -279,28 +291,28 @@ class _Look:
             self.problem("the checkpoint kept elsewhere: it has no good signature of this key")
 
     def _start(self, full: bool) -> tuple[Tip, list[Seal]]:
-        """Where to begin: behind the last sealed checkpoint that the log supports; and the seals to look at on the way."""
+        """Return the tip to start from, after the last seal that the log matches, and the seals to check."""
         unsound: list[Seal] = []
         for seal in seals(self._connection) if not full else ():
             if (tip := Tip.of(seal, self._connection)) is not None:
-                for each in unsound:
-                    self._problem_of(each)
+                for passed in unsound:
+                    self._problem_of(passed)
                 return tip, []
             unsound.append(seal)
         return Tip(0, GENESIS, Tree()), list(seals(self._connection))[::-1]
 
     def _problem_of(self, seal: Seal) -> None:
-        self.problem(f"position {seal.position}: the checkpoint sealed here is not one of the log before it")
+        self.problem(f"position {seal.position}: the checkpoint sealed here does not match the log before it")
 
     def _walk(self, tip: Tip, marks: _Marks) -> None:
         of = self._last - tip.size + self._last * self._folded
         rows = counted(rows_after(self._connection, tip.size, self._last), of, self._progress)
-        leaf_to = marks if marks.wanted else None
+        leaf_to = marks if marks.sizes else None
         for problem in check_chain(rows, position=tip.size, head=tip.head, erasures=self._erasures, leaf_to=leaf_to):
             self.problem(problem)
 
     def _look_at_the_erased(self) -> None:
-        """Skipped rows that an erasure names or that claim one, and rows that are not there at all."""
+        """Check the skipped rows that an erasure names or that claim an erasure, and erased rows not in the log."""
         claims = "SELECT position FROM main.events WHERE position <= ? AND erased_by IS NOT NULL"
         claimed = {place for (place,) in self._connection.execute(claims, (self._since,))}
         sql = "SELECT digest, state, erased_by FROM main.events WHERE position = ?"
@@ -319,16 +331,16 @@ class _Look:
         if kept.size > self._last:
             self.problem(
                 f"position {self._last + 1}: is missing; the checkpoint kept elsewhere covers {kept.size:,} events and"
-                f" the log ends at {self._last:,}: it was cut, or an older copy was put in its place"
+                f" the log ends at {self._last:,}: the log was cut, or an older copy took the place of the file"
             )
         elif root != kept.root or head_at(self._connection, kept.size) != kept.head:
             self.problem(
-                f"the checkpoint kept elsewhere: the first {kept.size:,} events are not those that it covers; at least"
-                " one of them was changed"
+                f"the checkpoint kept elsewhere: the first {kept.size:,} events are not the events that it covers; at"
+                " least one event was changed"
             )
 
     def streams(self) -> None:
-        """In each stream the versions are 1, 2, 3 …, in the order of the log."""
+        """Check that the versions in each stream are 1, 2, 3 …, in the order of the log."""
         sql = (
             "SELECT position, stream, version, before FROM (SELECT position, stream, version,"
             " lag(version, 1, 0) OVER w AS before, lag(position, 1, 0) OVER w AS place FROM main.events"
@@ -340,7 +352,7 @@ class _Look:
             )
 
     def keys(self) -> None:
-        """The key column is outside the chain; the state, which is inside, names the same key or none."""
+        """Check that the key column, which is outside the chain, has the key that the state names, or none."""
         sql = (
             "SELECT position, CASE json_valid(state) WHEN 1 THEN json_extract(state, '$.key') END AS named, lower(hex(key))"
             ' FROM main.events WHERE (key IS NOT NULL OR instr(state, \'"key":"\')) AND named IS NOT'
@@ -352,7 +364,7 @@ class _Look:
     # --- blobs ---------------------------------------------------------------------------------------------------
 
     def blobs(self) -> None:
-        """Every text outside the log is the one that its event names, or was erased by an erasure that names it."""
+        """Check that each text outside the log is the one that its event names, or was erased by a named erasure."""
         referred, sql = set(), "SELECT data, erased_by FROM main.blobs WHERE id = ?"
         for position, blob in self._references():
             referred.add(blob.blob)
@@ -360,7 +372,7 @@ class _Look:
             if row is None:
                 self.problem(f"position {position}: its text {blob.blob} is missing")
             elif row[0] is not None and sha256(row[0]).hexdigest() != blob.digest:
-                self.problem(f"position {position}: its text {blob.blob} is not the one that was recorded")
+                self.problem(f"position {position}: its text {blob.blob} is not the text that was recorded")
         for name, empty, by in self._connection.execute("SELECT id, data IS NULL, erased_by FROM main.blobs"):
             act = self._erasures.blobs.get(name)
             if (empty, by) != (act is not None, act):
@@ -384,14 +396,14 @@ class _Look:
     # --- projections ---------------------------------------------------------------------------------------------
 
     def projections(self) -> None:
-        """The live tables against a fold of the log next to them, row by row; the text index word by word."""
+        """Compare the live tables with a fold of the log row by row, and the text index word by word."""
         if self._created is None:
             return
         checkpoint = self._connection.execute(
             "SELECT ledger, position, head FROM main.checkpoint WHERE id = 1"
         ).fetchall()
         if [tuple(row) for row in checkpoint] != [(self._created.ledger_id, self._last, self._head)]:
-            self.problem("the projections: they do not stand at the last event of this log")
+            self.problem("the projections: their checkpoint is not the last event of this log")
         if self._folded:
             self._compare_with_fold(bytes.fromhex(self._created.secret), self._created.ledger_id)
             self._compared += own_check.compare(
@@ -405,29 +417,33 @@ class _Look:
         with shadow.scratch(os.path.dirname(self._path)) as copy:
             fold = shadow.fold_into(copy, log, secret, ledger_id, self._last, self._head, progress=progress)
             stuck = {name: at for name, at, _ in fold.poisoned}
-            for each in fold.all:
-                version, suspended_at = versions.get(each.name, (None, None))
-                if version != each.version:
-                    self._of_another_version(each, version)
+            for projection in fold.all:
+                version, suspended_at = versions.get(projection.name, (None, None))
+                if version != projection.version:
+                    self._of_another_version(projection, version)
                 elif suspended_at is not None:
-                    self._warnings.append(f"{each.name} is suspended at position {suspended_at}, and was not compared")
-                elif each.name in stuck:
+                    self._warnings.append(
+                        f"{projection.name} is suspended at position {suspended_at}, so it was not compared"
+                    )
+                elif projection.name in stuck:
                     self.problem(
-                        f"the projection {each.name}: it cannot fold the log from position {stuck[each.name]} on"
+                        f"the projection {projection.name}: it cannot fold the log from position {stuck[projection.name]} on"
                     )
                 else:
-                    self._compared.append(each.name)
-                    self._compare(each, copy)
+                    self._compared.append(projection.name)
+                    self._compare(projection, copy)
 
     def _of_another_version(self, projection: Projection, version: int | None) -> None:
-        """Older products left older versions, and fewer tables; newer ones may, where the log lets only them write."""
+        """Report another version of a projection, or warn if the log explains it by an older or newer product."""
         text = f"this product has {projection.version}: not compared"
         if version is None and not self._is_for_newer_writers and self._has_tables_of(projection):
-            self.problem(f"the projection {projection.name}: its tables are there, but it is not entered; {text}")
+            self.problem(
+                f"the projection {projection.name}: its tables are there, but its version is not recorded; {text}"
+            )
         elif version is not None and version > projection.version and not self._is_for_newer_writers:
             self.problem(
-                f"the projection {projection.name}: it is of version {version}, above the {projection.version} of this"
-                " product, and the log asks for no newer writer: not compared"
+                f"the projection {projection.name}: its version is {version}, above the {projection.version} of this"
+                " product, but the log names no newer writer: not compared"
             )
         else:
             is_there = f"is of version {version}" if version is not None else "is not there"
@@ -442,12 +458,12 @@ class _Look:
         return any(self._connection.execute(sql, (table.name,)).fetchone() for table in projection.tables)
 
     def _versions(self) -> dict[str, tuple[int, int | None]]:
-        """Version of each projection, and where it is suspended; what only says that it is suspended hides something."""
-        found = self._connection.execute("SELECT name, version, suspended_at FROM main.projections").fetchall()
-        suspended = {name for name, _, at in found if at is not None}
+        """Return each projection's version and suspension; a suspension that the log lacks is a problem."""
+        rows = self._connection.execute("SELECT name, version, suspended_at FROM main.projections").fetchall()
+        suspended = {name for name, _, at in rows if at is not None}
         for name in suspended - self._suspended_by_the_log() if suspended else ():
             self.problem(f"the projection {name}: its table says that it is suspended, and the log does not")
-        return {name: (version, at) for name, version, at in found}
+        return {name: (version, at) for name, version, at in rows}
 
     def _suspended_by_the_log(self) -> set[str]:
         names: set[str] = set()
@@ -479,4 +495,4 @@ class _Look:
     def _compare_tables(self, table: Table, copy: sqlite3.Connection) -> str | None:
         live, fresh = shadow.tables(self._connection, table, "main."), shadow.tables(copy, table)
         pairs = zip_longest(live, fresh)
-        return next((difference(table, found, wanted) for found, wanted in pairs if found != wanted), None)
+        return next((difference(table, row, expected) for row, expected in pairs if row != expected), None)

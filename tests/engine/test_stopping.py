@@ -195,10 +195,7 @@ def test_half_an_erasure_says_what_is_left_and_the_same_call_erases_it(
     report = ledger.erase(EVERYTHING, **ends(monkeypatch, how, times))
     done = max(0, times - 3)
     assert (report.state, report.stopped, report.left) == ("stopped", why(how), 8 - 3 * done)
-    assert (
-        report.why
-        == f"{report.left} events were not looked at yet and hold their texts; the same call goes on with them"
-    )
+    assert report.why == f"{report.left} events still hold their texts; the same call continues with them"
     assert len(ledger.memories.list()) == 8 - 3 * done, "what is not erased is as it was"
     listed = [*report.earlier, report] if done else []
     assert [each.certificate for each in listed] == list(ledger.erasures.certificates())
@@ -362,7 +359,7 @@ def test_bulk_commands_have_a_time_limit_in_a_shell(path: Path, monkeypatch: pyt
         assert found.exit_code == 1, found.output
         assert f"out of time: {goes_on}" in " ".join(found.stderr.split()), command
         if command[0] == "erase":
-            assert "nothing is erased yet; 10 events were not looked at yet" in " ".join(found.stdout.split())
+            assert "nothing is erased yet; 10 events still hold their texts" in " ".join(found.stdout.split())
     with Ledger.open(path, user="ada") as ledger:
         assert len(ledger.memories.list()) == 8 and ledger.proof.verify(full=True).ok
 

@@ -104,7 +104,7 @@ def test_what_is_on_hold_cannot_be_erased_until_its_hold_is_removed(ledger: Ledg
             ledger.holds.remove(wrong)
     with pytest.raises(NotFoundError):
         ledger.bind(user="bob").holds.remove(holds[0].id)
-    with pytest.raises(RejectedError, match="one event is not held"):
+    with pytest.raises(RejectedError, match="a single event cannot be held"):
         ledger.holds.add(Event(2))
     for name in ("atlas", "everything"):
         with pytest.raises(NotFoundError, match=r"Project\(name\).* EVERYTHING"):
@@ -330,7 +330,7 @@ def test_one_projection_is_made_again_with_those_that_read_it_and_no_other(ledge
     )
     damage("UPDATE checkpoint SET position = position - 1")  # as if the others had still to read the end of the log
     assert set(ledger.maintenance.rebuild("graph").projections) == every and ledger.proof.verify().ok
-    with pytest.raises(RejectedError, match="no projection is called 'graphs'; there are: audit, confidence"):
+    with pytest.raises(RejectedError, match="no projection 'graphs'; the projections are: audit, confidence"):
         ledger.maintenance.rebuild("graphs")
 
 

@@ -127,7 +127,7 @@ def test_a_healthy_ledger_is_well_and_nothing_is_changed(path):
         assert "ProjectionSuspended" not in types(ledger)
 
 
-RESET, WITHDRAWN, STALE = "two checkpoints at once", "withdrew", "calls it malformed"
+RESET, WITHDRAWN, STALE = "two checkpoints at once", "withdrew", "calls the index malformed"
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,9 @@ def test_equal_memories_that_a_redo_brought_back_are_told_and_a_merge_is_propose
         ledger.remember("Ada drinks tea.")
         assert not told(doctor.doctor(probe.inside(ledger)), "memories")
         ledger.redo(first.position)
-        assert told(doctor.doctor(probe.inside(ledger)), "memories") == "2 active memories say the same as another one"
+        assert (
+            told(doctor.doctor(probe.inside(ledger)), "memories") == "2 active memories have the same text as another"
+        )
         (proposal,) = ledger.find_merges().proposed
         assert len(proposal.memories) == 2 and proposal.similarity == 1
         ledger.public.merges.apply(proposal.id)
@@ -207,9 +209,9 @@ def test_what_was_left_beside_the_file_is_told(path, monkeypatch):
         path.with_name(name).touch()
     report = Ledger.examine(path)
     assert sorted(told(report, "files next to it").split("; ")) == [
-        ".shadow-1-ab is left of a check that was killed",
-        "memory.db.new.part was being made, or is",
-        "memory.db.part was being made, or is",
+        ".shadow-1-ab was left by a check that was killed",
+        "memory.db.new.part is an unfinished copy",
+        "memory.db.part is an unfinished copy",
     ]
     monkeypatch.setattr(doctor, "WAL_BYTES", 1024)
     with Ledger.open(path) as ledger:
@@ -240,7 +242,7 @@ def test_a_lock_that_another_process_holds_is_told(path):
         process.stdout.readline()
         visit = doctor._Visit(str(path), None)
         visit.lock()
-        assert "another process holds it" in visit.findings[0].found
+        assert "another process holds the lock" in visit.findings[0].found
     finally:
         process.communicate(b"\n")
 
@@ -466,7 +468,7 @@ def test_a_backup_of_a_ledger_with_damaged_projections_wants_a_rebuild_first(pat
     digest = filled(path, 1_000)
     overwrite(path, leaf_of_table(path, "audit"))
     with Ledger.open(path) as ledger:
-        with pytest.raises(StorageError, match=r"rebuild\(\) makes them again"):
+        with pytest.raises(StorageError, match=r"rebuild\(\) makes the projections again"):
             ledger.backup(tmp_path / "one.db")
         probe.rebuild(ledger)
         ledger.backup(tmp_path / "two.db")
@@ -550,7 +552,7 @@ def test_leases_parked_projections_and_remains_are_told(path, monkeypatch):
             transaction.connection.execute("CREATE TABLE fresh_memories (x)")
         report = ledger.doctor()
         assert "search is suspended" in told(report, "projections") and not report.ok
-        assert "was killed" in told(report, "leases") and "1 are left" in told(report, "tables")
+        assert "was killed" in told(report, "leases") and "1 were left" in told(report, "tables")
         probe.rebuild(ledger)
         assert ledger.doctor().ok
 

@@ -269,7 +269,7 @@ def test_what_was_mended_goes_on_after_a_rebuild(path):
         assert ledger.maintenance.rebuild("bad").suspended == ("bad",)
         with pytest.raises(SuspendedError, match=r"mend its fold and raise its version, or .*rebuild\('bad'\)"):
             ledger.query("SELECT * FROM my_bad_heard", every_user=True)
-        with pytest.raises(RejectedError, match="no projection is called 'bat'; there are: audit, bad, confidence"):
+        with pytest.raises(RejectedError, match="no projection 'bat'; the projections are: audit, bad, confidence"):
             ledger.maintenance.rebuild("bat")
         broken.clear()
         broken.append(False)
@@ -372,8 +372,8 @@ def test_a_row_that_was_changed_is_found_and_a_class_that_is_not_at_hand_is_name
     with Ledger.open(path, projections=[Counts]) as ledger:
         report = ledger.proof.verify()
         (problem,) = report.problems
-        assert 'my_counts_day says otherwise than the log in "captured"' in problem
-        assert any("turns" in each and "class not at hand" in each for each in report.warnings)
+        assert 'my_counts_day differs from the log in "captured"' in problem
+        assert any("turns" in each and "without its class" in each for each in report.warnings)
         ledger.maintenance.rebuild()
         assert ledger.proof.verify().ok
         assert ledger.projections.rows(Day)[0].captured == 1
@@ -438,7 +438,7 @@ class Untold(Row, key=("a",)):
 MISTAKES = {
     "no name": (made(name=""), "the name of Mine is ''"),
     "bad name": (made(name="My-Counts"), "small letters, digits and _"),
-    "a name of ours": (made(name="memories"), "the ledger has a projection 'memories' itself"),
+    "a name of ours": (made(name="memories"), "the ledger has a projection 'memories' already"),
     "a fold of one": (made(fold=lambda self, event: None), "takes three: fold"),
     "version": (made(version="1"), "the version of the projection 'mine' is a whole number"),
     "follows nothing": (made(follows=()), "follows nothing"),

@@ -141,12 +141,12 @@ def test_trusted_state_keeps_its_history(ledger: Ledger) -> None:
 
 def test_trusted_state_is_a_persons_act(ledger: Ledger) -> None:
     for channel in ("tool", "web", "agent", "file"):
-        with pytest.raises(RejectedError, match="by a person") as refusal:
+        with pytest.raises(RejectedError, match="only a person") as refusal:
             ledger.set_state("kitchen", "status", "phase", "one", channel=channel)
         assert refusal.value.rule == "trust"
     assert ledger.projects() == []
     ledger.set_state("kitchen", "status", "phase", "one")
-    with pytest.raises(RejectedError, match="by a person"):
+    with pytest.raises(RejectedError, match="only a person"):
         ledger.invalidate_state("kitchen", "status", "phase", actor="policy:expiry")
     assert [each.value for each in ledger.state("kitchen")] == ["one"]
 

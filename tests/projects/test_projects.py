@@ -59,7 +59,7 @@ def test_trusted_state_is_set_removed_and_read_with_its_history(ledger: Ledger) 
         ledger.projects.remove_state("nobody", "status", "phase")
     with pytest.raises(RejectedError, match="there are: status"):
         ledger.projects.set_state("atlas", "mood", "phase", "x")  # type: ignore[arg-type]
-    with pytest.raises(RejectedError, match="by a person"):
+    with pytest.raises(RejectedError, match="only a person"):
         ledger.projects.set_state("atlas", "status", "phase", "x", channel="agent")
 
 

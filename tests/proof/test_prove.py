@@ -204,7 +204,7 @@ def test_a_checkpoint_of_another_ledger_or_another_past_is_refused(filled, tmp_p
             note.text.split("\n")[2], filled.notes[2].text.split("\n")[2]
         )
         for position in (3, 20):
-            with pytest.raises(StorageError, match="not those that the checkpoint kept elsewhere covers"):
+            with pytest.raises(StorageError, match="not the events that the checkpoint kept elsewhere covers"):
                 filled.prove(position, against=text)
     with pytest.raises(RejectedError, match="the log ends at 21"):
         filled.prove(3, against=note.text.replace("\n7\n", "\n700\n"))

@@ -220,7 +220,7 @@ def test_a_trigger_that_was_taken_away_or_weakened_is_told(path, number):
 
 def test_a_format_that_the_log_does_not_name_is_told(path):
     tamper(path, "PRAGMA user_version = 2")
-    assert "its format is 2, and the log names none above 1" in " ".join(problems(path))
+    assert "its format is 2, but the log names no format above 1" in " ".join(problems(path))
 
 
 def test_a_format_of_the_future_that_the_log_names_is_a_warning(path):
@@ -289,14 +289,14 @@ def test_a_cut_file_is_told(path):
     [
         (
             "UPDATE memories SET content = 'sly' WHERE row = 3",
-            "says otherwise than the log in content (row 3)",
+            "differs from the log in content (row 3)",
         ),
-        ("DELETE FROM memories WHERE row = 3", "the table memories lacks what the log gives (row 3)"),
+        ("DELETE FROM memories WHERE row = 3", "the table memories lacks a row that the log gives (row 3)"),
         (
             "INSERT INTO dependents VALUES ('i_x', 3, 5)",
-            "the table dependents holds what the log does not give (source …, memory 3)",
+            "the table dependents holds a row that the log does not give (source …, memory 3)",
         ),
-        ("UPDATE confidence_steps SET confidence = 7", "the table confidence_steps says otherwise than the log"),
+        ("UPDATE confidence_steps SET confidence = 7", "the table confidence_steps differs from the log"),
         ("UPDATE audit SET actor = 'sly' WHERE position = 5", "in actor (position 5)"),
         ("UPDATE search_waiting SET content = 'sly' WHERE row = 3", "text index search"),
         ("DELETE FROM search_waiting WHERE row = 3", "do not hold row 3 as the log has it"),
@@ -305,8 +305,8 @@ def test_a_cut_file_is_told(path):
             "UPDATE projections SET suspended_at = 5 WHERE name = 'memories'",
             "says that it is suspended, and the log does not",
         ),
-        ("UPDATE checkpoint SET position = 11", "do not stand at the last event"),
-        ("DELETE FROM checkpoint", "do not stand at the last event"),
+        ("UPDATE checkpoint SET position = 11", "checkpoint is not the last event"),
+        ("DELETE FROM checkpoint", "checkpoint is not the last event"),
     ],
 )
 def test_a_row_that_the_log_does_not_give_is_told(path, sql, told):
@@ -326,7 +326,7 @@ def test_a_row_that_the_log_does_not_give_is_told(path, sql, told):
         ("UPDATE passage_search_data SET id = 0 WHERE id = 1", "another number of texts or of words"),  # an empty one
         ("DELETE FROM search_idx WHERE term = (SELECT max(term) FROM search_idx)", "does not find every word"),
         ("UPDATE search_idx SET term = x'306a' WHERE term = (SELECT max(term) FROM search_idx)", "not find every word"),
-        ("UPDATE search_config SET k = 'verSion'", "has other settings than a ledger's"),
+        ("UPDATE search_config SET k = 'verSion'", "has other settings than the index of a ledger"),
     ],
 )
 def test_what_leads_to_the_words_of_an_index_is_looked_at_too(tmp_path, sql, told):
@@ -395,7 +395,7 @@ def test_projections_of_another_version_are_not_compared(path, monkeypatch):
     ("sql", "told"),
     [
         ("UPDATE projections SET version = version + 1 WHERE name = 'memories'", "above the"),
-        ("DELETE FROM projections WHERE name = 'memories'", "is not entered"),
+        ("DELETE FROM projections WHERE name = 'memories'", "is not recorded"),
     ],
 )
 def test_no_projection_gets_out_of_the_comparison_by_what_its_entry_says(path, sql, told):
@@ -543,7 +543,7 @@ def with_blob(path):
 @pytest.mark.parametrize(
     ("sql", "told"),
     [
-        ("UPDATE blobs SET data = x'00'", "is not the one that was recorded"),
+        ("UPDATE blobs SET data = x'00'", "is not the text that was recorded"),
         ("UPDATE blobs SET data = NULL", "no erasure names it"),
         ("UPDATE blobs SET data = NULL, erased_by = 5", "no erasure names it"),
         ("DELETE FROM blobs", "is missing"),
@@ -725,7 +725,7 @@ def test_a_checkpoint_is_given_as_path_text_or_itself(path):
             with pytest.raises(error):
                 ledger.verify(against=given)
         ledger.remember("the locks are still there")
-        with pytest.raises(RejectedError, match="name that too"):
+        with pytest.raises(RejectedError, match="no checkpoint was given"):
             ledger.verify(public_key=file)
 
 

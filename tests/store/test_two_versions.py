@@ -286,7 +286,7 @@ def test_what_a_field_of_a_newer_version_says_is_erased_by_that_version(told_mor
         for subject in ("m_0123456789abcdef", EVERYTHING):
             for dry_run in (True, False):
                 with pytest.raises(
-                    NewerFormatError, match=r"has data\.mood, which a newer version .* erase with that version"
+                    NewerFormatError, match=r"has data\.mood, written by a newer version .* erase with that version"
                 ):
                     ledger.erase(subject, dry_run=dry_run)
         assert "The sofa is red." in contents(ledger) and before.count(b"said with a sigh") == 1

@@ -186,7 +186,7 @@ def changed(path: Path, sql: str) -> None:
     ("sql", "shown"),
     [
         ("UPDATE events SET state = replace(state, 'Number 2', 'Number 3')", "does not hash to its digest"),
-        ("UPDATE blobs SET data = x'00' WHERE data IS NOT NULL", "missing or another"),
+        ("UPDATE blobs SET data = x'00' WHERE data IS NOT NULL", "missing or was changed"),
         ("PRAGMA application_id = 7", "is no ledger"),
     ],
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import takewhile
 
@@ -32,10 +32,12 @@ ME = frozenset(("i", "im", "ive", "id", "ill", "me", "my", "mine", "myself"))
 
 _OTHERS = frozenset("he she they we hes shes theyre theyve weve our ours us".split())
 DENYING = NEGATIONS - {"without"} | {"hardly", "scarcely", "seldom", "rarely"}
-_ELSEWHERE = frozenset("nicht kein keine keinen nie mehr pas plus jamais ne ya nunca não mai più niet geen".split())
-"""Words that deny in other languages: what has one is neither confirmed nor denied."""
+_ELSEWHERE = frozenset(
+    "nicht kein keine keinen nie mehr pas plus jamais ne ya nunca não mai più niet geen wenn ob si se als".split()
+)
+"""Words that deny or suppose in other languages: what has one is neither confirmed nor denied."""
 
-_PAST = frozenset("was were had did ago once wasnt werent hadnt didnt".split())
+_WAS = frozenset("was were had did ago wasnt werent hadnt didnt".split())
 
 
 def _irregular() -> Iterator[str]:
@@ -46,7 +48,7 @@ def _irregular() -> Iterator[str]:
         known.update((word, *others))
 
 
-PASTS = frozenset(_irregular()) - {"am", "are"}
+PASTS = frozenset(_irregular()) - {"am", "is", "are", "was", "were", "been", "got", "given"}
 """Irregular forms of verbs; the first of each family is the present one."""
 
 _SUPPOSED = """
@@ -54,7 +56,11 @@ _SUPPOSED = """
     unsure guess apparently
 """
 _SUPPOSING = frozenset(_SUPPOSED.split())
-_MODALS = frozenset("would could might may must can cannot should shall will youd youll".split())
+_MODAL = """
+    would could might may must can cannot should shall will youd youll
+    wouldnt couldnt mustnt cant shouldnt wont
+"""
+_MODALS = frozenset(_MODAL.split())
 _NOTE = """
     memory memories note notes entry entries record records remark remarks profile
     deleted removed erased forgotten stored saved discarded unverified
@@ -64,10 +70,18 @@ _NOTES = frozenset(_NOTE.split())
 
 _JOINS = frozenset(("and", "or", ","))
 _BREAKS = frozenset("but although though whereas while however yet except instead ; : ( ) [ ] – — |".split())
-_LEADING = frozenset("as because since so who which".split())
+_LEADING = frozenset("as because since so who which where".split())
+_RELATIVE = frozenset("as which where whom".split())  # "metformin, which you take" speaks of the clause before it
 _STARTING = frozenset(("he", "she", "it", "they", "we", "i", *_OTHERS, *ME, *USER)) - {"our", "us", "me", "users"}
+_REPORTING = frozenset("that when whenever once until till before after than".split())
+"""Words before a subject that make what follows no statement of its own: a report or a condition."""
+
+_BEFORE_OBJECTS = frozenset("to with for about of from by like at on between against".split())
+
+_AS_LONG = frozenset(("long", "soon", "far", "much"))
+
 _AUXILIARY = frozenset("am is are was were be been being have has had having do does did".split())
-_BETWEEN = _AUXILIARY | LITTLE | NEGATIONS | frozenset("a an the also just too own both all already".split())
+_BETWEEN = _AUXILIARY | LITTLE | NEGATIONS | frozenset("a an the also just too own both all already got".split())
 """Words between a subject and what is said of it."""
 
 OVER = late(
@@ -116,6 +130,7 @@ class Clause:
     notes: frozenset[str]
     owned: tuple[tuple[str, str], ...]
     supposed: bool
+    modal: bool
 
     @once
     def all(self) -> frozenset[str]:
@@ -131,12 +146,12 @@ class Clause:
 
     @once
     def past(self) -> frozenset[str]:
-        """The words that speak of what was."""
-        return frozenset(each for each in self.all if each in _PAST or each in PASTS or _is_past(each))
+        """The words other than auxiliaries that speak of what was."""
+        return frozenset(each for each in self.all if each in PASTS or _is_past(each))
 
     @once
-    def modal(self) -> bool:
-        return not _MODALS.isdisjoint(self.all)
+    def was(self) -> bool:
+        return not _WAS.isdisjoint(self.all)
 
     @once
     def figures(self) -> frozenset[str]:
@@ -170,7 +185,19 @@ def pieces(text: str) -> int:
 
 
 def tells(word: str) -> bool:
-    return word not in STOP_WORDS and word not in NEGATIONS and word not in ME
+    return word not in STOP_WORDS and word not in NEGATIONS and word not in ME and word not in _LEADING
+
+
+def is_stated(own: Sequence[str], at: int) -> bool:
+    """Return False for a subject, by its place, of a clause that is a report or a condition: "that you", "as long as you"."""
+    before = own[at - 1] if at > 0 else ""
+    return before not in _REPORTING and not (before == "as" and at > 1 and own[at - 2] in _AS_LONG)
+
+
+def is_subject(own: Sequence[str], at: int) -> bool:
+    """Return True if "you", by its place, begins a statement: no telling word and no preposition stands right before it."""
+    before = own[at - 1] if at > 0 else ""
+    return is_stated(own, at) and before not in _BEFORE_OBJECTS and not (before and before != "way" and tells(before))
 
 
 def is_between(word: str) -> bool:
@@ -203,15 +230,18 @@ def _sentences(text: str) -> Iterator[str]:
 def _of_sentence(sentence: str) -> Iterator[Clause]:
     tokens = _TOKEN.findall(sentence)
     of_sentence = _first(words(" ".join(tokens)), _names(tokens))
-    notes = _NOTES.intersection(words(sentence))
-    named, supposed, first = NONE, False, True
+    notes, before = frozenset(_NOTES.intersection(words(sentence))), None
+    named, supposed, open_still, first = NONE, False, False, True
     for part in _cut(tokens):
-        here = named | _names(part)
-        own = words(" ".join(part))
-        joined = bool(own) and own[0] in ("and", "or")
-        supposed = (joined and supposed) or not _SUPPOSING.isdisjoint(own) or "in case" in " ".join(own)
+        own, here = words(" ".join(part)), _names(part)
+        here |= named if here <= {SOMEBODY} else named & {of_sentence}  # "Tim is at Acme, and you are at Initech"
+        carried = supposed and (own[:1] in (["and"], ["or"]) or open_still)
+        supposed = carried or not _SUPPOSING.isdisjoint(own) or "in case" in " ".join(own)
+        open_still = supposed and not any(map(tells, own))  # "If, as you say, you …"
         clause = _clause(part, own, here, _first(own, here) or of_sentence, notes, supposed, first, "\\" not in sentence)
-        named, first = here - clause.denied, False  # "Do Not Disturb" is no name of anybody
+        if before is not None and own[:1] and own[0] in _RELATIVE and len([word for word in own if tells(word) and word not in USER]) == 1:
+            clause = replace(clause, stems=clause.stems | before.stems, meanings={**before.meanings, **clause.meanings})
+        named, first, before = here - clause.denied, False, clause  # "Do Not Disturb" is no name of anybody
         yield clause
 
 
@@ -221,9 +251,13 @@ def _cut(tokens: Sequence[str]) -> list[list[str]]:
         word = token.lower()
         if word in _BREAKS and before not in DENYING:  # "nothing but" breaks nothing
             parts.append([])
+        elif word == "," and parts[-1] and parts[-1][0] in _RELATIVE:
+            parts.append([])
         elif word in _JOINS and _begins(tokens[at + 1 : at + 4]):
             parts.append([] if word == "," else [token])
-        elif word in _SUPPOSING or (word in _LEADING and _begins(tokens[at + 1 : at + 2])):
+        elif word in _SUPPOSING or (
+            word in _LEADING and before not in _AS_LONG and _begins(tokens[at + 1 : at + 2])
+        ):
             parts.append([token])
         else:
             parts[-1].append(token)
@@ -252,13 +286,10 @@ def _first(own: Sequence[str], named: frozenset[str]) -> str:
 def _begins(following: Sequence[str]) -> bool:
     """Return True if a clause of its own follows "and" or a comma: one with a subject, a condition or a negation."""
     spoken = words(" ".join(following))
-    if spoken and spoken[0] in _LEADING:
-        spoken = spoken[1:]
-    return bool(spoken) and (spoken[0] in _STARTING or not DENYING.isdisjoint(spoken[:2]) or _is_verb(spoken))
-
-
-def _is_verb(spoken: Sequence[str]) -> bool:
-    return any(significant(word) in AGAINST for word in spoken[:1])
+    starts = bool(spoken) and (spoken[0] in _STARTING or spoken[0] in _LEADING)
+    if len(following) > 1 and following[0][:1].isupper() and following[1].islower() and following[1].endswith("s"):
+        return True  # "and Bob likes"
+    return starts or not DENYING.isdisjoint(spoken[:2]) or any(significant(word) in AGAINST for word in spoken[:1])
 
 
 def _clause(
@@ -296,6 +327,7 @@ def _clause(
         notes=notes,
         owned=tuple(_owned(part)),
         supposed=supposed,
+        modal=any(word in _MODALS for word in words(" ".join(token for token in part if token != "May"))),
     )
 
 

@@ -21,6 +21,8 @@ from ledger.domain.clauses import (
     clauses,
     is_between,
     is_foreign,
+    is_stated,
+    is_subject,
     is_verbal,
     others_in,
     pieces,
@@ -58,6 +60,9 @@ LONG_MIN_OVERLAP = 12
 
 LONG_SHARE_PERCENT = 35
 
+OTHERS_STEMS = 5
+"""What is said of somebody besides the user needs all stems of a clause, up to so many (ours): no grammar is read there."""
+
 LEAST_DENIED = 2
 """A denial has at least this many of a memory's stems (ours)."""
 
@@ -73,7 +78,7 @@ _COMMON = """
 COMMON = {each: rank for rank, each in enumerate(_COMMON.split())}
 """Stems that memories are not found by where others do, the commonest first (ours): the list decides on speed alone."""
 
-_HAVING = frozenset("own drive ride use work keep".split())
+_HAVING = frozenset(map(significant, "owns drives rides uses works keeps rents".split()))
 """What the user does with a thing that a response may call "your" thing."""
 
 
@@ -276,8 +281,6 @@ def _agrees(part: Clause, clause: Clause) -> bool:
     if not _is_of_user(part):
         subject = part.who or next((stem(word) for word in part.words if tells(word)), "")
         return subject in clause.stems and USER.isdisjoint(clause.all)
-    if clause.who not in (SOMEBODY, "") and clause.who not in part.stems:
-        return False
     first = next((at for at, word in enumerate(clause.words) if word in USER), None)
     if first is None:
         return clause.who == SOMEBODY
@@ -293,13 +296,13 @@ def _confirmed(part: Clause, clause: Clause) -> frozenset[str]:
     if clause.negative != part.negative or not part.over <= clause.over | clause.denied:
         return NONE
     shared = part.having(clause)
-    if (clause.past - part.past) & _OF_TIME or any(
-        own in shared for word in clause.past - part.past for own in (stem(word), *_stems_of(word, part))
-    ):
+    if clause.was and not part.was:
+        return NONE
+    if any(own in shared for word in clause.past - part.past for own in (stem(word), *_stems_of(word, part))):
         return NONE
     if _is_of_user(part):
         shared = _of_user(part, clause, shared)
-    elif clause.modal:
+    elif clause.modal > part.modal or len(shared) < min(len(part.stems), OTHERS_STEMS):
         return NONE
     if not part.figures <= shared or any(shared.isdisjoint(name) for name in part.names):
         return NONE
@@ -314,32 +317,32 @@ def _stems_of(word: str, part: Clause) -> Iterator[str]:
 def _of_user(part: Clause, clause: Clause, shared: frozenset[str]) -> frozenset[str]:
     """Return what a response says that the user is, has or does: "you" and a telling word of the memory, or "your" with words
     of it and no others."""
-    at = next((at for at, word in enumerate(part.words) if word in USER | ME), -1)
-    owns = at >= 0 and part.words[at] in YOURS | {"my", "mine"}
+    at = next((at for at, word in enumerate(part.words) if word in USER or word in ME), -1)
     following = part.words[at + 1] if 0 <= at < len(part.words) - 1 else ""
     run = max(_runs(part, clause), key=len, default=NONE)
-    if owns:
-        thing = stem(_telling(part.words, at))
-        if thing not in run:
-            return NONE
-        return (run | {SOMEBODY}) if clause.modal else shared
+    if at >= 0 and part.words[at] in YOURS | {"my", "mine"}:
+        return run if stem(_telling(part.words, at)) in run else NONE
     verb = following if tells(following) and at >= 0 and not is_between(following) else ""
-    if not clause.modal and any(_says(verb, word, clause.words[start], part) for start, word in _predicates(clause)):
+    if clause.modal <= part.modal and any(_says(verb, place, start, part, clause) for start, place in _predicates(clause)):
         return shared
-    if following in ("has", "have") or significant(verb) in _HAVING_MEANINGS:
-        return run | {SOMEBODY} if run else NONE
-    return NONE
+    possessed = following in ("has", "have") or significant(verb) in _HAVING
+    return run if possessed and not clause.past else NONE
 
 
-def _says(verb: str, word: str, subject: str, part: Clause) -> bool:
+def _says(verb: str, place: int, start: int, part: Clause, clause: Clause) -> bool:
+    """Return True if the predicate at a place is the verb of a memory, or a word of it, and is not followed by others."""
+    word, following = clause.words[place], _telling(clause.words, place)
+    if following and not _is_in(following, part):
+        return False
     if not verb:
         return _is_in(word, part)
-    third = subject in YOU and subject != SOMEBODY and word == verb and stem(word) != word and word.endswith("s")
+    third = start >= 0 and clause.words[start] in YOU - {SOMEBODY} and word == verb and word.endswith("s") and stem(word) != word
     return significant(word) == significant(verb) and not third
 
 
-def _predicates(clause: Clause) -> Iterator[tuple[int, str]]:
-    """Yield the telling words that follow "you", or "and" in a clause of the user, with nothing but auxiliaries between."""
+def _predicates(clause: Clause) -> Iterator[tuple[int, int]]:
+    """Yield the places of "you", or "and" in a clause of the user, each with that of the telling word that follows with nothing
+    but auxiliaries between."""
     joins = ("and", "or") if clause.who == SOMEBODY else ()
     starts = [at for at, word in enumerate(clause.words) if word in YOU or word in joins]
     if clause.who == SOMEBODY and USER.isdisjoint(clause.all):
@@ -348,20 +351,23 @@ def _predicates(clause: Clause) -> Iterator[tuple[int, str]]:
         at = start + 1
         while at < len(clause.words) and is_between(clause.words[at]):
             at += 1
-        if at < len(clause.words) and tells(clause.words[at]):
-            yield start, clause.words[at]
+        if at < len(clause.words) and tells(clause.words[at]) and (clause.words[start] not in YOU or is_subject(clause.words, start)):
+            yield start, at
 
 
 def _runs(part: Clause, clause: Clause) -> Iterator[frozenset[str]]:
-    """Yield the words of a memory that follow each "your" with no other telling word between."""
+    """Yield the words of a memory that follow each "your" with no other telling word between, and the names before."""
     for at, word in enumerate(clause.words):
-        if word in YOURS:
-            run = set[str]()
+        if word in YOURS and is_stated(clause.words, at):
+            run, before = {SOMEBODY}, clause.words[:at]
+            if not before or is_verbal(before[-1]):  # "Ana is your sister", "Ana, your sister"
+                run |= (clause.stems - set(map(stem, clause.words))) & part.stems
+                run |= frozenset().union(*part.names).intersection(map(stem, before))
             for following in clause.words[at + 1 :]:
-                if is_verbal(following) or (tells(following) and not _is_in(following, part)):
+                if (is_verbal(following) and clause.modal) or (tells(following) and significant(following) and not _is_in(following, part)):
                     break
                 run |= {stem(following), *_stems_of(following, part)} & part.stems
-            yield frozenset(run)
+            yield frozenset(run) if len(run) > 1 else NONE
 
 
 def _telling(spoken: Sequence[str], at: int) -> str:
@@ -377,7 +383,7 @@ def _differs(part: Clause, clause: Clause) -> tuple[str, frozenset[str]]:
     that denies, or says the opposite."""
     own = part.denied | part.over
     shared = part.stems & clause.stems
-    if clause.modal:
+    if clause.modal > part.modal:
         return "", NONE
     if over := part.among(clause.over) - own:
         return "past", shared | over
@@ -404,8 +410,6 @@ def _opposites(part: Clause, clause: Clause) -> frozenset[str]:
     )
 
 
-_OF_TIME = frozenset("was were had did ago once wasnt werent hadnt didnt".split())
-_HAVING_MEANINGS = frozenset(map(significant, _HAVING))
 _ROOTS = frozenset(map(significant, FAMILY))  # what words of several forms count as
 
 

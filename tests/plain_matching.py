@@ -1,4 +1,4 @@
-"""stems/4 as it is worded: each clause of a memory is asked against each of the response, and nothing is left out before."""
+"""stems/5 as it is worded: each clause of a memory is asked against each of the response, and nothing is left out before."""
 
 from __future__ import annotations
 
@@ -21,18 +21,12 @@ def plainly() -> Iterator[None]:
 
 def best(part: Clause, response: Response) -> Best:
     most, against, why = NONE, NONE, ""
-    for each in response.clauses:
-        differs, shared = matching._differs(part, each)
-        shared |= part.stems & each.stems
-        if not differs and (turned := matching._opposites(part, each)):
-            shared, differs = shared | turned, "opposite"
-        if each.supposed and not part.supposed:
+    for clause in response.clauses:
+        differs, shared = matching._differs(part, clause)
+        if not matching._agrees(part, clause):
             continue
         if differs:
-            counts = not part.supposed and (part.denied.isdisjoint(shared) or part.who in shared)
-            against, why = (shared, differs) if counts and len(shared) > len(against) else (against, why)
+            against, why = (shared, differs) if not part.supposed and len(shared) > len(against) else (against, why)
         else:
-            same_time = None in (part.was, each.was) or part.was == each.was
-            counts = same_time and (part.over & shared) <= (each.over | each.denied)
-            most = shared if counts and len(shared) > len(most) else most
+            most = max(most, matching._confirmed(part, clause), key=len)
     return most, against, why

@@ -31,7 +31,8 @@ ME = frozenset(("i", "im", "ive", "id", "ill", "me", "my", "mine", "myself"))
 """The user in a memory; in a response it is the assistant, who speaks of itself."""
 
 _OTHERS = frozenset("he she they we hes shes theyre theyve weve our ours us".split())
-DENYING = NEGATIONS - {"without"} | {"hardly", "scarcely", "seldom", "rarely"}
+_DENY = "hardly scarcely seldom rarely fail fails failed failing refuse refuses refused false untrue"
+DENYING = NEGATIONS - {"without"} | {*_DENY.split()}
 _ELSEWHERE = frozenset(
     "nicht kein keine keinen nie mehr pas plus jamais ne ya nunca não mai più niet geen wenn ob si se als".split()
 )
@@ -131,6 +132,7 @@ class Clause:
     owned: tuple[tuple[str, str], ...]
     supposed: bool
     modal: bool
+    negative: bool
 
     @once
     def all(self) -> frozenset[str]:
@@ -139,10 +141,6 @@ class Clause:
     @once
     def opposable(self) -> frozenset[str]:
         return frozenset(AGAINST.keys() & self.meanings.values())
-
-    @once
-    def negative(self) -> bool:
-        return bool(self.denied or self.over) or not DENYING.isdisjoint(self.all)
 
     @once
     def past(self) -> frozenset[str]:
@@ -327,6 +325,7 @@ def _clause(
         notes=notes,
         owned=tuple(_owned(part)),
         supposed=supposed,
+        negative=not _TURNS.isdisjoint(spoken),
         modal=any(word in _MODALS for word in words(" ".join(token for token in part if token != "May"))),
     )
 

@@ -69,8 +69,9 @@ LEAST_DENIED = 2
 DENIED_PERCENT = 80
 """... and at least this share of those of one clause (ours): with less it may be of another thing."""
 
-LEAST_FOUND = 3
-"""So many of a memory's stems lead to it at least, where it has them (ours, measured): fewer lead to too many memories."""
+LEAST_FOUND = 2
+"""So many of a memory's stems lead to it at least, where it has them (ours): fewer lead to too many memories, and with more
+"user" would be among them, which is in nearly all."""
 
 _COMMON = """
     user 1 2 3 time help make like work use need new good day want take feel look plan read keep know think people go year way
@@ -318,11 +319,13 @@ def _of_user(part: Clause, clause: Clause, shared: frozenset[str]) -> frozenset[
     """Return what a response says that the user is, has or does: "you" and a telling word of the memory, or "your" with words
     of it and no others."""
     at = next((at for at, word in enumerate(part.words) if word in USER or word in ME), -1)
-    following = part.words[at + 1] if 0 <= at < len(part.words) - 1 else ""
+    if at < 0:
+        return shared if len(shared) >= min(len(part.stems), OTHERS_STEMS) and clause.modal <= part.modal else NONE
+    following = part.words[at + 1] if at < len(part.words) - 1 else ""
     run = max(_runs(part, clause), key=len, default=NONE)
-    if at >= 0 and part.words[at] in YOURS | {"my", "mine"}:
+    if part.words[at] in YOURS | {"my", "mine"}:
         return run if stem(_telling(part.words, at)) in run else NONE
-    verb = following if tells(following) and at >= 0 and not is_between(following) else ""
+    verb = following if tells(following) and not is_between(following) else ""
     if clause.modal <= part.modal and any(_says(verb, place, start, part, clause) for start, place in _predicates(clause)):
         return shared
     possessed = following in ("has", "have") or significant(verb) in _HAVING

@@ -18,6 +18,7 @@ _TOKEN = late(r"[^\W_]+(?:['’][^\W_]+)*|[,;:()\[\]–—|]")
 # In a text that ends with no blank: a sign that nothing follows ends the only sentence.
 _ENDING = late(r"[.!?…。！？\r\n].", re.DOTALL)
 _QUOTED = late(r'"[^"\n]*"|“[^“”\n]*”|„[^„“”\n]*[“”]|«[^«»\n]*»|‘[^‘’\n]*’|`[^`\n]*`|(?m:^[ \t]*+>[^\n]*$)')
+_TITLE = late(r"\b(Dr|Mr|Mrs|Ms|Prof|St)\.(?= )")
 _FENCE = "```"
 _POSSESSIVE = late(r"[^\W_]+['’]s")
 
@@ -54,7 +55,7 @@ PASTS = frozenset(_irregular()) - {"am", "is", "are", "was", "were", "been", "go
 
 _SUPPOSED = """
     if whether unless suppose supposing assume assuming imagine provided maybe perhaps probably possibly wonder wondering doubt
-    unsure guess apparently
+    unsure guess apparently supposedly allegedly reportedly presumably
 """
 _SUPPOSING = frozenset(_SUPPOSED.split())
 _MODAL = """
@@ -72,17 +73,21 @@ _NOTES = frozenset(_NOTE.split())
 _JOINS = frozenset(("and", "or", ","))
 _BREAKS = frozenset("but although though whereas while however yet except instead ; : ( ) [ ] – — |".split())
 _LEADING = frozenset("as because since so who which where".split())
+_NOMINATIVES = frozenset(("i", "we", "he", "she", "they"))
 _RELATIVE = frozenset("as which where whom".split())  # "metformin, which you take" speaks of the clause before it
 _STARTING = frozenset(("he", "she", "it", "they", "we", "i", *_OTHERS, *ME, *USER)) - {"our", "us", "me", "users"}
 _REPORTING = frozenset("that when whenever once until till before after than".split())
 """Words before a subject that make what follows no statement of its own: a report or a condition."""
+
+_FACTIVE = frozenset("know remember see note given now said mentioned told since because".split())
+"""Words after which "(that) you" is stated all the same."""
 
 _BEFORE_OBJECTS = frozenset("to with for about of from by like at on between against".split())
 
 _AS_LONG = frozenset(("long", "soon", "far", "much"))
 
 _AUXILIARY = frozenset("am is are was were be been being have has had having do does did".split())
-_BETWEEN = _AUXILIARY | LITTLE | NEGATIONS | frozenset("a an the also just too own both all already got".split())
+_BETWEEN = _AUXILIARY | LITTLE | NEGATIONS | frozenset("a an the also just too own both all already got always often sometimes only ever even usually".split())
 """Words between a subject and what is said of it."""
 
 OVER = late(
@@ -102,6 +107,7 @@ _DATES = """
     october november december
 """
 _DATED = frozenset(map(stem, _DATES.split()))
+_DAYS = frozenset(("today", "tomorrow", "tonight", "week", "month", "year"))
 _CLOSING = "\"'”’)]*_ \t\n"
 NONE: frozenset[str] = frozenset()
 
@@ -188,18 +194,26 @@ def tells(word: str) -> bool:
 
 def is_stated(own: Sequence[str], at: int) -> bool:
     """Return False for a subject, by its place, of a clause that is a report or a condition: "that you", "as long as you"."""
-    before = own[at - 1] if at > 0 else ""
-    return before not in _REPORTING and not (before == "as" and at > 1 and own[at - 2] in _AS_LONG)
+    before, earlier = (own[at - 1] if at > 0 else ""), (own[at - 2] if at > 1 else "")
+    if before in ("that", "me"):
+        return earlier in _FACTIVE
+    return before not in _REPORTING and not is_verbal(before) and not (before == "as" and earlier in _AS_LONG)
 
 
-def is_subject(own: Sequence[str], at: int) -> bool:
-    """Return True if "you", by its place, begins a statement: no telling word and no preposition stands right before it."""
+def is_subject(own: Sequence[str], at: int, known: Collection[str]) -> bool:
+    """Return True if "you", by its place, begins a statement: no preposition stands right before it, and no telling word but one
+    of those known."""
+    if own[at] == SOMEBODY and at > 0 and own[at - 1] == "the":
+        at -= 1
     before = own[at - 1] if at > 0 else ""
-    return is_stated(own, at) and before not in _BEFORE_OBJECTS and not (before and before != "way" and tells(before))
+    if not is_stated(own, at) or before in _BEFORE_OBJECTS:
+        return False
+    return not before or not tells(before) or before in _FACTIVE or before == "way" or stem(before) in known
 
 
 def is_between(word: str) -> bool:
-    return word in _BETWEEN
+    """Return True for a word between a subject and what is said of it: an auxiliary, an article, an adverb."""
+    return word in _BETWEEN or (word.endswith("ly") and word != "nearly" and word not in _SUPPOSING)
 
 
 def is_verbal(word: str) -> bool:
@@ -221,6 +235,7 @@ def _is_past(word: str) -> bool:
 
 
 def _sentences(text: str) -> Iterator[str]:
+    text = _TITLE.sub(r"\1 ", text)
     sentences = SENTENCE.split(text) if _ENDING.search(text.rstrip()) else (text.rstrip(),)
     return (each for each in sentences if not each.rstrip(_CLOSING).endswith(("?", "？")))
 
@@ -228,7 +243,8 @@ def _sentences(text: str) -> Iterator[str]:
 def _of_sentence(sentence: str) -> Iterator[Clause]:
     tokens = _TOKEN.findall(sentence)
     of_sentence = _first(words(" ".join(tokens)), _names(tokens))
-    notes, before = frozenset(_NOTES.intersection(words(sentence))), None
+    spoken, before = words(sentence), None
+    notes = frozenset(_NOTES.intersection(spoken[1:] if spoken[:1] == ["note"] else spoken))
     named, supposed, open_still, first = NONE, False, False, True
     for part in _cut(tokens):
         own, here = words(" ".join(part)), _names(part)
@@ -253,6 +269,8 @@ def _cut(tokens: Sequence[str]) -> list[list[str]]:
             parts.append([])
         elif word in _JOINS and _begins(tokens[at + 1 : at + 4]):
             parts.append([] if word == "," else [token])
+        elif word in _NOMINATIVES and before not in _LEADING and not USER.isdisjoint(map(str.lower, parts[-1])):
+            parts.append([token])
         elif word in _SUPPOSING or (
             word in _LEADING and before not in _AS_LONG and _begins(tokens[at + 1 : at + 2])
         ):
@@ -344,6 +362,6 @@ def _owned(tokens: Sequence[str]) -> Iterator[tuple[str, str]]:
     for at, token in enumerate(tokens[:-1]):
         if _POSSESSIVE.fullmatch(token):
             owner = words(token[:-2])[0]
-            if owner not in YOU and owner not in STOP_WORDS:
+            if owner not in YOU and owner not in STOP_WORDS and owner not in _DAYS and stem(owner) not in _DATED:
                 thing = next((word for word in words(" ".join(tokens[at + 1 : at + 6])) if tells(word)), "")
                 yield stem(owner), stem(thing)

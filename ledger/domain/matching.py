@@ -79,6 +79,10 @@ _COMMON = """
 COMMON = {each: rank for rank, each in enumerate(_COMMON.split())}
 """Stems that memories are not found by where others do, the commonest first (ours): the list decides on speed alone."""
 
+QUALIFIED = frozenset(("almost", "nearly"))
+BYGONE = frozenset(("old", "ex", "last", "previous", "former", "first"))
+WOULD = frozenset(("youd", "youll"))
+
 _HAVING = frozenset(map(significant, "owns drives rides uses works keeps rents".split()))
 """What the user does with a thing that a response may call "your" thing."""
 
@@ -261,23 +265,29 @@ def _best(part: Clause, response: Response) -> tuple[frozenset[str], frozenset[s
     most, against, why = NONE, NONE, ""
     for at in sorted(response.most_of(part.stems)):
         clause = response.clauses[at]
-        if not _agrees(part, clause):
+        if not _is_statement(part, clause):
             continue
         differs, shared = _differs(part, clause)
         if not differs and len(confirmed := _confirmed(part, clause)) > len(most):
             most = confirmed
-        elif differs and not part.supposed and len(shared) > len(against):
+        elif differs and len(shared) > len(against) and not part.supposed and _is_of_same(part, clause):
             against, why = shared, differs
     return most, against, why
 
 
-def _agrees(part: Clause, clause: Clause) -> bool:
-    """Return True if a clause of a response states something of the subject of a clause of a memory, and of nobody else."""
-    if (clause.supposed and not part.supposed) or not clause.notes <= part.notes or is_foreign(clause) > is_foreign(part):
-        return False
-    if not others_in(clause) - ME <= others_in(part) - ME or not ME.isdisjoint(clause.all):
-        return False
-    if any(owner not in part.stems or thing not in part.stems for owner, thing in clause.owned):
+def _is_statement(part: Clause, clause: Clause) -> bool:
+    """Return True if a clause of a response says something of the world, as one of a memory does, and of nobody else's things."""
+    return (
+        clause.supposed <= part.supposed
+        and clause.notes <= part.notes
+        and is_foreign(clause) <= is_foreign(part)
+        and all(owner in part.stems and thing in part.stems for owner, thing in clause.owned)
+    )
+
+
+def _is_of_same(part: Clause, clause: Clause) -> bool:
+    """Return True if a clause of a response is of the subject of a clause of a memory, and of nobody else."""
+    if not others_in(clause) <= others_in(part) - ME:
         return False
     if not _is_of_user(part):
         subject = part.who or next((stem(word) for word in part.words if tells(word)), "")
@@ -294,16 +304,14 @@ def _is_of_user(part: Clause) -> bool:
 
 def _confirmed(part: Clause, clause: Clause) -> frozenset[str]:
     """Return the stems of a clause of a memory that one of a response states, if it states what it must."""
-    if clause.negative != part.negative or not part.over <= clause.over | clause.denied:
-        return NONE
     shared = part.having(clause)
-    if clause.was and not part.was:
+    if clause.negative != part.negative or clause.was > part.was or not part.over <= clause.over | clause.denied:
         return NONE
     if any(own in shared for word in clause.past - part.past for own in (stem(word), *_stems_of(word, part))):
         return NONE
     if _is_of_user(part):
         shared = _of_user(part, clause, shared)
-    elif clause.modal > part.modal or len(shared) < min(len(part.stems), OTHERS_STEMS):
+    elif clause.modal > part.modal or len(shared) < min(len(part.stems), OTHERS_STEMS) or not _is_of_same(part, clause):
         return NONE
     if not part.figures <= shared or any(shared.isdisjoint(name) for name in part.names):
         return NONE
@@ -320,57 +328,85 @@ def _of_user(part: Clause, clause: Clause, shared: frozenset[str]) -> frozenset[
     of it and no others."""
     at = next((at for at, word in enumerate(part.words) if word in USER or word in ME), -1)
     if at < 0:
-        return shared if len(shared) >= min(len(part.stems), OTHERS_STEMS) and clause.modal <= part.modal else NONE
+        whole = len(shared) >= min(len(part.stems), OTHERS_STEMS)
+        return shared if whole and clause.modal <= part.modal and _is_of_same(part, clause) else NONE
     following = part.words[at + 1] if at < len(part.words) - 1 else ""
     run = max(_runs(part, clause), key=len, default=NONE)
     if part.words[at] in YOURS | {"my", "mine"}:
         return run if stem(_telling(part.words, at)) in run else NONE
     verb = following if tells(following) and not is_between(following) else ""
-    if clause.modal <= part.modal and any(_says(verb, place, start, part, clause) for start, place in _predicates(clause)):
+    if any(_says(verb, start, place, part, clause) for start, place in _predicates(part, clause)):
         return shared
     possessed = following in ("has", "have") or significant(verb) in _HAVING
     return run if possessed and not clause.past else NONE
 
 
-def _says(verb: str, place: int, start: int, part: Clause, clause: Clause) -> bool:
-    """Return True if the predicate at a place is the verb of a memory, or a word of it, and is not followed by others."""
-    word, following = clause.words[place], _telling(clause.words, place)
-    if following and not _is_in(following, part):
+def _says(verb: str, start: int, place: int, part: Clause, clause: Clause) -> bool:
+    """Return True if the predicate at a place is the verb of a memory, or a word of it, soon followed by another one."""
+    spoken = clause.words
+    subject, word = (spoken[start] if start >= 0 else ""), spoken[place]
+    if not verb:  # "You have a dog", "You have a small dog"
+        return _is_in(word, part) or (place > start + 1 and _is_before(spoken, place, part))
+    if subject in YOU - {SOMEBODY} and word == verb and word.endswith("s") and stem(word) != word:
+        return False  # "the man next to you plays"
+    if significant(word) != significant(verb):
         return False
-    if not verb:
-        return _is_in(word, part)
-    third = start >= 0 and clause.words[start] in YOU - {SOMEBODY} and word == verb and word.endswith("s") and stem(word) != word
-    return significant(word) == significant(verb) and not third
+    following = next((at for at in range(place + 1, len(spoken)) if tells(spoken[at])), None)
+    return following is None or _is_in(spoken[following], part) or _is_before(spoken, following, part) or (
+        start > 0 and _is_in(spoken[start - 1], part)  # "the milk you drink"
+    )
 
 
-def _predicates(clause: Clause) -> Iterator[tuple[int, int]]:
+def _is_before(spoken: Sequence[str], at: int, part: Clause) -> bool:
+    """Return True for a word, such as an adjective, that stands right before a word of a memory."""
+    qualifies = spoken[at] not in QUALIFIED and not spoken[at].endswith("ing")
+    return qualifies and at + 1 < len(spoken) and _is_in(spoken[at + 1], part)
+
+
+def _predicates(part: Clause, clause: Clause) -> Iterator[tuple[int, int]]:
     """Yield the places of "you", or "and" in a clause of the user, each with that of the telling word that follows with nothing
-    but auxiliaries between."""
-    joins = ("and", "or") if clause.who == SOMEBODY else ()
-    starts = [at for at, word in enumerate(clause.words) if word in YOU or word in joins]
-    if clause.who == SOMEBODY and USER.isdisjoint(clause.all):
-        starts.append(-1)
-    for start in starts:
+    but auxiliaries and adverbs between."""
+    spoken, carried = clause.words, clause.who == SOMEBODY and _is_of_same(part, clause)
+    starts = [at for at, word in enumerate(spoken) if word in YOU and is_subject(spoken, at, part.stems)]
+    starts += [at for at, word in enumerate(spoken) if word in ("and", "or") and carried]
+    for start in (*starts, -1) if carried and USER.isdisjoint(clause.all) else starts:
+        if start >= 0 and spoken[start] in WOULD and not part.modal:
+            continue
         at = start + 1
-        while at < len(clause.words) and is_between(clause.words[at]):
+        while at < len(spoken) and (is_between(spoken[at]) or (part.modal and is_verbal(spoken[at]))):
             at += 1
-        if at < len(clause.words) and tells(clause.words[at]) and (clause.words[start] not in YOU or is_subject(clause.words, start)):
+        if at < len(spoken) and tells(spoken[at]):
             yield start, at
 
 
 def _runs(part: Clause, clause: Clause) -> Iterator[frozenset[str]]:
-    """Yield the words of a memory that follow each "your" with no other telling word between, and the names before."""
-    for at, word in enumerate(clause.words):
-        if word in YOURS and is_stated(clause.words, at):
-            run, before = {SOMEBODY}, clause.words[:at]
-            if not before or is_verbal(before[-1]):  # "Ana is your sister", "Ana, your sister"
-                run |= (clause.stems - set(map(stem, clause.words))) & part.stems
-                run |= frozenset().union(*part.names).intersection(map(stem, before))
-            for following in clause.words[at + 1 :]:
-                if (is_verbal(following) and clause.modal) or (tells(following) and significant(following) and not _is_in(following, part)):
+    """Yield the words of a memory that follow each "your", and the names before. Another word may stand between only before a
+    name or two words of the memory."""
+    spoken = clause.words
+    for at, word in enumerate(spoken):
+        if word not in YOURS or not is_stated(spoken, at) and not is_verbal(spoken[at - 1]) or not others_in(clause) <= others_in(part) - ME:
+            continue
+        run, before = {SOMEBODY}, spoken[:at]
+        if not before or is_verbal(before[-1]):  # "Ana is your sister", "Ana, your sister"
+            run |= (clause.stems - set(map(stem, spoken))) & part.stems
+            run |= frozenset[str]().union(*part.names).intersection(map(stem, before))
+        skipped = False
+        for place in range(at + 1, len(spoken)):
+            following = spoken[place]
+            if is_verbal(following) and clause.modal:
+                break
+            if tells(following) and significant(following) and not _is_in(following, part):
+                if skipped or following in BYGONE or not _is_thing(spoken[place + 1 : place + 3], part):
                     break
-                run |= {stem(following), *_stems_of(following, part)} & part.stems
-            yield frozenset(run) if len(run) > 1 else NONE
+                skipped = True
+            run |= {stem(following), *_stems_of(following, part)} & part.stems
+        yield frozenset(run) if len(run) > 1 else NONE
+
+
+def _is_thing(following: Sequence[str], part: Clause) -> bool:
+    """Return True if what follows is a name of a memory, or two words of it."""
+    named = bool(following) and any(stem(following[0]) in name for name in part.names)
+    return named or (len(following) == 2 and all(_is_in(word, part) for word in following))
 
 
 def _telling(spoken: Sequence[str], at: int) -> str:

@@ -31,11 +31,11 @@ USER = YOU | YOURS
 ME = frozenset(("i", "im", "ive", "id", "ill", "me", "my", "mine", "myself"))
 """The user in a memory; in a response it is the assistant, who speaks of itself."""
 
-_OTHERS = frozenset("he she they we hes shes theyre theyve weve our ours us".split())
+_OTHERS = frozenset("he she they his her their we hes shes theyre theyve weve our ours us".split())
 _DENY = "hardly scarcely seldom rarely fail fails failed failing refuse refuses refused false untrue"
 DENYING = NEGATIONS - {"without"} | {*_DENY.split()}
 _ELSEWHERE = frozenset(
-    "nicht kein keine keinen nie mehr pas plus jamais ne ya nunca não mai più niet geen wenn ob si se als".split()
+    "nicht kein keine keinen nie mehr pas jamais ne ya nunca não mai più niet geen wenn ob si se als".split()
 )
 """Words that deny or suppose in other languages: what has one is neither confirmed nor denied."""
 
@@ -75,13 +75,18 @@ _BREAKS = frozenset("but although though whereas while however yet except instea
 _LEADING = frozenset("as because since so who which where".split())
 _NOMINATIVES = frozenset(("i", "we", "he", "she", "they"))
 _RELATIVE = frozenset("as which where whom".split())  # "metformin, which you take" speaks of the clause before it
-_STARTING = frozenset(("he", "she", "it", "they", "we", "i", *_OTHERS, *ME, *USER)) - {"our", "us", "me", "users"}
+_STARTING = frozenset(("he", "she", "it", "they", "we", "i", *_OTHERS, *ME, *USER)) - {"our", "us", "me", "users", "his", "her", "their"}
 _REPORTING = frozenset("that when whenever once until till before after than".split())
 """Words before a subject that make what follows no statement of its own: a report or a condition."""
 
-_FACTIVE = frozenset("know remember see note given now said mentioned told since because".split())
+_FACTIVES = """
+    know knowing remember see seeing note given considering now said mentioned told since because
+    good great glad nice lovely helps fact
+"""
+_FACTIVE = frozenset(_FACTIVES.split())
 """Words after which "(that) you" is stated all the same."""
 
+_FRONTING = frozenset("in at on with for by during since from this as".split())
 _BEFORE_OBJECTS = frozenset("to with for about of from by like at on between against".split())
 
 _AS_LONG = frozenset(("long", "soon", "far", "much"))
@@ -137,6 +142,7 @@ class Clause:
     notes: frozenset[str]
     owned: tuple[tuple[str, str], ...]
     supposed: bool
+    carried: bool
     modal: bool
     negative: bool
 
@@ -208,7 +214,16 @@ def is_subject(own: Sequence[str], at: int, known: Collection[str]) -> bool:
     before = own[at - 1] if at > 0 else ""
     if not is_stated(own, at) or before in _BEFORE_OBJECTS:
         return False
-    return not before or not tells(before) or before in _FACTIVE or before == "way" or stem(before) in known
+    fronted = own[0] in _FRONTING or before in _DAYS or stem(before) in _DATED  # "For the commute you use"
+    return not before or not tells(before) or fronted or before in _FACTIVE or before == "way" or stem(before) in known
+
+
+def supposes(spoken: Sequence[str]) -> bool:
+    return not _SUPPOSING.isdisjoint(spoken) or ("case" in spoken and "in case" in " ".join(spoken))
+
+
+def was(spoken: Sequence[str]) -> bool:
+    return not _WAS.isdisjoint(spoken)
 
 
 def is_between(word: str) -> bool:
@@ -243,16 +258,16 @@ def _sentences(text: str) -> Iterator[str]:
 def _of_sentence(sentence: str) -> Iterator[Clause]:
     tokens = _TOKEN.findall(sentence)
     of_sentence = _first(words(" ".join(tokens)), _names(tokens))
-    spoken, before = words(sentence), None
-    notes = frozenset(_NOTES.intersection(spoken[1:] if spoken[:1] == ["note"] else spoken))
-    named, supposed, open_still, first = NONE, False, False, True
+    before: Clause | None = None
+    named, notes, supposed, open_still, first = NONE, NONE, False, False, True
     for part in _cut(tokens):
         own, here = words(" ".join(part)), _names(part)
         here |= named if here <= {SOMEBODY} else named & {of_sentence}  # "Tim is at Acme, and you are at Initech"
+        notes |= _NOTES.intersection(own[1:] if first and own[:1] == ["note"] else own)
         carried = supposed and (own[:1] in (["and"], ["or"]) or open_still)
-        supposed = carried or not _SUPPOSING.isdisjoint(own) or "in case" in " ".join(own)
+        supposed = carried or supposes(own)
         open_still = supposed and not any(map(tells, own))  # "If, as you say, you …"
-        clause = _clause(part, own, here, _first(own, here) or of_sentence, notes, supposed, first, "\\" not in sentence)
+        clause = _clause(part, own, here, _first(own, here) or of_sentence, notes, (supposed, carried), first, "\\" not in sentence)
         if before is not None and own[:1] and own[0] in _RELATIVE and len([word for word in own if tells(word) and word not in USER]) == 1:
             clause = replace(clause, stems=clause.stems | before.stems, meanings={**before.meanings, **clause.meanings})
         named, first, before = here - clause.denied, False, clause  # "Do Not Disturb" is no name of anybody
@@ -314,7 +329,7 @@ def _clause(
     named: frozenset[str],
     who: str,
     notes: frozenset[str],
-    supposed: bool,
+    supposed: tuple[bool, bool],
     first: bool,
     prose: bool,
 ) -> Clause:
@@ -342,7 +357,8 @@ def _clause(
         names=tuple(_runs(part[1:] if first else part)),
         notes=notes,
         owned=tuple(_owned(part)),
-        supposed=supposed,
+        supposed=supposed[0],
+        carried=supposed[1],
         negative=not _TURNS.isdisjoint(spoken),
         modal=any(word in _MODALS for word in words(" ".join(token for token in part if token != "May"))),
     )

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from itertools import chain
+from itertools import chain, pairwise
 from types import MappingProxyType
 
 from ledger.domain import substring
 from ledger.domain.clauses import (
+    DENYING,
     ME,
     NONE,
     SOMEBODY,
@@ -26,8 +27,10 @@ from ledger.domain.clauses import (
     is_verbal,
     others_in,
     pieces,
+    supposes,
     tells,
     unquoted,
+    was,
 )
 from ledger.domain.errors import RejectedError
 from ledger.domain.meaning import AGAINST, FAMILY, OPPOSITES, kindred, significant
@@ -267,7 +270,7 @@ def _best(part: Clause, response: Response) -> tuple[frozenset[str], frozenset[s
         clause = response.clauses[at]
         if not _is_statement(part, clause):
             continue
-        differs, shared = _differs(part, clause)
+        differs, shared = _differs(part, clause) if clause.supposed <= part.supposed else ("", NONE)
         if not differs and len(confirmed := _confirmed(part, clause)) > len(most):
             most = confirmed
         elif differs and len(shared) > len(against) and not part.supposed and _is_of_same(part, clause):
@@ -278,8 +281,7 @@ def _best(part: Clause, response: Response) -> tuple[frozenset[str], frozenset[s
 def _is_statement(part: Clause, clause: Clause) -> bool:
     """Return True if a clause of a response says something of the world, as one of a memory does, and of nobody else's things."""
     return (
-        clause.supposed <= part.supposed
-        and clause.notes <= part.notes
+        clause.notes <= part.notes
         and is_foreign(clause) <= is_foreign(part)
         and all(owner in part.stems and thing in part.stems for owner, thing in clause.owned)
     )
@@ -305,17 +307,23 @@ def _is_of_user(part: Clause) -> bool:
 def _confirmed(part: Clause, clause: Clause) -> frozenset[str]:
     """Return the stems of a clause of a memory that one of a response states, if it states what it must."""
     shared = part.having(clause)
-    if clause.negative != part.negative or clause.was > part.was or not part.over <= clause.over | clause.denied:
+    if not part.over <= clause.over | clause.denied:
         return NONE
     if any(own in shared for word in clause.past - part.past for own in (stem(word), *_stems_of(word, part))):
         return NONE
     if _is_of_user(part):
         shared = _of_user(part, clause, shared)
-    elif clause.modal > part.modal or len(shared) < min(len(part.stems), OTHERS_STEMS) or not _is_of_same(part, clause):
+    elif not _is_plain(part, clause) or len(shared) < min(len(part.stems), OTHERS_STEMS):
         return NONE
     if not part.figures <= shared or any(shared.isdisjoint(name) for name in part.names):
         return NONE
     return shared
+
+
+def _is_plain(part: Clause, clause: Clause) -> bool:
+    """Return True if a whole clause is in the sense of one of a memory: what it says without a word that decides where it says it."""
+    same = (clause.negative == part.negative, clause.modal <= part.modal, clause.supposed <= part.supposed, clause.was <= part.was)
+    return all(same) and _is_of_same(part, clause)
 
 
 def _stems_of(word: str, part: Clause) -> Iterator[str]:
@@ -328,17 +336,24 @@ def _of_user(part: Clause, clause: Clause, shared: frozenset[str]) -> frozenset[
     of it and no others."""
     at = next((at for at, word in enumerate(part.words) if word in USER or word in ME), -1)
     if at < 0:
-        whole = len(shared) >= min(len(part.stems), OTHERS_STEMS)
-        return shared if whole and clause.modal <= part.modal and _is_of_same(part, clause) else NONE
+        return shared if len(shared) >= min(len(part.stems), OTHERS_STEMS) and _is_plain(part, clause) else NONE
     following = part.words[at + 1] if at < len(part.words) - 1 else ""
     run = max(_runs(part, clause), key=len, default=NONE)
     if part.words[at] in YOURS | {"my", "mine"}:
-        return run if stem(_telling(part.words, at)) in run else NONE
+        thing = _telling(part.words, at)
+        return run if stem(thing) in run else _of_the(thing, part, clause, shared)
     verb = following if tells(following) and not is_between(following) else ""
     if any(_says(verb, start, place, part, clause) for start, place in _predicates(part, clause)):
         return shared
     possessed = following in ("has", "have") or significant(verb) in _HAVING
     return run if possessed and not clause.past else NONE
+
+
+def _of_the(thing: str, part: Clause, clause: Clause, shared: frozenset[str]) -> frozenset[str]:
+    """Return all that a memory says of a thing of the user if a clause says it of "the" thing."""
+    the = any(pair == ("the", thing) for pair in pairwise(clause.words))
+    whole = shared | {SOMEBODY} >= part.stems and len(shared) >= ALL_STEMS and USER.isdisjoint(clause.all)
+    return shared if the and whole and _is_plain(part, replace(clause, who=SOMEBODY)) else NONE
 
 
 def _says(verb: str, start: int, place: int, part: Clause, clause: Clause) -> bool:
@@ -375,8 +390,17 @@ def _predicates(part: Clause, clause: Clause) -> Iterator[tuple[int, int]]:
         at = start + 1
         while at < len(spoken) and (is_between(spoken[at]) or (part.modal and is_verbal(spoken[at]))):
             at += 1
-        if at < len(spoken) and tells(spoken[at]):
+        if at < len(spoken) and tells(spoken[at]) and _is_in_sense(part, clause, at):
             yield start, at
+
+
+def _is_in_sense(part: Clause, clause: Clause, at: int) -> bool:
+    """Return True if the words before a place suppose, deny or date what follows no more than a memory does: what makes a
+    statement doubtful stands before it."""
+    before = clause.words[:at]
+    denies = clause.negative and not DENYING.isdisjoint(before)
+    doubts = clause.carried or supposes(before) or supposes(clause.words[-1:])
+    return denies == (not DENYING.isdisjoint(part.words)) and doubts <= part.supposed and was(before) <= part.was
 
 
 def _runs(part: Clause, clause: Clause) -> Iterator[frozenset[str]]:
@@ -384,7 +408,7 @@ def _runs(part: Clause, clause: Clause) -> Iterator[frozenset[str]]:
     name or two words of the memory."""
     spoken = clause.words
     for at, word in enumerate(spoken):
-        if word not in YOURS or not is_stated(spoken, at) and not is_verbal(spoken[at - 1]) or not others_in(clause) <= others_in(part) - ME:
+        if word not in YOURS or not _is_mine(part, clause, at):
             continue
         run, before = {SOMEBODY}, spoken[:at]
         if not before or is_verbal(before[-1]):  # "Ana is your sister", "Ana, your sister"
@@ -393,7 +417,7 @@ def _runs(part: Clause, clause: Clause) -> Iterator[frozenset[str]]:
         skipped = False
         for place in range(at + 1, len(spoken)):
             following = spoken[place]
-            if is_verbal(following) and clause.modal:
+            if is_verbal(following) and (clause.modal or was([following]) > part.was):
                 break
             if tells(following) and significant(following) and not _is_in(following, part):
                 if skipped or following in BYGONE or not _is_thing(spoken[place + 1 : place + 3], part):
@@ -401,6 +425,20 @@ def _runs(part: Clause, clause: Clause) -> Iterator[frozenset[str]]:
                 skipped = True
             run |= {stem(following), *_stems_of(following, part)} & part.stems
         yield frozenset(run) if len(run) > 1 else NONE
+
+
+def _is_mine(part: Clause, clause: Clause, at: int) -> bool:
+    """Return True if "your", by its place, is said by the assistant of a thing that there is."""
+    before = clause.words[at - 1 : at]
+    return (
+        (is_stated(clause.words, at) or is_verbal(*before))
+        and was(before) <= part.was
+        and not clause.carried
+        and not supposes(clause.words[:at])
+        and DENYING.isdisjoint(clause.words[:at])
+        and others_in(clause) - ME <= others_in(part)
+        and ME.isdisjoint(clause.all)
+    )
 
 
 def _is_thing(following: Sequence[str], part: Clause) -> bool:

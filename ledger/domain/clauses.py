@@ -54,7 +54,7 @@ PASTS = frozenset(_irregular()) - {"am", "is", "are", "was", "were", "been", "go
 """Irregular forms of verbs; the first of each family is the present one."""
 
 _SUPPOSED = """
-    if whether unless suppose supposing assume assuming imagine provided maybe perhaps probably possibly wonder wondering doubt
+    if whether unless suppose supposing assume assumed assuming imagine provided maybe perhaps probably possibly wonder wondering doubt
     unsure guess apparently supposedly allegedly reportedly presumably
 """
 _SUPPOSING = frozenset(_SUPPOSED.split())
@@ -65,7 +65,7 @@ _MODAL = """
 _MODALS = frozenset(_MODAL.split())
 _NOTE = """
     memory memories note notes entry entries record records remark remarks profile
-    deleted removed erased forgotten stored saved discarded unverified
+    delete deleted remove removed erase erased forget forgotten stored saved discard discarded unverified mistake mistaken wrong
 """
 _NOTES = frozenset(_NOTE.split())
 """Words by which a sentence speaks of a note instead of the world."""
@@ -231,6 +231,10 @@ def is_between(word: str) -> bool:
     return word in _BETWEEN or (word.endswith("ly") and word != "nearly" and word not in _SUPPOSING)
 
 
+def is_modal(word: str) -> bool:
+    return word in _MODALS
+
+
 def is_verbal(word: str) -> bool:
     """Return True for a word that ends what is owned: an auxiliary or modal one."""
     return word in _AUXILIARY or word in _MODALS
@@ -288,6 +292,7 @@ def _cut(tokens: Sequence[str]) -> list[list[str]]:
             parts.append([token])
         elif word in _SUPPOSING or (
             word in _LEADING and before not in _AS_LONG and _begins(tokens[at + 1 : at + 2])
+            and not (word == "as" and tokens[at + 1].lower() in YOURS)
         ):
             parts.append([token])
         else:
@@ -317,7 +322,11 @@ def _first(own: Sequence[str], named: frozenset[str]) -> str:
 def _begins(following: Sequence[str]) -> bool:
     """Return True if a clause of its own follows "and" or a comma: one with a subject, a condition or a negation."""
     spoken = words(" ".join(following))
-    starts = bool(spoken) and (spoken[0] in _STARTING or spoken[0] in _LEADING)
+    if spoken[:1] == ["so"]:
+        return True
+    if spoken and spoken[0] in _LEADING:
+        spoken = spoken[1:]
+    starts = bool(spoken) and spoken[0] in _STARTING
     if len(following) > 1 and following[0][:1].isupper() and following[1].islower() and following[1].endswith("s"):
         return True  # "and Bob likes"
     return starts or not DENYING.isdisjoint(spoken[:2]) or any(significant(word) in AGAINST for word in spoken[:1])
@@ -380,4 +389,4 @@ def _owned(tokens: Sequence[str]) -> Iterator[tuple[str, str]]:
             owner = words(token[:-2])[0]
             if owner not in YOU and owner not in STOP_WORDS and owner not in _DAYS and stem(owner) not in _DATED:
                 thing = next((word for word in words(" ".join(tokens[at + 1 : at + 6])) if tells(word)), "")
-                yield stem(owner), stem(thing)
+                yield stem(owner), stem(thing) if thing != owner else ""

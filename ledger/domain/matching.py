@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from itertools import chain, pairwise
+from itertools import chain
 from types import MappingProxyType
 
 from ledger.domain import substring
@@ -22,6 +22,7 @@ from ledger.domain.clauses import (
     clauses,
     is_between,
     is_foreign,
+    is_modal,
     is_stated,
     is_subject,
     is_verbal,
@@ -65,6 +66,10 @@ LONG_SHARE_PERCENT = 35
 
 OTHERS_STEMS = 5
 """What is said of somebody besides the user needs all stems of a clause, up to so many (ours): no grammar is read there."""
+
+PLAIN_STEMS, PLAIN_PERCENT = 4, 70
+"""A clause that says so many stems of one of a memory, and at least this share, in the same sense throughout, says the memory
+whatever its grammar (ours)."""
 
 LEAST_DENIED = 2
 """A denial has at least this many of a memory's stems (ours)."""
@@ -338,22 +343,17 @@ def _of_user(part: Clause, clause: Clause, shared: frozenset[str]) -> frozenset[
     if at < 0:
         return shared if len(shared) >= min(len(part.stems), OTHERS_STEMS) and _is_plain(part, clause) else NONE
     following = part.words[at + 1] if at < len(part.words) - 1 else ""
-    run = max(_runs(part, clause), key=len, default=NONE)
-    if part.words[at] in YOURS | {"my", "mine"}:
-        thing = _telling(part.words, at)
-        return run if stem(thing) in run else _of_the(thing, part, clause, shared)
-    verb = following if tells(following) and not is_between(following) else ""
+    thing = _telling(part.words, at) if part.words[at] in YOURS | {"my", "mine"} else ""
+    verb = following if tells(following) and not is_between(following) and not thing else ""
+    run = max(_runs(part, clause, verb, thing), key=len, default=NONE)
+    if thing:
+        return run if stem(thing) in run else NONE
     if any(_says(verb, start, place, part, clause) for start, place in _predicates(part, clause)):
         return shared
-    possessed = following in ("has", "have") or significant(verb) in _HAVING
+    possessed = following in ("has", "have") or significant(verb) in _HAVING or len(run) >= max(ALL_STEMS, len(part.stems) - 1)
+    if len(shared) >= max(PLAIN_STEMS, _at_least(PLAIN_PERCENT, len(part.stems))) and _is_plain(part, clause) and not clause.past:
+        return shared
     return run if possessed and not clause.past else NONE
-
-
-def _of_the(thing: str, part: Clause, clause: Clause, shared: frozenset[str]) -> frozenset[str]:
-    """Return all that a memory says of a thing of the user if a clause says it of "the" thing."""
-    the = any(pair == ("the", thing) for pair in pairwise(clause.words))
-    whole = shared | {SOMEBODY} >= part.stems and len(shared) >= ALL_STEMS and USER.isdisjoint(clause.all)
-    return shared if the and whole and _is_plain(part, replace(clause, who=SOMEBODY)) else NONE
 
 
 def _says(verb: str, start: int, place: int, part: Clause, clause: Clause) -> bool:
@@ -403,41 +403,46 @@ def _is_in_sense(part: Clause, clause: Clause, at: int) -> bool:
     return denies == (not DENYING.isdisjoint(part.words)) and doubts <= part.supposed and was(before) <= part.was
 
 
-def _runs(part: Clause, clause: Clause) -> Iterator[frozenset[str]]:
+def _runs(part: Clause, clause: Clause, verb: str, thing: str) -> Iterator[frozenset[str]]:
     """Yield the words of a memory that follow each "your", and the names before. Another word may stand between only before a
     name or two words of the memory."""
     spoken = clause.words
     for at, word in enumerate(spoken):
-        if word not in YOURS or not _is_mine(part, clause, at):
+        if not _is_mine(part, clause, at, thing):
             continue
         run, before = {SOMEBODY}, spoken[:at]
-        if not before or is_verbal(before[-1]):  # "Ana is your sister", "Ana, your sister"
-            run |= (clause.stems - set(map(stem, spoken))) & part.stems
-            run |= frozenset[str]().union(*part.names).intersection(map(stem, before))
+        if not before or is_verbal(before[-1]) or before[-1] == "as" or not any(tells(each) and not _is_in(each, part) for each in before):
+            run |= (clause.stems - set(map(stem, spoken))) & part.stems  # "Ana is your sister", "Ana, your sister"
+            run |= part.figures.union(*part.names).intersection(map(stem, before))
+        if verb and before and significant(before[-1]) == significant(verb):  # "Take your pills"
+            run.add(stem(verb))
         skipped = False
         for place in range(at + 1, len(spoken)):
             following = spoken[place]
-            if is_verbal(following) and (clause.modal or was([following]) > part.was):
+            if (is_modal(following) and not _is_in(following, part)) or was([following]) > part.was or (place > at + 1 and verb and significant(following) == significant(verb)):
                 break
             if tells(following) and significant(following) and not _is_in(following, part):
                 if skipped or following in BYGONE or not _is_thing(spoken[place + 1 : place + 3], part):
                     break
                 skipped = True
             run |= {stem(following), *_stems_of(following, part)} & part.stems
-        yield frozenset(run) if len(run) > 1 else NONE
+        if len(run) > 1 and (word != "the" or run == part.stems):
+            yield frozenset(run)
 
 
-def _is_mine(part: Clause, clause: Clause, at: int) -> bool:
-    """Return True if "your", by its place, is said by the assistant of a thing that there is."""
-    before = clause.words[at - 1 : at]
+def _is_mine(part: Clause, clause: Clause, at: int, thing: str) -> bool:
+    """Return True if a word, by its place, is "your" of a thing that there is, or "the" of the thing that a memory names."""
+    spoken, before = clause.words, clause.words[max(at - 1, 0) : at]
+    if spoken[at] == "the" and thing and spoken[at + 1 : at + 2] == (thing,):
+        return USER.isdisjoint(clause.all) and _is_plain(part, replace(clause, who=SOMEBODY))
     return (
-        (is_stated(clause.words, at) or is_verbal(*before))
+        spoken[at] in YOURS
+        and (is_stated(spoken, at) or before[0] in ("until", "till", "before", "after", "than") or is_verbal(before[0]))
         and was(before) <= part.was
         and not clause.carried
         and not supposes(clause.words[:at])
         and DENYING.isdisjoint(clause.words[:at])
         and others_in(clause) - ME <= others_in(part)
-        and ME.isdisjoint(clause.all)
     )
 
 

@@ -22,11 +22,11 @@ def plainly() -> Iterator[None]:
 def best(part: Clause, response: Response) -> Best:
     most, against, why = NONE, NONE, ""
     for clause in response.clauses:
-        differs, shared = matching._differs(part, clause)
-        if not matching._agrees(part, clause):
+        if not matching._is_statement(part, clause):
             continue
-        if differs:
-            against, why = (shared, differs) if not part.supposed and len(shared) > len(against) else (against, why)
-        else:
+        differs, shared = matching._differs(part, clause) if clause.supposed <= part.supposed else ("", NONE)
+        if not differs:
             most = max(most, matching._confirmed(part, clause), key=len)
+        elif not part.supposed and matching._is_of_same(part, clause):
+            against, why = (shared, differs) if len(shared) > len(against) else (against, why)
     return most, against, why

@@ -12,6 +12,7 @@ from full import full
 from old_names import Ledger
 
 from ledger import NotFoundError, RejectedError
+from ledger.domain import policy
 from ledger.policies import reinforcement
 from projections.search import restatable
 
@@ -387,6 +388,24 @@ def test_substring_knows_no_denial(ledger: Ledger) -> None:
     fact = ledger.remember(ROAST, "preference")
     ledger.capture("What do I drink?", f"It is not so that {ROAST}")
     assert (counts(ledger, fact), contradictions(ledger)) == ([1], [])
+
+
+def test_a_policy_that_names_a_deleted_matcher_gets_the_default_and_the_doctor_says_so(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setitem(policy.CHECKS, "matcher", lambda _name, value: value)
+        ledger.adopt_policy(matcher="stems/3", max_matches=7)
+    assert (ledger.public.policy.get().matcher, ledger.public.policy.get().max_matches) == ("stems/5", 7)
+    fact = ledger.remember(ROAST, "preference")
+    ledger.capture("What do I drink?", SAID)
+    assert counts(ledger, fact) == [1]
+    notes = [each.found for each in ledger.public.maintenance.doctor().findings if each.what == "policy"]
+    assert notes == [
+        "the policy of 1 user names the matcher 'stems/3', which this version does not have; stems/5 takes its place"
+    ]
+    with pytest.raises(RejectedError, match="matcher cannot be 'stems/4'"):
+        ledger.adopt_policy(matcher="stems/4")
 
 
 # --- by hand ---------------------------------------------------------------------------------------------------------

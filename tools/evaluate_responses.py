@@ -14,6 +14,7 @@ import argparse
 import json
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +23,13 @@ from ledger.domain.matching import DEFAULT_MATCHER, MATCHERS, Response, judge
 FILE = Path(__file__).parent.parent / "tests" / "corpus" / "response_pairs.jsonl"
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", nargs="?", type=Path, default=FILE)
     parser.add_argument("--half", choices=("seen", "unseen"))
     parser.add_argument("--matcher", choices=tuple(MATCHERS), default=DEFAULT_MATCHER)
     parser.add_argument("--list", action="store_true")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     rows = [json.loads(line) for line in options.file.read_text(encoding="utf-8").splitlines()]
     for half in (options.half,) if options.half else ("seen", "unseen"):
         measure(half, [row for row in rows if row["half"] == half], options.matcher, shown=options.list)

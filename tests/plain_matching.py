@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from unittest.mock import patch
 
-from ledger.domain import matching
+from ledger.domain import agreement, matching
 from ledger.domain.clauses import NONE, Clause
 from ledger.domain.matching import Response
 
@@ -22,11 +22,11 @@ def plainly() -> Iterator[None]:
 def best(part: Clause, response: Response) -> Best:
     most, against, why = NONE, NONE, ""
     for clause in response.clauses:
-        if not matching._is_statement(part, clause):
+        if not agreement.is_statement(part, clause):
             continue
-        differs, shared = matching._differs(part, clause) if clause.supposed <= part.supposed else ("", NONE)
+        differs, shared = agreement.differing(part, clause) if clause.supposed <= part.supposed else ("", NONE)
         if not differs:
-            most = max(most, matching._confirmed(part, clause), key=len)
-        elif not part.supposed and matching._is_of_same(part, clause):
+            most = max(most, agreement.confirmed(part, clause), key=len)
+        elif not part.supposed and agreement.is_of_same(part, clause):
             against, why = (shared, differs) if len(shared) > len(against) else (against, why)
     return most, against, why

@@ -5,7 +5,7 @@
 
 Its 77 cases on 35 beliefs (MIT licence) are scored as its ``retrieval.external.eval.test.ts`` scores a provider, twice.
 "text alone" gives the ledger what that file gives a provider: the user, the first scope as the project, and one text of the
-names, the content and why it matters; every memory of that project is asked for, open questions too. "told all" gives what an
+names, the content and why it matters; every memory of that project is asked for, open questions too. "all fields" gives what an
 application knows besides: a belief is a memory in the project of each scope, its names are entities, one that was superseded is
 superseded here, one that was settled is no longer valid, and an open question has a kind that is not asked for. What the
 benchmark itself reads from the beliefs and no provider gives (pinned beliefs, open questions, the persona) is taken from them
@@ -170,7 +170,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     asked = parser.parse_args(arguments)
     floor = {} if asked.min_match is None else {"min_match": asked.min_match}
     reports = dict[str, Any]()
-    for name, text_alone in {"told all": False, "text alone": True}.items():
+    for name, text_alone in {"all fields": False, "text alone": True}.items():
         outcomes = evaluate(asked.data, asked.vectors, floor, text_alone=text_alone)
         figures = reports[name] = {
             "precision": statistics.fmean(each.precision for each in outcomes if each.precision is not None),

@@ -31,15 +31,19 @@ USER = YOU | YOURS
 ME = frozenset(("i", "im", "ive", "id", "ill", "me", "my", "mine", "myself"))
 """The user in a memory; in a response it is the assistant, who speaks of itself."""
 
-_OTHERS = frozenset("he she they his her their we hes shes theyre theyve weve our ours us".split())
+_OTHER = """
+    he she they his her their we hes shes theyre theyve weve our ours us
+"""
+_OTHERS = frozenset(_OTHER.split())
 _DENY = "hardly scarcely seldom rarely fail fails failed failing refuse refuses refused false untrue"
 DENYING = NEGATIONS - {"without"} | {*_DENY.split()}
-_ELSEWHERE = frozenset(
-    "nicht kein keine keinen nie mehr pas jamais ne ya nunca não mai più niet geen wenn ob si se als".split()
-)
+_FOREIGN = """
+    nicht kein keine keinen nie mehr pas jamais ne ya nunca não mai più niet geen wenn ob si se als
+"""
+_ELSEWHERE = frozenset(_FOREIGN.split())
 """Words that deny or suppose in other languages: what has one is neither confirmed nor denied."""
 
-_WAS = frozenset("was were had did ago wasnt werent hadnt didnt".split())
+_WAS = frozenset(["was", "were", "had", "did", "ago", "wasnt", "werent", "hadnt", "didnt"])
 
 
 def _irregular() -> Iterator[str]:
@@ -54,8 +58,8 @@ PASTS = frozenset(_irregular()) - {"am", "is", "are", "was", "were", "been", "go
 """Irregular forms of verbs; the first of each family is the present one."""
 
 _SUPPOSED = """
-    if whether unless suppose supposing assume assumed assuming imagine provided maybe perhaps probably possibly wonder wondering doubt
-    unsure guess apparently supposedly allegedly reportedly presumably
+    if whether unless suppose supposing assume assumed assuming imagine provided maybe perhaps probably possibly wonder wondering
+    doubt unsure guess apparently supposedly allegedly reportedly presumably
 """
 _SUPPOSING = frozenset(_SUPPOSED.split())
 _MODAL = """
@@ -71,12 +75,18 @@ _NOTES = frozenset(_NOTE.split())
 """Words by which a sentence speaks of a note instead of the world."""
 
 _JOINS = frozenset(("and", "or", ","))
-_BREAKS = frozenset("but although though whereas while however yet except instead ; : ( ) [ ] – — |".split())
-_LEADING = frozenset("as because since so who which where".split())
+_BREAKING = """
+    but although though whereas while however yet except instead ; : ( ) [ ] – — |
+"""
+_BREAKS = frozenset(_BREAKING.split())
+_LEADING = frozenset(["as", "because", "since", "so", "who", "which", "where"])
 _NOMINATIVES = frozenset(("i", "we", "he", "she", "they"))
-_RELATIVE = frozenset("as which where whom".split())  # "metformin, which you take" speaks of the clause before it
-_STARTING = frozenset(("he", "she", "it", "they", "we", "i", *_OTHERS, *ME, *USER)) - {"our", "us", "me", "users", "his", "her", "their"}
-_REPORTING = frozenset("that when whenever once until till before after than".split())
+_RELATIVE = frozenset(["as", "which", "where", "whom"])  # "metformin, which you take" speaks of the clause before it
+_STARTING = frozenset(("he", "she", "it", "they", "we", "i", "hes", "shes", "theyre", "theyve", "weve", *ME, *USER)) - {
+    "me",
+    "users",
+}
+_REPORTING = frozenset(["that", "when", "whenever", "once", "until", "till", "before", "after", "than"])
 """Words before a subject that make what follows no statement of its own: a report or a condition."""
 
 _FACTIVES = """
@@ -86,13 +96,19 @@ _FACTIVES = """
 _FACTIVE = frozenset(_FACTIVES.split())
 """Words after which "(that) you" is stated all the same."""
 
-_FRONTING = frozenset("in at on with for by during since from this as".split())
-_BEFORE_OBJECTS = frozenset("to with for about of from by like at on between against".split())
+_FRONTING = frozenset(["in", "at", "on", "with", "for", "by", "during", "since", "from", "this", "as"])
+_PREPOSITIONS = """
+    to with for about of from by like at on between against
+"""
+_BEFORE_OBJECTS = frozenset(_PREPOSITIONS.split())
 
 _AS_LONG = frozenset(("long", "soon", "far", "much"))
 
-_AUXILIARY = frozenset("am is are was were be been being have has had having do does did".split())
-_BETWEEN = _AUXILIARY | LITTLE | NEGATIONS | frozenset("a an the also just too own both all already got always often sometimes only ever even usually".split())
+_AUXILIARY = frozenset(
+    ["am", "is", "are", "was", "were", "be", "been", "being", "have", "has", "had", "having", "do", "does", "did"]
+)
+_ADVERBS = "a an the also just too own both all already got always often sometimes only ever even usually"
+_BETWEEN = _AUXILIARY | LITTLE | NEGATIONS | {*_ADVERBS.split()}
 """Words between a subject and what is said of it."""
 
 OVER = late(
@@ -271,8 +287,15 @@ def _of_sentence(sentence: str) -> Iterator[Clause]:
         carried = supposed and (own[:1] in (["and"], ["or"]) or open_still)
         supposed = carried or supposes(own)
         open_still = supposed and not any(map(tells, own))  # "If, as you say, you …"
-        clause = _clause(part, own, here, _first(own, here) or of_sentence, notes, (supposed, carried), first, "\\" not in sentence)
-        if before is not None and own[:1] and own[0] in _RELATIVE and len([word for word in own if tells(word) and word not in USER]) == 1:
+        clause = _clause(
+            part, own, here, _first(own, here) or of_sentence, notes, (supposed, carried), first, "\\" not in sentence
+        )
+        if (
+            before is not None
+            and own[:1]
+            and own[0] in _RELATIVE
+            and len([word for word in own if tells(word) and word not in USER]) == 1
+        ):
             clause = replace(clause, stems=clause.stems | before.stems, meanings={**before.meanings, **clause.meanings})
         named, first, before = here - clause.denied, False, clause  # "Do Not Disturb" is no name of anybody
         yield clause
@@ -282,17 +305,21 @@ def _cut(tokens: Sequence[str]) -> list[list[str]]:
     parts, before = list[list[str]]([[]]), ""
     for at, token in enumerate(tokens):
         word = token.lower()
-        if word in _BREAKS and before not in DENYING:  # "nothing but" breaks nothing
-            parts.append([])
-        elif word == "," and parts[-1] and parts[-1][0] in _RELATIVE:
+        if (word in _BREAKS and before not in DENYING) or (
+            word == "," and parts[-1] and parts[-1][0] in _RELATIVE
+        ):  # "nothing but" breaks nothing
             parts.append([])
         elif word in _JOINS and _begins(tokens[at + 1 : at + 4]):
             parts.append([] if word == "," else [token])
-        elif word in _NOMINATIVES and before not in _LEADING and not USER.isdisjoint(map(str.lower, parts[-1])):
-            parts.append([token])
-        elif word in _SUPPOSING or (
-            word in _LEADING and before not in _AS_LONG and _begins(tokens[at + 1 : at + 2])
-            and not (word == "as" and tokens[at + 1].lower() in YOURS)
+        elif (
+            (word in _NOMINATIVES and before not in _LEADING and not USER.isdisjoint(map(str.lower, parts[-1])))
+            or word in _SUPPOSING
+            or (
+                word in _LEADING
+                and before not in _AS_LONG
+                and _begins(tokens[at + 1 : at + 2])
+                and not (word == "as" and tokens[at + 1].lower() in YOURS)
+            )
         ):
             parts.append([token])
         else:

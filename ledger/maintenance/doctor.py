@@ -381,8 +381,8 @@ class _Visit:
         for name, users in connection.execute(sql):
             if name is not None and name not in MATCHERS:
                 self.tell("note", "policy",
-                          f"the policy of {users:,} {'user' if users == 1 else 'users'} names the matcher {name!r:.40}, which this"
-                          f" version does not have; {DEFAULT_MATCHER} takes its place",
+                          f"the policy of {users:,} {'user' if users == 1 else 'users'} names the matcher {name!r:.40},"
+                          f" which this version does not have; {DEFAULT_MATCHER} takes its place",
                           f"policy.set(matcher={DEFAULT_MATCHER!r}) says so in the log")  # fmt: skip
 
     def clock(self, connection: sqlite3.Connection) -> None:

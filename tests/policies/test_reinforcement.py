@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from string import ascii_lowercase
 from typing import Any
 
 import probe
@@ -93,7 +94,8 @@ def test_without_a_project_only_the_global_ones_are_in_the_pool(ledger: Ledger) 
 
 def test_at_most_twenty_a_turn_best_first_and_the_rest_counted(ledger: Ledger) -> None:
     weak = [
-        ledger.remember(f"The user likes dark roast coffee with word{letter}.", "preference") for letter in "abcdefghijklmnopqrstuv"
+        ledger.remember(f"The user likes dark roast coffee with word{letter}.", "preference")
+        for letter in ascii_lowercase[:22]
     ]
     strong = ledger.remember("The user likes dark roast coffee.", "preference")
     turn = ledger.capture("What do I drink?", "The user likes dark roast coffee.")

@@ -262,7 +262,7 @@ def test_the_benchmark_runs_on_its_own_form(tmp_path: Path, capsys: pytest.Captu
     (tmp_path / "fixtures" / "retrieval.cases.json").write_text(json.dumps([case | {"expect": expected}]))
     assert tool("evaluate_precision").main([str(tmp_path), "--failures"]) == 0
     assert capsys.readouterr().out.splitlines() == [
-        "told all    precision 1.000  recall 1.000  1 of 1 cases passed",
+        "all fields  precision 1.000  recall 1.000  1 of 1 cases passed",
         "text alone  precision 0.333  recall 1.000  0 of 1 cases passed",
         "  c: unexpected old, unexpected settled",
     ]

@@ -10,8 +10,9 @@ from itertools import chain
 from types import MappingProxyType
 
 from ledger.domain import substring
-from ledger.domain.agreement import ALL_STEMS, confirmed, differing, is_of_same, is_statement
+from ledger.domain.agreement import ALL_STEMS, OTHERS_STEMS, confirmed, differing, is_of_same, is_statement
 from ledger.domain.clauses import (
+    ME,
     NONE,
     SOMEBODY,
     USER,
@@ -24,7 +25,7 @@ from ledger.domain.errors import RejectedError
 from ledger.domain.meaning import AGAINST, FAMILY, OPPOSITES, kindred, significant
 from ledger.domain.near import NEGATIONS
 from ledger.domain.question import unspaced
-from ledger.domain.text import stem, stems, words
+from ledger.domain.text import STOP_WORDS, stem, stems, words
 
 # A released version never changes: an event that names "stems/5" must mean the same for ever, so another rule is another
 # version.
@@ -138,7 +139,8 @@ class _Places(dict[str, Collection[int]]):
                 self._having.setdefault(token, []).append(at)
 
     def __missing__(self, own: str) -> Collection[int]:
-        self[own] = found = set[int]().union(*(self._having.get(each, ()) for each in kindred(own)))
+        places = [at for meaning in kindred(own) if (at := self._having.get(meaning))]
+        self[own] = found = places[0] if len(places) == 1 else set[int]().union(*places)
         return found
 
 
@@ -165,9 +167,13 @@ def _substring_1(response: Response, content: str) -> Verdict:
 def _stems_5(response: Response, content: str) -> Verdict:
     """Take each clause of a memory for itself: one clause of the response says all that it must, of the same subject and of
     the same time, and in the same sense. Where that is denied the memory is denied; in doubt nothing happens."""
-    own = stems(content) - NEGATIONS
-    needed = needed_stems(len(own))
-    if not own or len(own & response.reaching) < needed or _is_short(content) or not _can_have(response, own, content):
+    own, needed = _counted(content)
+    if (
+        not own
+        or len(own & response.reaching) < needed
+        or _is_short(content)
+        or not _can_have(response, own, needed, content)
+    ):
         return NEITHER
     agreeing, found, denial, whole = set[str](), set[str](), "", True
     for part in _clauses_of_memory(content):
@@ -190,11 +196,18 @@ MATCHERS: Mapping[str, Callable[[Response, str], Verdict]] = MappingProxyType(
 )
 
 
-def needed_stems(total: int) -> int:
+def needed_stems(total: int, *, of_user: bool = True) -> int:
     """Return how many of a memory's ``total`` stems a response must hold under stems/5."""
     if total <= SHORT_STEMS:
-        return max(min(total, ALL_STEMS), _at_least(SHARE_PERCENT, total))
+        return max(min(total, ALL_STEMS if of_user else OTHERS_STEMS), _at_least(SHARE_PERCENT, total))
     return max(LONG_MIN_OVERLAP, _at_least(LONG_SHARE_PERCENT, total))
+
+
+def _counted(content: str) -> tuple[frozenset[str], int]:
+    """Return the stems of a memory that count, and how many of them a response must hold."""
+    spoken = set(words(content))
+    own = frozenset(map(stem, spoken - STOP_WORDS)) - NEGATIONS
+    return own, needed_stems(len(own), of_user=not _OF_USER.isdisjoint(spoken))
 
 
 def found_by(content: str) -> tuple[int, frozenset[str]]:
@@ -205,8 +218,7 @@ def found_by(content: str) -> tuple[int, frozenset[str]]:
     holds t of n stems at most d are among any d that the index leaves out. The commonest are left out, of which nearly every
     memory of a ledger may have one, as long as ``LEAST_FOUND`` others are needed.
     """
-    own = stems(content) - NEGATIONS
-    least = needed_stems(len(own))
+    own, least = _counted(content)
     common = sorted(own & COMMON.keys(), key=COMMON.__getitem__)[: max(least - LEAST_FOUND, 0)]
     return least - len(common), own.difference(common)
 
@@ -230,11 +242,15 @@ def _millionths(part: int, whole: int) -> int:
 _clauses_of_memory = lru_cache(maxsize=4_096)(clauses)
 
 
-def _can_have(response: Response, own: Collection[str], content: str) -> bool:
+def _can_have(response: Response, own: Collection[str], needed: int, content: str) -> bool:
     """Return False if the clauses of a memory cannot have enough of its stems from one clause each, whatever these say. Most
     memories that have enough in common with a long response cannot, and so few are cut."""
-    needed, most = needed_stems(len(own)), sorted(response.most_of(own).values(), reverse=True)
-    return sum(most[:1]) >= needed or sum(most[: pieces(content)]) >= needed
+    most = response.most_of(own)
+    if max(most.values(), default=0) >= needed:
+        return True
+    if sum(most.values()) < needed or (count := pieces(content)) == 1:
+        return False
+    return sum(sorted(most.values(), reverse=True)[:count]) >= needed
 
 
 def _best(part: Clause, response: Response) -> tuple[frozenset[str], frozenset[str], str]:
@@ -253,6 +269,7 @@ def _best(part: Clause, response: Response) -> tuple[frozenset[str], frozenset[s
     return most, against, why
 
 
+_OF_USER = USER | ME
 _ROOTS = frozenset(map(significant, FAMILY))  # what words of several forms count as
 
 

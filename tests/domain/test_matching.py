@@ -72,6 +72,7 @@ def test_substring_looks_at_the_first_eighty_characters_only() -> None:
 
 def test_a_memory_of_three_stems_needs_all_and_a_longer_one_six_in_ten() -> None:
     assert [needed_stems(total) for total in (1, 2, 3, 4, 5, 8, 10, 15)] == [1, 2, 3, 3, 3, 5, 6, 9]
+    assert [needed_stems(total, of_user=False) for total in (1, 4, 5, 8, 9, 15)] == [1, 4, 5, 5, 6, 9]
 
 
 def test_a_long_memory_needs_twelve_stems_and_thirty_five_percent() -> None:
@@ -92,7 +93,7 @@ def test_the_fraction_is_rounded_half_even() -> None:
 
 
 def test_a_memory_is_found_by_its_stems_but_the_commonest() -> None:
-    assert found_by("ccc bbbb aaaa dd") == (3, {"aaaa", "bbbb", "ccc", "dd"})
+    assert found_by("ccc bbbb aaaa dd") == (4, {"aaaa", "bbbb", "ccc", "dd"})
     assert found_by("the of") == (0, frozenset())
     assert found_by("python") == (1, {"python"})
     assert found_by("The user does not like dark roast coffee.") == (2, {"like", "dark", "roast", "coffee"})

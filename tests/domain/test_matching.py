@@ -208,6 +208,76 @@ def test_words_of_other_clauses_questions_suppositions_and_short_memories_are_ne
     assert (found.match, found.denial) == (None, "")
 
 
+LISTED = {
+    "about the note": [
+        ("The user likes dark roast.", "I have removed the note that you like dark roast."),
+        ("The user likes dark roast.", "I'll forget that you like dark roast."),
+        ("The user lives in Berlin.", "I doubt the user lives in Berlin."),
+        ("The user lives in Berlin.", "I was wrong that you live in Berlin."),
+        ("The user lives in Berlin.", "I cannot confirm that you live in Berlin."),
+        ("The user's salary is 62,000.", "The memory with your salary of 62,000 has been deleted."),
+    ],
+    "another subject": [
+        ("The user's daughter plays the violin.", "Tim's daughter plays the violin."),
+        ("The user's daughter plays the violin.", "Your daughter's friend plays the violin."),
+        ("The user prefers green tea.", "Your mother prefers green tea."),
+        ("The user works at Acme.", "Tim works at Acme, and you work at Initech."),
+        ("The user's team deploys on Thursdays.", "Their team deploys on Thursdays."),
+    ],
+    "quoted": [
+        ("The user likes dark roast.", 'The label says "you like dark roast".'),
+        ("The user likes dark roast.", "Run this:\n```\nyou like dark roast\n```"),
+        ("The user likes dark roast.", "> You like dark roast"),
+    ],
+    "past": [
+        ("The user plays the cello.", "You played the cello at school."),
+        ("The user drives a Golf.", "You drove a Golf."),
+        ("The user's manager is Priya Nair.", "Priya Nair was your manager."),
+    ],
+    "supposed": [
+        ("The user uses Linux.", "You should use Linux."),
+        ("The user likes dark roast.", "Suppose you like dark roast."),
+        ("The user lives in Berlin.", "As long as you live in Berlin, the tax applies."),
+        ("The user plays the cello.", "Perhaps you play the cello."),
+    ],
+    "other figures and words": [
+        ("The user takes 50 mg of sertraline.", "You take 100 mg of sertraline."),
+        ("The user's wedding is on 3 May.", "Your wedding is on 4 May."),
+        ("The user is a doctor.", "Ask your doctor."),
+        ("The user codes in Go.", "You'll have to go through the code of conduct."),
+    ],
+    "another language": [("Der Nutzer wohnt in Ulm.", "Der Nutzer wohnt nicht in Ulm.")],
+}
+
+
+@pytest.mark.parametrize(
+    ("memory", "response"), [pytest.param(*pair, id=f"{name}: {pair[1]}") for name in LISTED for pair in LISTED[name]]
+)
+def test_what_is_not_said_of_the_same_subject_now_and_as_so_decides_nothing(memory: str, response: str) -> None:
+    assert judge("stems/5", Response(response), memory) == Verdict()
+
+
+@pytest.mark.parametrize(
+    ("memory", "response"),
+    [
+        ("The user drives an electric Kia Niro.", "Two chargers on that route suit your Kia Niro."),
+        (
+            "The user's budget for the bathroom is 11,000 dollars.",
+            "It would use up your 11,000 dollar bathroom budget.",
+        ),
+        ("The user takes metformin.", "Metformin, which you take, is fine with that."),
+        ("The user drinks oat milk.", "The oat milk you drink is on offer."),
+        ("The user's dentist is Dr. Lim.", "Dr. Lim is your dentist, so call her first."),
+        ("The user has a dog named Rex.", "Rex, your dog, needs a vaccination card."),
+        ("The user is allergic to peanuts.", "I've left them out because you're allergic to peanuts."),
+        ("The user goes to the gym on Tuesdays.", "On Tuesdays you usually go to the gym."),
+        ("The user's team deploys on Thursdays.", "Because the team deploys on Thursdays, merge by noon."),
+    ],
+)
+def test_you_and_your_say_what_the_user_is_does_and_has(memory: str, response: str) -> None:
+    assert match("stems/5", Response(response), memory) is not None
+
+
 @pytest.mark.parametrize("end", ["\r\n", "\r", "\N{NO-BREAK SPACE}", " \N{LINE SEPARATOR}", '" \r\n', "\v"])
 def test_a_question_is_none_the_less_one_for_the_whitespace_that_follows_it(end: str) -> None:
     assert judge("stems/5", Response(f"Do you like black cats?{end}"), "The user likes black cats.").match is None

@@ -149,7 +149,7 @@ class WriteOptions(GroupOptions, total=False):
 class PolicyChanges(WriteOptions, total=False):
     """Parameters of a user's policy, and what every write takes besides."""
 
-    matcher: Literal["stems/4", "stems/3", "stems/2", "substring/1"]
+    matcher: Literal["stems/5", "substring/1"]
     """Which rules find the memories that a response restates."""
     gain: float
     """How much a restated memory's confidence rises, from 0 to 1, in steps of one millionth."""

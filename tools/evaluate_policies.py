@@ -9,8 +9,8 @@ DATA is as for ``evaluate.py``. Each conversation is imported into a ledger of i
 candidates are promoted, and the memories are consolidated; then, apart from that, the turns themselves, and in another ledger
 every sentence of them as a memory of its own. ``--scaling`` makes memories up, a fifth of them near another one, and again
 memories that share nearly all of their words, where no filter helps. ``--matchers`` takes each sentence that a person said for
-a memory and each other turn for a response, and counts what stems/3 and stems/4 find; ``--read`` shows so many of the matches
-that fell away, of those that stayed, and of the denials, to be judged by a reader. ``--conflicts`` remembers each sentence of
+a memory and each other turn for a response, and counts what stems/5 finds; ``--read`` shows so many of the matches and of the
+denials, to be judged by a reader. ``--conflicts`` remembers each sentence of
 each speaker, in a project of the speaker's own, and counts the conflicts that are found by their rule.
 """
 
@@ -34,7 +34,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from ledger import Ledger
 from ledger.domain.events import CandidatesExtracted
 from ledger.domain.grouping import sentences
-from ledger.domain.matching import Response, found_by, judge, sought
+from ledger.domain.matching import DEFAULT_MATCHER, Response, found_by, judge, sought
 from tools.evaluate import load
 from tools.measuring import reading
 
@@ -106,33 +106,30 @@ def _consolidated(ledger: Ledger, over: Literal["memories", "interactions"]) -> 
 # --- matchers --------------------------------------------------------------------------------------------------------
 
 
-def compare_matchers(conversation: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """What became of each match under stems/4: (what, memory, response); what is "fell", "stayed", "came" or "denied"."""
+def matched(conversation: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Yield ("restated" or "denied", memory, response) for each pair that stems/5 decides."""
     turns = conversation["turns"]
     said = [turn for turn in turns if turn["speaker"] != "assistant"]
-    memories = [(turn["dia_id"], each) for turn in said for each in sentences(turn["text"])]
+    memories = [(turn["dia_id"], sentence) for turn in said for sentence in sentences(turn["text"])]
     index: dict[str, set[int]] = defaultdict(set)
     for number, (_, memory) in enumerate(memories):
         for stem in found_by(memory)[1]:
             index[stem].add(number)
     for turn in turns:
         response = Response(turn["text"])
-        stems = sought("stems/4", response) | response.stems
-        for number in sorted(set[int]().union(*(index.get(each, ()) for each in stems))):
+        for number in sorted(set[int]().union(*(index.get(stem, ()) for stem in sought(response)))):
             where, memory = memories[number]
             if where == turn["dia_id"]:
                 continue
-            before, now = judge("stems/3", response, memory).match, judge("stems/4", response, memory)
-            if before or now.match:
-                yield ("stayed" if before and now.match else "fell" if before else "came"), memory, turn["text"]
-            if now.denial:
-                yield "denied", memory, turn["text"]
+            verdict = judge(DEFAULT_MATCHER, response, memory)
+            if verdict.match or verdict.denial:
+                yield ("restated" if verdict.match else "denied"), memory, turn["text"]
 
 
 def _show_matchers(conversations: Sequence[dict[str, Any]], read: int, as_json: bool) -> None:
-    found: dict[str, list[tuple[str, str]]] = {each: [] for each in ("fell", "stayed", "came", "denied")}
+    found: dict[str, list[tuple[str, str]]] = {"restated": [], "denied": []}
     for conversation in conversations:
-        for what, memory, response in compare_matchers(conversation):
+        for what, memory, response in matched(conversation):
             found[what].append((memory, response))
     counts = {what: len(pairs) for what, pairs in found.items()}
     print(json.dumps(counts) if as_json else _counts(counts))
@@ -244,7 +241,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("data", nargs="*")
     parser.add_argument("--scaling", action="store_true", help="measure how the time grows with the memories")
-    parser.add_argument("--matchers", action="store_true", help="compare what stems/3 and stems/4 find")
+    parser.add_argument("--matchers", action="store_true", help="count what stems/5 finds")
     parser.add_argument("--conflicts", action="store_true", help="find conflicts among all sentences")
     parser.add_argument("--read", type=int, default=0, help="how many pairs of each sort to show")
     parser.add_argument("--sizes", default="1000,10000,100000")

@@ -3,10 +3,13 @@
     git clone https://github.com/tenurehq/precisionMemBench
     python tools/evaluate_precision.py precisionMemBench [--vectors wordllama] [--min-match 0.3] [--failures] [--json]
 
-Its 77 cases on 35 beliefs (MIT licence) are scored as its ``retrieval.external.eval.test.ts`` scores a provider. A belief
-is a memory in the project of its scope, its names are entities, one that was superseded is superseded here, one that was
-settled is no longer valid, and an open question has a kind that is not asked for. What the benchmark itself reads from the
-beliefs and no provider gives (pinned beliefs, open questions, the persona) is taken from them here too.
+Its 77 cases on 35 beliefs (MIT licence) are scored as its ``retrieval.external.eval.test.ts`` scores a provider, twice.
+"text alone" gives the ledger what that file gives a provider: the user, the first scope as the project, and one text of the
+names, the content and why it matters; every memory of that project is asked for, open questions too. "all fields" gives what an
+application knows besides: a belief is a memory in the project of each scope, its names are entities, one that was superseded is
+superseded here, one that was settled is no longer valid, and an open question has a kind that is not asked for. What the
+benchmark itself reads from the beliefs and no provider gives (pinned beliefs, open questions, the persona) is taken from them
+in both.
 """
 
 from __future__ import annotations
@@ -44,11 +47,25 @@ class Outcome(NamedTuple):
 
 
 class Store:
-    """The beliefs of the benchmark as memories of a ledger."""
+    """The beliefs of the benchmark as memories of a ledger: as texts alone, or with all that the benchmark says of them."""
 
-    def __init__(self, ledger: Ledger, beliefs: Sequence[Belief]) -> None:
+    def __init__(self, ledger: Ledger, beliefs: Sequence[Belief], *, text_alone: bool) -> None:
         self._ledger, self._beliefs = ledger, {each["_id"]: each for each in beliefs}
         self._ids: dict[str, str] = {}
+        self._text_alone = text_alone
+        if text_alone:
+            self._remember_texts(beliefs)
+        else:
+            self._remember_all(beliefs)
+
+    def _remember_texts(self, beliefs: Sequence[Belief]) -> None:
+        for belief in beliefs:
+            parts = (belief["canonical_name"], *belief["aliases"], belief["content"], belief["why_it_matters"])
+            text = " ".join(part for part in parts if part)
+            of_user = self._ledger.bind(user=belief["user_id"])
+            self._ids[of_user.remember(text, project=belief["scope"][0]).id] = belief["_id"]
+
+    def _remember_all(self, beliefs: Sequence[Belief]) -> None:
         before = {each["superseded_by"]: each["_id"] for each in beliefs if each["superseded_by"]}
         memories: dict[str, Memory] = {}
         for each in sorted(beliefs, key=lambda each: each["created_at"]):
@@ -60,7 +77,7 @@ class Store:
                 "valid_from": each["created_at"],
                 "valid_to": each["resolved_at"],
             }
-            of_user = ledger.bind(user=each["user_id"])
+            of_user = self._ledger.bind(user=each["user_id"])
             if (old := memories.get(before.get(each["_id"], ""))) is not None:
                 memory = of_user.supersede(old.id, each["content"], **options)
             else:
@@ -80,8 +97,9 @@ class Store:
         if not query.strip() or not most:
             return []
         bound, best = self._ledger.bind(user=user), dict[str, float]()
-        for project in scope:
-            pack = bound.recall(query, project=project, kinds=ASKED, among=["memories"], limit=most, **floor)
+        asked = floor if self._text_alone else {"kinds": ASKED, **floor}
+        for project in scope[:1] if self._text_alone else scope:
+            pack = bound.recall(query, project=project, among=["memories"], limit=most, **asked)
             best |= {self._ids[item.id]: item.score for item in pack.items}
         found = sorted(best, key=lambda id: -best[id])
         joined = [id for each in found for id in self._beliefs[each].get("participants", ())]
@@ -89,7 +107,8 @@ class Store:
 
     def _is_in(self, id: str, user: str, scope: Sequence[str]) -> bool:
         each = self._beliefs[id]
-        return each["user_id"] == user and each["type"] != QUESTION and not set(scope).isdisjoint(each["scope"])
+        wanted = self._text_alone or each["type"] != QUESTION
+        return each["user_id"] == user and wanted and not set(scope).isdisjoint(each["scope"])
 
 
 def judged(case: dict[str, Any], pinned: Sequence[str], found: Sequence[str], always: set[str]) -> Outcome:
@@ -115,7 +134,7 @@ def judged(case: dict[str, Any], pinned: Sequence[str], found: Sequence[str], al
     return Outcome(case["caseId"], case["category"], list(found), wrong, precision, recall)
 
 
-def evaluate(path: Path, vectors: str | None, floor: dict[str, Any]) -> list[Outcome]:
+def evaluate(path: Path, vectors: str | None, floor: dict[str, Any], *, text_alone: bool) -> list[Outcome]:
     beliefs, cases = (
         json.loads((path / "fixtures" / name).read_text(encoding="utf-8"))
         for name in ("beliefs.seed.json", "retrieval.cases.json")
@@ -125,7 +144,7 @@ def evaluate(path: Path, vectors: str | None, floor: dict[str, Any]) -> list[Out
         tempfile.TemporaryDirectory(prefix="evaluate-") as home,
         Ledger.open(Path(home) / "memory.db", **options) as ledger,
     ):
-        store = Store(ledger, beliefs)
+        store = Store(ledger, beliefs, text_alone=text_alone)
         if vectors:
             for user in {each["user_id"] for each in beliefs}:
                 ledger.bind(user=user).vectors.update()
@@ -149,20 +168,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--failures", action="store_true", help="list the cases that fail, each with why")
     parser.add_argument("--json", action="store_true")
     asked = parser.parse_args(arguments)
-    outcomes = evaluate(asked.data, asked.vectors, {} if asked.min_match is None else {"min_match": asked.min_match})
-    figures = {
-        "precision": statistics.fmean(each.precision for each in outcomes if each.precision is not None),
-        "recall": statistics.fmean(each.recall for each in outcomes if each.recall is not None),
-        "passed": sum(not each.wrong for each in outcomes),
-        "cases": len(outcomes),
-    }
+    floor = {} if asked.min_match is None else {"min_match": asked.min_match}
+    reports = dict[str, Any]()
+    for name, text_alone in {"all fields": False, "text alone": True}.items():
+        outcomes = evaluate(asked.data, asked.vectors, floor, text_alone=text_alone)
+        figures = reports[name] = {
+            "precision": statistics.fmean(each.precision for each in outcomes if each.precision is not None),
+            "recall": statistics.fmean(each.recall for each in outcomes if each.recall is not None),
+            "passed": sum(not each.wrong for each in outcomes),
+            "cases": len(outcomes),
+            "failed": {each.case: each.wrong for each in outcomes if each.wrong},
+        }
+        if asked.json:
+            continue
+        line = "precision {precision:.3f}  recall {recall:.3f}  {passed} of {cases} cases passed".format(**figures)
+        print(f"{name:<11} {line}")
+        for case, wrong in figures["failed"].items() if asked.failures else ():
+            print(f"  {case}: {', '.join(wrong)}")
     if asked.json:
-        print(json.dumps(figures | {"failed": {each.case: each.wrong for each in outcomes if each.wrong}}, indent=2))
-        return 0
-    print("precision {precision:.3f}  recall {recall:.3f}  {passed} of {cases} cases passed".format(**figures))
-    for each in outcomes if asked.failures else ():
-        if each.wrong:
-            print(f"  {each.case} ({each.category}): {', '.join(each.wrong)}")
+        print(json.dumps(reports, indent=2))
     return 0
 
 

@@ -1,117 +1,303 @@
-"""The clauses of a text, for stems/4: what each says, of whom and when, and what it denies, ends or only supposes."""
+"""The clauses of a text, for stems/5: what each says, of whom and when, and whether it says so or only speaks of it."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import takewhile
 
-from ledger.domain.late import late
-from ledger.domain.meaning import AGAINST, SENTENCE, significant
+from ledger.domain.late import late, once
+from ledger.domain.meaning import AGAINST, LITTLE, SENTENCE, significant
 from ledger.domain.near import NEGATIONS
-from ledger.domain.text import STOP_WORDS, stem, stems, words
+from ledger.domain.question import FORMS
+from ledger.domain.text import STOP_WORDS, stem, words
 
 _TOKEN = late(r"[^\W_]+(?:['’][^\W_]+)*|[,;:()\[\]–—|]")
 # In a text that ends with no blank: a sign that nothing follows ends the only sentence.
 _ENDING = late(r"[.!?…。！？\r\n].", re.DOTALL)
-_JOINS = frozenset(("and", "or", ","))
-_BREAKING = "but although though whereas while however yet except instead ; : ( ) [ ] – — |"
-_BREAKS = frozenset(_BREAKING.split())
-_SUPPOSING = frozenset(("if", "whether", "unless"))
-_LEADING = frozenset(("as", "because", "since", "so", "who", "which"))
-_DATES = """
-    monday tuesday wednesday thursday friday saturday sunday january february march april may june july august september
-    october november december
-"""
-_DATED = frozenset(map(stem, _DATES.split()))
-SOMEBODY = "user"
-"""What "you" counts as; it counts in the clauses of a sentence that follow, as its names do."""
+_QUOTED = late(r'"[^"\n]*"|“[^“”\n]*”|„[^„“”\n]*[“”]|«[^«»\n]*»|‘[^‘’\n]*’|`[^`\n]*`|(?m:^[ \t]*+>[^\n]*$)')
+_TITLE = late(r"\b(Dr|Mr|Mrs|Ms|Prof|St)\.(?= )")
+_FENCE = "```"
+_POSSESSIVE = late(r"[^\W_]+['’]s")
 
-USER = frozenset(("user", "users", "you", "your", "yours", "youre", "youve", "youd", "youll"))
-_SUBJECT = "i you he she it we they im ive id ill youre youve youd youll hes shes weve theyre theyve theyd"
-_SUBJECTS = frozenset(_SUBJECT.split())
-DENYING = NEGATIONS - {"without"} | {"hardly", "scarcely", "seldom", "rarely"}
-_NOT = r"\b(?:not|never|\w+n['’]?t)"
-_HARMLESS = late(
-    rf"{_NOT} (?:only|just|merely|simply|stopped|quit|given up)\b"
-    r"|\b(?:not (?:to mention|alone)|no (?:doubt|wonder|problem|worries|matter|(?:more|less|fewer) than)|why not|or not"
-    r"|(?:can['’]?t|cannot|could(?: not|n['’]?t)) (?:wait|help|believe|agree more|be (?:more|happier|prouder))"
-    r"|nothing (?:like|better|but)|(?:never|not|won['’]?t|do not|don['’]?t) (?:forget|worry|hesitate))\b|\bno *[,.!]",
-    re.IGNORECASE,
+SOMEBODY = "user"
+"""The stem that stands for the user, whom a response calls "you"."""
+
+YOU = frozenset(("user", "you", "youre", "youve", "youd", "youll"))
+YOURS = frozenset(("users", "your", "yours"))
+USER = YOU | YOURS
+ME = frozenset(("i", "im", "ive", "id", "ill", "me", "my", "mine", "myself"))
+"""The user in a memory; in a response it is the assistant, who speaks of itself."""
+
+_OTHER = """
+    he she they his her their we hes shes theyre theyve weve our ours us
+"""
+_OTHERS = frozenset(_OTHER.split())
+_DENY = "hardly scarcely seldom rarely fail fails failed failing refuse refuses refused false untrue"
+DENYING = NEGATIONS - {"without"} | {*_DENY.split()}
+_FOREIGN = """
+    nicht kein keine keinen nie mehr pas jamais ne ya nunca não mai più niet geen wenn ob si se als
+"""
+_ELSEWHERE = frozenset(_FOREIGN.split())
+"""Words that deny or suppose in other languages: what has one is neither confirmed nor denied."""
+
+_WAS = frozenset(["was", "were", "had", "did", "ago", "wasnt", "werent", "hadnt", "didnt"])
+
+
+def _irregular() -> Iterator[str]:
+    known = set[str]()
+    for word, others in takewhile(lambda family: family[0] != "child", FORMS.items()):  # verbs come first
+        if word in known and not word.endswith(("s", "ing")):
+            yield word
+        known.update((word, *others))
+
+
+PASTS = frozenset(_irregular()) - {"am", "is", "are", "was", "were", "been", "got", "given"}
+"""Irregular forms of verbs; the first of each family is the present one."""
+
+_SUPPOSED = """
+    if whether unless suppose supposing assume assumed assuming imagine provided maybe perhaps probably possibly wonder wondering
+    doubt unsure guess apparently supposedly allegedly reportedly presumably
+"""
+_SUPPOSING = frozenset(_SUPPOSED.split())
+_MODAL = """
+    would could might may must can cannot should shall will youd youll
+    wouldnt couldnt mustnt cant shouldnt wont
+"""
+_MODALS = frozenset(_MODAL.split())
+_NOTE = """
+    memory memories note notes entry entries record records remark remarks profile
+    delete deleted remove removed erase erased forget forgotten stored saved discard discarded unverified mistake mistaken wrong
+"""
+_NOTES = frozenset(_NOTE.split())
+"""Words by which a sentence speaks of a note instead of the world."""
+
+_JOINS = frozenset(("and", "or", ","))
+_BREAKING = """
+    but although though whereas while however yet except instead ; : ( ) [ ] – — |
+"""
+_BREAKS = frozenset(_BREAKING.split())
+_LEADING = frozenset(["as", "because", "since", "so", "who", "which", "where"])
+_NOMINATIVES = frozenset(("i", "we", "he", "she", "they"))
+_RELATIVE = frozenset(["as", "which", "where", "whom"])  # "metformin, which you take" speaks of the clause before it
+_STARTING = frozenset(("he", "she", "it", "they", "we", "i", "hes", "shes", "theyre", "theyve", "weve", *ME, *USER)) - {
+    "me",
+    "users",
+}
+_REPORTING = frozenset(["that", "when", "whenever", "once", "until", "till", "before", "after", "than"])
+"""Words before a subject that make what follows no statement of its own: a report or a condition."""
+
+_FACTIVES = """
+    know knowing remember see seeing note given considering now said mentioned told since because
+    good great glad nice lovely helps fact
+"""
+_FACTIVE = frozenset(_FACTIVES.split())
+"""Words after which "(that) you" is stated all the same."""
+
+_FRONTING = frozenset(["in", "at", "on", "with", "for", "by", "during", "since", "from", "this", "as"])
+_PREPOSITIONS = """
+    to with for about of from by like at on between against
+"""
+_BEFORE_OBJECTS = frozenset(_PREPOSITIONS.split())
+
+_AS_LONG = frozenset(("long", "soon", "far", "much"))
+
+_AUXILIARY = frozenset(
+    ["am", "is", "are", "was", "were", "be", "been", "being", "have", "has", "had", "having", "do", "does", "did"]
 )
+_ADVERBS = "a an the also just too own both all already got always often sometimes only ever even usually"
+_BETWEEN = _AUXILIARY | LITTLE | NEGATIONS | {*_ADVERBS.split()}
+"""Words between a subject and what is said of it."""
+
 OVER = late(
     r"\b(?:(?<!\bis )(?<!\bare )(?<!\bbe )(?<!\bwas )(?<!\bwere )(?<!\bbeen )(?<!\bget )used to"
     r"|(?:no|not any) longer|formerly|previously|former|stopped|quit|g[ai]ven? up|switched (?:from|away from))\b",
     re.IGNORECASE,
 )
+_HARMLESS = late(
+    r"\b(?:not|never|\w+n['’]?t) (?:only|just|merely|simply|stopped|quit)\b|\bno (?:doubt|wonder|more than)\b|\bno *[,.!]",
+    re.IGNORECASE,
+)
 _MARK = "ended"  # takes the place of what OVER finds
-_UNCOUNTED = STOP_WORDS | {_MARK}
 _TURNS = DENYING | {_MARK}
-_PHRASES = (  # what says in several words what one would
-    (late(r"\b(?:can['’]?t|cannot|can not|could(?:n['’]?t| not)) (?:stand|bear)\b", re.IGNORECASE), "dislike"),
-    (late(rf"{_NOT} (?:true|so|correct|the case) that\b|\bfalse that\b", re.IGNORECASE), "not"),
-    (late(r"\b(?:fail|refuse)(?:s|d|ed|ing)? to\b", re.IGNORECASE), "not"),
-    (late(rf"(?:{_NOT} (?:sure|certain)|(?<!no )\bdoubt) that\b", re.IGNORECASE), "whether"),
-)
-_TURNING = "no never n't nt false fail refuse doubt used former previously stopped quit gave give gaven switched"
-_TURNINGS = tuple(_TURNING.split())  # one of which is in every text that one of these patterns finds something in
-_RAISING = frozenset(("think", "believe"))  # who does not think that it is so says that it is not
 _REACH = 6  # a word that denies is about the first telling word among so many
-_WAS, _IS = (
-    frozenset(("was", "were", "wasnt", "werent")),
-    frozenset(("is", "are", "am", "isnt", "arent", "im", "youre")),
-)
+_DATES = """
+    monday tuesday wednesday thursday friday saturday sunday january february march april may june july august september
+    october november december
+"""
+_DATED = frozenset(map(stem, _DATES.split()))
+_DAYS = frozenset(("today", "tomorrow", "tonight", "week", "month", "year"))
+_CLOSING = "\"'”’)]*_ \t\n"
+NONE: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Clause:
-    """A part of a sentence: its stems without negations, and what its words count as; which words it denies, and of which it
-    says that they are over, each as its stem and as what it counts as; whether it speaks of what was (True), of what is
-    (False), or leaves that open (None); of whom it is: the name, or the user, that it begins with, or else its sentence;
-    whether it only supposes what it says ("if", "I doubt that"); what the words that it has opposites of count as."""
+    """A part of a sentence.
 
+    Attributes:
+        words: The words as they stand.
+        stems: The stems without negations; a name counts in the clauses of its sentence that follow.
+        meanings: The meaning of each stem.
+        denied: The words that a negation denies, each as its stem and its meaning.
+        over: The words of which the clause says that they have ended.
+        who: The name, or the user, that the clause begins with, or else its sentence; "" for nobody known.
+        names: The stems of each run of words in capitals that does not begin the sentence, dates included.
+        notes: The words of its sentence that speak of a note.
+    """
+
+    words: tuple[str, ...]
     stems: frozenset[str]
-    meanings: Mapping[str, str]  # of each stem
+    meanings: Mapping[str, str]
     denied: frozenset[str]
     over: frozenset[str]
-    was: bool | None
     who: str
+    names: tuple[frozenset[str], ...]
+    notes: frozenset[str]
+    owned: tuple[tuple[str, str], ...]
     supposed: bool
-    opposable: frozenset[str]
+    carried: bool
+    modal: bool
+    negative: bool
+
+    @once
+    def all(self) -> frozenset[str]:
+        return frozenset(self.words)
+
+    @once
+    def opposable(self) -> frozenset[str]:
+        return frozenset(AGAINST.keys() & self.meanings.values())
+
+    @once
+    def past(self) -> frozenset[str]:
+        """The words other than auxiliaries that speak of what was."""
+        return frozenset(each for each in self.all if each in PASTS or _is_past(each))
+
+    @once
+    def was(self) -> bool:
+        return not _WAS.isdisjoint(self.all)
+
+    @once
+    def figures(self) -> frozenset[str]:
+        return frozenset(own for own, each in self.meanings.items() if own != "one" and any(map(str.isdigit, each)))
+
+    def having(self, other: Clause) -> frozenset[str]:
+        """The stems of this clause that another clause has too, or a word of the same meaning."""
+        meant = {*other.meanings.values()}
+        return (self.stems & other.stems) | {own for own, each in self.meanings.items() if each in meant}
 
     def among(self, marked: Collection[str]) -> frozenset[str]:
-        """Its stems that are marked, or that are of words that count as one that is marked."""
-        return (
-            frozenset(own for own in self.stems if own in marked or self.meanings.get(own) in marked)
-            if marked
-            else NONE
-        )
+        """The stems of this clause that are marked, or whose meaning is marked."""
+        return frozenset(own for own in self.stems if own in marked or self.meanings.get(own) in marked)
 
 
 def clauses(text: str) -> tuple[Clause, ...]:
-    """The clauses of a text that have a stem, but for questions; a name counts in each clause of its sentence from there on."""
-    return tuple(each for sentence in _sentences(text) for each in _of_sentence(sentence) if each.stems)
+    """Return the clauses of a text that have a stem, without those of questions."""
+    return tuple(clause for sentence in _sentences(text) for clause in _of_sentence(sentence) if clause.stems)
+
+
+def unquoted(text: str) -> str:
+    """Return a text without code and without what it quotes."""
+    if _FENCE in text:
+        text = "\n".join(text.split(_FENCE)[::2])
+    return _QUOTED.sub(" ", text)
 
 
 def pieces(text: str) -> int:
-    """How many clauses a text has at the most; to count takes a seventh of the time that it takes to read them."""
+    """Return how many clauses a text has at the most; to count takes a seventh of the time that it takes to read them."""
     return sum(len(_cut(_TOKEN.findall(sentence))) for sentence in _sentences(text))
 
 
+def tells(word: str) -> bool:
+    return word not in STOP_WORDS and word not in NEGATIONS and word not in ME and word not in _LEADING
+
+
+def is_stated(own: Sequence[str], at: int) -> bool:
+    """Return False for a subject, by its place, of a clause that is a report or a condition: "that you", "as long as you"."""
+    before, earlier = (own[at - 1] if at > 0 else ""), (own[at - 2] if at > 1 else "")
+    if before in ("that", "me"):
+        return earlier in _FACTIVE
+    return before not in _REPORTING and not is_verbal(before) and not (before == "as" and earlier in _AS_LONG)
+
+
+def is_subject(own: Sequence[str], at: int, known: Collection[str]) -> bool:
+    """Return True if "you", by its place, begins a statement: no preposition stands right before it, and no telling word but one
+    of those known."""
+    if own[at] == SOMEBODY and at > 0 and own[at - 1] == "the":
+        at -= 1
+    before = own[at - 1] if at > 0 else ""
+    if not is_stated(own, at) or before in _BEFORE_OBJECTS:
+        return False
+    fronted = own[0] in _FRONTING or before in _DAYS or stem(before) in _DATED  # "For the commute you use"
+    return not before or not tells(before) or fronted or before in _FACTIVE or before == "way" or stem(before) in known
+
+
+def supposes(spoken: Sequence[str]) -> bool:
+    return not _SUPPOSING.isdisjoint(spoken) or ("case" in spoken and "in case" in " ".join(spoken))
+
+
+def was(spoken: Sequence[str]) -> bool:
+    return not _WAS.isdisjoint(spoken)
+
+
+def is_between(word: str) -> bool:
+    """Return True for a word between a subject and what is said of it: an auxiliary, an article, an adverb."""
+    return word in _BETWEEN or (word.endswith("ly") and word != "nearly" and word not in _SUPPOSING)
+
+
+def is_modal(word: str) -> bool:
+    return word in _MODALS
+
+
+def is_verbal(word: str) -> bool:
+    """Return True for a word that ends what is owned: an auxiliary or modal one."""
+    return word in _AUXILIARY or word in _MODALS
+
+
+def others_in(clause: Clause) -> frozenset[str]:
+    """Return the pronouns of a clause that are of somebody besides the user."""
+    return clause.all & (_OTHERS | ME)
+
+
+def is_foreign(clause: Clause) -> bool:
+    return not _ELSEWHERE.isdisjoint(clause.all)
+
+
+def _is_past(word: str) -> bool:
+    return word.endswith("ed") and stem(word) != word
+
+
 def _sentences(text: str) -> Iterator[str]:
+    text = _TITLE.sub(r"\1 ", text)
     sentences = SENTENCE.split(text) if _ENDING.search(text.rstrip()) else (text.rstrip(),)
     return (each for each in sentences if not each.rstrip(_CLOSING).endswith(("?", "？")))
 
 
 def _of_sentence(sentence: str) -> Iterator[Clause]:
     tokens = _TOKEN.findall(sentence)
-    of_sentence = _first(sentence, _names(tokens))
-    named: frozenset[str] = NONE
+    of_sentence = _first(words(" ".join(tokens)), _names(tokens))
+    before: Clause | None = None
+    named, notes, supposed, open_still, first = NONE, NONE, False, False, True
     for part in _cut(tokens):
-        text, here = " ".join(part), named | _names(part)
-        clause = _clause(text, here, _first(text, here) or of_sentence, "\\" not in sentence)
-        named = here - clause.denied  # "Do Not Disturb" is no name of anybody
+        own, here = words(" ".join(part)), _names(part)
+        here |= named if here <= {SOMEBODY} else named & {of_sentence}  # "Tim is at Acme, and you are at Initech"
+        notes |= _NOTES.intersection(own[1:] if first and own[:1] == ["note"] else own)
+        carried = supposed and (own[:1] in (["and"], ["or"]) or open_still)
+        supposed = carried or supposes(own)
+        open_still = supposed and not any(map(tells, own))  # "If, as you say, you …"
+        clause = _clause(
+            part, own, here, _first(own, here) or of_sentence, notes, (supposed, carried), first, "\\" not in sentence
+        )
+        if (
+            before is not None
+            and own[:1]
+            and own[0] in _RELATIVE
+            and len([word for word in own if tells(word) and word not in USER]) == 1
+        ):
+            clause = replace(clause, stems=clause.stems | before.stems, meanings={**before.meanings, **clause.meanings})
+        named, first, before = here - clause.denied, False, clause  # "Do Not Disturb" is no name of anybody
         yield clause
 
 
@@ -119,102 +305,115 @@ def _cut(tokens: Sequence[str]) -> list[list[str]]:
     parts, before = list[list[str]]([[]]), ""
     for at, token in enumerate(tokens):
         word = token.lower()
-        supposing = word in _JOINS and bool(parts[-1]) and parts[-1][0].lower() in _SUPPOSING
-        if (
-            (word in _BREAKS and before not in DENYING)
-            or (  # "nothing but" breaks nothing
-                word in _JOINS and (supposing or _begins(tokens[at + 1 : at + 4]))
+        if (word in _BREAKS and before not in DENYING) or (
+            word == "," and parts[-1] and parts[-1][0] in _RELATIVE
+        ):  # "nothing but" breaks nothing
+            parts.append([])
+        elif word in _JOINS and _begins(tokens[at + 1 : at + 4]):
+            parts.append([] if word == "," else [token])
+        elif (
+            (word in _NOMINATIVES and before not in _LEADING and not USER.isdisjoint(map(str.lower, parts[-1])))
+            or word in _SUPPOSING
+            or (
+                word in _LEADING
+                and before not in _AS_LONG
+                and _begins(tokens[at + 1 : at + 2])
+                and not (word == "as" and tokens[at + 1].lower() in YOURS)
             )
         ):
-            parts.append([])
-        elif word in _SUPPOSING:
             parts.append([token])
         else:
             parts[-1].append(token)
         before = word
-    return [each for each in parts if each]
+    return [part for part in parts if part]
 
 
 def _names(tokens: Sequence[str]) -> frozenset[str]:
-    """The stems of the words in capitals, but for verbs and dates, and the user, if that is one of them."""
+    """Return the stems of the words in capitals but dates, and the user, if that is one of them."""
     return frozenset().union(*map(_named, tokens))
 
 
 @lru_cache(maxsize=16_384)
 def _named(token: str) -> frozenset[str]:
-    found = {each for each in stems(token) if not _is_verb(each)} if token[:1].isupper() else NONE
-    return frozenset(found - _DATED | (NONE if USER.isdisjoint(words(token)) else {SOMEBODY}))
+    found = frozenset(map(stem, filter(tells, words(token)))) if token[:1].isupper() else NONE
+    return found - _DATED | (NONE if USER.isdisjoint(words(token)) else {SOMEBODY})
 
 
-def _first(text: str, named: frozenset[str]) -> str:
-    """The first telling word, if that is a name or the user; "" otherwise."""
-    of_words = (SOMEBODY if word in USER else stem(word) for word in words(text) if word in USER or _tells(word))
+def _first(own: Sequence[str], named: frozenset[str]) -> str:
+    """Return the first telling word if that is a name or the user, and "" otherwise."""
+    of_words = (SOMEBODY if word in USER else stem(word) for word in own if word in USER or tells(word))
     first = next(of_words, "")
     return first if first in named else ""
 
 
-def _tells(word: str) -> bool:
-    return word not in STOP_WORDS and word not in NEGATIONS
-
-
 def _begins(following: Sequence[str]) -> bool:
-    """Whether a clause of its own follows "and" or a comma: one with a subject, or that soon says yes or no to something."""
+    """Return True if a clause of its own follows "and" or a comma: one with a subject, a condition or a negation."""
     spoken = words(" ".join(following))
+    if spoken[:1] == ["so"]:
+        return True
     if spoken and spoken[0] in _LEADING:
         spoken = spoken[1:]
-    return bool(spoken) and (spoken[0] in _SUBJECTS or any(each in DENYING or _is_verb(each) for each in spoken[:2]))
+    starts = bool(spoken) and spoken[0] in _STARTING
+    if len(following) > 1 and following[0][:1].isupper() and following[1].islower() and following[1].endswith("s"):
+        return True  # "and Bob likes"
+    return starts or not DENYING.isdisjoint(spoken[:2]) or any(significant(word) in AGAINST for word in spoken[:1])
 
 
-def _is_verb(word: str) -> bool:
-    return significant(word) in _VERBS
-
-
-def _clause(text: str, named: frozenset[str], who: str, prose: bool) -> Clause:
-    own, turned = words(text), OVER.sub(f" {_MARK} ", plain(text)) if _may_turn(text) else text
+def _clause(
+    part: Sequence[str],
+    own: Sequence[str],
+    named: frozenset[str],
+    who: str,
+    notes: frozenset[str],
+    supposed: tuple[bool, bool],
+    first: bool,
+    prose: bool,
+) -> Clause:
+    text = " ".join(part)
+    turned = OVER.sub(f" {_MARK} ", _HARMLESS.sub(" ", text))
     spoken = words(turned) if turned != text else own
     marks: dict[bool, set[str]] = {True: set(), False: set()}  # what is over, and what is denied
     ending, left = False, 0
     for word in () if _TURNS.isdisjoint(spoken) else spoken:
         if word in _TURNS:
             ending, left = word == _MARK, _REACH
-        elif left and significant(word) and word not in _RAISING:
+        elif left and significant(word):
             marks[ending] |= {stem(word), significant(word)}
             left = 0
         else:
             left = max(left - 1, 0)
-    was, now = not _WAS.isdisjoint(spoken), not _IS.isdisjoint(spoken)
-    counted = own if spoken is own else own + spoken
-    meanings = {stem(word): significant(word) for word in counted if word not in _UNCOUNTED} if prose else {}
+    stems = named.union(stem(word) for word in own if word not in STOP_WORDS) - NEGATIONS
     return Clause(
-        stems=named.union(map(stem, set(own) - STOP_WORDS)) - NEGATIONS,
-        meanings=meanings,
+        words=tuple(own),
+        stems=stems,
+        meanings={stem(word): significant(word) for word in own if word not in STOP_WORDS} if prose else {},
         denied=frozenset(marks[False]),
         over=frozenset(marks[True]),
-        was=was if was != now else None,
         who=who,
-        supposed=not _SUPPOSING.isdisjoint(spoken),
-        opposable=frozenset(AGAINST.keys() & meanings.values()),
+        names=tuple(_runs(part[1:] if first else part)),
+        notes=notes,
+        owned=tuple(_owned(part)),
+        supposed=supposed[0],
+        carried=supposed[1],
+        negative=not _TURNS.isdisjoint(spoken),
+        modal=any(word in _MODALS for word in words(" ".join(token for token in part if token != "May"))),
     )
 
 
-def _may_turn(text: str) -> bool:
-    """Whether a text can have a phrase that denies, ends or supposes something, or looks like it; mostly it has none."""
-    lower = text.lower()
-    return not lower.isascii() or any(each in lower for each in _TURNINGS)
+def _runs(tokens: Sequence[str]) -> Iterator[frozenset[str]]:
+    run: set[str] = set()
+    for token in (*tokens, ""):
+        found = {stem(word) for word in words(token) if tells(word)} if token[:1].isupper() else set[str]()
+        if not found and run:
+            yield frozenset(run)
+        run = run | found if found else set()
 
 
-def plain(text: str) -> str:
-    """A text without the phrases that only look like a denial, and with one word for those that are one."""
-    text = _HARMLESS.sub(" ", text)
-    for pattern, word in _PHRASES:
-        text = pattern.sub(word, text)
-    return text
-
-
-_VERB = """
-    like hate dislike avoid allow forbid enable disable start stop buy sell accept reject agree disagree include exclude
-    add remove win lose
-"""
-_VERBS = frozenset(map(significant, _VERB.split()))
-_CLOSING = "\"'”’)]*_ \t\n"
-NONE: frozenset[str] = frozenset()
+def _owned(tokens: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield each owner with what it owns, of "Ben's mother", but for the user."""
+    for at, token in enumerate(tokens[:-1]):
+        if _POSSESSIVE.fullmatch(token):
+            owner = words(token[:-2])[0]
+            if owner not in YOU and owner not in STOP_WORDS and owner not in _DAYS and stem(owner) not in _DATED:
+                thing = next((word for word in words(" ".join(tokens[at + 1 : at + 6])) if tells(word)), "")
+                yield stem(owner), stem(thing) if thing != owner else ""

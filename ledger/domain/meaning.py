@@ -26,7 +26,7 @@ OPPOSITES = frozenset(_OPPOSED.replace("|", " ").split())
 SENTENCE = late(r"(?<=[.!?…])[\"'”’)\]*_]*\s+|(?<=[。！？])|[\r\n]+")
 
 
-_LITTLE = frozenset(_FILLERS.split())
+LITTLE = frozenset(_FILLERS.split())
 
 
 def _families() -> dict[str, str]:
@@ -45,7 +45,7 @@ AGAINST: dict[str, set[str]] = {}
 @lru_cache(maxsize=16_384)
 def significant(word: str) -> str:
     """What a word counts as, "" for nothing."""
-    if word in STOP_WORDS or word in _LITTLE:
+    if word in STOP_WORDS or word in LITTLE:
         return ""
     return _root(FAMILY.get(word) or stem(word))
 

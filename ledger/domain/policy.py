@@ -129,9 +129,11 @@ def renamed(parameters: Mapping[str, object]) -> dict[str, object]:
     """Return parameters as events hold them under the names of today.
 
     ``extracted`` was the status of what a model found in the user's words: "active" is what ``admit="by_source"`` says of them,
-    and "candidate" what ``admit="review"`` says.
+    and "candidate" what ``admit="review"`` says. A matcher that was deleted is left out, so the default takes its place.
     """
     now = {name: value for name, value in parameters.items() if name != _EXTRACTED}
+    if now.get("matcher", DEFAULT_MATCHER) not in MATCHERS:
+        del now["matcher"]
     if _EXTRACTED in parameters:
         now.setdefault("admit", BY_SOURCE if parameters[_EXTRACTED] == "active" else REVIEW)
     return now

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from ledger import answers
 from ledger.domain.errors import ConflictError, LedgerError, NotFoundError
 from ledger.domain.events import TYPES
+from ledger.domain.matching import DEFAULT_MATCHER, MATCHERS
 from ledger.engine.engine import Engine
 from ledger.engine.log_reading import READER, WRITER, last_upgrade, least, read_event
 from ledger.engine.work import now
@@ -331,7 +332,8 @@ class _Visit:
             self.tell(level, what, warning, "rebuild folds them again" if suspended else "")
 
     def work_under_way(self, connection: sqlite3.Connection) -> None:
-        for look in (self.unknown, self.clock, self.leases, self.copies, self.suspended, self.unfinished, self.equal):
+        looks = (self.unknown, self.clock, self.leases, self.copies, self.suspended, self.unfinished, self.equal)
+        for look in (*looks, self.matchers):
             with suppress(sqlite3.Error, LedgerError, ValueError, TypeError):  # damage was reported already
                 look(connection)
 
@@ -367,6 +369,19 @@ class _Visit:
             self.tell("note", "unknown events",
                       f"of types or schemas that this version does not know: {', '.join(listed[:5])}",
                       "they are kept as they are, and shown as unknown; a newer version may know them")  # fmt: skip
+
+    def matchers(self, connection: sqlite3.Connection) -> None:
+        """Tell of policies in effect that name a matcher which this version does not have."""
+        sql = (
+            "SELECT json_extract(parameters, '$.matcher'), count(DISTINCT user) FROM policies"
+            " WHERE undone_at IS NULL GROUP BY 1 ORDER BY 1"
+        )
+        for name, users in connection.execute(sql):
+            if name is not None and name not in MATCHERS:
+                self.tell("note", "policy",
+                          f"the policy of {users:,} {'user' if users == 1 else 'users'} names the matcher {name!r:.40},"
+                          f" which this version does not have; {DEFAULT_MATCHER} takes its place",
+                          f"policy.set(matcher={DEFAULT_MATCHER!r}) says so in the log")  # fmt: skip
 
     def clock(self, connection: sqlite3.Connection) -> None:
         (last,) = connection.execute("SELECT max(position) FROM events").fetchone()

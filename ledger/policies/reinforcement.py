@@ -11,6 +11,7 @@ from msgspec import Struct
 from ledger.domain import confidence as rules
 from ledger.domain import interaction as interactions_domain
 from ledger.domain import memory as memory_domain
+from ledger.domain import substring
 from ledger.domain.events import Denied, Matched, ReinforcementEvaluated
 from ledger.domain.interaction import Interaction
 from ledger.domain.matching import Match, Response, judge, sought
@@ -41,8 +42,8 @@ def evaluate(
 ) -> Found:
     """Reads only; ``text`` is response and summary."""
     response, scope = Response(text), projects.together(connection, project)
-    size, texts = restatable.candidates(connection, secret, user, scope, sought(matcher, response))
-    if matcher == "substring/1":  # a substring may begin inside a word, so no index of words can find it
+    size, texts = restatable.candidates(connection, secret, user, scope, sought(response))
+    if matcher == substring.NAME:  # a substring may begin inside a word, so no index of words can find it
         texts = [
             (each.row, each.content) for each in memories.pool(connection, user, scope) if each.content is not None
         ]

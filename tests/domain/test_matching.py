@@ -23,8 +23,7 @@ from ledger.domain.matching import (
     found_by,
     judge,
     match,
-    needed_stems_2,
-    needed_stems_3,
+    needed_stems,
     sought,
 )
 from ledger.domain.meaning import AGAINST, FAMILY, OPPOSITES, kindred, significant
@@ -33,17 +32,18 @@ from ledger.domain.text import stem, stems
 
 
 def _numbered(count: int) -> str:
-    return " ".join(f"w{n:03}" for n in range(count))
+    """Return so many words that are no figures, the same ones first."""
+    return " ".join(f"w{chr(97 + n // 26 % 26)}{chr(97 + n // 676)}{chr(97 + n % 26)}ox" for n in range(count))
 
 
-def test_there_are_four_versions_and_the_last_is_the_default() -> None:
-    assert list(MATCHERS) == ["substring/1", "stems/2", "stems/3", "stems/4"]
-    assert DEFAULT_MATCHER == "stems/4"
+def test_there_are_two_versions_and_the_last_is_the_default() -> None:
+    assert list(MATCHERS) == ["substring/1", "stems/5"]
+    assert DEFAULT_MATCHER == "stems/5"
 
 
 def test_a_version_that_does_not_exist_is_refused() -> None:
-    with pytest.raises(RejectedError, match=r"'stems/5'.*substring/1, stems/2, stems/3, stems/4"):
-        match("stems/5", Response("text"), "text")
+    with pytest.raises(RejectedError, match=r"'stems/4'.*substring/1, stems/5"):
+        match("stems/4", Response("text"), "text")
 
 
 # --- substring/1 ---
@@ -67,70 +67,37 @@ def test_substring_looks_at_the_first_eighty_characters_only() -> None:
     assert match("substring/1", Response("m" * 79), memory) is None
 
 
-# --- stems/2 and stems/3 ---
+# --- how much of a memory ---
 
 
-@pytest.mark.parametrize("version", ["stems/2", "stems/3"])
-def test_a_paraphrase_matches_by_its_stems(version: str) -> None:
-    response = Response("She tested it: small functions, which the team was preferring to large ones.")
-    assert match(version, response, "Prefers small tests and functions") == Match(4, 4, 1_000_000)
+def test_a_memory_of_three_stems_needs_all_and_a_longer_one_six_in_ten() -> None:
+    assert [needed_stems(total) for total in (1, 2, 3, 4, 5, 8, 10, 15)] == [1, 2, 3, 3, 3, 5, 6, 9]
+    assert [needed_stems(total, of_user=False) for total in (1, 4, 5, 8, 9, 15)] == [1, 4, 5, 5, 6, 9]
 
 
-@pytest.mark.parametrize("version", ["stems/2", "stems/3"])
-def test_a_short_memory_needs_seventy_percent_of_its_stems(version: str) -> None:
-    assert match(version, Response(_numbered(7)), _numbered(10)) == Match(7, 10, 700_000)
-    assert match(version, Response(_numbered(6)), _numbered(10)) is None
-    assert match(version, Response(_numbered(2)), _numbered(3)) is None
-    assert match(version, Response(_numbered(11)), _numbered(15)) == Match(11, 15, 733_333)
-    assert match(version, Response(_numbered(10)), _numbered(15)) is None
+def test_a_long_memory_needs_twelve_stems_and_thirty_five_percent() -> None:
+    assert [needed_stems(total) for total in (16, 30, 34, 35, 40, 100)] == [12, 12, 12, 13, 14, 35]
 
 
-@pytest.mark.parametrize("version", ["stems/2", "stems/3"])
-@pytest.mark.parametrize("memory", ["", "the of and", "?!"])
-def test_a_memory_without_stems_never_matches(version: str, memory: str) -> None:
-    assert match(version, Response("the of and ?! anything"), memory) is None
-
-
-def test_stems_2_keeps_seventy_percent_for_a_long_memory() -> None:
-    assert match("stems/2", Response(_numbered(28)), _numbered(40)) == Match(28, 40, 700_000)
-    assert match("stems/2", Response(_numbered(27)), _numbered(40)) is None
-
-
-def test_stems_3_needs_twelve_stems_of_a_memory_of_more_than_fifteen() -> None:
-    assert (needed_stems_3(15), needed_stems_3(16)) == (11, 12)
-    assert match("stems/3", Response(_numbered(11)), _numbered(15)) is not None
-    assert match("stems/3", Response(_numbered(11)), _numbered(16)) is None
-    assert match("stems/3", Response(_numbered(12)), _numbered(30)) == Match(12, 30, 400_000)
-    assert match("stems/3", Response(_numbered(11)), _numbered(30)) is None
-
-
-def test_stems_3_needs_thirty_five_percent_as_well() -> None:
-    assert match("stems/3", Response(_numbered(14)), _numbered(40)) == Match(14, 40, 350_000)
-    assert match("stems/3", Response(_numbered(13)), _numbered(40)) is None
-    assert match("stems/3", Response(_numbered(12)), _numbered(34)) is not None
-    assert match("stems/3", Response(_numbered(12)), _numbered(35)) is None
+@pytest.mark.parametrize("memory", ["", "the of and", "?!", "the of and a was not"])
+def test_a_memory_without_stems_never_matches(memory: str) -> None:
+    assert match("stems/5", Response("the of and ?! anything a was not"), memory) is None
 
 
 def test_the_fraction_is_rounded_half_even() -> None:
-    assert match("stems/3", Response(_numbered(47)), _numbered(64)) == Match(47, 64, 734_375)
-    assert match("stems/3", Response(_numbered(65)), _numbered(128)) == Match(65, 128, 507_812)
-    assert match("stems/3", Response(_numbered(67)), _numbered(128)) == Match(67, 128, 523_438)
-
-
-@given(st.integers(1, 10_000))
-def test_stems_3_never_needs_more_than_stems_2(total: int) -> None:
-    assert 1 <= needed_stems_3(total) <= needed_stems_2(total) <= total
+    for held, of, fraction in ((47, 64, 734_375), (65, 128, 507_812), (67, 128, 523_438)):
+        assert match("stems/5", Response(_numbered(held)), _numbered(of)) == Match(held, of, fraction)
 
 
 # --- the filter ---
 
 
 def test_a_memory_is_found_by_its_stems_but_the_commonest() -> None:
-    assert found_by("ccc bbbb aaaa dd") == (3, {"aaaa", "bbbb", "ccc", "dd"})
+    assert found_by("ccc bbbb aaaa dd") == (4, {"aaaa", "bbbb", "ccc", "dd"})
     assert found_by("the of") == (0, frozenset())
     assert found_by("python") == (1, {"python"})
-    assert found_by("The user does not like dark roast coffee.") == (3, {"like", "dark", "roast", "coffee"})
-    assert found_by("never not") == (1, {"never", "not"})
+    assert found_by("The user does not like dark roast coffee.") == (2, {"like", "dark", "roast", "coffee"})
+    assert found_by("never not") == (0, frozenset())
     assert found_by(_numbered(100)) == (35, stems(_numbered(100)))
 
 
@@ -144,12 +111,11 @@ def test_every_text_that_matches_has_enough_of_what_a_memory_is_found_by(memory:
     least, found = found_by(content)
     for size in range(len(memory) + 1):
         response = Response(" ".join(["other", *memory[:size]]))
-        for matcher in ("stems/2", "stems/3", "stems/4"):
-            if match(matcher, response, content):
-                assert len(found & sought(matcher, response)) >= least >= 1
+        if match("stems/5", response, content):
+            assert len(found & sought(response)) >= least >= 1
 
 
-# --- stems/4: clause by clause ---
+# --- stems/5: clause by clause ---
 
 
 @pytest.mark.parametrize(
@@ -157,7 +123,6 @@ def test_every_text_that_matches_has_enough_of_what_a_memory_is_found_by(memory:
     [
         ("The user is allergic to peanuts.", "The user is not allergic to peanuts.", "negation"),
         ("The user is allergic to peanuts.", "Good to know: you aren't allergic to peanuts any more.", "negation"),
-        ("The user is allergic to peanuts.", "I don't think that you are allergic to peanuts.", "negation"),
         ("The user lives in Lisbon.", "The user used to live in Lisbon.", "past"),
         ("The user prefers dark roast coffee.", "The user no longer prefers dark roast coffee.", "past"),
         ("The user prefers dark roast coffee.", "You hate dark roast coffee!", "opposite"),
@@ -175,16 +140,13 @@ def test_every_text_that_matches_has_enough_of_what_a_memory_is_found_by(memory:
         ("The user lives in Oslo near the fjord.", "You are not living in Oslo near the fjord.", "negation"),
         ("The invoice API uses OAuth tokens.", "The invoice API stopped using OAuth tokens.", "past"),
         ("The user doesn't drink coffee after noon.", "You drank coffee after noon.", "negation"),
-        ("The key rotates every ninety days.", "It is not true that the key rotates every ninety days.", "negation"),
-        ("The user likes hiking in the Alps.", "You can't stand hiking in the Alps.", "opposite"),
         ("Tests run in parallel by default.", "Tests failed to run in parallel by default.", "negation"),
         ("The user takes metformin for diabetes.", "You hardly take metformin for diabetes.", "negation"),
     ],
 )
 def test_a_denial_is_no_match_and_says_how(memory: str, response: str, how: str) -> None:
-    found = judge("stems/4", Response(response), memory)
+    found = judge("stems/5", Response(response), memory)
     assert (found.match, found.denial) == (None, how)
-    assert judge("stems/3", Response(response), memory).denial == ""
 
 
 @pytest.mark.parametrize(
@@ -200,7 +162,6 @@ def test_a_denial_is_no_match_and_says_how(memory: str, response: str, how: str)
         ("The user plays chess. The user lives in Rome.", "You play chess a lot. As you live in Rome, come by."),
         ("The user likes hiking in the Alps.", "You don't just like hiking in the Alps, you love it."),
         ("The invoice API uses OAuth tokens.", "No, the invoice API uses OAuth tokens."),
-        ("The user plays tennis on Mondays.", "You haven't stopped playing tennis on Mondays."),
         ("The build takes ten minutes on CI.", "The build takes no more than ten minutes on CI."),
         ("The user has a peanut allergy.", "There are no peanuts in it, as you have a peanut allergy."),
         ("The user has a peanut allergy.", "You have a peanut allergy, so no peanut sauce for you."),
@@ -211,7 +172,7 @@ def test_a_denial_is_no_match_and_says_how(memory: str, response: str, how: str)
     ],
 )
 def test_what_is_said_in_the_same_sense_matches(memory: str, response: str) -> None:
-    found = judge("stems/4", Response(response), memory)
+    found = judge("stems/5", Response(response), memory)
     assert found.match is not None and found.denial == ""
 
 
@@ -234,31 +195,99 @@ def test_what_is_said_in_the_same_sense_matches(memory: str, response: str) -> N
         ("The office is open in Paris.", "The office isn't open in Berlin, but it is open in Paris."),
         ("The office is open in Paris.", "The office is open in Berlin, but it isn't open in Paris."),
         ("Ana lives in Lisbon.", "Ana doesn't live in Porto but in Lisbon."),
+        ("The user is allergic to peanuts.", "I don't think that you are allergic to peanuts."),
+        ("The key rotates every ninety days.", "It is not true that the key rotates every ninety days."),
+        ("The user likes hiking in the Alps.", "You can't stand hiking in the Alps."),
+        ("The user plays tennis on Mondays.", "You haven't stopped playing tennis on Mondays."),
     ],
 )
 def test_words_of_other_clauses_questions_suppositions_and_short_memories_are_neither(
     memory: str, response: str
 ) -> None:
-    found = judge("stems/4", Response(response), memory)
+    found = judge("stems/5", Response(response), memory)
     assert (found.match, found.denial) == (None, "")
+
+
+LISTED = {
+    "about the note": [
+        ("The user likes dark roast.", "I have removed the note that you like dark roast."),
+        ("The user likes dark roast.", "I'll forget that you like dark roast."),
+        ("The user lives in Berlin.", "I doubt the user lives in Berlin."),
+        ("The user lives in Berlin.", "I was wrong that you live in Berlin."),
+        ("The user lives in Berlin.", "I cannot confirm that you live in Berlin."),
+        ("The user's salary is 62,000.", "The memory with your salary of 62,000 has been deleted."),
+    ],
+    "another subject": [
+        ("The user's daughter plays the violin.", "Tim's daughter plays the violin."),
+        ("The user's daughter plays the violin.", "Your daughter's friend plays the violin."),
+        ("The user prefers green tea.", "Your mother prefers green tea."),
+        ("The user works at Acme.", "Tim works at Acme, and you work at Initech."),
+        ("The user's team deploys on Thursdays.", "Their team deploys on Thursdays."),
+    ],
+    "quoted": [
+        ("The user likes dark roast.", 'The label says "you like dark roast".'),
+        ("The user likes dark roast.", "Run this:\n```\nyou like dark roast\n```"),
+        ("The user likes dark roast.", "> You like dark roast"),
+    ],
+    "past": [
+        ("The user plays the cello.", "You played the cello at school."),
+        ("The user drives a Golf.", "You drove a Golf."),
+        ("The user's manager is Priya Nair.", "Priya Nair was your manager."),
+    ],
+    "supposed": [
+        ("The user uses Linux.", "You should use Linux."),
+        ("The user likes dark roast.", "Suppose you like dark roast."),
+        ("The user lives in Berlin.", "As long as you live in Berlin, the tax applies."),
+        ("The user plays the cello.", "Perhaps you play the cello."),
+    ],
+    "other figures and words": [
+        ("The user takes 50 mg of sertraline.", "You take 100 mg of sertraline."),
+        ("The user's wedding is on 3 May.", "Your wedding is on 4 May."),
+        ("The user is a doctor.", "Ask your doctor."),
+        ("The user codes in Go.", "You'll have to go through the code of conduct."),
+    ],
+    "another language": [("Der Nutzer wohnt in Ulm.", "Der Nutzer wohnt nicht in Ulm.")],
+}
+
+
+@pytest.mark.parametrize(
+    ("memory", "response"), [pytest.param(*pair, id=f"{name}: {pair[1]}") for name in LISTED for pair in LISTED[name]]
+)
+def test_what_is_not_said_of_the_same_subject_now_and_as_so_decides_nothing(memory: str, response: str) -> None:
+    assert judge("stems/5", Response(response), memory) == Verdict()
+
+
+@pytest.mark.parametrize(
+    ("memory", "response"),
+    [
+        ("The user drives an electric Kia Niro.", "Two chargers on that route suit your Kia Niro."),
+        (
+            "The user's budget for the bathroom is 11,000 dollars.",
+            "It would use up your 11,000 dollar bathroom budget.",
+        ),
+        ("The user takes metformin.", "Metformin, which you take, is fine with that."),
+        ("The user drinks oat milk.", "The oat milk you drink is on offer."),
+        ("The user's dentist is Dr. Lim.", "Dr. Lim is your dentist, so call her first."),
+        ("The user has a dog named Rex.", "Rex, your dog, needs a vaccination card."),
+        ("The user is allergic to peanuts.", "I've left them out because you're allergic to peanuts."),
+        ("The user goes to the gym on Tuesdays.", "On Tuesdays you usually go to the gym."),
+        ("The user's team deploys on Thursdays.", "Because the team deploys on Thursdays, merge by noon."),
+    ],
+)
+def test_you_and_your_say_what_the_user_is_does_and_has(memory: str, response: str) -> None:
+    assert match("stems/5", Response(response), memory) is not None
 
 
 @pytest.mark.parametrize("end", ["\r\n", "\r", "\N{NO-BREAK SPACE}", " \N{LINE SEPARATOR}", '" \r\n', "\v"])
 def test_a_question_is_none_the_less_one_for_the_whitespace_that_follows_it(end: str) -> None:
-    assert judge("stems/4", Response(f"Do you like black cats?{end}"), "The user likes black cats.").match is None
+    assert judge("stems/5", Response(f"Do you like black cats?{end}"), "The user likes black cats.").match is None
     assert clauses.clauses(f"Do you like black cats?{end}") == ()
 
 
 def test_a_short_text_in_a_script_without_spaces_is_long_enough() -> None:
-    assert match("stems/4", Response("用户喜欢喝黑咖啡。"), "用户喜欢喝黑咖啡") is not None
+    assert match("stems/5", Response("用户喜欢喝黑咖啡。"), "用户喜欢喝黑咖啡") is not None
 
 
-TURNING = """
-    not only just no doubt why or can't wait cannot could believe nothing but never forget worry , . used to any longer formerly
-    former previously stopped quit gave give given up switched from away stand bear true so that false fail fails failed refused
-    sure certain don't isnt is was
-"""
-TURNS = TURNING.split()
 _SPOKEN = st.lists(
     st.sampled_from(
         [
@@ -288,14 +317,14 @@ _SPOKEN = st.lists(
 @given(_SPOKEN, _SPOKEN)
 @example("The user likes cats.", "You hate cats.")
 @example("user like cat dog", "You hate cats and dogs.")
-def test_every_text_that_stems_4_finds_something_in_has_enough_of_what_a_memory_is_found_by(
+def test_every_text_that_stems_5_finds_something_in_has_enough_of_what_a_memory_is_found_by(
     content: str, text: str
 ) -> None:
     response = Response(text)
-    judged = judge("stems/4", response, content)
+    judged = judge("stems/5", response, content)
     if judged.match is not None or judged.denial:
         least, found = found_by(content)
-        assert len(found & sought("stems/4", response)) >= least >= 1
+        assert len(found & sought(response)) >= least >= 1
 
 
 # --- what is left out before a memory is cut ---
@@ -314,9 +343,9 @@ def _memory_and_response(draw: Random, text: list[str]) -> tuple[str, str]:
 
 
 def _assert_as_worded(content: str, text: str) -> Verdict:
-    found = judge("stems/4", Response(text), content)
+    found = judge("stems/5", Response(text), content)
     with plainly():
-        assert judge("stems/4", Response(text), content) == found
+        assert judge("stems/5", Response(text), content) == found
     return found
 
 
@@ -343,15 +372,15 @@ def test_nor_does_it_in_thousands_of_texts_of_few_words() -> None:
 def test_a_memory_whose_words_stand_in_more_clauses_than_it_has_is_not_cut() -> None:
     response = Response("You have a black car. Cats like milk, but dogs do not.")
     with patch.object(matching, "_clauses_of_memory", side_effect=AssertionError):
-        assert judge("stems/4", response, "The user likes black cats.") == Verdict()
-    found = judge("stems/4", response, "The user has a black car, but dogs like milk.")
-    assert found.match == Match(5, 6, 833_333)
+        assert judge("stems/5", response, "The user likes black cats.") == Verdict()
+    found = judge("stems/5", response, "The user has a black car.")
+    assert found.match == Match(3, 3, 1_000_000)
 
 
 @pytest.mark.parametrize("count", [255, 256, 300, 1_000])
 def test_a_memory_of_hundreds_of_stems_is_counted_as_any(count: int) -> None:
     assert _assert_as_worded(_numbered(count), f"So: {_numbered(count)}.").match == Match(count, count, 1_000_000)
-    least = needed_stems_3(count)
+    least = needed_stems(count)
     assert _assert_as_worded(_numbered(count), _numbered(least)).match is not None
     assert _assert_as_worded(_numbered(count), _numbered(least - 1)).match is None
 
@@ -378,11 +407,3 @@ def test_a_text_has_no_more_clauses_than_pieces_and_one_sentence_is_not_looked_f
     assert len(found) <= clauses.pieces(text)
     with patch.object(clauses, "_ENDING", re.compile("")):
         assert clauses.clauses(text) == found
-
-
-@given(_SPOKEN | st.lists(st.sampled_from(TURNS)).map(" ".join))
-@example("Can\u2019t stand it")
-@example("U\u017fed to")
-def test_a_text_that_cannot_turn_has_nothing_that_turns(text: str) -> None:
-    if not clauses._may_turn(text):
-        assert clauses.OVER.sub(" ended ", clauses.plain(text)) == text

@@ -518,7 +518,7 @@ def test_nobody_reaches_another_users_memory(ledger: Ledger) -> None:
         (lambda ledger: ledger.trust("eve", kind="actor"), NotFoundError),
         (lambda ledger: ledger.what_if(), RejectedError),
         (lambda ledger: ledger.what_if(policy={}), RejectedError),
-        (lambda ledger: ledger.what_if(policy={"matcher": "stems/3"}), RejectedError),
+        (lambda ledger: ledger.what_if(policy={"matcher": "substring/1"}), RejectedError),
         (lambda ledger: ledger.what_if(policy={"gain": 7}), RejectedError),
         (lambda ledger: ledger.what_if(without="nothing"), NotFoundError),
         (lambda ledger: ledger.what_if(without={"actor": "eve", "client": "x"}), RejectedError),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from string import ascii_lowercase
 from typing import Any
 
 import probe
@@ -12,6 +13,7 @@ from full import full
 from old_names import Ledger
 
 from ledger import NotFoundError, RejectedError
+from ledger.domain import policy
 from ledger.policies import reinforcement
 from projections.search import restatable
 
@@ -37,7 +39,7 @@ def test_a_restated_memory_gains_two_hundredths_and_is_counted(ledger: Ledger, c
         "InteractionCaptured", "ReinforcementEvaluated", "MemoryReinforced",
     ]  # fmt: skip
     assert evaluated.data["matches"] == [{"memory": fact.id, "overlap": 5, "total": 5, "fraction": 1_000_000}]
-    assert (evaluated.data["matcher"], evaluated.data["pool_size"]) == ("stems/4", 1)
+    assert (evaluated.data["matcher"], evaluated.data["pool_size"]) == ("stems/5", 1)
     assert (reinforced.actor, reinforced.causation_id, reinforced.correlation_id) == (
         "policy:reinforcement",
         captured.event_id,
@@ -45,7 +47,7 @@ def test_a_restated_memory_gains_two_hundredths_and_is_counted(ledger: Ledger, c
     )
     assert reinforced.data == {
         "rule": "linear/1", "delta": 20_000, "interaction": turn.id,
-        "matcher": "stems/4", "fraction": 1_000_000,
+        "matcher": "stems/5", "fraction": 1_000_000,
     }  # fmt: skip
 
 
@@ -92,7 +94,8 @@ def test_without_a_project_only_the_global_ones_are_in_the_pool(ledger: Ledger) 
 
 def test_at_most_twenty_a_turn_best_first_and_the_rest_counted(ledger: Ledger) -> None:
     weak = [
-        ledger.remember(f"The user likes dark roast coffee with word{number:02}.", "preference") for number in range(22)
+        ledger.remember(f"The user likes dark roast coffee with word{letter}.", "preference")
+        for letter in ascii_lowercase[:22]
     ]
     strong = ledger.remember("The user likes dark roast coffee.", "preference")
     turn = ledger.capture("What do I drink?", "The user likes dark roast coffee.")
@@ -106,7 +109,7 @@ def test_at_most_twenty_a_turn_best_first_and_the_rest_counted(ledger: Ledger) -
 
 
 def test_how_many_is_a_matter_of_policy(ledger: Ledger) -> None:
-    facts = [ledger.remember(f"{ROAST} word{number}", "preference") for number in range(3)]
+    facts = [ledger.remember(f"{ROAST[:-1]} with word{letter}.", "preference") for letter in "abc"]
     ledger.adopt_policy(max_matches=1, gain=0.1)
     ledger.capture("What do I drink?", ROAST)
     assert counts(ledger, *facts) == [1, 0, 0]
@@ -177,8 +180,8 @@ def test_reinforcement_can_be_left_out(ledger: Ledger) -> None:
         ("substring/1", "likes tea ab", "likes tea ab", True),  # 12
         ("substring/1", "a" * 80 + "b", "a" * 80, True),
         ("substring/1", ROAST, SAID, False),
-        ("stems/2", ROAST, SAID, True),
-        ("stems/3", ROAST, "COFFEE  roasted dark:\n users prefer", True),
+        ("stems/5", ROAST, SAID, True),
+        ("stems/5", ROAST, "COFFEE  roasted dark:\n users prefer", False),
     ],
 )
 def test_the_matcher_is_a_matter_of_policy(
@@ -382,10 +385,29 @@ def test_a_contradiction_stands_in_its_place_among_the_candidates(ledger: Ledger
     assert ledger.review(project="elsewhere") == [] and ledger.review(user="bob") == []
 
 
-def test_an_older_matcher_knows_no_denial_and_stays_where_a_policy_chose_it(ledger: Ledger) -> None:
-    ledger.adopt_policy(matcher="stems/3")
-    fact, _ = denied(ledger)
+def test_substring_knows_no_denial(ledger: Ledger) -> None:
+    ledger.adopt_policy(matcher="substring/1")
+    fact = ledger.remember(ROAST, "preference")
+    ledger.capture("What do I drink?", f"It is not so that {ROAST}")
     assert (counts(ledger, fact), contradictions(ledger)) == ([1], [])
+
+
+def test_a_policy_that_names_a_deleted_matcher_gets_the_default_and_the_doctor_says_so(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setitem(policy.CHECKS, "matcher", lambda _name, value: value)
+        ledger.adopt_policy(matcher="stems/3", max_matches=7)
+    assert (ledger.public.policy.get().matcher, ledger.public.policy.get().max_matches) == ("stems/5", 7)
+    fact = ledger.remember(ROAST, "preference")
+    ledger.capture("What do I drink?", SAID)
+    assert counts(ledger, fact) == [1]
+    notes = [each.found for each in ledger.public.maintenance.doctor().findings if each.what == "policy"]
+    assert notes == [
+        "the policy of 1 user names the matcher 'stems/3', which this version does not have; stems/5 takes its place"
+    ]
+    with pytest.raises(RejectedError, match="matcher cannot be 'stems/4'"):
+        ledger.adopt_policy(matcher="stems/4")
 
 
 # --- by hand ---------------------------------------------------------------------------------------------------------

@@ -241,6 +241,7 @@ def test_the_benchmark_runs_on_its_own_form(tmp_path: Path, capsys: pytest.Captu
             "aliases": [],
             "pinned": False,
             "content": content,
+            "why_it_matters": "It decides the driver.",
             "scope": ["domain:code"],
             "confidence": 0.9,
             "superseded_by": None,
@@ -260,4 +261,29 @@ def test_the_benchmark_runs_on_its_own_form(tmp_path: Path, capsys: pytest.Captu
     expected = {"relevantBeliefs": {"shouldOnlyInclude": ["db"]}}
     (tmp_path / "fixtures" / "retrieval.cases.json").write_text(json.dumps([case | {"expect": expected}]))
     assert tool("evaluate_precision").main([str(tmp_path), "--failures"]) == 0
-    assert capsys.readouterr().out == "precision 1.000  recall 1.000  1 of 1 cases passed\n"
+    assert capsys.readouterr().out.splitlines() == [
+        "all fields  precision 1.000  recall 1.000  1 of 1 cases passed",
+        "text alone  precision 0.333  recall 1.000  0 of 1 cases passed",
+        "  c: unexpected old, unexpected settled",
+    ]
+
+
+def test_a_response_that_confirms_wrongly_or_is_missed_is_counted_by_class(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [
+        ("The user plays chess.", "You play chess.", "affirm", True),
+        ("The user plays chess.", "Chess is what we talked of.", "affirm", True),
+        ("The user plays chess.", "You don't play chess.", "deny", False),
+        ("The user plays chess.", "You play chess.", "quoted", False),
+    ]
+    names = ("memory", "response", "class", "confirms")
+    lines = [json.dumps(dict(zip(names, row, strict=True)) | {"half": "seen"}) for row in rows]
+    (tmp_path / "pairs.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    assert tool("evaluate_responses").main([str(tmp_path / "pairs.jsonl"), "--half", "seen"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "seen: 4 pairs, wrong 1 of 2 (50.0%), missed 1 of 2 (50.0%)",
+        "  affirm           wrong  0 of  0  missed  1 of  2  denied  0",
+        "  deny             wrong  0 of  1  missed  0 of  0  denied  1",
+        "  quoted           wrong  1 of  1  missed  0 of  0  denied  0",
+    ]

@@ -130,7 +130,7 @@ BAD: dict[str, Callable[[Ledger, str], Any]] = {
     "a source that is not there": lambda g, id: g.remember("tea", source="i_0000000000000000"),
     "two sources for one": lambda g, id: g.reinforce(id, source=""),
     "no parameter": lambda g, id: g.adopt_policy(speed=1),
-    "no matcher": lambda g, id: g.adopt_policy(matcher=["stems/3"]),
+    "no matcher": lambda g, id: g.adopt_policy(matcher=["stems/5"]),
     "NaN for a gain": lambda g, id: g.adopt_policy(gain=float("nan")),
     "no number of matches": lambda g, id: g.adopt_policy(max_matches=2**70),
     "no category": lambda g, id: g.set_state("p", "mood", "k", "v"),

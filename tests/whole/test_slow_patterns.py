@@ -35,7 +35,7 @@ def test_one_whose_time_is_that_of_its_text_is_not(expression: str) -> None:
 def test_the_expressions_of_every_module_are_collected() -> None:
     names = {each.name for each in expressions()}
     assert len(names) > 250
-    for name in ("secrets._ESCAPED", "first_person._SAYS", "slots._STATED", "updates._NEWS", "clauses._PHRASES"):
+    for name in ("secrets._ESCAPED", "first_person._SAYS", "slots._STATED", "updates._NEWS", "clauses._QUOTED"):
         assert any(each.endswith(name) for each in names), name
     for name in ("secrets 0 private_key", "secrets item", "threats 0 prompt_injection", "claims 0 tool_limitation"):
         assert name in names
@@ -49,7 +49,7 @@ READERS: dict[str, Callable[[str], Any]] = {
     "claims": claims.is_tool_limitation,
     "what a user says": lambda text: list(first_person.statements(text)),
     "extraction": extraction.extract,
-    "clauses": clauses.clauses,
+    "clauses": lambda text: clauses.clauses(clauses.unquoted(text)),
     "entities": entities.found,
     "slots": lambda text: list(slots.of_text(text)),
     "sentences": meaning.SENTENCE.split,

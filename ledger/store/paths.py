@@ -58,7 +58,7 @@ def check_own_name(name: str) -> None:
     """Raise ``RejectedError`` for the name of a file next to a ledger: its lock, -wal, -shm or -journal."""
     if name.lower().endswith(OWN_ENDS):
         raise RejectedError(
-            f"{name[-100:]!r} cannot be the name of a ledger: {', '.join(OWN_ENDS)} end the names of the files next"
+            f"{name[-100:]!r} cannot be the name of a ledger: {', '.join(OWN_ENDS)} end the names of the files that lie next"
             " to a ledger; name the ledger itself, or choose another name",
             rule="path",
         )

@@ -40,12 +40,12 @@ class Place:
         self._paths, self._lock, self._alone = (path, path + "-wal", path + "-shm"), lock, alone
         self._written = self._known = notes.written(path)
         self._overwritten, self._depth, self._turn = False, 0, 0
-        self._own: tuple[Identity | None, ...] = (self._found()[0], None, None)
+        self._own: tuple[Identity | None, ...] = (self._identities()[0], None, None)
         self.first: bytes | None = None  # settable: the head after the first event
 
     def check(self) -> None:
         """Raise ``StorageError`` in a writer's transaction if one of the files was replaced or overwritten."""
-        identities = self._found()
+        identities = self._identities()
         if self._written != self._known:
             self._look_again()
         if identities != self._own or self._overwritten:
@@ -133,7 +133,7 @@ class Place:
 
     def displaced(self) -> str:
         """Return a sentence about the file that was replaced or overwritten; empty if none was."""
-        for path, own, identity in zip(self._paths, self._own, self._found(), strict=True):
+        for path, own, identity in zip(self._paths, self._own, self._identities(), strict=True):
             if own is not None and own != identity:
                 fate = "renamed or deleted" if identity is None else "replaced by another"
                 return (
@@ -155,7 +155,7 @@ class Place:
 
         The caller holds the file lock.
         """
-        identities = self._found()
+        identities = self._identities()
         if self._written != self._known and not self._depth:
             self._look_again()
         return self._overwritten or any(

@@ -1162,7 +1162,7 @@ FORK = """
         try:
             use()
         except ConflictError as error:
-            return "another process" in str(error)
+            return "forked from" in str(error)
 
     def commit():
         with transact as transaction:

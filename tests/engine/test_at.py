@@ -420,7 +420,7 @@ def test_under_valid_only_what_was_true_counts(ledger):
     assert late.memories() == [] and late.memory(active.id) is None and late.recall("tea").items == ()
     assert late.why(active.id).memory.id == active.id
     for status in ("candidate", "invalid", "retracted"):
-        with pytest.raises(RejectedError, match="under valid="):
+        with pytest.raises(RejectedError, match="valid= asks for"):
             moment.memories(status=status)
 
 

@@ -25,7 +25,7 @@ from ledger.engine.who import Who
 from ledger.types import EVERYTHING
 from projections.views import memories
 
-REOPEN = "changed by another version of the product: reopen it"
+REOPEN = "another version of the product changed the projections of this ledger: reopen the ledger"
 
 # The other version, in a process of its own: it computes memories in another way, and keeps one table more for them.
 OTHER = """

@@ -46,7 +46,7 @@ A = TypeVar("A", bound=Answer)
 
 
 def answer_of(kind: type[A], state: Struct, /, **different: object) -> A:
-    """Return an answer whose fields are those of the state with the same name and type, and the ``different`` ones."""
+    """Return an answer with the state's fields of the same name and type, and with the ``different`` fields."""
     answer: A = _call(kind, type(state), tuple(different))(kind, state, different)
     return answer
 

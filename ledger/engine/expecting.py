@@ -40,13 +40,13 @@ def check(work: Work, expected: Expected) -> None:
         )
     for (stream, type_), first in _changed(work).items():
         if stream == LEDGER_STREAM:
-            what = f"another {type_}"
+            change = f"another {type_}"
             changes = _of_the_ledger(work, type_, expected.position)
         else:
-            what, changes = f"a change of {stream}", _of_a_subject(work, stream, first, expected.position)
+            change, changes = f"a change of {stream}", _of_a_subject(work, stream, first, expected.position)
         if others := [position for position in changes if position not in expected.own]:
             raise ConflictError(
-                f"{what} was recorded at position {min(others)}, after the expected {expected.position}; nothing was written"
+                f"{change} was recorded at position {min(others)}, after the expected {expected.position}; nothing was written"
             )
 
 

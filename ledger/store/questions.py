@@ -351,8 +351,8 @@ class _Authorizer:
             text = f"the function {second} is not allowed, because its values or its time can be large"
             self._why = RejectedError(f"{text}; round(…), || and substr(…) are allowed", rule="function")
             return sqlite3.SQLITE_DENY
-        what = f"the function {second}" if action == sqlite3.SQLITE_FUNCTION else "anything but reading"
-        self._why = RejectedError(f"query only reads: {what} is not allowed", rule="readonly")
+        description = f"the function {second}" if action == sqlite3.SQLITE_FUNCTION else "anything but reading"
+        self._why = RejectedError(f"query only reads: {description} is not allowed", rule="readonly")
         return sqlite3.SQLITE_DENY
 
     def _read(self, table: str, column: str, database: str | None, view: str | None) -> LedgerError | None:

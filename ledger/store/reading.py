@@ -122,13 +122,13 @@ class Reading:
 def _end(connection: Connection) -> None:
     """End a snapshot and keep its new TEMP tables, because a rollback would make SQLite forget the schema of every table."""
     raw = connection.raw
-    (made,) = raw.execute("PRAGMA temp.schema_version").fetchone()
-    if made != connection.temporary:
+    (version,) = raw.execute("PRAGMA temp.schema_version").fetchone()
+    if version != connection.temporary:
         with suppress(sqlite3.Error):  # there may be no room for TEMP tables
             raw.execute("COMMIT")
     if raw.in_transaction:
         raw.execute("ROLLBACK")
-    connection.temporary = made
+    connection.temporary = version
 
 
 def read_tip(cursor: Any) -> tuple[int, bytes]:

@@ -471,23 +471,23 @@ def examining(path: str) -> Iterator[sqlite3.Connection]:
             connection.close()
 
 
-def put_in_place(made: str, path: str) -> None:
+def put_in_place(finished: str, path: str) -> None:
     """Give a finished file that nobody has open its name, durably; raise ``FileExistsError`` if the name is taken."""
-    descriptor = os.open(made, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    descriptor = os.open(finished, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
     try:
-        os.link(made, path, follow_symlinks=False)
+        os.link(finished, path, follow_symlinks=False)
     except FileExistsError:
         raise
     except OSError:  # the file system has no hard links, so two makers at the same moment are not quite safe
         if os.path.lexists(path):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path) from None
-        os.rename(made, path)
+        os.rename(finished, path)
     else:
-        os.unlink(made)
+        os.unlink(finished)
     _sync_directory(os.path.dirname(path))
 
 

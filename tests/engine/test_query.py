@@ -455,7 +455,7 @@ def test_a_view_of_ones_own_that_names_the_tables_of_now_is_refused_as_of_then(l
         other.execute("CREATE VIEW my_quoted AS SELECT 'main.py' AS text FROM beliefs")
     assert one(ledger, "SELECT n FROM my_other", every_user=True) == 2
     for sql in ("SELECT * FROM my_number", "SELECT count(*) FROM my_number", "SELECT n FROM my_other"):
-        with pytest.raises(RejectedError, match=r"my_number names main\., the tables of now"):
+        with pytest.raises(RejectedError, match=r"my_number is defined on main\., the tables of now"):
             ledger.at(2).query(sql, every_user=True)
     assert ledger.at(2).query("SELECT * FROM my_quoted", every_user=True) == ({"text": "main.py"},)
     for sql in ("SELECT * FROM my_beliefs", "SELECT * FROM main.beliefs"):

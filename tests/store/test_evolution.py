@@ -314,7 +314,7 @@ def test_an_event_that_no_upgrade_explains_is_damage_to_read_beside_and_not_to_w
     position = spoilt(path, type_, schema)
     before = rows(path)
     for _ in range(2):
-        with pytest.raises(UnknownEventError, match=rf"damaged: this product does not know the {type_} at position {position} .* recover\(\)"):
+        with pytest.raises(UnknownEventError, match=rf"damaged: this product does not know the {type_} at position {position}, .* recover\(\)"):
             Ledger.open(path)
     assert rows(path) == before
     with Ledger.open(path, readonly=True) as ledger:

@@ -1,4 +1,4 @@
-"""One consistent state of the ledger for a read, now or at a moment, and the ways from its rows to the log's texts."""
+"""A consistent state of the ledger for a read, now or at a moment, and the ways from its rows to the log's texts."""
 
 from __future__ import annotations
 

@@ -325,7 +325,9 @@ def test_a_newer_file_format_is_refused_for_writing_and_read(path: Path) -> None
         with raw(path) as connection:
             connection.execute("PRAGMA user_version = 2")
         for call in (lambda: ledger.remember("After."), lambda: ledger.batch().__enter__()):
-            with pytest.raises(NewerFormatError, match="file format 2, and this product writes 1: open it with readonly=True"):
+            with pytest.raises(
+                NewerFormatError, match="file format 2, and this product writes 1: open it with readonly=True"
+            ):
                 call()
         assert ledger.position == position + 1 and contents(ledger) == ["The kettle is blue."], "it reads on"
     with pytest.raises(RejectedError) as refused:

@@ -1,1 +1,1 @@
-"""Other projects' protocols, spoken over a ledger."""
+"""Adapters that offer the interfaces of other projects over a ledger."""

@@ -1,7 +1,7 @@
-"""The log of a ledger as an application of the ``eventsourcing`` library that only reads: its subscriptions and projection
-runners follow it, and nothing is written to the ledger's file.
+"""The log of a ledger as a read-only application of the ``eventsourcing`` library, for its subscriptions and projections.
 
-An event comes as a struct of ``ledger.domain.events``, which ``process_event`` is registered for, with its texts in full.
+Nothing is written to the ledger's file. An event arrives as a struct of ``ledger.domain.events`` with its full texts;
+register ``process_event`` for these structs.
 """
 
 from __future__ import annotations
@@ -30,9 +30,13 @@ _FIELDS = (("originator_id", str), ("originator_version", int), ("entry", LogEnt
 class LedgerLog(Application[str]):
     """The log of the ledger whose file ``LEDGER_PATH`` names in ``env`` or in the environment.
 
-    ``name``, under which a projection keeps how far it is, has the ledger's id: several ledgers may be followed into one view,
-    and another file at the same path is not taken for the one before. Topics are the short names of the events
-    ("MemoryCaptured"). ``RejectedError`` where the file is no ledger, ``NotFoundError`` where there is none.
+    A projection stores its position under ``name``, which holds the ledger's id. So several ledgers may be followed into one
+    view, and another file at the same path is not mistaken for the earlier file. Topics are the short names of the events
+    ("MemoryCaptured").
+
+    Raises:
+        RejectedError: The file is not a ledger.
+        NotFoundError: There is no file.
     """
 
     def __init__(self, env: EnvType | None = None) -> None:
@@ -49,12 +53,12 @@ class LedgerLog(Application[str]):
     def construct_factory(self, env: Environment) -> InfrastructureFactory:
         path = env.get(PATH)
         if not path:
-            raise RejectedError(f"{PATH} is not set; it names the file of the ledger to follow", rule="path")
+            raise RejectedError(f"{PATH} is not set; set it to the path of the ledger to follow", rule="path")
         for name, value in env.items():
             if name.endswith("SQLITE_DBNAME") and value and os.path.realpath(value) == os.path.realpath(path):
                 raise RejectedError(
-                    f"{name} is the file of the ledger itself: give the view a file of its own. What it has made there "
-                    "(tracking, and its own tables) is no ledger's: drop it",
+                    f"{name} is the file of the ledger itself: give the view a file of its own. Drop the tables that the view"
+                    " has made in the ledger's file (tracking, and its own tables)",
                     rule="path",
                 )
         factory = ReadingFactory(path, env)
@@ -70,7 +74,7 @@ class LedgerLog(Application[str]):
 
 
 class _Mapper(Mapper[str]):
-    """Events of a ledger as the library takes them, read by their place in the log."""
+    """The mapper that gives the library the events of a ledger, read by their place in the log."""
 
     def __init__(self, datastore: Datastore) -> None:
         super().__init__(JSONTranscoder())
@@ -79,10 +83,10 @@ class _Mapper(Mapper[str]):
     def to_domain_event(self, stored_event: StoredEvent) -> DomainEventProtocol[str]:
         place = (stored_event.originator_id, stored_event.originator_version)
         with self._datastore.reading() as connection:
-            found = log.entries_where(connection, "e.stream = ? AND e.version = ?", place)
-        if not found:
-            raise NotFoundError(f"no event of {place[0]} is its version {place[1]}")
-        (entry,) = found
+            entries = log.entries_where(connection, "e.stream = ? AND e.version = ?", place)
+        if not entries:
+            raise NotFoundError(f"the stream {place[0]} has no event of version {place[1]}")
+        (entry,) = entries
         own = {"originator_id": entry.subject, "originator_version": entry.version, "entry": entry}
         followed = _followed(type(entry.data))(**structs.asdict(entry.data), **own)
         return cast("DomainEventProtocol[str]", followed)
@@ -93,12 +97,13 @@ class _Mapper(Mapper[str]):
 
 def _refused_writing() -> RejectedError:
     return RejectedError(
-        "the log of a ledger is followed and not written; open the ledger itself for that", rule="readonly"
+        "this application only follows the log of a ledger and cannot write it; open the ledger itself to write",
+        rule="readonly",
     )
 
 
 def _mutate(event: object, aggregate: object) -> object:
-    """Refuse to make an aggregate, as the library's own projector would of an event."""
+    """Refuse to make an aggregate from an event, as the library's own projector would."""
     raise RejectedError(
         f"{entry(event).subject} is a subject of a ledger and makes no aggregate of the library: ask the ledger for it, or"
         " give repository.get a projector_func of your own",
@@ -108,7 +113,7 @@ def _mutate(event: object, aggregate: object) -> object:
 
 @cache
 def _followed(kind: type[Struct]) -> type[Struct]:
-    """The same event with what the library asks of one."""
+    """Return the type of an event with the fields that the library needs."""
     return defstruct(kind.__name__, _FIELDS, bases=(kind,), kw_only=True, frozen=True, namespace={"mutate": _mutate})
 
 
@@ -117,9 +122,9 @@ class _Followed(Protocol):
 
 
 def entry(event: object) -> LogEntry:
-    """Where an event that came from a ledger stands in the log, who recorded it and how, and whether it is still in effect.
+    """Return the log entry of an event from a ledger: its place, its author, its command, and if it is still in effect.
 
     Args:
-        event: What ``process_event`` or ``policy`` was given.
+        event: The event that ``process_event`` or ``policy`` received.
     """
     return cast("_Followed", event).entry

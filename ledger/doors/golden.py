@@ -1,4 +1,4 @@
-"""Beliefs as a test compares them: without ids, one a line in a file that is reviewed, and their differences in few lines."""
+"""Beliefs for comparison in tests: without ids, one per line in a file for review, with a short report of differences."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from ledger.api import Ledger, LedgerRead, PastLedger
 from ledger.observations.answers import Observation
 from ledger.types import Page
 
-Paint = Callable[[str, str], str]  # a text in a color
+Paint = Callable[[str, str], str]  # (text, color) -> the text in that color
 
-SHOWN = 10  # beliefs of each sort, where not all are asked for
+SHOWN = 10  # beliefs of each group in a short report
 CHARS = 160  # of a belief's text
-AROUND = 6  # words that stay the same, on either side of a change
-ALIKE = 0.5  # of the words, from which on a belief counts as another wording of another
-PAIRS = 10_000  # that are compared word by word
+AROUND = 6  # unchanged words shown on either side of a change
+ALIKE = 0.5  # the share of common words from which on a belief counts as another wording of a belief
+PAIRS = 10_000  # the most pairs that are compared word by word
 
 
 class Belief(Struct, frozen=True, order=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What is believed of one thing, without ids and without the time of recording.
+    """A statement that a ledger believes, without ids and without the time of recording.
 
-    ``confidence`` and ``faded`` are from 0 to 1; ``faded`` is the effective confidence where decay made it less.
+    ``confidence`` and ``faded`` are from 0 to 1; ``faded`` is the effective confidence if decay made it smaller.
     """
 
     content: str
@@ -45,7 +45,7 @@ class Belief(Struct, frozen=True, order=True, omit_defaults=True, forbid_unknown
 
 
 class Differences(NamedTuple):
-    """Beliefs that are gone, new, or still there with another text, status or number."""
+    """The beliefs that are gone, new, or still there with another text, status or number."""
 
     gone: list[Belief]
     new: list[Belief]
@@ -53,12 +53,13 @@ class Differences(NamedTuple):
 
 
 def beliefs(ledger: LedgerRead, *, as_of: str | datetime | None = None) -> list[Belief]:
-    """Return what a ledger believes, to compare it: memories and observations of every status that have a text, oldest first,
-    of all users of a ledger, or of the one user of a past ledger.
+    """Return the beliefs of a ledger for a comparison: memories and observations of every status with a text, oldest first.
+
+    A ledger gives the beliefs of all its users, a past ledger those of its one user.
 
     Args:
-        ledger: A ledger, or what ``ledger.at(moment)`` gave.
-        as_of: The time for which decay is computed; None for that of the last event.
+        ledger: A ledger, or the result of ``ledger.at(moment)``.
+        as_of: The time for which decay is computed; None for the time of the last event.
     """
     readers: list[LedgerRead] = [ledger]
     if isinstance(ledger, Ledger):
@@ -66,12 +67,15 @@ def beliefs(ledger: LedgerRead, *, as_of: str | datetime | None = None) -> list[
         as_of = as_of or ledger.at(ledger.position).as_of
     elif isinstance(ledger, PastLedger):
         as_of = as_of or ledger.as_of
-    found: list[Belief] = []
+    all_beliefs: list[Belief] = []
     for reader in readers:
-        by_place = [(each.position, of_memory(each, as_of)) for each in reader.memories.list(statuses=()).all()]
-        by_place += ((each.position, _of_observation(each)) for each in reader.observations.list(statuses=()).all())
-        found += (each for _, each in sorted(by_place) if each.content)
-    return found
+        by_place = [(memory.position, of_memory(memory, as_of)) for memory in reader.memories.list(statuses=()).all()]
+        by_place += (
+            (observation.position, _of_observation(observation))
+            for observation in reader.observations.list(statuses=()).all()
+        )
+        all_beliefs += (belief for _, belief in sorted(by_place) if belief.content)
+    return all_beliefs
 
 
 def of_memory(memory: Memory, as_of: str | datetime | None = None) -> Belief:
@@ -92,45 +96,47 @@ def of_memory(memory: Memory, as_of: str | datetime | None = None) -> Belief:
     )
 
 
-def _of_observation(each: Observation) -> Belief:
+def _of_observation(observation: Observation) -> Belief:
     return Belief(
-        content=each.content or "",
+        content=observation.content or "",
         kind="observation",
-        status=each.status if each.freshness == "fresh" else f"{each.status}, {each.freshness}",
-        confidence=each.confidence,
-        user=each.user or "",
-        project=each.project or "",
-        tags=each.tags,
-        quarantined=each.quarantined,
+        status=observation.status
+        if observation.freshness == "fresh"
+        else f"{observation.status}, {observation.freshness}",
+        confidence=observation.confidence,
+        user=observation.user or "",
+        project=observation.project or "",
+        tags=observation.tags,
+        quarantined=observation.quarantined,
     )
 
 
-def frozen(found: Iterable[Belief]) -> str:
-    """The text of a file: an array in JSON with one belief a line, and nothing that is as by default."""
-    lines = ",\n".join(json.format(json.encode(each), indent=0).decode() for each in found)
+def frozen(believed: Iterable[Belief]) -> str:
+    """Return the text of a file: a JSON array with one belief per line, without the fields that have their defaults."""
+    lines = ",\n".join(json.format(json.encode(belief), indent=0).decode() for belief in believed)
     return f"[\n{lines}\n]\n" if lines else "[]\n"
 
 
 def thawed(text: str) -> list[Belief]:
-    """The beliefs of a frozen file; ``ValueError`` for a text that is none."""
+    """Return the beliefs of a frozen file; raise ``ValueError`` for a text of another form."""
     try:
         return json.decode(text, type=list[Belief])
     except DecodeError as error:
         raise ValueError(str(error)) from None
 
 
-# --- what differs ----------------------------------------------------------------------------------------------------
+# --- differences -----------------------------------------------------------------------------------------------------
 
 
 def differences(before: Iterable[Belief], after: Iterable[Belief]) -> Differences:
-    """Compare beliefs in whatever order: by their texts, and those that are left by the words that they share."""
+    """Compare beliefs in any order: by equal texts first, and the remaining ones by the words that they share."""
     was, now = Counter(before), Counter(after)
     gone, new, changed = [*(was - now).elements()], [*(now - was).elements()], list[tuple[Belief, Belief]]()
     for likeness in (_same_text, _same_words):
         if likeness is _same_words and len(gone) * len(new) > PAIRS:
             break
         for old in [*gone]:
-            score, best = max(((likeness(old, each), each) for each in new), default=(0.0, old))
+            score, best = max(((likeness(old, candidate), candidate) for candidate in new), default=(0.0, old))
             if score >= ALIKE:
                 changed.append((old, best))
                 gone.remove(old)
@@ -139,7 +145,7 @@ def differences(before: Iterable[Belief], after: Iterable[Belief]) -> Difference
 
 
 def _same_text(old: Belief, new: Belief) -> float:
-    """1 for the same text of the same user, 2 of the same kind and project too."""
+    """Return 1 for the same text of the same user, 2 if kind and project are the same too, else 0."""
     if (old.user, old.content) != (new.user, new.content):
         return 0.0
     return 1.0 + ((old.kind, old.project) == (new.kind, new.project))
@@ -151,24 +157,24 @@ def _same_words(old: Belief, new: Belief) -> float:
     return SequenceMatcher(None, old.content.split(), new.content.split(), autojunk=False).ratio()
 
 
-def report(found: Differences, paint: Paint, *, all_of_it: bool = False) -> list[str]:
-    """The differences, a line or two for each; the first line counts them, and nothing follows where nothing differs."""
-    counts = {"gone": len(found.gone), "new": len(found.new), "changed": len(found.changed)}
+def report(differing: Differences, paint: Paint, *, all_of_it: bool = False) -> list[str]:
+    """Return a report of the differences: a line with their counts, then a line or two for each."""
+    counts = {"gone": len(differing.gone), "new": len(differing.new), "changed": len(differing.changed)}
     lines = [", ".join(f"{count} {name}" for name, count in counts.items() if count)]
     shown = 2**31 if all_of_it else SHOWN
-    lines += (paint(f"- {_line(each)}", "red") for each in found.gone[:shown])
-    lines += (paint(f"+ {_line(each)}", "green") for each in found.new[:shown])
-    for old, new in found.changed[:shown]:
+    lines += (paint(f"- {_line(belief)}", "red") for belief in differing.gone[:shown])
+    lines += (paint(f"+ {_line(belief)}", "green") for belief in differing.new[:shown])
+    for old, new in differing.changed[:shown]:
         lines += _changed(old, new, paint)
     if left := sum(max(0, count - shown) for count in counts.values()):
         lines.append(f"… and {left} more, with -vv")
     return lines
 
 
-def _line(each: Belief) -> str:
-    names = [f"project {each.project}"] if each.project else []
-    names += [f"user {each.user}"] if each.user else []
-    return f"{_short(each.content)} ({', '.join([each.kind, each.status, str(each.confidence), *names])})"
+def _line(belief: Belief) -> str:
+    names = [f"project {belief.project}"] if belief.project else []
+    names += [f"user {belief.user}"] if belief.user else []
+    return f"{_short(belief.content)} ({', '.join([belief.kind, belief.status, str(belief.confidence), *names])})"
 
 
 def _short(text: str) -> str:
@@ -189,7 +195,7 @@ def _value(value: object) -> str:
 
 
 def _words(before: str, after: str, paint: Paint) -> str:
-    """The new text with what was left out as [-…-] and what came as {+…+}; of what stayed, the words around."""
+    """Return the new text with removed words as [-…-], added words as {+…+}, and the words around each change."""
     old, new, parts = before.split(), after.split(), list[str]()
     for act, start, end, new_start, new_end in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         same = old[start:end]
@@ -203,24 +209,24 @@ def _words(before: str, after: str, paint: Paint) -> str:
 
 
 def compared(left: object, right: object, paint: Paint, *, all_of_it: bool = False) -> list[str] | None:
-    """What an assertion that two lists of memories, or of beliefs, are equal says; None for anything else."""
-    one, other = _listed(left), _listed(right)
-    if one is None or other is None or not (one or other):
+    """Return pytest's explanation for two lists of memories or beliefs that are not equal; None for other values."""
+    left_beliefs, right_beliefs = _listed(left), _listed(right)
+    if left_beliefs is None or right_beliefs is None or not (left_beliefs or right_beliefs):
         return None
-    found = differences(other, one)
-    if any(found):
-        head, *lines = report(found, paint, all_of_it=all_of_it)
-        return [f"beliefs differ: {head} (- on the right alone, + on the left)", *lines]
-    if sorted(one) != sorted(other) or one == other:
-        return ["the same is believed; ids, times, sources or other fields differ"]
-    return ["the same is believed, in another order"]
+    differing = differences(right_beliefs, left_beliefs)
+    if any(differing):
+        head, *lines = report(differing, paint, all_of_it=all_of_it)
+        return [f"beliefs differ: {head} (- only on the right, + only on the left)", *lines]
+    if sorted(left_beliefs) != sorted(right_beliefs) or left_beliefs == right_beliefs:
+        return ["both sides hold the same beliefs; ids, times, sources or other fields differ"]
+    return ["both sides hold the same beliefs, in another order"]
 
 
-def _listed(given: object) -> list[Belief] | None:
-    if not isinstance(given, list | tuple | Page):
+def _listed(value: object) -> list[Belief] | None:
+    if not isinstance(value, list | tuple | Page):
         return None
-    items: Sequence[object] = given
-    found = [
-        of_memory(each) if isinstance(each, Memory) else each for each in items if isinstance(each, Memory | Belief)
+    items: Sequence[object] = value
+    listed = [
+        of_memory(item) if isinstance(item, Memory) else item for item in items if isinstance(item, Memory | Belief)
     ]
-    return found if len(found) == len(items) else None
+    return listed if len(listed) == len(items) else None

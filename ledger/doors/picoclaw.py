@@ -1,7 +1,7 @@
-"""The ten operations of picoclaw's SessionStore over a ledger, for agents that are written against them.
+"""The ten operations of picoclaw's SessionStore over a ledger, for agents that are written for that interface.
 
-Add, set and truncate return nothing there, and a failure is only logged; here it is logged, counted, and raised by the next
-``save`` or ``close``, so that nothing is lost in silence.
+In picoclaw, add, set and truncate return nothing and only log a failure. Here a failure is logged, counted, and raised by
+the next ``save`` or ``close``, so that no loss goes unnoticed.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ _log = logging.getLogger(__name__)
 
 
 class SessionStore:
-    """Sessions by their keys. ``failures`` counts the operations that failed, by name; ``last_failure`` is the latest.
+    """The sessions of a ledger's user by their keys.
 
-    Whose they are says the ledger (``ledger.bind(user=…)``), which stays the caller's: ``close`` does not close it.
+    ``failures`` counts the failed operations by name, and ``last_failure`` is the latest error. The ledger names the user
+    (``ledger.bind(user=…)``). The ledger stays the caller's: ``close`` does not close it.
     """
 
     def __init__(self, ledger: Ledger, *, project: str | None = None) -> None:
@@ -45,44 +46,44 @@ class SessionStore:
             self.failures[name] += 1
             self.last_failure = error
             self._unsaved.setdefault(key, []).append(error)
-            _log.error("%s on a session failed: %s", name, type(error).__name__)  # the text may be in the message
+            _log.error("%s on a session failed: %s", name, type(error).__name__)  # the message may hold a text
 
-    # --- what returns nothing ------------------------------------------------------------------------------------
+    # --- operations without a result -----------------------------------------------------------------------------
 
     def add_message(self, key: str, role: str, content: str) -> None:
-        """Appends a message of a text alone."""
+        """Append a message that has only a text."""
         self._quietly("add_message", key, lambda: self._session(key).append(cast("Role", role), content))
 
     def add_full_message(self, key: str, message: Mapping[str, object]) -> None:
-        """Appends a message with its tool calls, reasoning, media and time; one of reasoning alone is not stored."""
+        """Append a message with its tool calls, reasoning, media and time; a message of reasoning alone is not stored."""
         self._quietly("add_full_message", key, lambda: self._append(key, message))
 
     def _append(self, key: str, message: Mapping[str, object]) -> None:
         session = self._session(key)
-        for one in outside([message])[0]:
-            reasoning = [{"type": "reasoning", "text": one.draft.reasoning}] if one.draft.reasoning else []
-            when: WriteOptions = {"occurred_at": one.created_at} if one.created_at is not None else {}
+        for parsed in outside([message])[0]:
+            reasoning = [{"type": "reasoning", "text": parsed.draft.reasoning}] if parsed.draft.reasoning else []
+            when: WriteOptions = {"occurred_at": parsed.created_at} if parsed.created_at is not None else {}
             session.append(
-                cast("Role", one.draft.role),
-                one.draft.content,
-                parts=[*one.draft.whole_parts, *reasoning],
-                token_count=one.token_count,
-                model=one.model,
-                speaker=one.draft.speaker or "",
-                extra=one.draft.extra.get("message"),
+                cast("Role", parsed.draft.role),
+                parsed.draft.content,
+                parts=[*parsed.draft.whole_parts, *reasoning],
+                token_count=parsed.token_count,
+                model=parsed.model,
+                speaker=parsed.draft.speaker or "",
+                extra=parsed.draft.extra.get("message"),
                 **when,
             )
 
     def set_summary(self, key: str, summary: str) -> None:
-        """Sets the summary of the session as a whole."""
+        """Set the summary of the whole session."""
         self._quietly("set_summary", key, lambda: self._session(key).set_abstract(summary))
 
     def set_history(self, key: str, history: Iterable[Mapping[str, object]]) -> None:
-        """Makes these messages the whole history."""
+        """Replace the history by these messages."""
         self._quietly("set_history", key, lambda: self._session(key).replace(history))
 
     def truncate_history(self, key: str, keep_last: int) -> None:
-        """Keeps the last messages; none for 0 and less. A session that is not there stays so."""
+        """Keep the last messages; none for 0 and less. A session that does not exist is not made."""
 
         def truncate() -> None:
             session = self._session(key)
@@ -91,33 +92,33 @@ class SessionStore:
 
         self._quietly("truncate_history", key, truncate)
 
-    # --- what answers --------------------------------------------------------------------------------------------
+    # --- operations with a result --------------------------------------------------------------------------------
 
     def get_history(self, key: str) -> list[dict[str, Any]]:
-        """The messages in the chat format, oldest first; none for a session that is not there."""
+        """Return the messages in the chat format, oldest first; none for a session that does not exist."""
         newest_first, page = [], self._session(key).messages(limit=PAGE)
         newest_first.append(page)
         while page.next is not None:
             page = self._session(key).messages(limit=PAGE, after=page.next)
             newest_first.append(page)
-        return [as_chat(each) for page in reversed(newest_first) for each in page]
+        return [as_chat(message) for page in reversed(newest_first) for message in page]
 
     def get_summary(self, key: str) -> str:
-        """The summary that was set; "" for none."""
+        """Return the summary that was set; "" if none was."""
         return self._session(key).abstract
 
     def list_sessions(self) -> list[str]:
-        """The names of all sessions, the one opened last first."""
-        return [each.name for each in self._ledger.sessions.list(limit=PAGE).all() if each.name is not None]
+        """Return the names of all sessions, the last opened first."""
+        return [session.name for session in self._ledger.sessions.list(limit=PAGE).all() if session.name is not None]
 
     def save(self, key: str) -> None:
-        """Everything is in the log already; raises the first failure of this session since the last save."""
-        if failed := self._unsaved.pop(key, None):
-            raise failed[0]
+        """Raise the first failure of this session since the last save; every success is in the log already."""
+        if failures := self._unsaved.pop(key, None):
+            raise failures[0]
 
     def close(self) -> None:
-        """Raises the first failure that no save has told; a second call does nothing."""
-        failed = [error for errors in self._unsaved.values() for error in errors]
+        """Raise the first failure that no save has raised; a second call does nothing."""
+        failures = [error for errors in self._unsaved.values() for error in errors]
         self._unsaved.clear()
-        if failed:
-            raise failed[0]
+        if failures:
+            raise failures[0]

@@ -1,6 +1,6 @@
-"""The pytest plugin: ledgers that are the same in every run, and the beliefs of a log, frozen in a file beside it.
+"""The pytest plugin: ledgers that are the same in every run, and beliefs that are frozen in a file next to a log.
 
-pytest loads this module at its start; of the ledger, nothing else is loaded before a test asks for a fixture.
+pytest loads this module at its start. The rest of the product is loaded only when a test asks for a fixture.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from ledger.types import Time
 
 UPDATE = "--ledger-update"
-FROZEN = "ledger_frozen"  # the property of a test that names a file which it wrote
+FROZEN = "ledger_frozen"  # the property in which a test's report names a file that the test wrote
 BEGIN = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
 class Clock:
-    """Stands still until a test moves it; ``time`` is what it shows."""
+    """A clock that stands still until a test moves it; ``time`` is the time that it shows."""
 
     def __init__(self) -> None:
         self.time = BEGIN
@@ -37,17 +37,17 @@ class Clock:
         return self.time
 
     def advance(self, **by: float) -> None:
-        """Move it on, ``clock.advance(days=40, hours=2)``; by less than nothing moves it back."""
+        """Move the clock forward, ``clock.advance(days=40, hours=2)``, or back by negative numbers."""
         try:
             self.time += timedelta(**by)
         except (TypeError, OverflowError) as error:
             fail(f"ledger_clock.advance takes days, hours, minutes, seconds or weeks as numbers: {error}")
 
     def set(self, time: Time) -> None:
-        """Set it to a time: a date, a datetime with an offset, or either as text.
+        """Set the clock to a time: a date, a datetime with an offset, or either as text.
 
         Raises:
-            RejectedError: The time says no offset from UTC, or is none.
+            RejectedError: The value is not a time, or has no offset from UTC.
         """
         from ledger.domain import times
 
@@ -55,41 +55,41 @@ class Clock:
 
 
 class GoldenBeliefs:
-    """Compares what a ledger believes with a frozen file."""
+    """The fixture that compares the beliefs of a ledger with a frozen file."""
 
     def __init__(self, request: pytest.FixtureRequest, clock: Clock) -> None:
         self._request, self._clock = request, clock
 
     def __call__(self, ledger: LedgerRead, file: str | Path) -> None:
-        """Fail where the ledger believes anything else than the file says; with --ledger-update, write the file.
+        """Fail if the ledger's beliefs differ from the file; with --ledger-update, write the file.
 
         Decay is computed for the time that ``ledger_clock`` shows.
 
         Args:
-            ledger: A ledger, or what ``ledger.at(moment)`` gave.
-            file: Its path, from the test's own file.
+            ledger: A ledger, or the result of ``ledger.at(moment)``.
+            file: The path of the file, from the test's own file.
         """
         from ledger.api import LedgerRead
         from ledger.doors import golden
 
         if not isinstance(ledger, LedgerRead):
-            fail(f"golden_beliefs compares a ledger, or what ledger.at(moment) gave, and {ledger!r:.60} is neither")
+            fail(f"golden_beliefs compares a ledger, or the result of ledger.at(moment), and {ledger!r:.60} is neither")
         config = self._request.config
-        found, path = golden.beliefs(ledger, as_of=self._clock.time), self._request.path.parent / file
+        beliefs, path = golden.beliefs(ledger, as_of=self._clock.time), self._request.path.parent / file
         test = os.path.relpath(self._request.path, config.invocation_params.dir)
-        again = f"pytest {UPDATE} {shlex.quote('::'.join([test, *self._request.node.nodeid.split('::')[1:]]))}"
+        update_command = f"pytest {UPDATE} {shlex.quote('::'.join([test, *self._request.node.nodeid.split('::')[1:]]))}"
         if config.getoption(UPDATE):
-            self._freeze(path, golden.frozen(found))
+            self._freeze(path, golden.frozen(beliefs))
             return
         try:
-            known = golden.thawed(path.read_text(encoding="utf-8"))
+            frozen = golden.thawed(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
-            fail(f"no beliefs are frozen in {path}; freeze those of now with\n  {again}")
+            fail(f"no beliefs are frozen in {path}; freeze the present ones with\n  {update_command}")
         except (OSError, ValueError) as error:
-            fail(f"{path} holds no frozen beliefs: {error}; write it again with\n  {again}")
-        if any(differing := golden.differences(known, found)):
-            head, *lines = golden.report(differing, painted(config), all_of_it=config.get_verbosity() > 1)
-            fail("\n".join([f"beliefs differ from {path.name}: {head}", *lines, f"if that is meant: {again}"]))
+            fail(f"{path} holds no frozen beliefs: {error}; write the file again with\n  {update_command}")
+        if any(differences := golden.differences(frozen, beliefs)):
+            head, *lines = golden.report(differences, painted(config), all_of_it=config.get_verbosity() > 1)
+            fail("\n".join([f"beliefs differ from {path.name}: {head}", *lines, f"if that is meant: {update_command}"]))
 
     def _freeze(self, path: Path, text: str) -> None:
         written = self._request.config.stash.setdefault(WRITTEN, {})
@@ -105,7 +105,7 @@ class GoldenBeliefs:
 
 
 class GoldenLedger:
-    """Opens ledgers that are made of exported logs, after a comparison of what they believe with what was frozen."""
+    """The fixture that opens ledgers made from exported logs, after a comparison of their beliefs with the frozen ones."""
 
     def __init__(
         self, request: pytest.FixtureRequest, check: GoldenBeliefs, clock: Clock, place: Path, opened: list[Ledger]
@@ -113,18 +113,18 @@ class GoldenLedger:
         self._request, self._check, self._clock, self._place, self._opened = request, check, clock, place, opened
 
     def __call__(self, log: str | Path) -> Ledger:
-        """Replay an export into a fresh ledger, compare its beliefs with ``NAME.beliefs.json`` beside it, and return it.
+        """Replay an export into a fresh ledger, compare its beliefs with ``NAME.beliefs.json`` next to it, and return it.
 
-        ``ledger_clock`` is set to the last event's time, and the options of the test's marker hold.
+        ``ledger_clock`` is set to the last event's time, and the options of the test's marker apply.
 
         Args:
-            log: What ``memory-ledger export`` wrote; its path, from the test's own file.
+            log: The path of a file that ``memory-ledger export`` wrote, from the test's own file.
         """
         from ledger import Ledger, LedgerError
 
         source, path = self._request.path.parent / log, self._place / f"golden-{len(self._opened) + 1}.db"
         if not source.is_file():
-            fail(f"there is no log {source}; take one of a real ledger with\n  memory-ledger export {log}")
+            fail(f"there is no log {source}; export the log of a real ledger with\n  memory-ledger export {log}")
         try:
             Ledger.import_log(source, path)
             opened = opened_for(self._request, path, self._clock, seed=source.name)
@@ -142,11 +142,11 @@ WRITTEN = pytest.StashKey[dict[Path, str]]()
 
 
 def fail(message: str) -> NoReturn:
-    raise pytest.fail.Exception(message, pytrace=False) from None  # no stack of ours, and none of what it was made of
+    raise pytest.fail.Exception(message, pytrace=False) from None  # shows neither our stack nor the cause
 
 
 def fixed(seed: str) -> Callable[[int], bytes]:
-    """Random bytes for a ledger, the same for a seed on every machine and in every version of Python."""
+    """Return a source of bytes for a ledger, the same for a seed on every machine and in every version of Python."""
     from hashlib import shake_256
 
     numbers = count()
@@ -154,7 +154,7 @@ def fixed(seed: str) -> Callable[[int], bytes]:
 
 
 def opened_for(request: pytest.FixtureRequest, path: Path, clock: Clock, *, seed: str) -> Ledger:
-    """A ledger with the options of the test's markers, the nearest first."""
+    """Return a ledger with the options of the test's markers, where the nearest marker wins."""
     from ledger import Ledger, LedgerError
 
     options: dict[str, object] = {}
@@ -172,7 +172,7 @@ def opened_for(request: pytest.FixtureRequest, path: Path, clock: Clock, *, seed
 
 
 def painted(config: pytest.Config) -> Callable[[str, str], str]:
-    """How a text gets a color, where pytest writes in color."""
+    """Return a function that colors a text if pytest writes in color."""
     terminal = config.get_terminal_writer()
     return lambda text, color: terminal.markup(text, **{color: True})
 
@@ -182,20 +182,20 @@ def painted(config: pytest.Config) -> Callable[[str, str], str]:
 
 @pytest.fixture
 def ledger_clock() -> Clock:
-    """The clock of the test's ledgers: it stands at 2026-01-01 12:00 UTC until the test moves it."""
+    """Return the clock of the test's ledgers, which stands at 2026-01-01 12:00 UTC until the test moves it."""
     return Clock()
 
 
 @pytest.fixture
 def ledger(request: pytest.FixtureRequest, tmp_path: Path, ledger_clock: Clock) -> Iterator[Ledger]:
-    """A fresh ledger in ``tmp_path``, with the same times and ids in every run; ``@pytest.mark.ledger`` gives it options."""
+    """Yield a fresh ledger in ``tmp_path``, with the same times and ids in every run and the options of the test's marker."""
     with opened_for(request, tmp_path / "memory.db", ledger_clock, seed="ledger") as opened:
         yield opened
 
 
 @pytest.fixture
 def golden_beliefs(request: pytest.FixtureRequest, ledger_clock: Clock) -> GoldenBeliefs:
-    """``golden_beliefs(ledger, "file.beliefs.json")`` compares what a ledger believes with what was frozen."""
+    """Return ``golden_beliefs(ledger, "file.beliefs.json")``, which compares a ledger's beliefs with the frozen ones."""
     return GoldenBeliefs(request, ledger_clock)
 
 
@@ -203,11 +203,11 @@ def golden_beliefs(request: pytest.FixtureRequest, ledger_clock: Clock) -> Golde
 def golden_ledger(
     request: pytest.FixtureRequest, tmp_path: Path, ledger_clock: Clock, golden_beliefs: GoldenBeliefs
 ) -> Iterator[GoldenLedger]:
-    """``golden_ledger("day.jsonl")`` replays an exported log, compares its beliefs with what was frozen, and returns it."""
+    """Yield ``golden_ledger("day.jsonl")``, which replays an exported log, checks its beliefs and returns the ledger."""
     opened: list[Ledger] = []
     yield GoldenLedger(request, golden_beliefs, ledger_clock, tmp_path, opened)
-    for each in opened:
-        each.close()
+    for opened_ledger in opened:
+        opened_ledger.close()
 
 
 # --- pytest's hooks --------------------------------------------------------------------------------------------------
@@ -215,7 +215,7 @@ def golden_ledger(
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("memory-ledger")
-    group.addoption(UPDATE, action="store_true", help="freeze what golden ledgers believe now")
+    group.addoption(UPDATE, action="store_true", help="freeze the present beliefs of golden ledgers")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -234,7 +234,9 @@ def pytest_assertrepr_compare(config: pytest.Config, op: str, left: object, righ
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     if not config.getoption(UPDATE):
         return
-    reports = (each for reports in terminalreporter.stats.values() for each in reports)
-    found = {str(value) for each in reports for name, value in getattr(each, "user_properties", ()) if name == FROZEN}
+    reports = (report for group in terminalreporter.stats.values() for report in group)
+    frozen_files = {
+        str(value) for report in reports for name, value in getattr(report, "user_properties", ()) if name == FROZEN
+    }
     terminalreporter.section("frozen beliefs")
-    terminalreporter.write_line("\n".join(sorted(found)) or "no file changed")
+    terminalreporter.write_line("\n".join(sorted(frozen_files)) or "no file changed")

@@ -1,1 +1,1 @@
-"""How one command and one read run."""
+"""The machinery that runs every command and every read."""

@@ -1,4 +1,4 @@
-"""What every answer has: it is a frozen object, and plain data on request."""
+"""The base class of every answer: a frozen object that turns into plain data on request."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Struct
 
-LINE_CHARS, TEXT_CHARS = 120, 36  # of a repr, and of each text in it
+LINE_CHARS, TEXT_CHARS = 120, 36  # the most characters of a repr, and of each text in it
 
 
 class Answer(Struct, frozen=True, kw_only=True):
-    """Something that a call returns, with the same names in Python and in ``--json``."""
+    """The answer of a call, with the same names in Python and in ``--json``."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the answer as dictionaries, lists, strings and numbers, ready for JSON."""
@@ -22,7 +22,7 @@ class Answer(Struct, frozen=True, kw_only=True):
         return plain
 
     def __repr__(self) -> str:
-        """One short line: ids, states and numbers, how many of what is several, the beginning of a text; nothing empty."""
+        """Return one short line: ids, states, numbers, the size of collections and the beginning of texts; nothing empty."""
         shown, left = list[str](), LINE_CHARS
         for name in self.__struct_fields__:
             if (value := getattr(self, name)) not in (None, "", (), [], {}):
@@ -46,15 +46,15 @@ A = TypeVar("A", bound=Answer)
 
 
 def answer_of(kind: type[A], state: Struct, /, **different: object) -> A:
-    """Return the answer with every field that the state has under the same name and type, and with what is ``different``."""
-    made: A = _call(kind, type(state), tuple(different))(kind, state, different)
-    return made
+    """Return an answer with the state's fields of the same name and type, and with the ``different`` fields."""
+    answer: A = _call(kind, type(state), tuple(different))(kind, state, different)
+    return answer
 
 
 @cache
 def _call(kind: type[Answer], state: type[Struct], different: tuple[str, ...]) -> Callable[..., Any]:
-    """The call with every field written out, by place where the answer allows it: msgspec looks for each name among all."""
-    types = state.__annotations__  # as they are written
+    """Return a call with every field written out, by position where possible, because msgspec is slow with keywords."""
+    types = state.__annotations__  # as text
     fields = {name: f"state.{name}" for name, type in kind.__annotations__.items() if types.get(name) == type}
     fields |= {name: f"different[{name!r}]" for name in different}
     by_place = takewhile(fields.__contains__, kind.__match_args__)

@@ -1,4 +1,4 @@
-"""What a ledger and its namespaces have in common: what they work on, and for whom."""
+"""The base class of a ledger and its namespaces."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 def callback(progress: Callable[[int, int], None] | None) -> Callable[[int, int], None] | None:
-    """What is called with (done, of how many), which has to be something that can be called."""
+    """Return a progress callback, called with (done, total); raise ``RejectedError`` if it cannot be called."""
     if progress is not None and not callable(progress):
-        raise RejectedError(f"progress is a function of two numbers, and {progress!r:.40} is none")
+        raise RejectedError(f"progress takes a function of two numbers, done and total, not {progress!r:.40}")
     return progress
 
 
 class Area:
-    """One namespace, or a ledger: what it works on, and for whom. It holds no ledger, so nothing refers back to one."""
+    """A ledger or a namespace, with its engine and its user. It refers to no ledger, so there are no cycles of references."""
 
     __slots__ = ("_engine", "_scope")
 
@@ -31,23 +31,23 @@ class Area:
 
     def __init__(self, engine: Engine, scope: Who | None = None) -> None:
         if scope is None:
-            raise TypeError(f"no {type(self).__name__} is made so: Ledger.open(path) opens a ledger")
+            raise TypeError(f"{type(self).__name__} cannot be made directly: Ledger.open(path) opens a ledger")
         self._engine, self._scope = engine, scope
 
     def _bounds(self, since: Since | None, until: Since | None) -> dict[str, str]:
-        """The bounds that are given, as stored times; a duration counts back from now, or from the moment asked about."""
-        given = {name: value for name, value in (("since", since), ("until", until)) if value is not None}
-        return {name: times.since(name, value, self._engine.writer.now()) for name, value in given.items()}
+        """Return the bounds that are not None as stored times; a duration counts back from the present of the engine."""
+        bounds = {name: value for name, value in (("since", since), ("until", until)) if value is not None}
+        return {name: times.since(name, value, self._engine.writer.now()) for name, value in bounds.items()}
 
     def __init_subclass__(cls) -> None:
-        """Let each public method name our argument where somebody passes one of another product."""
+        """Wrap each public method, so that an error about another product's argument names ours."""
         for name, member in list(vars(cls).items()):
             if isinstance(member, classmethod):
                 setattr(cls, name, classmethod(explaining(member.__func__)))
             elif isfunction(member) and not name.startswith("_"):
                 setattr(cls, name, explaining(member))
 
-    if not TYPE_CHECKING:  # to a type checker, a namespace that is called is a mistake
+    if not TYPE_CHECKING:  # a type checker must still report the call of a namespace as an error
 
         def __call__(self, *_: object, **__: object) -> None:
             from ledger.engine import other_names

@@ -1,4 +1,4 @@
-"""A batch: many commands, one commit; what has grown to the bounds is committed on the way."""
+"""A batch: many commands in one commit, which is split at fixed bounds of time and size."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BATCH_SECONDS, BATCH_EVENTS = 5.0, 10_000
 
 
 class Batch:
-    """One under way. A command that is part of it runs inside ``with``, which gives it the batch's transaction."""
+    """An open batch. A command inside ``with`` runs in the batch's transaction."""
 
     def __init__(self, transaction: Transaction, write_out: Callable[[Transaction], None]) -> None:
         self.transaction, self._write_out = transaction, write_out
@@ -25,11 +25,11 @@ class Batch:
 
     def _start(self) -> None:
         self.began, self._after = time.monotonic(), self.transaction.position
-        self.committed = self._after  # others see it up to here
+        self.committed = self._after  # the position up to which others see the batch
 
     @property
     def is_here(self) -> bool:
-        """Whether it is the batch of whoever asks."""
+        """Return True if the caller owns this batch."""
         return self._token.is_here
 
     def __enter__(self) -> Transaction:
@@ -41,20 +41,20 @@ class Batch:
         return self.transaction
 
     def __exit__(self, kind: object, error: BaseException | None, trace: TracebackType | None) -> None:
-        """The batch goes on."""
+        """Leave the batch open."""
 
     @contextmanager
     def inside(self) -> Iterator[None]:
-        """A part that can be taken back by itself. It has the bounds for itself, so that a short one is whole."""
+        """Run a part that can be undone alone. The bounds start anew in here, so a short part is committed whole."""
         self._write_out(self.transaction)
-        around, committed = (self.began, self._after), self.committed
+        bounds, committed = (self.began, self._after), self.committed
         self.began, self._after = time.monotonic(), self.transaction.position
         try:
             with self.transaction.savepoint():
                 yield
         finally:
             if self.committed == committed:
-                self.began, self._after = around
+                self.began, self._after = bounds
 
     def end(self) -> None:
         self._token.end()

@@ -1,4 +1,4 @@
-"""What every command and every query works on: one open file, with the clock, the ids and the models that it was given."""
+"""The parts that every command and query works with: one open file, the clock, the ids and the models."""
 
 from __future__ import annotations
 
@@ -33,20 +33,22 @@ _OPEN = nullcontext()  # nothing is suspended
 
 
 class Engine:
-    """The parts of one open ledger; features use those that they need. Each read is one consistent snapshot, waits for no writer,
-    and appends nothing."""
+    """The parts of one open ledger, from which each feature takes those that it needs.
+
+    Each read is one consistent snapshot, waits for no writer and appends nothing.
+    """
 
     counter: Counter
     model: Model | None = None
     summarizer: NamedSummarizer | None = None
     vectors: VectorSearch | None = None
     settings: Settings | None = None
-    patterns = Patterns()  # which sessions are kept out
-    after_capture: Callable[[], object] | None = None  # what else follows a turn that has its answer
+    patterns = Patterns()  # of the sessions that are kept out
+    after_capture: Callable[[], object] | None = None  # called after a turn has its answer
     after_close: Callable[[], object] | None = None  # removes the file of a temporary ledger
-    own: Own | None = None  # projections of a user's
-    is_past = False  # of a moment, for reading
-    valid: str | None = None  # a time of the world: what is believed of then, and not of any time
+    own: Own | None = None  # the user's own projections
+    is_past = False  # True for an engine that reads a past moment
+    valid: str | None = None  # a time of the world: reads answer with what was true at that time
 
     def __init__(self, store: EventStore, created: LedgerCreated, default: Who, clock: Clock, random: Random) -> None:
         self.store, self.created, self.default = store, created, default
@@ -57,10 +59,10 @@ class Engine:
         self.writer = Writer(store, secret, created.ledger_id, clock, random)
         self.times, self.rarity = Times(), Rarity()
         self.counts = Counts()
-        # (what for, user) -> the position up to which this process has looked
+        # (purpose, user) -> the position up to which this process has looked
         self.looked: dict[tuple[str, str], int] = {}
-        self.unsearched: dict[str, list[str]] = {}  # pending erasures of this process: what the files must not hold
-        self.erased_vectors: dict[bytes, None] = {}  # and what of vectors
+        self.unsearched: dict[str, list[str]] = {}  # pending erasures of this process -> texts that no file may hold
+        self.erased_vectors: dict[bytes, None] = {}  # vectors that no file may hold
 
     @property
     def path(self) -> str:
@@ -68,13 +70,13 @@ class Engine:
 
     @property
     def position(self) -> int:
-        """The position of the last event."""
+        """Return the position of the last event."""
         self.writer.write_waiting()
         return self.store.head()[0]
 
     @contextmanager
     def snapshot(self) -> Iterator[Snapshot]:
-        """What queries take."""
+        """Yield a snapshot for queries."""
         with self.reading() as connection:
             yield self.seen(connection)
 
@@ -83,13 +85,15 @@ class Engine:
 
     @property
     def schema(self) -> str:
-        """Where the text indexes lie: in the file, or where this process folded its own."""
+        """Return the schema of the text indexes: "main" for the file, "temp" if this process folded its own."""
         return "temp" if self.store.folded_privately else "main"
 
     @contextmanager
     def reading(self, *, stale: bool = False) -> Iterator[Connection]:
-        """The connection alone, after a look at the tables: what reads one of a suspended projection is a ``SuspendedError``,
-        but for who takes it ``stale``."""
+        """Yield the connection of a snapshot, after a check of the tables.
+
+        Reading a table of a suspended projection raises ``SuspendedError``, unless ``stale`` is true.
+        """
         self.writer.write_waiting()
         with self.store.snapshot() as connection:
             _, suspended = check_tables(connection, self.writer.secret)
@@ -98,16 +102,16 @@ class Engine:
                     yield connection
             except (UnicodeEncodeError, OverflowError) as error:
                 raise RejectedError(
-                    f"something asked for is nothing that can be stored ({type(error).__name__})"
+                    f"an argument holds a text or a number that cannot be stored ({type(error).__name__})"
                 ) from None
 
     def keeps_out(self, *names: str) -> str:
-        """Whether a pattern keeps the messages of a session of these names out: "ignored", "stateless" or ""."""
+        """Return "ignored" or "stateless" if a pattern keeps out a session of one of these names; "" if none does."""
         kinds = {self.patterns.kind(name) for name in names}
         return next((kind for kind in ("ignored", "stateless") if kind in kinds), "")
 
     def close(self) -> None:
-        """Gives the file back; a second call does nothing."""
+        """Close the file; a second call does nothing."""
         self.store.close()
         if self.after_close is not None:
             self.after_close()

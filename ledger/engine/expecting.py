@@ -1,4 +1,4 @@
-"""Compare and set: what a command changes must not have changed since the position that its caller had seen."""
+"""Compare and set: a check that nobody changed a command's subjects since the position that the caller expects."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from projections.views import erasures
 _OF_A_SUBJECT = "SELECT position FROM main.events WHERE stream = ? AND position > ?"
 _ERASED = "SELECT erased_by FROM main.events WHERE stream = ? AND erased_by > ?"
 _OF_THE_LEDGER = "SELECT position FROM audit WHERE type = ? AND user = ? AND position > ?"
-_ACTS = f"SELECT position FROM audit WHERE type IN ({', '.join(repr(each.__name__) for each in WAYS_BACK)}) AND position > ?"
+_ACTS = f"SELECT position FROM audit WHERE type IN ({', '.join(repr(kind.__name__) for kind in WAYS_BACK)}) AND position > ?"
 _NAMED = (
     "SELECT stream, type, (SELECT position FROM main.events AS f WHERE f.stream = e.stream AND f.version = 1)"
     " FROM main.events AS e WHERE position BETWEEN ? AND ?"
@@ -25,61 +25,65 @@ _AMONG = "SELECT 1 FROM audit WHERE type = ? AND user = ? AND position BETWEEN ?
 
 
 def check(work: Work, expected: Expected) -> None:
-    """Refuse what a command is about to record where somebody else came first.
+    """Raise ``ConflictError`` if somebody else changed a subject of the command after the expected position.
 
-    That is a later event of a subject that it changes, or a later act that made events of it void, put them back or
-    erased them; on the ledger's own stream, which all share, the same of events of that type for this user. An act changes
-    whatever the events that it names belong to.
+    A change is a later event of the subject, or a later act that made events of it void, restored or erased them. On the
+    ledger's own stream, which all users share, it is a later event of the same type for this user, or such an act on one.
+    An act changes every subject whose events it names.
     """
     last = work.transaction.position
     if expected.position > last:
         raise RejectedError(
-            f"expected is a position of the log, which ends at {last}, and {expected.position} is beyond it",
+            f"expected is a position of the log, which ends at {last}, but {expected.position} is beyond the end",
             limit=last,
             requested=expected.position,
         )
     for (stream, type_), first in _changed(work).items():
         if stream == LEDGER_STREAM:
-            what = f"another {type_}"
+            change = f"another {type_}"
             changes = _of_the_ledger(work, type_, expected.position)
         else:
-            what, changes = f"a change of {stream}", _of_a_subject(work, stream, first, expected.position)
+            change, changes = f"a change of {stream}", _of_a_subject(work, stream, first, expected.position)
         if others := [position for position in changes if position not in expected.own]:
             raise ConflictError(
-                f"{what} was recorded at position {min(others)}, after the expected {expected.position}; nothing was written"
+                f"{change} was recorded at position {min(others)}, after the expected {expected.position}; nothing was written"
             )
 
 
 def _changed(work: Work) -> dict[tuple[str, str], int]:
-    """What a command changes, with the row of each: subjects, and types of events on the ledger's own stream."""
+    """Return the first position of each changed subject, and of each type of event on the ledger's own stream."""
     changed: dict[tuple[str, str], int] = {}
     for stream, first, data, *_ in work.emitted:
         erased = isinstance(data, ContentErased)
         if spans := _named_by(data):
-            found = (each for span in spans for each in work.connection().execute(_NAMED, span))
-            for of, type_, row in found:
-                if not (erased and of == LEDGER_STREAM):  # of what all share it takes a text, and changes nothing else
-                    changed[of, type_ if of == LEDGER_STREAM else ""] = row or 0
+            subjects = (subject for span in spans for subject in work.connection().execute(_NAMED, span))
+            for stream_named, type_, row in subjects:
+                # an erasure on the stream that all users share takes only a text
+                if not (erased and stream_named == LEDGER_STREAM):
+                    changed[stream_named, type_ if stream_named == LEDGER_STREAM else ""] = row or 0
         else:
             changed[stream, type(data).__name__ if stream == LEDGER_STREAM else ""] = first
     return changed
 
 
 def _named_by(data: Event) -> Sequence[tuple[int, int]]:
-    """The positions that an act is about, as ranges."""
+    """Return the ranges of positions that an act names."""
     if isinstance(data, ContentErased):
         return [(target.position, target.position) for target in data.targets]
     return data.ranges if isinstance(data, WAYS_BACK) else ()
 
 
 def note(work: Work, events: Sequence[AnyEvent]) -> None:
-    """What a call has recorded itself is no change by somebody else."""
+    """Remember the positions that a call wrote itself, which are no changes by somebody else."""
     if work.who.expected is not None:
-        work.who.expected.own.update(each.position for each in events)
+        work.who.expected.own.update(event.position for event in events)
 
 
 def _of_a_subject(work: Work, stream: str, first: int, after: int) -> Iterator[int]:
-    """Where a subject changed: by its own events, by acts, which leave another version of it, and by erasures, which do not."""
+    """Yield the positions after ``after`` of a subject's changes: its events, the acts on it, and its erasures.
+
+    Acts leave another version of the subject's row. Erasures do not.
+    """
     family = FAMILIES[stream[0]]
     work.rows.flush()
     connection = work.connection()
@@ -87,15 +91,15 @@ def _of_a_subject(work: Work, stream: str, first: int, after: int) -> Iterator[i
         f"SELECT to_position FROM {family.closed.name} WHERE row = ? AND to_position > ?",
         f"SELECT from_position FROM {family.live.name} WHERE row = ? AND from_position > ?",
     )
-    asked = [(_OF_A_SUBJECT, stream), *((sql, first) for sql in versions)]
+    queries = [(_OF_A_SUBJECT, stream), *((sql, first) for sql in versions)]
     if erasures.last(connection) > after:
-        asked.append((_ERASED, stream))
-    for sql, key in asked:
+        queries.append((_ERASED, stream))
+    for sql, key in queries:
         yield from (position for (position,) in connection.execute(sql, (key, after)))
 
 
 def _of_the_ledger(work: Work, type_: str, after: int) -> Iterator[int]:
-    """Where this user's events of a type were recorded, or void, or in effect again."""
+    """Yield the positions after ``after`` at which this user's events of a type were recorded, made void or restored."""
     work.rows.flush()
     connection, user = work.connection(), work.who.user
     yield from (position for (position,) in connection.execute(_OF_THE_LEDGER, (type_, user, after)))
@@ -103,6 +107,6 @@ def _of_the_ledger(work: Work, type_: str, after: int) -> Iterator[int]:
         event = read_event(connection, position)
         data: Any = event.data if event is not None else None
         if data is not None and any(
-            connection.execute(_AMONG, (type_, user, *each)).fetchone() for each in data.ranges
+            connection.execute(_AMONG, (type_, user, *span)).fetchone() for span in data.ranges
         ):
             yield position

@@ -1,4 +1,4 @@
-"""Files that somebody hands us, read by line or by element: regular ones, and in bounded memory however they are packed."""
+"""Readers of files that a user passes in, by line or by element, in bounded memory even if they are compressed."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from typing import BinaryIO, cast
 from ledger.domain.errors import NotFoundError, RejectedError, StorageError
 
 TOTAL_BYTES = 4 * 1024**3
-"""Most that is read of one file, after decompression."""
+"""The most bytes that are read of one file, after decompression."""
 BLOCK_BYTES = 64 * 1024
-_MARK = b"\xef\xbb\xbf"  # a byte order mark, which is no part of what a file says
-_MARKS = re.compile(rb'\\.|["\[\]{},]', re.DOTALL)  # by which the elements of a JSON list are told apart
+_MARK = b"\xef\xbb\xbf"  # a byte order mark, which does not belong to the text
+_MARKS = re.compile(rb'\\.|["\[\]{},]', re.DOTALL)  # the bytes that separate the elements of a JSON list
 _OTHERS = {stat.S_IFDIR: "a directory", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFIFO: "a pipe"}
 
 
 @contextmanager
 def opened(name: str) -> Iterator[BinaryIO]:
-    """A regular file, unpacked where its name ends in .gz; ``RejectedError`` for a device or a pipe, which may never end."""
+    """Open a regular file, unpacked if its name ends in .gz; raise ``RejectedError`` for a device or pipe without an end."""
     try:
         descriptor = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         mode = os.fstat(descriptor).st_mode
         if not stat.S_ISREG(mode):
             os.close(descriptor)
-            kind = _OTHERS.get(stat.S_IFMT(mode), "something else")
-            raise RejectedError(f"what is read is a regular file, and {name} is {kind}", rule="path")
+            kind = _OTHERS.get(stat.S_IFMT(mode), "another kind of file")
+            raise RejectedError(f"only a regular file is read, and {name} is {kind}", rule="path")
         with open(descriptor, "rb") as file:
             yield cast(BinaryIO, gzip.GzipFile(fileobj=file)) if name.endswith(".gz") else file
     except FileNotFoundError:
@@ -40,15 +40,15 @@ def opened(name: str) -> Iterator[BinaryIO]:
 
 
 def lines(name: str, line_bytes: int) -> Iterator[tuple[int, bytes | bytearray | None]]:
-    """Yield each line that is not blank, with its number; None for a line of more bytes, which is passed over and never held.
+    """Yield each line that is not blank, with its number; None for a longer line, which is skipped and never held.
 
     Raises:
         RejectedError: The file has more than 4 GiB.
     """
     number, part, is_long = 0, bytearray(), False
     for block in _blocks(name):
-        *ended, rest = block.split(b"\n")
-        for piece in ended:
+        *complete, rest = block.split(b"\n")
+        for piece in complete:
             number += 1
             if is_long or len(part) + len(piece) > line_bytes:
                 yield number, None
@@ -72,10 +72,10 @@ def is_list(name: str) -> bool:
 
 
 def elements(name: str, element_bytes: int) -> Iterator[bytes | bytearray | None]:
-    """Yield the JSON text of each element of the list that a file is; None for one of more bytes, which is passed over.
+    """Yield the JSON text of each element of a file that is a list; None for a longer element, which is skipped.
 
     Raises:
-        ValueError: The file is no list. The text of an element is for the caller to check.
+        ValueError: The file is not a list. The caller checks the text of each element.
         RejectedError: The file has more than 4 GiB.
     """
     return elements_of(_blocks(name), element_bytes)
@@ -86,7 +86,7 @@ def elements_of(blocks: Iterable[bytes], element_bytes: int) -> Iterator[bytes |
     depth, count, is_over, in_text, is_escaped = 0, 0, False, False, False
     part, is_long = bytearray(), False  # of the element that the last block left unfinished
     for block in blocks:
-        begin, end = 0, int(is_escaped)  # where the element begins in this block, and where the last mark ends
+        begin, end = 0, int(is_escaped)  # the start of the element in this block, and the end of the last mark
         for hit in _MARKS.finditer(block, end) if not is_over else ():
             mark, end = hit[0], hit.end()
             if in_text:
@@ -97,10 +97,10 @@ def elements_of(blocks: Iterable[bytes], element_bytes: int) -> Iterator[bytes |
                 depth += 1
                 if depth == 1:
                     if mark == b"{" or block[: hit.start()].strip():
-                        raise ValueError("no list")
+                        raise ValueError("not a list")
                     begin = end
             elif depth == 0:
-                raise ValueError("no list")
+                raise ValueError("not a list")
             elif mark in (b"]", b"}", b","):
                 depth -= mark != b","
                 if depth > (mark == b","):
@@ -123,7 +123,7 @@ def elements_of(blocks: Iterable[bytes], element_bytes: int) -> Iterator[bytes |
                     break
         is_escaped = block.endswith(b"\\") and end < len(block)
         if depth == 0 and block[begin:].strip():
-            raise ValueError("no list")
+            raise ValueError("not a list")
         piece = block[begin:] if part or depth == 0 else block[begin:].lstrip()
         is_long = is_long or len(part) + len(piece) > element_bytes
         part = bytearray() if is_long or depth == 0 else part
@@ -133,7 +133,7 @@ def elements_of(blocks: Iterable[bytes], element_bytes: int) -> Iterator[bytes |
 
 
 def _blocks(name: str) -> Iterator[bytes]:
-    """Yield what a file says, block by block; ``RejectedError`` for a file of more than 4 GiB."""
+    """Yield the bytes of a file block by block; raise ``RejectedError`` for a file of more than 4 GiB."""
     total = 0
     with opened(name) as file:
         while block := file.read(BLOCK_BYTES):
@@ -141,7 +141,7 @@ def _blocks(name: str) -> Iterator[bytes]:
             total += len(block)
             if total > TOTAL_BYTES:
                 raise RejectedError(
-                    f"{name} has more than {TOTAL_BYTES:,} bytes after decompression; split it",
+                    f"{name} has more than {TOTAL_BYTES:,} bytes after decompression, the most that is read; split it",
                     rule="size",
                     limit=TOTAL_BYTES,
                 )

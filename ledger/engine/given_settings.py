@@ -1,4 +1,4 @@
-"""Settings as the environment and files say them, checked by pydantic before anything else sees them."""
+"""The check of settings from the environment and from files, by pydantic, before any other code sees them."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
 
 def _is_url(value: str | None) -> str | None:
     if value is not None and not _URL.fullmatch(value):
-        raise ValueError("it has to be the http or https address of a server, without a user, a key or a query in it")
+        raise ValueError("it has to be the http or https address of a server, without a user, a key or a query")
     return value
 
 
 def _is_variable(value: str | None) -> str | None:
     if value is not None and not _VARIABLE.fullmatch(value):
-        raise ValueError("it has to be the name of a variable of the environment, which holds the key")
+        raise ValueError("it has to be the name of an environment variable that holds the key")
     return value
 
 
@@ -40,24 +40,24 @@ _BOUNDED: dict[str, Any] = {
 
 @cache
 def _settings(kind: type[msgspec.Struct]) -> type[BaseModel]:
-    """The settings as the environment and a file may say them; ``ledger.engine.settings`` says what they mean."""
-    fields = {each.name: each for each in msgspec.structs.fields(kind) if each.name != "origins"}
-    types: dict[str, Any] = {name: (_BOUNDED.get(name, each.type), each.default) for name, each in fields.items()}
+    """Return the pydantic model of the settings; ``ledger.engine.settings`` explains each."""
+    fields = {field.name: field for field in msgspec.structs.fields(kind) if field.name != "origins"}
+    types: dict[str, Any] = {name: (_BOUNDED.get(name, field.type), field.default) for name, field in fields.items()}
     return create_model("Settings", __config__=ConfigDict(protected_namespaces=()), **types)
 
 
 def check_settings(
-    kind: type[msgspec.Struct], given: Mapping[str, object], origins: Mapping[str, str]
+    kind: type[msgspec.Struct], values: Mapping[str, object], origins: Mapping[str, str]
 ) -> dict[str, Any]:
-    """The values with their types; ``RejectedError`` with the origin of the first that is none."""
+    """Return the values with their types; raise ``RejectedError`` with the origin of the first value that does not fit."""
     try:
-        return _settings(kind)(**given).model_dump(include=set(given))
+        return _settings(kind)(**values).model_dump(include=set(values))
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
     name = str(first["loc"][0])
-    origin, shown = origins[name], f", and {given[name]!r:.60} is not"
+    origin, shown = origins[name], f", and {values[name]!r:.60} is not"
     if name in ("model_api_key", "model_api_key_env", "model_base_url"):
-        shown = ""  # where a key may have been put by mistake
+        shown = ""  # the value may be a key, put here by mistake
     where = origin if origin.startswith(("LEDGER_", "MEMORY_LEDGER_")) else f"{origin}: {name}"
     message = first["msg"].removeprefix("Value error, ").replace("Input should be", "it has to be")
     raise RejectedError(f"{where}: {message}{shown}", rule="settings")

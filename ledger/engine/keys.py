@@ -1,4 +1,4 @@
-"""The step that knows keys: the same key with the same command and arguments is answered as it was the first time."""
+"""Idempotency keys: a command that is repeated with its key and arguments gets the answer of the first time."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 class Key(Struct, frozen=True):
-    """An idempotency key and the arguments that it stands for, as the log keeps them: keyed digests, never the texts."""
+    """An idempotency key and its command's arguments as the log keeps them: keyed digests, never the texts."""
 
     key: bytes
     arguments: str
 
 
 def given(writer: Writer, command: str, who: Who, key: str, arguments: object) -> Key:
-    """The key that a command came with."""
+    """Return the key of a command."""
     check_text("key", key)
     text = encoded([command, arguments])
     if writer.policy(who.user).secrets != "off":
@@ -40,20 +40,27 @@ def recorded(writer: Writer, user: str, text: bytes) -> str:
 
 
 def answer(writer: Writer, key: Key, command: str) -> Outcome | None:
-    """What the first command with this key came to; None for a new key, ``KeyReusedError`` where it was another command."""
+    """Return the answer of the first command with this key; None for a new key.
+
+    Raises:
+        KeyReusedError: The key was used for another command or other arguments.
+        ConflictError: The subject of the first answer was erased or undone since.
+    """
     tables = writer.tables
     known = control.answer(tables.rows, key.key)
     if known is None:
         return None
-    arguments = known.arguments or key.arguments  # erased ones can only be believed
+    arguments = known.arguments or key.arguments  # erased arguments cannot be compared
     if (known.command, arguments) != (command, key.arguments):
         raise KeyReusedError(
             f"this key was used at position {known.position} for {known.command!r} with other arguments; "
-            "use another key, or repeat that command as it was"
+            "use another key, or repeat that command with the same arguments"
         )
     state = tables.subject_at(known.subject, known.seen)
     if state is not None and state.user is None:
-        raise ConflictError(f"what this key was used for at position {known.position} was erased; use another key")
+        raise ConflictError(
+            f"this key was used at position {known.position} for a subject that was erased since; use another key"
+        )
     if state is None and known.subject != LEDGER_STREAM:
         raise ConflictError(f"this key was answered with {known.subject}, which was undone since; use another key")
     policy = tables.policy(state.user) if state is not None and state.user is not None else None
@@ -61,7 +68,7 @@ def answer(writer: Writer, key: Key, command: str) -> Outcome | None:
 
 
 def bearer(writer: Writer, work: Work, subject: str) -> str:
-    """The stream whose last event carries the key; one that had nothing to append for its subject leaves CommandAnswered."""
+    """Return the stream whose last event carries the key; emit CommandAnswered if the subject got no event."""
     if any(stream == subject for stream, *_ in work.emitted):
         return subject
     state = writer.tables.subject(subject)
@@ -70,8 +77,8 @@ def bearer(writer: Writer, work: Work, subject: str) -> str:
 
 
 def encoded(arguments: object) -> bytes:
-    """What a command was asked, as bytes to compare; ``RejectedError`` for what no command takes."""
+    """Return a command's arguments as bytes to compare; raise ``RejectedError`` if they cannot be encoded."""
     try:
         return msgspec.json.encode(arguments, enc_hook=str, order="deterministic")
     except (ValueError, OverflowError, RecursionError, TypeError) as error:
-        raise RejectedError(f"an argument is nothing that can be recorded ({type(error).__name__})") from None
+        raise RejectedError(f"an argument cannot be recorded ({type(error).__name__})") from None

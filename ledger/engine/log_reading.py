@@ -1,4 +1,4 @@
-"""Reading the log through any connection: one event, one stream, a range, and the row that an id stands for."""
+"""Reads of the log through any connection: one event, one stream, a range, and the row of an id."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ from projections.core.rows import Connection, parted
 from projections.views import audit, sessions
 
 READER = WRITER = 1  # the format that this product reads and writes
-SALT_BYTES = 16  # before the text of a blob
-CANDIDATES = 5  # of an ambiguous id
-READ_ROWS = 64  # of the log taken at a time: few enough to be in the processor's cache still when they are decoded
+SALT_BYTES = 16  # of random bytes before the text of a blob
+CANDIDATES = 5  # the most ids in the error about an ambiguous id
+READ_ROWS = 64  # rows fetched at a time, few enough to stay in the processor's cache until they are decoded
 
 
 def first_position(connection: Connection, stream: str) -> int | None:
-    found = connection.execute("SELECT position FROM events WHERE stream = ? AND version = 1", (stream,)).fetchone()
-    return found[0] if found else None
+    row = connection.execute("SELECT position FROM events WHERE stream = ? AND version = 1", (stream,)).fetchone()
+    return row[0] if row else None
 
 
 def read_stream(
     connection: Connection, stream: str, up_to: int = 2**62, *, after: int = 0, limit: int = -1
 ) -> list[AnyEvent]:
-    """The events of one subject, in order; so many of them after a position."""
+    """Return the events of one subject in their order, at most ``limit`` of them after a position."""
     sql = (
         "SELECT position, version, type, state, key FROM events WHERE stream = ? AND position > ? AND position <= ?"
         " ORDER BY version LIMIT ?"
@@ -61,17 +61,17 @@ def read_stream(
 
 
 def read_streams(connection: Connection, streams: Sequence[str], up_to: int) -> dict[str, list[AnyEvent]]:
-    """The events of some subjects up to a position, each in order."""
-    found: dict[str, list[AnyEvent]] = {each: [] for each in streams}
+    """Return the events of several subjects up to a position, each in order."""
+    events_of: dict[str, list[AnyEvent]] = {stream: [] for stream in streams}
     sql = (
         "SELECT position, stream, version, type, state, key FROM events"
         f" WHERE stream IN ({', '.join('?' * len(streams))}) AND position <= ? ORDER BY position"
     )
     for position, stream, *rest in connection.execute(sql, (*streams, up_to)):
-        events = found[stream]
+        events = events_of[stream]
         first = events[0].position if events else position
         events.append(_check_fit(connection, mapper.decode(position, first, stream, *rest)))
-    return found
+    return events_of
 
 
 def read_event(connection: Connection, position: int) -> AnyEvent | None:
@@ -84,46 +84,54 @@ def read_event(connection: Connection, position: int) -> AnyEvent | None:
 
 
 def read_all(connection: Connection, entries: Iterable[audit.Entry]) -> list[AnyEvent]:
-    """The events that entries of the trail stand for."""
-    found = (read_event(connection, entry.position) for entry in entries)
-    return [event for event in found if event is not None]
+    """Return the events of entries of the audit trail."""
+    events = (read_event(connection, entry.position) for entry in entries)
+    return [event for event in events if event is not None]
 
 
 def read_known(connection: Connection, position: int, first: int) -> AnyEvent:
-    """The event at a position that a row of the projections names, of a stream that begins at ``first``."""
+    """Return the event at a position that a row of the projections names, of a stream that begins at ``first``."""
     sql = "SELECT stream, version, type, state, key FROM events WHERE position = ?"
     row = connection.execute(sql, (position,)).fetchone()
     if row is None:
         raise StorageError(
-            f"the event at position {position} is not there, although a row names it: maintenance.rebuild() "
-            "makes the projections again"
+            f"the event at position {position} is missing, although a row of the projections names it: "
+            "maintenance.rebuild() makes the projections again"
         )
     return check_known(connection, mapper.decode(position, first, *row))
 
 
 def check_known(connection: Connection, event: AnyEvent) -> AnyEvent:
-    """The event; ``UnknownEventError`` for one of a newer version, ``DamagedError`` where no newer version wrote to this log."""
+    """Return the event if its type is known.
+
+    Raises:
+        UnknownEventError: A newer version wrote the event.
+        DamagedError: No newer version wrote to this log, so the event's row is damaged.
+    """
     if isinstance(event.data, Unknown):
         if is_for_newer_writers(connection):
-            raise UnknownEventError(f"the event at position {event.position} is of a newer version than this product")
-        why = f"holds a {event.type:.60} that no version is known to have written"
+            raise UnknownEventError(
+                f"a newer version wrote the event at position {event.position}, which this version cannot read"
+            )
+        why = f"holds a {event.type:.60} that no known version wrote"
         raise DamagedError("events", event.position, why)
     return event
 
 
 def _check_fit(connection: Connection, event: AnyEvent) -> AnyEvent:
-    """The event, which may be an unknown one; ``DamagedError`` where its data fit neither its type nor a newer version's."""
+    """Return the event, even an unknown one; raise ``DamagedError`` if it fits neither its type nor a newer version."""
     if not isinstance(event.data, Unknown) or event.type not in TYPES or event.type == LedgerUpgraded.__name__:
         return event
     if event.envelope.schema > TYPES[event.type].schema:
         return event
-    if event.type == LedgerCreated.__name__ or not is_for_newer_writers(connection):  # which asks the first event, too
-        raise DamagedError("events", event.position, f"holds what no {event.type} can be")
+    # a damaged LedgerCreated must not be read again by is_for_newer_writers
+    if event.type == LedgerCreated.__name__ or not is_for_newer_writers(connection):
+        raise DamagedError("events", event.position, f"holds data that no {event.type} can have")
     return event
 
 
 def is_for_newer_writers(connection: Connection) -> bool:
-    """Whether the log's last upgrade lets only a newer version than this one write it."""
+    """Return True if the log's last upgrade lets only newer versions write."""
     upgrade = read_event(connection, last_upgrade(connection) or 1)
     return upgrade is not None and least(upgrade)[1] > WRITER
 
@@ -131,82 +139,83 @@ def is_for_newer_writers(connection: Connection) -> bool:
 def read_messages(
     connection: Connection, session: int, ranges: Sequence[tuple[int, int]]
 ) -> Iterator[tuple[sessions.Message, AnyEvent]]:
-    """The messages of a session in these ranges with their events, oldest first."""
+    """Yield the messages of a session in these ranges with their events, oldest first."""
     sql = (
         "SELECT m.*, e.stream, e.version, e.type, e.state, e.key FROM messages m CROSS JOIN events e ON e.position = m.row"
         " WHERE m.session = ? AND m.row BETWEEN ? AND ? ORDER BY m.row"
     )
     width = len(sessions.MESSAGES.names)
     for span in sorted(ranges):
-        for found in connection.execute(sql, (session, *span)):
-            event = check_known(connection, mapper.decode(found[0], session, *found[width:]))
-            yield sessions.message_of(found[:width]), event
+        for row in connection.execute(sql, (session, *span)):
+            event = check_known(connection, mapper.decode(row[0], session, *row[width:]))
+            yield sessions.message_of(row[:width]), event
 
 
-def find_row(connection: Connection, given: object, kind: str, user: str) -> int | None:
-    """The row of a subject of one user by id or unambiguous prefix; a blank or foreign one finds nothing.
+def find_row(connection: Connection, reference: object, kind: str, user: str) -> int | None:
+    """Return the row of a user's subject by its id or an unambiguous prefix; None for a blank or foreign id.
 
-    ``AmbiguousIdError`` for the beginning of several ids, with the first of them.
+    Raises:
+        AmbiguousIdError: Several ids begin so; the error names the first of them.
     """
-    if not isinstance(given, str) or not ids.is_prefix(given, kind) or len(given) < 3:
+    if not isinstance(reference, str) or not ids.is_prefix(reference, kind) or len(reference) < 3:
         return None
-    which, values = (
-        ("e.stream = ?", [given])
-        if len(given) == ids.LENGTH
-        else ("e.stream >= ? AND e.stream < ?", [given, given + "~"])
+    condition, values = (
+        ("e.stream = ?", [reference])
+        if len(reference) == ids.LENGTH
+        else ("e.stream >= ? AND e.stream < ?", [reference, reference + "~"])
     )
-    sql = (  # CROSS JOIN: the log's own index first, whatever the planner thinks of a small table
+    sql = (  # CROSS JOIN makes the planner use the log's own index first, even if the other table is small
         f"SELECT t.row FROM events e CROSS JOIN {FAMILIES[kind].live.name} t ON t.row = e.position"
-        f" WHERE {which} AND e.version = 1 AND t.user = ? LIMIT {CANDIDATES + 1}"
+        f" WHERE {condition} AND e.version = 1 AND t.user = ? LIMIT {CANDIDATES + 1}"
     )
     matches = connection.execute(sql, (*values, user)).fetchall()
     if len(matches) > 1:
-        raise _ambiguous(connection, given, kind, [row for (row,) in matches])
+        raise _ambiguous(connection, reference, kind, [row for (row,) in matches])
     return matches[0][0] if matches else None
 
 
-def _ambiguous(connection: Connection, given: str, kind: str, rows: list[int]) -> AmbiguousIdError:
+def _ambiguous(connection: Connection, reference: str, kind: str, rows: list[int]) -> AmbiguousIdError:
     table, words = FAMILIES[kind].live, {"m": "content", "o": "text", "d": "title", "p": "name"}.get(kind, "''")
     sql = f"SELECT id, {words} FROM {table.name} WHERE row = ?"
-    found = [connection.execute(sql, (row,)).fetchone() for row in rows[:CANDIDATES]]
-    listed = ", ".join(f"{id} ({str(text)[:40]})" if text else id for id, text in found)
+    candidates = [connection.execute(sql, (row,)).fetchone() for row in rows[:CANDIDATES]]
+    listed = ", ".join(f"{id} ({str(text)[:40]})" if text else id for id, text in candidates)
     more = " and more" if len(rows) > CANDIDATES else ""
     return AmbiguousIdError(
-        f"{given!r} is the beginning of several ids: {listed}{more}; give more of it",
-        candidates=tuple(id for id, _ in found),
+        f"{reference!r} is the beginning of several ids: {listed}{more}; give more characters of the id",
+        candidates=tuple(id for id, _ in candidates),
     )
 
 
 def check_tables(connection: Connection, secret: bytes) -> tuple[int, set[str]]:
-    """The generation of the tables and what is suspended; ``ConflictError`` when their version is not this product's."""
-    found = connection.execute("SELECT name, version, suspended_at FROM projections").fetchall()
-    if {name: version for name, version, _ in found} != versions():
-        raise ConflictError("the projections of this ledger were changed by another version of the product: reopen it")
+    """Return the generation of the tables and the suspended projections; raise ``ConflictError`` for another version."""
+    rows = connection.execute("SELECT name, version, suspended_at FROM projections").fetchall()
+    if {name: version for name, version, _ in rows} != versions():
+        raise ConflictError("another version of the product changed the projections of this ledger: reopen the ledger")
     folded = connection.execute("SELECT generation FROM checkpoint WHERE id = 1").fetchone()
     if folded is None:
-        raise ConflictError("the checkpoint of this ledger's projections is gone: reopen it")
-    return folded[0], {name for name, _, suspended_at in found if suspended_at is not None}
+        raise ConflictError("the checkpoint of this ledger's projections is missing: reopen the ledger")
+    return folded[0], {name for name, _, suspended_at in rows if suspended_at is not None}
 
 
 def decode_range(connection: Connection, first: int, last: int) -> Iterator[AnyEvent]:
-    """The events between two positions, each with the first position of its stream."""
+    """Yield the events between two positions, each with the first position of its stream."""
     return decode_where(connection, "e.position BETWEEN ? AND ?", (first, last))
 
 
 def decode_where(connection: Connection, where: str, values: Sequence[object], limit: int = -1) -> Iterator[AnyEvent]:
-    """So many of the events ``e`` for which a condition holds, oldest first, each with the first position of its stream."""
+    """Yield the events ``e`` that meet a condition, at most ``limit``, each with the first position of its stream."""
     sql = (
         "SELECT e.position, CASE e.version WHEN 1 THEN e.position ELSE"
         " (SELECT f.position FROM events f WHERE f.stream = e.stream AND f.version = 1) END,"
         f" e.stream, e.version, e.type, e.state, e.key FROM events e WHERE {where} ORDER BY e.position LIMIT ?"
     )
     rows = connection.execute(sql, (*values, limit))
-    while some := rows.fetchmany(READ_ROWS):
-        yield from starmap(mapper.decode, some)
+    while chunk := rows.fetchmany(READ_ROWS):
+        yield from starmap(mapper.decode, chunk)
 
 
 def blobs_named(position: int, stream: str, version: int, type_: str, state: str) -> Iterator[Blob]:
-    """The texts that an event left to the blobs table: what its fields declare, not what only looks like one."""
+    """Yield the texts of an event in the blobs table: those that its fields declare, not text that looks like a blob."""
     if '"blob":' in state:
         data = mapper.decode(position, position, stream, version, type_, state).data
         for name in getattr(data, "__struct_fields__", ()):
@@ -215,7 +224,7 @@ def blobs_named(position: int, stream: str, version: int, type_: str, state: str
 
 
 def read_blob(connection: Connection, blob: str) -> str | None:
-    """A text that lies in the blobs table, as it is there; None where it was erased."""
+    """Return a text from the blobs table; None if the text was erased."""
     row = connection.execute("SELECT data FROM blobs WHERE id = ?", (blob,)).fetchone()
     if row is None or row[0] is None:
         return None
@@ -225,16 +234,18 @@ def read_blob(connection: Connection, blob: str) -> str | None:
 
 
 def damaged_blob(connection: Connection, blob: str) -> DamagedError:
-    """What is said of a text outside the log that is not the one that an event named."""
+    """Return the error about a text outside the log that differs from the text that an event named."""
     sql = "SELECT min(position) FROM main.events WHERE instr(state, ?)"
     (position,) = connection.execute(sql, (f'"blob":"{blob}"',)).fetchone()
-    return DamagedError("events", position, f"names the text {blob}, which is not there as it was recorded")
+    return DamagedError("events", position, f"names the text {blob}, which is missing or is not as it was recorded")
 
 
 def decode_known(connection: Connection, first: int, last: int) -> Iterator[AnyEvent]:
-    """The same, for a fold that decisions will rest on; ``UnknownEventError`` at the first that this product does not know.
+    """Yield the events between two positions for a fold that decisions rest on.
 
-    A newer version first appends LedgerUpgraded, after which this one writes no more: so such a row is damage.
+    Raises:
+        UnknownEventError: This product does not know an event. A newer version first appends LedgerUpgraded, after which
+            this version writes no more, so such a row is damage.
     """
     for event in decode_range(connection, first, last):
         if isinstance(event.data, Unknown):
@@ -244,7 +255,7 @@ def decode_known(connection: Connection, first: int, last: int) -> Iterator[AnyE
 
 
 class Reading:
-    """The log as folds read it, through whatever connection ``connect`` gives at the time."""
+    """The log for folds, through the connection that ``connect`` returns at the time."""
 
     def __init__(self, connect: Callable[[], Connection]) -> None:
         self._connect = connect
@@ -253,7 +264,7 @@ class Reading:
         return read_streams(self._connect(), streams, up_to)
 
     def streams_within(self, ranges: Sequence[tuple[int, int]]) -> list[tuple[str, int]]:
-        """(stream, first position) of every stream with an event in these ranges, by first position."""
+        """Return (stream, first position) of every stream with an event in these ranges, by first position."""
         connection = self._connect()
         sql = (
             "SELECT DISTINCT stream, CASE version WHEN 1 THEN position ELSE"
@@ -261,12 +272,12 @@ class Reading:
             " FROM events e WHERE position "
         )
         single = [first for first, last in ranges if first == last]
-        asked: list[tuple[str, tuple[int, ...]]] = [
-            (f"{sql}BETWEEN ? AND ?", each) for each in ranges if each[0] < each[1]
+        queries: list[tuple[str, tuple[int, ...]]] = [
+            (f"{sql}BETWEEN ? AND ?", span) for span in ranges if span[0] < span[1]
         ]
-        asked += [(f"{sql}IN ({', '.join('?' * len(some))})", some) for some in parted(single)]
-        found = {stream: first for each in asked for stream, first in connection.execute(*each)}
-        return sorted(found.items(), key=lambda each: each[1])
+        queries += [(f"{sql}IN ({', '.join('?' * len(part))})", part) for part in parted(single)]
+        streams = {stream: first for query in queries for stream, first in connection.execute(*query)}
+        return sorted(streams.items(), key=lambda item: item[1])
 
     def blob(self, blob: str) -> str | None:
         return read_blob(self._connect(), blob)
@@ -279,7 +290,7 @@ class Reading:
 
 
 class ReadingOn(Reading):
-    """The log as who only reads takes it: without the rows of no known type that are no events."""
+    """The log for callers that only read: rows of unknown types that are not events are left out."""
 
     def events(self, first: int, last: int) -> Iterator[AnyEvent]:
         sql = "SELECT position FROM main.events WHERE position BETWEEN ? AND ?"
@@ -293,11 +304,11 @@ class ReadingOn(Reading):
         yield from super().events(first, last)
 
 
-# --- whose log it is ----------------------------------------------------------------------------------------------
+# --- the ledger's id ----------------------------------------------------------------------------------------------------
 
 
 def branchings(connection: Connection) -> list[AnyEvent]:
-    """Where this log became that of another ledger, oldest first."""
+    """Return the events at which this log became the log of another ledger, oldest first."""
     sql = (
         "SELECT position, stream, version, type, state FROM main.events WHERE stream = ? AND type = ? ORDER BY version"
     )
@@ -306,38 +317,42 @@ def branchings(connection: Connection) -> list[AnyEvent]:
 
 
 def owner(connection: Connection, created: LedgerCreated) -> LedgerCreated:
-    """The first event with the id that the ledger has now, which is another one in a branch.
+    """Return the first event with the ledger's present id, which differs in a branch.
 
-    The projections know it; where they stand for the first event's, or are not there, the log is asked.
+    The id comes from the projections, or from the log if they are missing or do not state the first event's id.
     """
     with suppress(sqlite3.Error):
         if connection.execute("SELECT ledger FROM main.checkpoint WHERE id = 1").fetchall() == [(created.ledger_id,)]:
             return created
-    found = branchings(connection)
-    return replace(created, ledger_id=found[-1].data.ledger_id) if found else created
+    branches = branchings(connection)
+    return replace(created, ledger_id=branches[-1].data.ledger_id) if branches else created
 
 
-# --- the format that the log asks for --------------------------------------------------------------------------------
+# --- the format that the log requires -----------------------------------------------------------------------------------
 
 
 def last_upgrade(connection: Connection, after: int = 0) -> int | None:
-    """The position of the last LedgerUpgraded behind a position."""
+    """Return the position of the last LedgerUpgraded after a position; None if there is none."""
     sql = "SELECT max(position) FROM main.events WHERE position > ? AND type = ?"
-    found: int | None = connection.execute(sql, (after, LedgerUpgraded.__name__)).fetchone()[0]
-    return found
+    position: int | None = connection.execute(sql, (after, LedgerUpgraded.__name__)).fetchone()[0]
+    return position
 
 
 def check_log_since(connection: Connection, after: int) -> None:
-    """What others wrote behind a position: ``NewerFormatError`` where this product may not write any more,
-    ``UnknownEventError`` for what it does not know although it may."""
+    """Check the events that others wrote after a position.
+
+    Raises:
+        NewerFormatError: A newer version wrote to the log, so this version may not write any more.
+        UnknownEventError: This version may write, but does not know an event.
+    """
     if (version := connection.execute("PRAGMA main.user_version").fetchone()[0]) > sqlite_files.FORMAT:
         raise NewerFormatError(
             f"a newer version gave this ledger the file format {version}, and this product writes {sqlite_files.FORMAT}:"
-            " open it readonly"
+            " open it with readonly=True"
         )
     check_upgrade(connection, last_upgrade(connection, after))
-    if (found := first_unknown(connection, after)) is not None:
-        raise _unexplained(*found)
+    if (unknown := first_unknown(connection, after)) is not None:
+        raise _unexplained(*unknown)
 
 
 def check_upgrade(connection: Connection, position: int | None, *, readonly: bool = False) -> None:
@@ -351,20 +366,21 @@ def check_format(least_reader: int, least_writer: int, *, readonly: bool) -> Non
         raise NewerFormatError(f"this ledger needs a reader of format {least_reader}, and this product reads {READER}")
     if least_writer > WRITER and not readonly:
         raise NewerFormatError(
-            f"this ledger needs a writer of format {least_writer}, and this product writes {WRITER}: open it readonly"
+            f"this ledger needs a writer of format {least_writer}, and this product writes {WRITER}:"
+            " open it with readonly=True"
         )
 
 
 def _unexplained(position: int, type_: str) -> UnknownEventError:
     return UnknownEventError(
-        f"the log is damaged: the {mapper.unknown(type_)} at position {position} is nothing that this product knows, and no"
-        " upgrade before it says that a newer version wrote it. readonly=True reads it all, and recover() copies the log up"
+        f"the log is damaged: this product does not know the {mapper.unknown(type_)} at position {position}, and no upgrade"
+        " before it says that a newer version wrote it. readonly=True reads the whole log, and recover() copies the log up"
         " to that position"
     )
 
 
 def first_unknown(connection: Connection, after: int = 0) -> tuple[int, str] | None:
-    """The first row behind a position that is of a type which this product does not know."""
+    """Return the position and type of the first event after a position whose type this product does not know."""
     known = ", ".join("?" * len(TYPES))
     sql = (
         f"SELECT position, type FROM main.events WHERE position > ? AND type NOT IN ({known}) ORDER BY position LIMIT 1"
@@ -374,7 +390,7 @@ def first_unknown(connection: Connection, after: int = 0) -> tuple[int, str] | N
 
 
 def least(event: AnyEvent) -> tuple[int, int]:
-    """The least reader and writer that an upgrade asks for; what cannot be read asks for a newer one."""
+    """Return the least reader and writer that an upgrade requires; an unreadable upgrade requires a newer one."""
     if isinstance(event.data, LedgerCreated | LedgerUpgraded):
         return event.data.least_reader, event.data.least_writer
     decoded = json.loads(bytes(event.data.raw))

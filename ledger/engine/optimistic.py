@@ -1,4 +1,4 @@
-"""Plan outside, decide inside: what takes long is worked out on a snapshot, and under the lock only looked at once more."""
+"""Optimistic commands: slow work plans on a snapshot, and the decision under the lock checks that the plan still holds."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ ATTEMPTS = 4
 
 
 class Moved(Exception):
-    """What a plan rests on is not as it was."""
+    """The state that a plan rests on has changed."""
 
 
 def optimistic(plan: Callable[[], P], decide: Callable[[P], R], *, at_last: Callable[[], R] | None = None) -> R:
-    """What ``decide`` gives, which runs a command by a plan and raises ``Moved`` where that does not hold any more.
+    """Return the result of ``decide``, which runs a command by a plan and raises ``Moved`` if the plan no longer holds.
 
-    After ``ATTEMPTS`` of them ``at_last`` decides, which plans under the lock, where nothing moves; without one it is a
-    ``ConflictError``.
+    After ``ATTEMPTS`` failures ``at_last`` plans and decides under the lock, where nothing changes.
+
+    Raises:
+        ConflictError: Every attempt failed and there is no ``at_last``.
     """
     for _ in range(ATTEMPTS):
         try:
@@ -28,5 +30,7 @@ def optimistic(plan: Callable[[], P], decide: Callable[[P], R], *, at_last: Call
         except Moved:
             continue
     if at_last is None:
-        raise ConflictError("others write about the same all the time, so that nothing was done; try again")
+        raise ConflictError(
+            f"other writers changed the same subjects during all {ATTEMPTS} attempts; nothing was written, try again"
+        )
     return at_last()

@@ -1,6 +1,6 @@
-"""Names that people bring from mem0, Zep, LangMem and ChromaDB, each with the call or argument that it is here.
+"""Names that users bring from mem0, Zep, LangMem and ChromaDB, each with the call or argument of this product.
 
-Only a failing call reads these tables. Nothing here is a second way to do something.
+Only a failing call reads these tables. They offer no second way to do anything.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ CALLED = {
     "Ledger": "ledger.recall(question) searches, and ledger.remember(text) records",
     "Sessions": "ledger.session(name) is one conversation",
 }
-"""Hints for objects that people call, by the name of the class; of other namespaces the calls are listed."""
+"""Hints for objects that users call, by the name of the class; other namespaces list their calls."""
 
 ARGUMENTS = {
     "agent_id": "agent",
@@ -73,7 +73,7 @@ ARGUMENTS = {
     "user_id": "user",
     "where": "metadata",
 }
-"""Arguments of others, each with ours; the hint is given where the call takes ours."""
+"""Arguments of other products, each with ours; the hint appears if the call takes our argument."""
 
 ELSEWHERE = {
     "user": "bind(user=…) says whose memory it is",
@@ -87,7 +87,7 @@ ELSEWHERE = {
 
 
 class UnknownCallError(AttributeError):
-    """A call of another product on a ledger; the message names ours."""
+    """The call of another product's method on a ledger; the message names our method."""
 
 
 def attribute_error(owner: object, name: str) -> AttributeError:
@@ -106,7 +106,7 @@ def call_error(kind: type) -> TypeError:
 
 
 def unexpected_argument(function: Callable[..., object], keywords: Iterable[str]) -> str | None:
-    """Return the message about the first argument that a function does not take; None where it takes all of them."""
+    """Return the message about the first argument that a function does not take; None if it takes all of them."""
     parameters = inspect.signature(function).parameters.values()
     own = [parameter.name for parameter in parameters if parameter.kind is not parameter.VAR_KEYWORD]
     options = [
@@ -135,5 +135,5 @@ def _hint(wrong: str, own: list[str], options: list[str]) -> str:
         return ELSEWHERE[ours]
     if near := get_close_matches(wrong, [*own, *options], 1, 0.7):
         return f"did you mean {near[0]}?"
-    besides = f"; besides its own every write takes {', '.join(options)}" if options else ""
-    return f"it takes {', '.join(own) or 'no arguments'}{besides}"
+    write_options = f"; besides its own every write takes {', '.join(options)}" if options else ""
+    return f"it takes {', '.join(own) or 'no arguments'}{write_options}"

@@ -1,7 +1,7 @@
-"""Projections of a user's own in an open ledger: folded with each command, caught up with the log, begun again after an undo.
+"""A user's own projections in an open ledger: folded with each command, caught up with the log, restarted after an undo.
 
-A fold sees events in effect only and never one twice. Where an act changes what is in effect of what a projection follows,
-its tables are emptied in that transaction, and it is folded again from zero outside of the writer's lock.
+A fold sees only events in effect, and each event once. If an act changes which followed events are in effect, the
+projection's tables are emptied in the act's transaction, and the projection is folded from zero outside of the writer's lock.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from projections.core.rows import Connection
 from projections.core.sqlite import SQLiteRows
 from projections.core.subjects import Change
 
-TAIL = 1_000  # events that are caught up under the lock, in the next command's transaction
-BATCH = 2_000  # events folded and written in one transaction otherwise
-STATES = 4_096  # subjects kept in mind while a log is folded; another one is folded again from its stream
+TAIL = 1_000  # the most events that are caught up under the lock, in the next command's transaction
+BATCH = 2_000  # the events that are otherwise folded and written in one transaction
+STATES = 4_096  # subjects kept in memory while a log is folded; others are folded again from their streams
 KIND_OF = {letter: word for word, letter in own.KINDS.items()}
-FOLDED = "own_folded"  # which tables of this connection alone are folded up to where
+FOLDED = "own_folded"  # the table of a connection that lists its folded projections with their positions
 _log = logging.getLogger("ledger.projections")  # names, positions and types, never a text
 
 
 class _Stuck(Exception):
-    """A fold raised, at a position."""
+    """An error that a fold raised, with the position of its event."""
 
     def __init__(self, position: int, error: Exception) -> None:
         super().__init__()
@@ -45,7 +45,7 @@ class _Stuck(Exception):
 
 
 class _Touched(Exception):
-    """An act at a position changed what is in effect of what was folded."""
+    """The position of an act that changed which events of a projection are in effect."""
 
     def __init__(self, position: int) -> None:
         super().__init__()
@@ -53,23 +53,23 @@ class _Touched(Exception):
 
 
 class _States:
-    """The subjects as the events in effect leave them: the last few, and any other by its stream."""
+    """The states of subjects after their events in effect: the last few from memory, the others from their streams."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[str, tuple[int, State]] = OrderedDict()
 
     def before(self, connection: Connection, event: AnyEvent) -> State:
-        known = self._kept.get(event.stream)
-        if known is not None and known[0] == event.version - 1:
-            return known[1]
+        kept = self._kept.get(event.stream)
+        if kept is not None and kept[0] == event.version - 1:
+            return kept[1]
         family, state = FAMILIES[event.stream[0]], None
         if event.version > 1:
             earlier = read_stream(connection, event.stream, event.position - 1)
             out = _void(connection, earlier)
-            for each in earlier:
-                if not isinstance(each.data, Unknown):
-                    step = family.without if each.position in out else family.evolve
-                    state = step(state, each)
+            for earlier_event in earlier:
+                if not isinstance(earlier_event.data, Unknown):
+                    step = family.without if earlier_event.position in out else family.evolve
+                    state = step(state, earlier_event)
         return state
 
     def forget(self) -> None:
@@ -83,52 +83,55 @@ class _States:
 
 
 def _void(connection: Connection, events: Sequence[AnyEvent]) -> set[int]:
-    """Which of these events, in the order of the log, are out of effect."""
+    """Return the positions of events that are void; the events are in the order of the log."""
     if not events:
         return set()
     sql = "SELECT position FROM voided WHERE position BETWEEN ? AND ?"
     return {position for (position,) in connection.execute(sql, (events[0].position, events[-1].position))}
 
 
-def _where(wanted: Definition, *, acts: bool = True) -> str:
-    """The condition in SQL for what a projection follows, and the acts; without an index (+), for the positions are few."""
-    types = sorted({*wanted.events, *(kind.__name__ for kind in WAYS_BACK if acts)})
-    named = ", ".join(f"'{each}'" for each in types)
-    kinds = "".join(f" OR +e.stream BETWEEN '{each}_' AND '{each}_~'" for each in sorted(wanted.kinds))
-    return f"(+e.type IN ({named}){kinds})"
+def _where(definition: Definition, *, acts: bool = True) -> str:
+    """Return the SQL condition for the followed events and the acts; "+" keeps SQLite from an index, as positions are few."""
+    types = sorted({*definition.events, *(kind.__name__ for kind in WAYS_BACK if acts)})
+    type_list = ", ".join(f"'{type_}'" for type_ in types)
+    kinds = "".join(f" OR +e.stream BETWEEN '{kind}_' AND '{kind}_~'" for kind in sorted(definition.kinds))
+    return f"(+e.type IN ({type_list}){kinds})"
 
 
-def touches(connection: Connection, wanted: Definition, ranges: Iterable[tuple[int, int]]) -> bool:
-    """Whether an act on these positions is one on events that a projection follows."""
-    sql = f"SELECT 1 FROM events e WHERE e.position BETWEEN ? AND ? AND {_where(wanted, acts=False)} LIMIT 1"
-    return any(connection.execute(sql, each).fetchone() is not None for each in ranges)
+def touches(connection: Connection, definition: Definition, ranges: Iterable[tuple[int, int]]) -> bool:
+    """Return True if an act on these positions is about events that a projection follows."""
+    sql = f"SELECT 1 FROM events e WHERE e.position BETWEEN ? AND ? AND {_where(definition, acts=False)} LIMIT 1"
+    return any(connection.execute(sql, span).fetchone() is not None for span in ranges)
 
 
 def _shown(kind: str, event: AnyEvent, old: State, new: State) -> own.Change:
-    """What a fold is given: of the state before nothing that tells when an act was, which a fold from zero would not meet."""
+    """Return the change for a fold.
+
+    The old state tells nothing about the time of acts, because a fold from zero would not meet them at the same time.
+    """
     if old is not None:
         old = replace(old, position=0, version=event.version - 1)
     return own.Change(KIND_OF[kind], event.stream, old, new)
 
 
 class Folding:
-    """One projection folded from the log that a connection sees, into rows that may lie elsewhere."""
+    """The fold of one projection from the log of one connection into rows that may lie in another."""
 
-    def __init__(self, wanted: Definition, states: _States | None = None) -> None:
-        self._wanted, self._states = wanted, states or _States()
+    def __init__(self, definition: Definition, states: _States | None = None) -> None:
+        self._definition, self._states = definition, states or _States()
 
     def run(self, connection: Connection, rows: SQLiteRows, first: int, last: int, begun: int) -> None:
-        """Folds what is followed between two positions. An act behind ``begun`` may end it: ``_Touched``."""
-        wanted, given = self._wanted, Rows(self._wanted, rows)
+        """Fold the followed events between two positions; raise ``_Touched`` for an act after ``begun`` on such events."""
+        definition, own_rows = self._definition, Rows(self._definition, rows)
         sql = "SELECT position FROM voided WHERE position BETWEEN ? AND ?"
         out = {position for (position,) in connection.execute(sql, (first, last))}
-        for event in decode_where(connection, f"e.position BETWEEN ? AND ? AND {_where(wanted)}", (first, last)):
+        for event in decode_where(connection, f"e.position BETWEEN ? AND ? AND {_where(definition)}", (first, last)):
             is_act = isinstance(event.data, WAYS_BACK) and event.position > begun
-            if is_act and touches(connection, wanted, event.data.ranges):
+            if is_act and touches(connection, definition, event.data.ranges):
                 raise _Touched(event.position)
-            if not isinstance(event.data, Unknown) and wanted.concerns(event.stream, event.type):
+            if not isinstance(event.data, Unknown) and definition.concerns(event.stream, event.type):
                 try:
-                    self._fold(connection, event, event.position in out, given)
+                    self._fold(connection, event, event.position in out, own_rows)
                 except Exception as error:
                     if not registry.blames(error):
                         raise
@@ -136,77 +139,79 @@ class Folding:
 
     def _fold(self, connection: Connection, event: AnyEvent, void: bool, rows: Rows) -> None:
         kind, change = event.stream[0] if event.stream[1:2] == "_" else "", None
-        if kind in self._wanted.kinds:
+        if kind in self._definition.kinds:
             old, family = self._states.before(connection, event), FAMILIES[kind]
             new = family.without(old, event) if void else family.evolve(old, event)
             self._states.keep(event, new)
             change = _shown(kind, event, old, new)
         if not void:
-            self._wanted.call(event, change, rows)
+            self._definition.call(event, change, rows)
 
 
 class _Live:
-    """One that stands at the end of the log, in the transaction under way."""
+    """A projection at the end of the log, in an open transaction."""
 
-    def __init__(self, wanted: Definition, place: int, connection: Connection) -> None:
-        self.wanted, self.place = wanted, place
+    def __init__(self, definition: Definition, place: int, connection: Connection) -> None:
+        self.definition, self.place = definition, place
         self.kept = SQLiteRows(connection, apart=True)
-        self.rows = Rows(wanted, self.kept)
-        self.unwritten = 0  # the first event folded since the last flush
+        self.rows = Rows(definition, self.kept)
+        self.unwritten = 0  # the position of the first event folded since the last flush
 
     def fold(self, event: AnyEvent, changes: Sequence[Change]) -> None:
-        if not self.wanted.concerns(event.stream, event.type):
+        if not self.definition.concerns(event.stream, event.type):
             return
         self.unwritten = self.unwritten or event.position
         change = None
-        if event.stream[1:2] == "_" and event.stream[0] in self.wanted.kinds:
+        if event.stream[1:2] == "_" and event.stream[0] in self.definition.kinds:
             if not changes:
-                raise RuntimeError  # the subject itself could not be folded
+                raise RuntimeError  # the ledger could not fold the subject itself
             change = _shown(event.stream[0], event, changes[0].old, changes[0].new)
-        self.wanted.call(event, change, self.rows)
+        self.definition.call(event, change, self.rows)
 
 
 class Own:
-    """All that an open ledger was given. But for ``catch_up``, what is done here is done under the writer's lock."""
+    """The user's projections of an open ledger. Every method except ``catch_up`` runs under the writer's lock."""
 
-    def __init__(self, store: EventStore, given: Mapping[str, Definition]) -> None:
-        self.definitions, self._store = dict(given), store
-        self.waiting = False  # something is behind, by more than is caught up under the lock
+    def __init__(self, store: EventStore, definitions: Mapping[str, Definition]) -> None:
+        self.definitions, self._store = dict(definitions), store
+        self.waiting = False  # True if a projection is behind by more than is caught up under the lock
         self._live: list[_Live] = []
-        self._again = set[str]()  # emptied in this transaction
-        self._changes = -1  # of the transaction in which the file was last looked at
+        self._again = set[str]()  # projections emptied in this transaction
+        self._changes = -1  # of the transaction in which the file was last examined
         self._catching = threading.RLock()
 
     # --- with each command ---------------------------------------------------------------------------------------
 
     def begin(self, transaction: Transaction, position: int) -> None:
-        """Looks at which stand where the log ended before the events that will be folded, after each commit of others."""
+        """After another writer's commit, find the projections that stand at the position before the new events."""
         if self._changes != transaction.changes:
             self._changes, self._live, self._again = transaction.changes, [], {*self.definitions}
         if not self._again:
             return
         transaction.flush()
-        connection, found = transaction.connection, registry.entries(transaction.connection)
-        looked_at, self._again = sorted(self._again), set()
-        for name in looked_at:
-            entry, wanted = found.get(name), self.definitions[name]
-            if entry is None or not registry.is_whole(connection, wanted):
-                self.waiting = True  # the file was made again
+        connection, entries = transaction.connection, registry.entries(transaction.connection)
+        pending, self._again = sorted(self._again), set()
+        for name in pending:
+            entry, definition = entries.get(name), self.definitions[name]
+            if entry is None or not registry.is_whole(connection, definition):
+                self.waiting = True  # the file was made anew
             elif (
-                entry.fits(wanted) and entry.suspended_at is None and self._stands(connection, wanted, entry, position)
+                entry.fits(definition)
+                and entry.suspended_at is None
+                and self._stands(connection, definition, entry, position)
             ):
-                self._live.append(_Live(wanted, entry.place, connection))
+                self._live.append(_Live(definition, entry.place, connection))
 
-    def _stands(self, connection: Connection, wanted: Definition, entry: Entry, position: int) -> bool:
-        """Whether it stands there, after it was caught up if little is missing."""
+    def _stands(self, connection: Connection, definition: Definition, entry: Entry, position: int) -> bool:
+        """Return True if a projection stands at a position, after catching up if few events are missing."""
         for _ in range(3):
             if entry.position == position:
                 return True
             if not 0 <= position - entry.position <= TAIL:
                 break
-            if not advance(connection, wanted, entry, position):
+            if not advance(connection, definition, entry, position):
                 return False
-            entry = registry.entries(connection)[wanted.name]
+            entry = registry.entries(connection)[definition.name]
         self.waiting = True
         return False
 
@@ -225,15 +230,15 @@ class Own:
         transaction.flush()
         connection = transaction.connection
         for live in list(self._live):
-            if touches(connection, live.wanted, act.data.ranges):
+            if touches(connection, live.definition, act.data.ranges):
                 live.kept.discard()
                 self._live.remove(live)
-                registry.empty(connection, registry.entries(connection)[live.wanted.name], act.position)
-                self._again.add(live.wanted.name)
+                registry.empty(connection, registry.entries(connection)[live.definition.name], act.position)
+                self._again.add(live.definition.name)
                 self.waiting = True
 
     def flush(self, transaction: Transaction) -> None:
-        """Writes what was folded, with the position."""
+        """Write the folded rows, with the position."""
         for live in list(self._live):
             try:
                 if live.unwritten:
@@ -247,13 +252,13 @@ class Own:
             live.unwritten = 0
 
     def _stop(self, connection: Connection, live: _Live, position: int, error: Exception) -> None:
-        """Suspends one, and no other: what it folded since the last flush is dropped, and the command goes on."""
+        """Suspend one projection: drop its unwritten rows and let the command go on."""
         live.kept.discard()
         self._live.remove(live)
-        suspend(connection, live.wanted.name, position, error)
+        suspend(connection, live.definition.name, position, error)
 
     def forget(self) -> None:
-        """Drops what is kept back or kept in mind: after a rollback it is not what the file says."""
+        """Drop all rows and facts in memory, because after a rollback they differ from the file."""
         for live in self._live:
             live.kept.discard()
         self._live, self._changes = [], -1
@@ -265,65 +270,66 @@ class Own:
     # --- outside of the lock -------------------------------------------------------------------------------------
 
     def bring_up(self) -> None:
-        """Makes the tables that are not there or of another version; ``RejectedError`` where somebody else's are in the way."""
+        """Make the tables that are missing or of another version; raise ``RejectedError`` if foreign tables are in the way."""
         with self._store.transact() as transaction:
             connection = transaction.connection
             registry.make(connection)
-            for name, wanted in self.definitions.items():
+            for name, definition in self.definitions.items():
                 entry = registry.entries(connection).get(name)
-                if entry is None or not entry.fits(wanted) or not registry.is_whole(connection, wanted):
-                    registry.enter(connection, wanted, transaction.position)
-                elif entry.position > transaction.position:  # of a log that went on otherwise
+                if entry is None or not entry.fits(definition) or not registry.is_whole(connection, definition):
+                    registry.enter(connection, definition, transaction.position)
+                elif entry.position > transaction.position:  # from a log that continued differently
                     registry.empty(connection, entry, transaction.position)
             self.forget()
 
     def catch_up(self, stop: Callable[[], bool] = lambda: False) -> None:
-        """Folds what is missing, in short transactions; others write meanwhile. The next command goes on after a ``stop``."""
-        # who holds the writer's lock waits for nobody who waits for that
+        """Fold the missing events in short transactions, between which others write; the next command goes on after a stop."""
+        # A thread that holds the writer's lock must not wait for a thread that waits for the writer's lock.
         with nullcontext() if self._store.is_own else self._catching:
             self.waiting = False
-            for wanted in self.definitions.values():
+            for definition in self.definitions.values():
                 states = _States()
-                while self._step(wanted, states):
+                while self._step(definition, states):
                     if stop():
                         self.waiting = True
                         return
 
     def after_command(self) -> None:
-        """The same after a command, which is committed whatever comes of it; the next one tries again."""
+        """Catch up after a command, which stands whatever happens here; after an error the next command tries again."""
         try:
             self.restore()
             self.catch_up()
         except LedgerError as error:
             self.waiting = True
-            _log.warning("projections of one's own are behind still (%s)", type(error).__name__)
+            _log.warning("the user's own projections are still behind the log (%s)", type(error).__name__)
 
     def restore(self) -> None:
-        """Makes the tables that somebody dropped or altered, empty: they are caught up after that."""
+        """Make the tables that somebody dropped or altered; they are empty until they are caught up."""
         with self._store.snapshot() as connection:
-            found = registry.entries(connection)
-            gone = any(
-                name not in found or not registry.is_whole(connection, each) for name, each in self.definitions.items()
+            entries = registry.entries(connection)
+            is_missing = any(
+                name not in entries or not registry.is_whole(connection, definition)
+                for name, definition in self.definitions.items()
             )
-        if gone:
+        if is_missing:
             self.bring_up()
 
-    def _step(self, wanted: Definition, states: _States) -> bool:
-        """One batch; whether there may be more."""
+    def _step(self, definition: Definition, states: _States) -> bool:
+        """Fold one batch and return True if there may be more."""
         error: _Stuck | _Touched | None = None
         with self._store.snapshot() as connection:
-            entry, (head,) = registry.entries(connection).get(wanted.name), _head(connection)
-            if entry is None or not entry.fits(wanted) or entry.suspended_at is not None or entry.position >= head:
+            entry, (head,) = registry.entries(connection).get(definition.name), _head(connection)
+            if entry is None or not entry.fits(definition) or entry.suspended_at is not None or entry.position >= head:
                 return False
             rows, last = SQLiteRows(connection, apart=True), min(head, entry.position + BATCH)
             try:
-                Folding(wanted, states).run(connection, rows, entry.position + 1, last, entry.begun)
-            except (_Stuck, _Touched) as found:
-                error = found
+                Folding(definition, states).run(connection, rows, entry.position + 1, last, entry.begun)
+            except (_Stuck, _Touched) as stop_error:
+                error = stop_error
         with self._store.transact(durable=False) as transaction:
-            if registry.entries(transaction.connection).get(wanted.name) != entry:
+            if registry.entries(transaction.connection).get(definition.name) != entry:
                 states.forget()
-                return True  # somebody else was faster, or emptied it
+                return True  # another process was faster, or emptied the tables
             self.forget()
             rows.connection = transaction.connection
             if isinstance(error, _Touched):
@@ -332,43 +338,43 @@ class Own:
             return _written(transaction.connection, rows, entry, entry.position + 1, last, error)
 
     def rebuild(self, name: str, stop: Callable[[], bool] = lambda: False) -> None:
-        """Empties one and folds it again from zero; what was suspended begins again."""
+        """Empty a projection and fold it from zero; a suspended projection starts again."""
         with self._store.transact() as transaction:
             connection = transaction.connection
             entry = registry.entries(connection).get(name)
-            wanted = self.definitions[name]
-            if entry is None or not entry.fits(wanted) or not registry.is_whole(connection, wanted):
+            definition = self.definitions[name]
+            if entry is None or not entry.fits(definition) or not registry.is_whole(connection, definition):
                 registry.make(connection)
-                registry.enter(connection, wanted, transaction.position)
+                registry.enter(connection, definition, transaction.position)
             else:
                 registry.empty(connection, entry, transaction.position, resume=True)
             self.forget()
         self.catch_up(stop)
 
     def check(self, connection: Connection, name: str) -> Entry:
-        """The entry of one whose rows may be read; behind it may be."""
-        entry, wanted = registry.entries(connection).get(name), self.definitions[name]
-        if entry is None or not entry.fits(wanted):
+        """Return the entry of a projection whose rows may be read; they may be behind the log."""
+        entry, definition = registry.entries(connection).get(name), self.definitions[name]
+        if entry is None or not entry.fits(definition):
             raise ConflictError(
-                f"the tables of the projection {name!r} are of another version of its class, which another process opened "
-                "this ledger with: open it again"
+                f"another process opened this ledger with another version of the class of the projection {name!r}, which"
+                " changed its tables: open the ledger again"
             )
         if entry.suspended_at is not None:
             raise suspended(name, entry.suspended_at, entry.error)
         return entry
 
 
-def advance(connection: Connection, wanted: Definition, entry: Entry, position: int) -> bool:
-    """Folds what is missing in the transaction under way; False when it was suspended."""
+def advance(connection: Connection, definition: Definition, entry: Entry, position: int) -> bool:
+    """Fold the missing events in the open transaction; return False if the projection was suspended."""
     rows = SQLiteRows(connection, apart=True)
     error: _Stuck | None = None
     try:
-        Folding(wanted).run(connection, rows, entry.position + 1, position, entry.begun)
+        Folding(definition).run(connection, rows, entry.position + 1, position, entry.begun)
     except _Touched:
         registry.empty(connection, entry, position)
         return True
-    except _Stuck as found:
-        error = found
+    except _Stuck as stuck:
+        error = stuck
     return _written(connection, rows, entry, entry.position + 1, position, error)
 
 
@@ -401,11 +407,11 @@ def suspended(name: str, position: int, error: str | None) -> SuspendedError:
 
 
 def empty_all(connection: Connection, position: int) -> list[str]:
-    """Every projection of a user's in the file loses its rows, for an erasure: which ones; the class need not be at hand."""
-    found = registry.entries(connection)
-    for entry in found.values():
+    """Empty every projection of users in the file for an erasure, even without its class; return their names."""
+    entries = registry.entries(connection)
+    for entry in entries.values():
         registry.empty(connection, entry, position)
-    return list(found)
+    return list(entries)
 
 
 def _head(connection: Connection) -> tuple[int]:
@@ -413,48 +419,52 @@ def _head(connection: Connection) -> tuple[int]:
     return (head,)
 
 
-# --- apart: of a moment, of a file that is only read, to compare -----------------------------------------------------
+# --- in other tables: for a past moment, for a file that is only read, or for a comparison -------------------------------
 
 
-def fold_apart(connection: Connection, into: Connection, wanted: Definition, position: int, schema: str = "") -> None:
-    """Folds the log that ``connection`` sees, up to a position, into fresh tables; ``SuspendedError`` where the fold raises."""
-    for table in wanted.tables:
+def fold_apart(
+    connection: Connection, into: Connection, definition: Definition, position: int, schema: str = ""
+) -> None:
+    """Fold the log of ``connection`` up to a position into fresh tables; raise ``SuspendedError`` if the fold raises."""
+    for table in definition.tables:
         sqlite.create(into, table, schema)
-    folding, rows = Folding(wanted), SQLiteRows(into)
+    folding, rows = Folding(definition), SQLiteRows(into)
     for first in range(1, position + 1, BATCH):
         last = min(position, first + BATCH - 1)
         try:
             folding.run(connection, rows, first, last, position)
             rows.flush()
         except _Stuck as stuck:
-            raise suspended(wanted.name, stuck.position, registry.described(stuck.error)) from stuck.error
+            raise suspended(definition.name, stuck.position, registry.described(stuck.error)) from stuck.error
         except sqlite3.Error as error:
             if not registry.blames(error):
                 raise
-            raise suspended(wanted.name, first, registry.described(error)) from error
+            raise suspended(definition.name, first, registry.described(error)) from error
 
 
 def stand(connection: Connection, definitions: Iterable[Definition]) -> None:
-    """Makes TEMP tables of these projections as of the end of the log that this connection sees, before those of the file.
+    """Make TEMP tables of projections as of the end of this connection's log; they come before the tables of the file.
 
-    They are kept for the next question about the same moment.
+    The tables are kept for the next query about the same moment.
     """
     (position,) = _head(connection)
     (head,) = connection.execute("SELECT coalesce(max(position), 0) FROM main.events").fetchone()
     connection.execute(
         f"CREATE TEMP TABLE IF NOT EXISTS {FOLDED} (name TEXT PRIMARY KEY, definition TEXT, position INTEGER, seen INTEGER)"
     )
-    for wanted in definitions:
+    for definition in definitions:
         sql = f"SELECT definition, position, seen FROM temp.{FOLDED} WHERE name = ?"
-        known = connection.execute(sql, (wanted.name,)).fetchone()
+        known = connection.execute(sql, (definition.name,)).fetchone()
         if (
             known is not None
-            and known[:2] == (wanted.text, position)
+            and known[:2] == (definition.text, position)
             and not as_of.was_erased(connection, known[2], head)
         ):
             continue
-        connection.execute(f"DELETE FROM temp.{FOLDED} WHERE name = ?", (wanted.name,))
-        for table in wanted.tables:
+        connection.execute(f"DELETE FROM temp.{FOLDED} WHERE name = ?", (definition.name,))
+        for table in definition.tables:
             connection.execute(f"DROP TABLE IF EXISTS temp.{table.name}")
-        fold_apart(connection, connection, wanted, position, "temp.")
-        connection.execute(f"INSERT INTO temp.{FOLDED} VALUES (?, ?, ?, ?)", (wanted.name, wanted.text, position, head))
+        fold_apart(connection, connection, definition, position, "temp.")
+        connection.execute(
+            f"INSERT INTO temp.{FOLDED} VALUES (?, ?, ?, ?)", (definition.name, definition.text, position, head)
+        )

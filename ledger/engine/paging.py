@@ -1,4 +1,4 @@
-"""One page of a listing: how many, from where, and the cursor that goes on."""
+"""The pages of a listing: their limit, their start, and the cursor of the next page."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def page(
     *,
     reverse: bool = False,
 ) -> Page[T]:
-    """Read one page.
+    """Read one page of a listing.
 
-    ``fetch(count, start)`` gives at most so many items behind the item whose ``key`` is ``start``, None for the first page.
-    The cursor says which listing and filters it belongs to, and where it goes on; so what is added at the other end
-    meanwhile moves nothing. With ``reverse`` each page has its items the other way round.
+    ``fetch(count, start)`` returns at most ``count`` items after the item whose ``key`` is ``start``, which is None for the
+    first page. The cursor names its listing, its filters and the last item, so items added at the other end move nothing.
+    With ``reverse`` each page has its items in the opposite order.
     """
     count = checked_limit(limit)
     start = cast("K | None", None if after is None else _opened(after, _mark(listing, filters)))
@@ -48,21 +48,21 @@ def page(
 
 
 def of_all(items: Sequence[T], key: Callable[[T], K]) -> Callable[[int, K | None], Sequence[T]]:
-    """A ``fetch`` for a listing that is short enough to be read whole; an item that is gone ends it where it was."""
+    """Return a ``fetch`` for a listing that is short enough to be read whole; it refuses a cursor whose item is gone."""
 
     def fetch(count: int, start: K | None) -> Sequence[T]:
         if start is None:
             return items[:count]
-        place = next((number for number, each in enumerate(items) if key(each) == start), None)
+        place = next((number for number, item in enumerate(items) if key(item) == start), None)
         if place is None:
-            raise RejectedError("what this cursor stands at is not listed any more: list again from the beginning")
+            raise RejectedError("the item at this cursor is not listed any more: list again from the beginning")
         return items[place + 1 : place + 1 + count]
 
     return fetch
 
 
 def found(what: str, id: object, answer: T | None) -> T:
-    """The answer, or ``NotFoundError`` where there is none."""
+    """Return the answer; raise ``NotFoundError`` if it is None."""
     if answer is None:
         raise NotFoundError(absent(what, id))
     return answer
@@ -96,11 +96,13 @@ def _opened(cursor: object, mark: str) -> Key:
         if not isinstance(cursor, str):
             raise TypeError
         decoded = json.loads(base64.urlsafe_b64decode(cursor.encode() + b"=" * (-len(cursor) % 4)))
-        of, key = decoded
+        listing_mark, key = decoded
         if not isinstance(key, int | str) or isinstance(key, bool) or (isinstance(key, int) and abs(key) >= 2**63):
             raise TypeError
     except (TypeError, ValueError, binascii.Error, RecursionError):
-        raise RejectedError(f"{cursor!r:.60} is no cursor: give what page.next says") from None
-    if of != mark:
-        raise RejectedError("this cursor is of another listing, or of other filters: pass it with the same ones")
+        raise RejectedError(f"{cursor!r:.60} is not a cursor: pass the value of page.next") from None
+    if listing_mark != mark:
+        raise RejectedError(
+            "this cursor belongs to another listing or other filters: pass it to the same call with the same filters"
+        )
     return key

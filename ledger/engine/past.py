@@ -1,4 +1,4 @@
-"""The ledger as it was at a moment: an engine that only reads, and how a moment is named."""
+"""The ledger at a past moment: an engine that only reads, and the ways to name a moment."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from projections.search.counting import Counts
 from projections.search.text_hits import Rarity
 from projections.views import audit
 
-Instant = int | str | datetime | date  # a position; a time with its offset, or a date; the id of an event
+Instant = int | str | datetime | date  # a position; a time with an offset; a date; the id of an event
 
 _NUMBER = re.compile(r"\s*[+-]?\d+\s*")
 _EVENT_ID = re.compile(r"\s*[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\s*", re.IGNORECASE)
 
 
 class PastEngine(Engine):
-    """The ledger as it was known at ``moment``, a position; ``as_of`` is the latest time recorded by then, and its present.
+    """The ledger as it was known at a position, ``moment``; its present, ``as_of``, is the latest time recorded by then.
 
-    It needs no closing, holds nothing between two calls, and may be used by many threads.
+    It needs no close, keeps nothing between two calls, and many threads may use it.
     """
 
     is_past = True
@@ -58,17 +58,21 @@ class PastEngine(Engine):
 
 
 def at(engine: Engine, moment: Instant, valid: Instant | None = None) -> PastEngine:
-    """The ledger as it was known at a moment, for reading: it answers what it would have answered then.
+    """Return the ledger as it was known at a moment, for reading; it answers as it would have answered then.
 
-    ``moment`` is a position; the id of an event; or a time (a datetime with a tzinfo, ISO 8601 with ``Z`` or an
-    offset, or a date or month, which is its first instant in UTC). A text of digits is a position, and so the basic
-    form of a date needs its dashes or a time (20261121T0930Z). A time is the longest
-    prefix of the log in which nothing was recorded later, for clocks may jump back. ``valid`` asks what was true in
-    the world at a time, as known at the moment: ``memory``, ``memories``, ``graph`` and ``recall`` then answer with what was
-    active or superseded only later, and held at that time (from ``valid_from``, before ``valid_to``).
+    Args:
+        engine: The engine of the present.
+        moment: A position; the id of an event; or a time: a datetime with a tzinfo, ISO 8601 with ``Z`` or an offset, or a
+            date or month, which means its first instant in UTC. A text of digits is a position, so a date in the basic form
+            needs dashes or a time (20261121T0930Z). A time means the longest prefix of the log in which nothing was recorded
+            later, because clocks may jump back.
+        valid: A time of the world. ``memory``, ``memories``, ``graph`` and ``recall`` then answer with the memories that held
+            at that time (from ``valid_from``, before ``valid_to``), as known at the moment, active or superseded only later.
 
-    ``RejectedError`` for a position the log has not, a time in the future, before the first event or without an offset;
-    ``NotFoundError`` for an event that is not there. What was erased since is erased at every moment.
+    Raises:
+        RejectedError: The log does not have the position, or the time lies in the future or before the first event, or has
+            no offset.
+        NotFoundError: There is no event of this id. A text that was erased later is erased at every moment.
     """
     holds = None if valid is None else times.moment("valid", _time("valid", valid))
     with committed(engine) as connection:
@@ -78,7 +82,7 @@ def at(engine: Engine, moment: Instant, valid: Instant | None = None) -> PastEng
 
 @contextmanager
 def committed(engine: Engine) -> Iterator[Connection]:
-    """All that is committed: what a batch under way has appended is not there yet."""
+    """Yield a connection that sees all committed events and none of an open batch."""
     with PastEngine(engine, HEAD, "").reading() as connection:
         yield connection
 
@@ -94,7 +98,7 @@ def position_of(engine: Engine, connection: sqlite3.Connection, moment: Instant)
         moment = int(moment) if len(moment) < 20 else HEAD
     elif isinstance(moment, str) and not times.is_time(moment):
         raise RejectedError(
-            f"{moment!r:.60} is no moment: give a position (1 to {head}), a time in ISO 8601 with Z or an offset, "
+            f"{moment!r:.60} names no moment: give a position (1 to {head}), a time in ISO 8601 with Z or an offset, "
             "a date like 2026-11-21, a month like 2026-11, or the id of an event"
         )
     if isinstance(moment, int) and not isinstance(moment, bool):
@@ -116,15 +120,15 @@ def _position_at(engine: Engine, connection: sqlite3.Connection, time: str, head
     return position
 
 
-def _time(name: str, given: object) -> object:
-    if isinstance(given, bool) or not isinstance(given, str | date):
-        what = "a time" if name == "valid" else "a position, a time or the id of an event"
-        raise RejectedError(f"{name} is {what}, and not a {type(given).__name__}")
-    return given
+def _time(name: str, moment: object) -> object:
+    if isinstance(moment, bool) or not isinstance(moment, str | date):
+        allowed = "a time" if name == "valid" else "a position, a time or the id of an event"
+        raise RejectedError(f"{name} is {allowed}, and not a {type(moment).__name__}")
+    return moment
 
 
 class _Present:
-    """What a read asks of the writer: the ledger's secret, and what time it is."""
+    """The part of the writer that a read needs: the ledger's secret and the present time."""
 
     def __init__(self, secret: bytes, time: str) -> None:
         self.secret, self._time = secret, time
@@ -133,11 +137,11 @@ class _Present:
         return self._time
 
     def write_waiting(self) -> None:
-        """Nothing waits to be written."""
+        """Do nothing, because a past moment has nothing to write."""
 
 
 class _Past:
-    """What a read asks of the store: snapshots, of the ledger as it was at a position."""
+    """The part of the store that a read needs: snapshots of the ledger at a position."""
 
     readonly = True
 
@@ -147,7 +151,7 @@ class _Past:
 
     @property
     def apart(self) -> bool:
-        """Whether the file's own tables are of no use, so that the log up to here is folded again."""
+        """Return True if the file's own tables are of no use, so that the log up to the position is folded again."""
         return self.store.folded_privately
 
     @contextmanager
@@ -173,7 +177,7 @@ class _Past:
 
 
 def stand_at(connection: sqlite3.Connection, engine: Engine, position: int) -> None:
-    """Brings a connection that was made ready for questions to a position."""
+    """Bring a connection that is prepared for queries to a position."""
     present = engine.present if isinstance(engine, PastEngine) else engine
     past = _Past(present, position)
     if past.apart:
@@ -183,14 +187,16 @@ def stand_at(connection: sqlite3.Connection, engine: Engine, position: int) -> N
 
 
 def fold_apart(connection: sqlite3.Connection, secret: bytes, ledger_id: str) -> None:
-    """Folds the log that a connection sees into TEMP tables, which stand before those of the file."""
+    """Fold the log of a connection into TEMP tables, which come before the tables of the file."""
     position, head = read_tip(connection.cursor())
     shadow.fold_into(connection, ReadingOn(lambda: connection), secret, ledger_id, position, head, temporary=True)
 
 
 def follow_apart(connection: sqlite3.Connection, secret: bytes, ledger_id: str) -> None:
-    """Folds what the log has more than the TEMP tables of a connection; all of it where there are none yet, or where an
-    erasure took texts that they hold."""
+    """Fold the new events of the log into the TEMP tables of a connection.
+
+    The whole log is folded if there are no such tables yet, or if an erasure took texts that they hold.
+    """
     position, head = read_tip(connection.cursor())
     if connection.execute("SELECT 1 FROM temp.sqlite_master WHERE name = 'checkpoint'").fetchone():
         (folded,) = connection.execute("SELECT position FROM temp.checkpoint").fetchone()

@@ -1,8 +1,7 @@
-"""One command, one append: decide under the writer's lock, write the events, fold them, commit.
+"""The write path: one command is one append, decided under the writer's lock, written, folded and committed.
 
-``Writer.run`` is the only way into the log, and its steps stand in ``run`` and ``_decide`` in their order. A command's body
-reads through ``Work``, says what happened with ``emit``, and nothing is written before the body has returned: a refusal leaves
-no trace but its own event.
+``Writer.run`` is the only way into the log; ``run`` and ``_decide`` list its steps in order. A command's body reads through
+``Work`` and emits events. Nothing is written before the body has returned, so a refusal leaves no trace but its own event.
 """
 
 from __future__ import annotations
@@ -46,11 +45,11 @@ _LONG = (
     *("capture", "interactions.add_response", "session.append", "session.reconcile", "session.replace"),
     *("session.set_abstract", "session.compact"),
 )
-_log = logging.getLogger(__name__)  # ids, types and times, never a text
+_log = logging.getLogger(__name__)  # logs ids, types and times, never a text
 
 
 class Writer:
-    """Owns the writing side of one open ledger: the tables under the lock, the clock, the ids, the batch under way."""
+    """The writing side of one open ledger: the tables under the lock, the clock, the ids and the open batch."""
 
     def __init__(self, store: EventStore, secret: bytes, ledger_id: str, clock: Clock, random: Random) -> None:
         self.store, self.secret, self.ledger_id, self.clock = store, secret, ledger_id, clock
@@ -64,7 +63,7 @@ class Writer:
     # --- one command ---------------------------------------------------------------------------------------------
 
     def run(self, command: str, who: Who, body: Body, arguments: object = None) -> Outcome:
-        """Runs a command's body under the lock; its events are one append, folded and committed with it."""
+        """Run a command's body under the lock; its events are one append, folded and committed with it."""
         outcome = self._run(command, who, body, arguments)
         if (own := self.tables.own) is not None and own.waiting and not self.store.is_own:
             own.after_command()
@@ -74,24 +73,24 @@ class Writer:
         if command in _LONG or self.guard.scanners:
             self.guard.ahead(arguments)
         refusal: RejectedError
-        with self._turn() as transaction:  # the lock; leaving it commits, or takes everything back
+        with self._turn() as transaction:  # holds the lock; the end commits, or rolls everything back
             try:
-                self.tables.begin(transaction)  # they stand where the log ends, whoever wrote it
+                self.tables.begin(transaction)  # brings the tables to the end of the log, whoever wrote it
                 return self._decide(transaction, command, who, body, arguments)
             except RejectedError as error:
                 self._refusals.record(self, transaction, command, who, error, arguments)
                 refusal = error
             except BaseException as error:
-                if not transaction.deferred:  # in a batch the rows of the commands before this one are kept
+                if not transaction.deferred:  # a batch keeps the rows of its earlier commands
                     self.tables.forget()
                 if (explained := self.store.explained(error, transaction.connection)) is not None:
                     raise explained from error
                 raise
-        raise refusal  # what it left in the log is committed
+        raise refusal  # the event of the refusal is committed
 
     def _decide(self, transaction: Transaction, command: str, who: Who, body: Body, arguments: object) -> Outcome:
-        """From a command to its answer. Each line is a step, and what it is about stands in a place of its own."""
-        with self.tables.closed():  # what is suspended decides nothing
+        """Take a command to its answer; each line is a step that is defined elsewhere."""
+        with self.tables.closed():  # a decision reads no suspended projection
             self.guard.check_people(who)
             key = keys.given(self, command, who, who.key, arguments) if who.key is not None else None
             if key is not None and (known := keys.answer(self, key, command)) is not None:
@@ -108,7 +107,7 @@ class Writer:
         return self._outcome(work, subject, events, quarantined=quarantined > 0)
 
     def append(self, work: Work, key: keys.Key | None = None, bearer: str = LEDGER_STREAM) -> list[AnyEvent]:
-        """Appends what was said to have happened and folds it, both or neither."""
+        """Append the emitted events and fold them, both or neither."""
         if not work.emitted:
             return []
         if later := work.unannounced():
@@ -122,7 +121,7 @@ class Writer:
             for act in work.afterwards:
                 act(events)
         except BaseException:
-            transaction.spoil()  # the events without their rows must not be committed, by a batch that goes on neither
+            transaction.spoil()  # events without their rows must not be committed, not even by a batch that goes on
             raise
         expecting.note(work, events)
         self.tables.learn(events)
@@ -132,13 +131,13 @@ class Writer:
         return events
 
     def _write(self, work: Work, key: keys.Key | None, bearer: str) -> list[AnyEvent]:
-        """Puts each event in its envelope, at the end of the log; the last one on the stream ``bearer`` carries the key."""
+        """Append each event in its envelope to the log; the last event on the stream ``bearer`` carries the key."""
         transaction, who, position = work.transaction, work.who, work.transaction.position
         versions: dict[str, int] = {}
         begun = {LEDGER_STREAM: 1}  # stream -> the position of its first event
         events: list[AnyEvent] = []
         stored, bound, command_id = [], [], ""
-        bearing = (at for at, each in enumerate(work.emitted) if each[0] == bearer)
+        bearing = (at for at, emitted in enumerate(work.emitted) if emitted[0] == bearer)
         last = max(bearing, default=-1) if key is not None else -1
         for at, (stream, first, data, project, occurred_at) in enumerate(work.emitted):
             position += 1
@@ -147,7 +146,9 @@ class Writer:
             versions[stream] = version + 1
             random = self.random(16)
             event_id = ids.uuid7(self.nanoseconds(work.recorded_at, position), random[:8])
-            carried = key.key if key is not None and at == last else None  # the answer is the state after this event
+            carried = (
+                key.key if key is not None and at == last else None
+            )  # a repeat answers with the state after this event
             envelope: Envelope[Any] = Envelope(
                 event_id=event_id,
                 schema=data.schema,
@@ -176,14 +177,14 @@ class Writer:
         return events
 
     def _announce(self, work: Work, later: int) -> None:
-        """Before the first event that older products do not know the log says so: they go on reading it, and write no more."""
+        """Record in the log that events follow which older products do not know; these go on reading and write no more."""
         upgrade = Work(self, work.transaction, "upgrade", Who(actor="ledger"), work.recorded_at)
         upgrade.emit(LEDGER_STREAM, LedgerUpgraded(FORMAT, READER, later))
         self.append(upgrade)
 
     def _suspend(self, transaction: Transaction) -> None:
-        """Suspends what could not fold an event; ``DamagedError`` where its own rows are to blame, and not the event."""
-        self.tables.flush()  # no row of it is kept back, where SQLite would not see it read
+        """Suspend the projections that could not fold an event; raise ``DamagedError`` if their own rows are to blame."""
+        self.tables.flush()  # SQLite must see every row for the search for damage
         poisoned = self.tables.projector.poisoned
         if (damaged := self.store.find_damage(transaction.connection, {name for name, *_ in poisoned})) is not None:
             raise damaged
@@ -195,13 +196,16 @@ class Writer:
         self.append(work)
 
     def _outcome(self, work: Work, subject: str, events: Sequence[AnyEvent], *, quarantined: bool) -> Outcome:
-        """The answer, read under the lock. What this very command suspended has none, and the command stands."""
+        """Return the answer, read under the lock.
+
+        A projection that this command suspended has no state to return. The command is committed all the same.
+        """
         try:
             state = self.tables.subject(subject)
         except SuspendedError:
             state = None
-        if quarantined:  # what the guards said is no part of the answer
-            events = [each for each in events if not isinstance(each.data, MemoryQuarantined | TextQuarantined)]
+        if quarantined:  # the guards' events are no part of the answer
+            events = [event for event in events if not isinstance(event.data, MemoryQuarantined | TextQuarantined)]
         return Outcome(
             subject,
             state,
@@ -216,7 +220,7 @@ class Writer:
     # --- batches -------------------------------------------------------------------------------------------------
 
     def _turn(self) -> AbstractContextManager[Transaction]:
-        """The transaction of one command: that of the batch it is part of, or one of its own."""
+        """Return the transaction of one command: the batch's if the caller owns a batch, else a new transaction."""
         if folding.now.is_on:
             folding.refuse()
         batch = self._batch
@@ -224,15 +228,15 @@ class Writer:
 
     @property
     def batching(self) -> bool:
-        """Whether whoever asks is inside ``batch``."""
+        """Return True if the caller is inside its own ``batch``."""
         return self._batch is not None and self._batch.is_here
 
     @contextmanager
     def batch(self) -> Iterator[None]:
-        """Many commands, one commit; at every 5 seconds or 10,000 events what there is gets committed.
+        """Run many commands in one commit, which is split every 5 seconds or 10,000 events.
 
-        It belongs to whoever opens it: this thread, and in it this task and context. Inside a batch of the same owner it is a
-        part of that one, and an exception takes back this part alone.
+        The batch belongs to the thread, task and context that open it. A batch inside a batch of the same owner is a part of
+        the outer batch, and an exception undoes this part alone.
         """
         batch = self._batch
         if batch is not None and batch.is_here:
@@ -259,13 +263,13 @@ class Writer:
             self.tables.own.after_command()
 
     def _roll_back(self, position: int) -> None:
-        """What was done after a position is taken back, and with it all that is known of it."""
+        """Forget everything that was learned after a position, because it was rolled back."""
         self.tables.forget()
         self.tables.looked_at = min(self.tables.looked_at, position)
-        self._refusals.forget()  # an equal one is recorded again
+        self._refusals.forget()  # the same refusal is recorded again
 
     def write_waiting(self) -> None:
-        """Writes what the batch of whoever asks has kept back, so that it can be read, without committing it."""
+        """Write the rows and events that the caller's batch keeps back, so that they can be read, without a commit."""
         batch = self._batch
         if batch is not None and batch.is_here:
             self._write_out(batch.transaction)
@@ -276,7 +280,7 @@ class Writer:
             self._suspend(transaction)
         self.tables.checkpoint(transaction)
 
-    # --- what commands and jobs take from here -------------------------------------------------------------------
+    # --- for commands and jobs -----------------------------------------------------------------------------------
 
     @property
     def rows(self) -> SQLiteRows:
@@ -289,41 +293,43 @@ class Writer:
     def now(self) -> str:
         moment = self.clock()
         if not isinstance(moment, datetime):
-            raise RejectedError(f"a clock gives a datetime, and {moment!r:.40} is none")
+            raise RejectedError(f"a clock returns a datetime, and this clock returned {moment!r:.40}")
         utc = moment if moment.tzinfo is UTC else moment.astimezone(UTC)
-        if utc.microsecond:  # without any they are left out
-            return mapper.encode(utc).decode()[1:-1]  # in a tenth of the time that isoformat takes
+        if utc.microsecond:  # msgspec leaves out a zero fraction
+            return mapper.encode(utc).decode()[1:-1]  # in a tenth of the time of isoformat
         return utc.isoformat(timespec="microseconds")[:26] + "Z"
 
     def nanoseconds(self, recorded_at: str, position: int = 0) -> int:
-        """The time in an id: the system's; where a clock was given what it said, and a microsecond for each event before, for
-        the same ids in every run of a test."""
+        """Return the time for an id: the system's time, or with a user's clock the clock's time plus 1 µs per event before.
+
+        A user's clock thereby gives the same ids in every run of a test.
+        """
         if self.clock is now:
             return time.time_ns()
         return (round(datetime.fromisoformat(recorded_at).timestamp() * 1_000_000) + position) * 1_000
 
-    def mac(self, purpose: str, user: str, given: str | bytes) -> bytes:
-        """A keyed digest (HMAC-SHA256, 16 bytes) of something a person gave, for one purpose and one user."""
-        text = given.encode() if isinstance(given, str) else given
+    def mac(self, purpose: str, user: str, value: str | bytes) -> bytes:
+        """Return a keyed digest (HMAC-SHA256, 16 bytes) of a person's input, for one purpose and one user."""
+        text = value.encode() if isinstance(value, str) else value
         owner = user.encode()
         return keyed_digest(self.secret, b"%b\0%d\0%b%b" % (purpose.encode(), len(owner), owner, text))
 
     def policy(self, user: str) -> Policy:
-        """The policy in effect for a user, under the lock."""
+        """Return the policy in effect for a user, under the lock."""
         return self.tables.policy(user)
 
     def named(self, user: str, kind: str, name: str) -> str | None:
-        """The id of a project or session of a user by name, alias or id, under the lock."""
+        """Return the id of a user's project or session by name, alias or id, under the lock."""
         return self.tables.named(user, kind, name)
 
     def attend(self, transaction: Transaction) -> None:
-        """Works in this transaction from here, whatever is suspended."""
+        """Work in this transaction from here, even if projections are suspended."""
         self.tables.attend(transaction)
 
     def forget_names(self) -> None:
-        """An act may have taken names or trust away, or given them back."""
+        """Forget names, policies and distrust, which an act may have changed."""
         self.tables.forget_names()
 
     def index_waiting(self) -> None:
-        """Takes the texts that wait into the text indexes, for whoever is about to search them, unless somebody is writing."""
+        """Index the waiting texts before a search, unless another writer is active."""
         self.store.write_now(self.tables.index_waiting)

@@ -1,4 +1,4 @@
-"""Questions in SQL: about the ledger as it is, or as it was known at a moment."""
+"""Queries in SQL about the ledger as it is, or as it was known at a moment."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ SQL_CHARS = 1_000_000
 def query(
     engine: Engine, user: str | None, sql: str, parameters: Sequence[object], timeout: float, limit: int
 ) -> tuple[dict[str, Value], ...]:
-    """Return the rows that one SELECT gives: of one user, or of every user where ``user`` is None.
+    """Return the rows of one SELECT about one user, or about every user if ``user`` is None.
 
     Raises:
-        RejectedError: It is no SELECT, takes longer, gives more, or asks for what is not of the user.
+        RejectedError: The text is not a SELECT, takes too long, returns too much, or reads another user's rows.
     """
     if not isinstance(sql, str) or not sql.strip() or len(sql) > SQL_CHARS:
         raise RejectedError(f"query takes one SELECT as a text of at most {SQL_CHARS:,} characters")
     seconds, rows = _bound("timeout", timeout, MOST_SECONDS), int(_bound("limit", limit, MOST_ROWS, whole=True))
-    given = _checked(parameters)
+    values = _checked(parameters)
     if engine.valid is not None:
         raise RejectedError(
-            "query answers as of a position alone: compare valid_from and valid_to in it, without valid_at="
+            "query answers as of a position only: compare valid_from and valid_to in the query, and leave valid_at= out"
         )
     if not engine.is_past and engine.writer.batching:
-        raise ConflictError("query cannot run inside a batch, whose rows are not committed; leave the batch first")
+        raise ConflictError("query cannot run inside a batch, whose rows are not committed; end the batch first")
     engine.writer.write_waiting()
     if user is not None:
-        return _of_user(engine, user, sql, given, seconds, rows)
+        return _of_user(engine, user, sql, values, seconds, rows)
     if engine.own is not None and not engine.is_past and not engine.store.readonly and PREFIX in sql.lower():
         engine.own.restore()
         engine.own.catch_up()
@@ -62,7 +62,7 @@ def query(
             seconds=seconds,
             rows=rows,
         )
-        return tuple(ask(connection, sql, given, bounds, lambda: _names(connection)))
+        return tuple(ask(connection, sql, values, bounds, lambda: _names(connection)))
 
 
 def _of_user(
@@ -71,7 +71,7 @@ def _of_user(
     bounds = BoundsOfUser(views=VIEWS, nowhere=questions.NOWHERE, seconds=seconds, rows=rows)
     present = engine.present if isinstance(engine, PastEngine) else engine
     store = present.store
-    if store.folded_privately:  # what a fold makes has the names of the tables, so the question is asked elsewhere
+    if store.folded_privately:  # the folded tables have the names of the file's tables, so the query runs on a copy
         with _decoded(), _folded(engine) as connection:
             _, suspended = check_tables(connection, engine.writer.secret)
             with closed.reading(connection, tables_of(suspended)):
@@ -107,7 +107,7 @@ def _decoded() -> Iterator[None]:
 
 @contextmanager
 def _ready(engine: Engine, sql: str) -> Iterator[Connection]:
-    """A connection on which the documented views are those of the engine's moment."""
+    """Yield a connection on which the documented views show the engine's moment."""
     past = isinstance(engine, PastEngine)
     store = engine.present.store if isinstance(engine, PastEngine) else engine.store
     if store.folded_privately:
@@ -136,22 +136,25 @@ def _folded(engine: Engine) -> Iterator[Connection]:
         stand_at(connection, engine, position)
         try:
             yield connection
-        except RejectedError as error:  # another question may be right: an error in here would undo the fold
+        except RejectedError as error:  # raised after the block, because an error in here would undo the fold
             refusal = error
     if refusal is not None:
         raise refusal
 
 
 def _shadow_own(connection: Connection, engine: Engine, sql: str) -> None:
-    """What is somebody's own, as of the same moment: views, and of projections those that the question names."""
+    """Bring the user's own views, and the projections that the query names, to the engine's moment."""
     text = " ".join((sql, *questions.shadow_own(connection))).lower()
-    wanted = engine.own.definitions.values() if engine.own is not None else ()
-    own.stand(connection, [each for each in wanted if any(table.name.lower() in text for table in each.tables)])
+    definitions = engine.own.definitions.values() if engine.own is not None else ()
+    own.stand(
+        connection,
+        [definition for definition in definitions if any(table.name.lower() in text for table in definition.tables)],
+    )
 
 
 def _suspended_own(connection: Connection) -> dict[str, str]:
-    found = (each for each in registry.entries(connection).values() if each.suspended_at is not None)
-    return {table.lower(): each.name for each in found for table in each.tables}
+    suspended = (entry for entry in registry.entries(connection).values() if entry.suspended_at is not None)
+    return {table.lower(): entry.name for entry in suspended for table in entry.tables}
 
 
 def _tables(connection: Connection) -> frozenset[str]:
@@ -159,11 +162,11 @@ def _tables(connection: Connection) -> frozenset[str]:
 
 
 def _names(connection: Connection) -> Collection[str]:
-    """What a misspelt name may have been meant to be: views, tables and their columns."""
+    """Return the names that a misspelt name may have meant: views, tables and their columns."""
     listed = "SELECT name FROM {}.sqlite_master WHERE type IN ('table', 'view') AND name NOT GLOB 'log_*'"
     names = [name for schema in ("temp", "main") for (name,) in connection.execute(listed.format(schema))]
     for name in tuple(names):
-        with suppress(DatabaseError):  # a view may lead nowhere
+        with suppress(DatabaseError):  # a view may name a missing table
             names += [row[1] for row in connection.execute("SELECT * FROM pragma_table_info(?)", (name,))]
     return dict.fromkeys(names)
 
@@ -174,28 +177,30 @@ def _documented(connection: Connection) -> Collection[str]:
     return dict.fromkeys((*VIEWS, *columns))
 
 
-# --- what is given ---------------------------------------------------------------------------------------------------
+# --- arguments -------------------------------------------------------------------------------------------------------
 
 
-def _bound(name: str, given: float, most: int, *, whole: bool = False) -> float:
-    fits = isinstance(given, int if whole else int | float) and not isinstance(given, bool)
-    if not fits or not 0 < given <= most:  # neither is true of nan, and a whole number may be too large for a float
-        raise RejectedError(f"{name} is {'a whole number' if whole else 'a number'} above 0, up to {most:,}", rule=name)
-    return given
+def _bound(name: str, value: float, most: int, *, whole: bool = False) -> float:
+    fits = isinstance(value, int if whole else int | float) and not isinstance(value, bool)
+    if not fits or not 0 < value <= most:  # refuses nan too; a whole number may be too large for a float
+        raise RejectedError(
+            f"{name} is {'a whole number' if whole else 'a number'} above 0 and at most {most:,}", rule=name
+        )
+    return value
 
 
 def _checked(parameters: Sequence[object]) -> Sequence[Value] | Mapping[str, Value]:
-    """One value for each ?; or one mapping of names to values, for :name."""
+    """Return one value for each ?, or a mapping of names to values for :name."""
     if len(parameters) == 1 and isinstance(parameters[0], Mapping):
         return {str(name): _value(f":{name}", value) for name, value in parameters[0].items()}
     return tuple(_value(f"parameter {number}", value) for number, value in enumerate(parameters, 1))
 
 
-def _value(what: str, given: object) -> Value:
-    if isinstance(given, list | tuple):
-        raise RejectedError(f"{what} is a {type(given).__name__}: give each value by itself, as in query(sql, 1, 2)")
-    if given is not None and not isinstance(given, str | int | float | bytes):
+def _value(label: str, value: object) -> Value:
+    if isinstance(value, list | tuple):
+        raise RejectedError(f"{label} is a {type(value).__name__}: give each value by itself, as in query(sql, 1, 2)")
+    if value is not None and not isinstance(value, str | int | float | bytes):
         raise RejectedError(
-            f"{what} is a text, a number, bytes or None, and not a {type(given).__name__}: give a time as its ISO text"
+            f"{label} is a text, a number, bytes or None, and not a {type(value).__name__}: give a time as its ISO text"
         )
-    return given
+    return value

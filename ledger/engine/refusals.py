@@ -1,4 +1,4 @@
-"""The step that records refusals: a rule that said no leaves its label and numbers, and never what was refused."""
+"""The record of refusals: a refused write leaves the rule's label and numbers in the log, and never the refused text."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from ledger.store.event_store import Transaction
 if TYPE_CHECKING:
     from ledger.engine.pipeline import Writer
 
-REMEMBERED = 10_000  # refusals, so that equal ones are recorded once
+REMEMBERED = 10_000  # refusals in memory, so that an equal refusal is recorded only once
 
 
 class Refusals:
-    """Those recorded since the ledger was opened; a malformed call is none.
+    """The refusals recorded since the ledger was opened; a malformed call is not one of them.
 
-    Nothing in the file says what was refused: a digest of a short text could be guessed. So they are remembered here, and
-    again by whoever opens the ledger next.
+    The file does not say which text was refused, because a digest of a short text could be guessed. So the refusals are kept
+    in memory, and another process may record an equal refusal again.
     """
 
     def __init__(self) -> None:
@@ -55,5 +55,5 @@ class Refusals:
         writer.append(work)
 
     def forget(self) -> None:
-        """Those that were recorded may have been rolled back."""
+        """Forget the recorded refusals, which may have been rolled back."""
         self._known.clear()

@@ -1,8 +1,8 @@
-"""Settings: what an argument, the environment and a ``ledger.toml`` say, in this order, each value with where it comes from.
+"""Settings from arguments, the environment and a ``ledger.toml``, in this order, each value with its origin.
 
-A ``ledger.toml`` is looked for next to the ledger that somebody named, or where LEDGER_CONFIG says; never in the working
-directory just so. Whoever steps into a foreign folder would otherwise run with the settings of whoever made it, and these can
-name a server that memories are sent to, and a variable whose value goes there as the key.
+A ``ledger.toml`` is read next to a ledger that the caller named, or at the path in LEDGER_CONFIG, and never from the working
+directory alone. Otherwise a user in a foreign folder would run with the settings of the folder's owner. Such settings can
+name a server that memories are sent to, and a variable whose value is sent there as the key.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from ledger.domain.text import check_text
 from ledger.store.paths import path_name
 
 PREFIX, CONFIG, FILE = "LEDGER_", "LEDGER_CONFIG", "ledger.toml"
-OLDER = {"path": "MEMORY_LEDGER_DB"}  # what a value was called in the environment before; the newer name wins
+OLDER = {"path": "MEMORY_LEDGER_DB"}  # setting -> its older variable; the newer variable wins
 ARGUMENT, DEFAULT = "argument", "default"
 FILE_BYTES = 64 * 1024
-# any text will do, so nothing has to be loaded to check it
+# any text is valid for these, so pydantic need not be loaded to check them
 _TEXTS = ("path", "user", "actor", "client", "agent", "project")
 _SECRET = "model_api_key"
-# where a provider's key is, unless told otherwise
+# the variable with a provider's key, unless the settings name another
 KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
-# ... and its server, as its own client looks it up
+# the variable with a provider's server, as the provider's own client reads it
 SERVERS = {"openai": "OPENAI_BASE_URL", "anthropic": "ANTHROPIC_BASE_URL"}
 
 
 class Setting(Struct, frozen=True, kw_only=True):
-    """One value and its origin: "argument", the name of a variable, the path of a file, or "default"."""
+    """A setting's value and its origin: "argument", the name of a variable, the path of a file, or "default"."""
 
     name: str
     value: object
@@ -43,9 +43,11 @@ class Setting(Struct, frozen=True, kw_only=True):
 
 
 class Settings(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
-    """What a ledger is opened with. ``model`` is a name ("openai:NAME", "anthropic:NAME", "local:NAME"); what belongs to it
-    stands in for what a request asks for, tokens and seconds. ``summaries``: the model writes the summaries of sessions.
-    ``project`` is where the command line puts what names none. Above ``wal_mib`` MiB of a -wal writers wait a moment for readers.
+    """The settings that a ledger is opened with.
+
+    ``model`` is a name ("openai:NAME", "anthropic:NAME", "local:NAME"). The model's settings replace the tokens and the
+    seconds that a request asks for. With ``summaries`` the model writes the summaries of sessions. ``project`` is the command
+    line's default project. While the -wal is larger than ``wal_mib`` MiB, writers wait a moment for readers.
     """
 
     path: str = "memory.db"
@@ -68,30 +70,34 @@ class Settings(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str] | None = None, **arguments: object) -> Settings:
-        """What is in effect for a ledger: an argument that is not None, or else ``LEDGER_*`` of the environment, or else the
+        """Return the settings for a ledger.
+
+        A value is an argument that is not None, or else from ``LEDGER_*`` of the environment, or else from the
         ``ledger.toml``, or else the default.
 
-        ``RejectedError``, with the origin, for a value that is none, for a name that there is not, and for a file that others may
-        write to; ``NotFoundError`` where LEDGER_CONFIG names no file.
+        Raises:
+            RejectedError: A value does not fit, a setting does not exist, or others may write to the file; the message names
+                the origin.
+            NotFoundError: LEDGER_CONFIG names a file that does not exist.
         """
-        given = {"path": path_name(path) if path is not None else None, **arguments}
-        for name in given:
+        arguments_by_name = {"path": path_name(path) if path is not None else None, **arguments}
+        for name in arguments_by_name:
             _check_known(name, ARGUMENT, name)
-        found = {name: (value, ARGUMENT) for name, value in given.items() if value is not None}
+        chosen = {name: (value, ARGUMENT) for name, value in arguments_by_name.items() if value is not None}
         for name, value, origin in _of_environment(os.environ):
-            found.setdefault(name, (value, origin))
-        for name, value, origin in _of_file(found.get("path")):
-            found.setdefault(name, (value, origin))
-        return cls(**_checked(found), origins={name: origin for name, (_, origin) in found.items()})
+            chosen.setdefault(name, (value, origin))
+        for name, value, origin in _of_file(chosen.get("path")):
+            chosen.setdefault(name, (value, origin))
+        return cls(**_checked(chosen), origins={name: origin for name, (_, origin) in chosen.items()})
 
     @property
     def names_user(self) -> bool:
-        """Return True where an argument, a variable or the file says whose memory it is, also the user ""."""
+        """Return True if an argument, a variable or the file names the user, even the user ""."""
         return self.user != "" or "user" in self.origins
 
     @property
     def shown(self) -> list[Setting]:
-        """Every value with its origin; of a secret only whether it is set."""
+        """Return every value with its origin; a secret is shown as "set" or "not set"."""
         return [self._shown(name, getattr(self, name), self.origins.get(name, DEFAULT)) for name in FIELDS]
 
     def _shown(self, name: str, value: object, origin: str) -> Setting:
@@ -107,11 +113,11 @@ class Settings(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
         return Setting(name=name, value=value, origin=origin)
 
     def __repr__(self) -> str:
-        text = ", ".join(f"{each.name}={each.value!r}" for each in self.shown if each.origin != DEFAULT)
+        text = ", ".join(f"{setting.name}={setting.value!r}" for setting in self.shown if setting.origin != DEFAULT)
         return f"Settings({text})"
 
     def of_requests(self) -> dict[str, object]:
-        """What stands in for what a request to the model asks for."""
+        """Return the settings that replace values of a request to the model."""
         values = {
             "max_tokens": self.model_max_tokens,
             "temperature": self.model_temperature,
@@ -121,40 +127,40 @@ class Settings(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
 
 
 FIELDS = tuple(name for name in Settings.__struct_fields__ if name != "origins")
-_DEFAULTS = {each.name: each.default for each in msgspec.structs.fields(Settings)}
+_DEFAULTS = {field.name: field.default for field in msgspec.structs.fields(Settings)}
 
 
-def _checked(found: Mapping[str, tuple[object, str]]) -> dict[str, Any]:
-    values = {name: value for name, (value, _) in found.items()}
+def _checked(chosen: Mapping[str, tuple[object, str]]) -> dict[str, Any]:
+    values = {name: value for name, (value, _) in chosen.items()}
     if not all(name in _TEXTS and isinstance(value, str) for name, value in values.items()):
         from ledger.engine.given_settings import check_settings
 
-        values = check_settings(Settings, values, {name: origin for name, (_, origin) in found.items()})
+        values = check_settings(Settings, values, {name: origin for name, (_, origin) in chosen.items()})
     for name in values.keys() & set(_TEXTS):
         if values[name] is not None:
-            check_text(f"{found[name][1]}: {name}", values[name], max_bytes=4096, blank_allowed=True)
+            check_text(f"{chosen[name][1]}: {name}", values[name], max_bytes=4096, blank_allowed=True)
     return values
 
 
-# --- where values come from ------------------------------------------------------------------------------------------
+# --- the origins of values -------------------------------------------------------------------------------------------
 
 
 def _of_environment(environment: Mapping[str, str]) -> list[tuple[str, Any, str]]:
-    """(name, value, variable). Other programs have LEDGER_ variables too, so only those of the model have to be known."""
+    """Return (name, value, variable); only LEDGER_MODEL_ names are checked, as other programs use LEDGER_ names too."""
     for variable in sorted(environment):
         if variable.startswith(PREFIX + "MODEL_"):
             _check_known(variable.removeprefix(PREFIX).lower(), variable, variable, PREFIX)
-    found = []
+    chosen = []
     for name in FIELDS:
         for variable in (PREFIX + name.upper(), OLDER.get(name, "")):
             if variable in environment and (name != "path" or environment[variable]):
-                found.append((name, _given(name, environment[variable]), variable))
+                chosen.append((name, _text_or_none(name, environment[variable]), variable))
                 break
-    return found
+    return chosen
 
 
-def _given(name: str, text: str) -> Any:
-    """An empty variable is an empty text where a text may be empty, and unsets what may be unset."""
+def _text_or_none(name: str, text: str) -> Any:
+    """Return None for an empty variable of a setting that may be None, else the text."""
     return None if text == "" and _DEFAULTS[name] is None else text
 
 
@@ -176,7 +182,7 @@ def _of_file(path: tuple[object, str] | None) -> list[tuple[str, Any, str]]:
         values = tomllib.loads(data.decode("utf-8"))
     except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
         where = str(error) if isinstance(error, tomllib.TOMLDecodeError) else type(error).__name__
-        raise RejectedError(f"{place}: it is no TOML ({where:.100})", rule="settings") from None
+        raise RejectedError(f"{place}: the file is not valid TOML ({where:.100})", rule="settings") from None
     for name in values:
         _check_known(name, place, name)
     if "path" in values and not named:
@@ -187,47 +193,51 @@ def _of_file(path: tuple[object, str] | None) -> list[tuple[str, Any, str]]:
 
 
 def _read(place: str) -> bytes | None:
-    """The bytes of a file that nobody else may write; None where there is none."""
+    """Return the bytes of a file that no other user may write; None if there is no file."""
     try:
         descriptor = os.open(place, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise RejectedError(f"{place}: it cannot be read ({error.strerror})", rule="settings") from None
+        raise RejectedError(f"{place}: the file cannot be read ({error.strerror})", rule="settings") from None
     try:
-        found = os.fstat(descriptor)
-        _check_ours(place, found)
-        data = os.read(descriptor, FILE_BYTES + 1)
+        status = os.fstat(descriptor)
+        _check_ours(place, status)
+        content = os.read(descriptor, FILE_BYTES + 1)
     finally:
         os.close(descriptor)
-    if len(data) > FILE_BYTES:
-        raise RejectedError(f"{place}: settings take at most {FILE_BYTES:,} bytes", rule="settings", limit=FILE_BYTES)
-    if b"model_api_key " in data or b"model_api_key=" in data:
-        _check_unread(place, found.st_mode)
-    return data
+    if len(content) > FILE_BYTES:
+        raise RejectedError(
+            f"{place}: a file of settings has at most {FILE_BYTES:,} bytes", rule="settings", limit=FILE_BYTES
+        )
+    if b"model_api_key " in content or b"model_api_key=" in content:
+        _check_unread(place, status.st_mode)
+    return content
 
 
-def _check_ours(place: str, found: os.stat_result) -> None:
-    if not stat.S_ISREG(found.st_mode):
-        raise RejectedError(f"{place}: it is no regular file", rule="settings")
+def _check_ours(place: str, status: os.stat_result) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        raise RejectedError(f"{place}: settings are read from a regular file only", rule="settings")
     owners, link = (os.geteuid(), 0), os.lstat(place)
-    if found.st_uid not in owners or link.st_uid not in owners:
-        raise RejectedError(f"{place}: it belongs to another user, whose settings are not taken", rule="settings")
-    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        message = f"{place}: it can be written by others, who could name a server to send memories to: chmod 600 it"
+    if status.st_uid not in owners or link.st_uid not in owners:
+        raise RejectedError(f"{place}: the file belongs to another user, whose settings are not used", rule="settings")
+    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        message = f"{place}: other users can write the file and so name a server to send memories to: chmod 600 it"
         raise RejectedError(message, rule="settings")
 
 
 def _check_unread(place: str, mode: int) -> None:
     if mode & (stat.S_IRGRP | stat.S_IROTH):
-        raise RejectedError(f"{place}: it holds a key, and can be read by others: chmod 600 it", rule="settings")
+        raise RejectedError(
+            f"{place}: the file holds a key, and other users can read it: chmod 600 it", rule="settings"
+        )
 
 
 def _check_known(name: str, origin: str, setting: str, prefix: str = "") -> None:
     if name in FIELDS:
         return
     near = difflib.get_close_matches(name, FIELDS, 1, 0.5)
-    spelled = [prefix + each.upper() if prefix else each for each in near]
-    hint = f"; did you mean {spelled[0]}?" if spelled else f"; there are: {', '.join(FIELDS)}"
+    spelled = [prefix + match.upper() if prefix else match for match in near]
+    hint = f"; did you mean {spelled[0]}?" if spelled else f"; the settings are: {', '.join(FIELDS)}"
     where = "" if origin == setting else f"{origin}: "
-    raise RejectedError(f"{where}no setting is called {setting!r:.60}{hint}", rule="settings")
+    raise RejectedError(f"{where}there is no setting {setting!r:.60}{hint}", rule="settings")

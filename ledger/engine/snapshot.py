@@ -1,4 +1,4 @@
-"""What one read sees: a consistent state of the ledger, now or at a moment, and the ways from its rows to the log's texts."""
+"""A consistent state of the ledger for a read, now or at a moment, and the ways from its rows to the log's texts."""
 
 from __future__ import annotations
 
@@ -19,18 +19,19 @@ from projections.search import memory_hits, observation_hits, passages
 from projections.views import memories, projects
 from projections.views.duplicates import content_fingerprint
 
-NOWHERE = "nowhere"  # a name that stands for nothing
+NOWHERE = "nowhere"  # stands for a name that nothing has
 LIST_LIMIT, LIST_CAP = 50, 500
 MEMORY_CAP = 1_000_000
-ENOUGH = 100  # hits, where others of the best are not of this user, project or time
-THEN = "texts, statuses and confidences are those of position {}; how rare a word is, the scores take from today's text index"
-PAGE_CAP = 1_001  # the longest page, and one more, which shows whether there is another page
+ENOUGH = 100  # hits to rank at least, because some of the best may be of another user, project or time
+THEN = "texts, statuses and confidences are those of position {}; the scores take the rarity of a word from today's text index"
+PAGE_CAP = 1_001  # the longest page, and one item more, which shows if there is another page
 
 
 class Snapshot:
-    """Queries take one and cannot tell of which moment it is. ``valid`` is a time of the world: what is believed of then.
+    """The state that a query reads, now or at a moment; the query cannot tell the difference.
 
-    ``now`` gives the present, or of a moment of the past the latest time recorded by then.
+    ``valid`` is a time of the world: reads answer with what was true at that time. ``now`` returns the present, or for a
+    past moment the latest time recorded by then.
     """
 
     __slots__ = ("connection", "now", "schema", "secret", "valid")
@@ -39,22 +40,21 @@ class Snapshot:
         self, connection: Connection, secret: bytes, valid: str | None, now: Callable[[], str], schema: str = "main"
     ) -> None:
         self.connection, self.secret, self.valid, self.now = connection, secret, valid, now
-        self.schema = (
-            schema  # where the text indexes lie: in the file ("main"), or where this process folded its own ("temp")
-        )
+        # the schema of the text indexes: "main" for the file, "temp" if this process folded its own
+        self.schema = schema
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What whoever searches should know."""
+        """Return warnings for a caller who searches."""
         return ()
 
     @property
     def forgets(self) -> bool:
-        """Whether there may be texts that neither an index nor what waits for it has."""
+        """Return True if some texts may be missing both in the indexes and among the texts that wait for them."""
         return False
 
     def active_duplicates(self, states: Sequence[Memory]) -> dict[str, str]:
-        """Of each memory that an active one says already: that one's id."""
+        """Return for each memory whose statement an active memory already makes the id of that active memory."""
         raise NotImplementedError
 
     def memory_hits(self, expression: str, wanted: memory_hits.Wanted, limit: int) -> Iterator[tuple[Memory, float]]:
@@ -71,17 +71,17 @@ class Snapshot:
         return observation_hits.matching(self.connection, expression, wanted, limit=limit, schema=self.schema)
 
     def passages_gone(self, condition: str, values: Sequence[object]) -> list[Values]:
-        """The passages wanted that neither the index nor what waits for it has any more."""
+        """Return the matching passages that the index and the texts that wait for it no longer have."""
         return []
 
 
 class LiveSnapshot(Snapshot):
-    """Of today: the tables of the file, or those that this process folded where the file cannot be written."""
+    """The state of today, from the tables of the file, or from folded tables if the file cannot be written."""
 
     __slots__ = ()
 
     def active_duplicates(self, states: Sequence[Memory]) -> dict[str, str]:
-        found = {}
+        duplicates = {}
         for state in states:
             places = projects.together(self.connection, state.project)
             user, kind, content = state.user, state.kind, state.content
@@ -91,27 +91,27 @@ class LiveSnapshot(Snapshot):
                 f" WHERE d.fingerprint IN ({', '.join('?' * len(numbers))}) AND d.status = 'active' ORDER BY d.memory LIMIT 1"
             )
             if (row := self.connection.execute(sql, numbers).fetchone()) is not None:
-                found[state.id] = row[0]
-        return found
+                duplicates[state.id] = row[0]
+        return duplicates
 
 
 class FoldedSnapshot(Snapshot):
-    """Of a moment of the past, from tables that this process folded of the log up to there."""
+    """The state of a past moment, from tables that this process folded from the log up to that moment."""
 
     __slots__ = ()
 
     @property
     def forgets(self) -> bool:
-        return True  # what was said then may have gone from the index
+        return True  # the index may have lost texts of that time
 
     def active_duplicates(self, states: Sequence[Memory]) -> dict[str, str]:
-        """The index of duplicates knows today's only, so all active memories are looked through once."""
+        """Compare with all active memories once, because the index of duplicates knows only today's."""
         texts: dict[tuple[object, ...], str] = {}
         for owner in {state.user for state in states if state.user is not None}:
             active = memories.listing(self.connection, user=owner, statuses=("active",), limit=2**31)
-            texts |= {(owner, *self._statement_of(each)): each.id for each in active}  # the oldest stays
-        found = {state.id: texts.get((state.user, *self._statement_of(state))) for state in states}
-        return {id: duplicate for id, duplicate in found.items() if duplicate is not None}
+            texts |= {(owner, *self._statement_of(memory)): memory.id for memory in active}  # the oldest stays
+        duplicates = {state.id: texts.get((state.user, *self._statement_of(state))) for state in states}
+        return {id: duplicate for id, duplicate in duplicates.items() if duplicate is not None}
 
     def _statement_of(self, state: Memory) -> tuple[str | None, ...]:
         kind, project, content = memories.statement_of(state)
@@ -119,7 +119,7 @@ class FoldedSnapshot(Snapshot):
 
 
 class AsOfSnapshot(FoldedSnapshot):
-    """Of a moment of the past, from the tables of today seen as they were at ``position``."""
+    """The state of a past moment, from today's tables seen as they were at ``position``."""
 
     __slots__ = ("position",)
 
@@ -151,24 +151,24 @@ class AsOfSnapshot(FoldedSnapshot):
 # --- from rows to states and texts ------------------------------------------------------------------------------------
 
 
-def load(connection: Connection, given: str, kind: str, user: str) -> Any:
-    """The state of one subject of this user, by id or unambiguous prefix."""
-    row = find_row(connection, given, kind, user)
+def load(connection: Connection, reference: str, kind: str, user: str) -> Any:
+    """Return the state of a user's subject by id or unambiguous prefix."""
+    row = find_row(connection, reference, kind, user)
     return FAMILIES[kind].get(connection, row) if row is not None else None
 
 
-def owned_stream(connection: Connection, id: str, kind: str, owner: str) -> str | None:
-    """The stream of a subject of this user by id or unambiguous prefix, also of one that was undone and has no row."""
-    state = load(connection, id, kind, owner)
+def owned_stream(connection: Connection, reference: str, kind: str, owner: str) -> str | None:
+    """Return the stream of a user's subject by id or unambiguous prefix, even of a subject that was undone."""
+    state = load(connection, reference, kind, owner)
     if state is not None:
         return str(state.id)
-    if not isinstance(id, str) or not ids.is_prefix(id, kind) or len(id) < 3:
+    if not isinstance(reference, str) or not ids.is_prefix(reference, kind) or len(reference) < 3:
         return None
     sql = "SELECT position FROM events WHERE stream >= ? AND stream < ? AND version = 1 LIMIT 100"
-    firsts = connection.execute(sql, (id, id + "~")).fetchall()
+    firsts = connection.execute(sql, (reference, reference + "~")).fetchall()
     events = (read_event(connection, first) for (first,) in firsts)
-    found = [each.stream for each in events if each is not None and each.envelope.user == owner]
-    return found[0] if len(found) == 1 else None
+    streams = [event.stream for event in events if event is not None and event.envelope.user == owner]
+    return streams[0] if len(streams) == 1 else None
 
 
 def stream_of(connection: Connection, stream: str) -> list[AnyEvent]:
@@ -180,7 +180,7 @@ def event_data(connection: Connection, position: int) -> Any:
 
 
 def text_of(connection: Connection, body: str | Blob | None) -> str | None:
-    """A text of an event, wherever it lies; None for one that was erased."""
+    """Return a text of an event from the event or the blobs table; None if the text was erased."""
     if not isinstance(body, Blob):
         return body
     row = connection.execute("SELECT data, erased_by FROM blobs WHERE id = ?", (body.blob,)).fetchone()
@@ -192,45 +192,50 @@ def text_of(connection: Connection, body: str | Blob | None) -> str | None:
 
 
 def answer_texts(connection: Connection, state: Interaction) -> dict[str, str | None]:
-    """Response and summary of an interaction; blank until there are any."""
+    """Return the response and the summary of an interaction; blank before there are any."""
     data = event_data(connection, state.response_at) if state.response_at is not None else None
     names = ("response", "summary")
     return {name: text_of(connection, getattr(data, name)) if data is not None else "" for name in names}
 
 
 def believed(valid: str | None, statuses: tuple[str, ...]) -> tuple[str, ...]:
-    """The statuses meant; of a time of the world what was true then, whether or not something else is by now."""
+    """Return the statuses to list: those of a filter, or for a time of the world those of memories true at that time."""
     if valid is None:
         return statuses
     if statuses in ((), ("active",)):
         return memories.BELIEVED
     if never := set(statuses) - set(memories.BELIEVED):
         raise RejectedError(
-            f"under valid= a memory was true at a time, and what is {min(never)} was not; "
-            f"there are: {', '.join(memories.BELIEVED)}, and all"
+            f"valid= asks for memories that were true at a time, and a memory that is {min(never)} was not; "
+            f"allowed are {', '.join(memories.BELIEVED)}, and all"
         )
     return statuses
 
 
 def named(connection: Connection, owner: str, kind: str, name: str | None) -> str | None:
-    """The id that a filter's project or session name stands for; "" and None are no filter. A project that was joined into
-    another is found under that one."""
+    """Return the id of a filter's project or session; None for the filters "" and None.
+
+    A project that was joined to another is found under the other.
+    """
     if name is None or not check_text("a name", name, blank_allowed=True).strip():
         return None
-    found = projects.find(connection, owner, kind, name)
+    place = projects.find(connection, owner, kind, name)
     try:
-        row = find_row(connection, name, kind, owner) if found is None else None
+        row = find_row(connection, name, kind, owner) if place is None else None
     except AmbiguousIdError:
         return NOWHERE
-    id = found[0] if found is not None else NOWHERE
+    id = place[0] if place is not None else NOWHERE
     if row is not None:
         id = str(connection.execute(f"SELECT id FROM {FAMILIES[kind].live.name} WHERE row = ?", (row,)).fetchone()[0])
     return projects.main(connection, id) if kind == "p" else id
 
 
 def scope_of(connection: Connection, owner: str, project: str | None) -> list[str | None] | None:
-    """The projects that a filter means: the one of that name and those that are joined to it, None for what is of none
-    (""), ``NOWHERE`` for a name that stands for nothing; or None for no filter."""
+    """Return the projects of a filter: the named project with those that are joined to it.
+
+    The list holds None for memories without a project (the filter ""), and ``NOWHERE`` for an unknown name. Without a filter
+    the result is None.
+    """
     if project is None:
         return None
     return list(projects.together(connection, named(connection, owner, "p", project)))

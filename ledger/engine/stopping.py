@@ -1,4 +1,4 @@
-"""When a long call has to stop: a deadline, or whoever cancels it; asked between two pieces of its work, outside the lock."""
+"""The end of a long call: a deadline or a cancellation, checked outside the lock between two pieces of its work."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import time
 from ledger.domain.errors import RejectedError
 from ledger.types import Cancel
 
-LOOK_SECONDS = 0.1  # how often a function is asked while nothing is done
+LOOK_SECONDS = 0.1  # the pause between two calls of the cancel function while the call waits
 
 
 class Stopping:
-    """Whether a call of some seconds at most, or until it is called off, has to end; what it did until then stays."""
+    """The deadline and the cancellation of a call; the work done before the end stays."""
 
     def __init__(self, timeout: float | None = None, cancel: Cancel | None = None) -> None:
         check_call(timeout, cancel)
@@ -22,7 +22,7 @@ class Stopping:
 
     @property
     def why(self) -> str:
-        """Once it has to end, "cancelled" or "timeout", and from then on; "" before."""
+        """Return the reason to end, "cancelled" or "timeout", which then never changes; "" while the call may go on."""
         if not self._why and is_called_off(self._cancel):
             self._why = "cancelled"
         if not self._why and self._until is not None and time.monotonic() >= self._until:
@@ -30,7 +30,7 @@ class Stopping:
         return self._why
 
     def wait(self, seconds: float) -> None:
-        """Do nothing for so many seconds, or until it has to end."""
+        """Wait for a number of seconds, or until the call has to end."""
         end = time.monotonic() + seconds
         while not self.why and (left := min(end, self._until or end) - time.monotonic()) > 0:
             if isinstance(self._cancel, threading.Event):
@@ -40,14 +40,14 @@ class Stopping:
 
 
 def is_called_off(cancel: Cancel | None) -> bool:
-    """Whether the event is set, or the function says so."""
+    """Return True if the event is set or the function returns a true value."""
     if cancel is None:
         return False
     return cancel.is_set() if isinstance(cancel, threading.Event) else bool(cancel())
 
 
 def check_call(timeout: object, cancel: object) -> None:
-    """``RejectedError`` for what is no time to wait, and for what cannot call anything off."""
+    """Raise ``RejectedError`` for a timeout that is not a time, or a cancel that is neither an event nor a function."""
     if timeout is not None:
         check_seconds(timeout)
     if cancel is not None and not isinstance(cancel, threading.Event) and not callable(cancel):
@@ -55,9 +55,9 @@ def check_call(timeout: object, cancel: object) -> None:
 
 
 def check_seconds(timeout: object) -> None:
-    """``RejectedError`` for what is no time to wait."""
+    """Raise ``RejectedError`` for a timeout that is not a number of seconds up to a day."""
     number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
     if not number or not 0 < timeout <= 86_400:  # type: ignore[operator]
         raise RejectedError(
-            f"timeout is a number of seconds above 0 and up to a day's 86,400, and {timeout!r:.40} is not"
+            f"timeout is a number of seconds above 0 and up to 86,400 (a day), and {timeout!r:.40} is not"
         )

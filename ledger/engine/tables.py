@@ -1,6 +1,6 @@
-"""The projections' tables as a command has them under the lock: caught up with the log, read, and folded into.
+"""The projections' tables for a command under the lock: caught up with the log, read, and folded into.
 
-Names, policies and who is distrusted are looked up once and kept while nobody else writes.
+Names, policies and distrusted sources are kept in memory while no other process writes.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ from projections.core.sqlite import SQLiteRows, fill_index
 from projections.views import control, memories, projects
 
 _OPEN = nullcontext()  # nothing is suspended
-# after these events a policy, a name or who is distrusted may be another one
+# these events may change a policy, a name or the distrusted sources
 CHANGING = frozenset[type[Any]]((*WAYS_BACK, *of(governs=("policy", "project", "session"))))
 
 
 class Tables:
-    """What every step of a command reads and writes, but for the log itself. In a batch the rows are kept back."""
+    """The tables that every step of a command reads and writes, besides the log. A batch keeps the rows back."""
 
     def __init__(self, secret: bytes) -> None:
         self.rows: SQLiteRows
         self.projector = Projector(secret, Reading(self.connection))
-        self.own: Own | None = None  # projections of a user's
-        self.looked_at = 0  # the log was searched for what this product cannot go on from up to here
+        self.own: Own | None = None  # the user's own projections
+        self.looked_at = 0  # the position up to which the log was checked for events that this version does not know
         self._secret = secret
         self._transaction: Transaction | None = None
         self._rows_of: object = None
-        self._changes = -1  # of the transaction in which this was last looked at
+        self._changes = -1  # of the last transaction that was attended
         self._folded = -1  # the last position that is known to be folded
         self._names: dict[tuple[str, str, str], str] = {}
         self._together: dict[str, tuple[str | None, ...]] = {}
@@ -59,19 +59,23 @@ class Tables:
     # --- one transaction after another ---------------------------------------------------------------------------
 
     def begin(self, transaction: Transaction) -> None:
-        """Stands where the log ends, so that commands can be decided; ``SuspendedError`` where none can be."""
+        """Bring the tables to the end of the log, so that commands can be decided.
+
+        Raises:
+            SuspendedError: A projection that every decision needs is suspended.
+        """
         self.attend(transaction)
         if transaction.position != self._folded:
             self._catch_up(transaction)
         if self.projector.suspended and (blocked := self.projector.suspended.intersection(ESSENTIAL)):
             name = min(blocked)
             raise SuspendedError(
-                f"the projection {name!r} is suspended, so nothing can be decided; maintenance.rebuild() makes it again",
+                f"the projection {name!r} is suspended, so no command can be decided; maintenance.rebuild() makes it again",
                 projection=name,
             )
 
     def attend(self, transaction: Transaction) -> None:
-        """Works in this transaction from here, whatever is suspended."""
+        """Work in this transaction from here, even if projections are suspended."""
         if self._rows_of is not transaction.connection:
             self.rows, self._rows_of = SQLiteRows(transaction.connection), transaction.connection
             self.rows.refused = self.projector.refused
@@ -83,7 +87,7 @@ class Tables:
             self._changes = transaction.changes
 
     def _look_again(self, transaction: Transaction) -> None:
-        """Somebody else committed: what was kept of names and tables may be old, and the log beyond this product."""
+        """Check the log and forget names and tables after another writer's commit."""
         check_end(transaction.connection)
         check_log_since(transaction.connection, self.looked_at)
         self.looked_at = transaction.position
@@ -93,7 +97,7 @@ class Tables:
         self.projector.leave_out(suspended)
 
     def _catch_up(self, transaction: Transaction) -> None:
-        """Folds what somebody wrote to the log alone: nothing is decided without it."""
+        """Fold events that were written to the log only, because a decision needs them in the tables."""
         folded = transaction.connection.execute("SELECT position FROM checkpoint WHERE id = 1").fetchone()
         if not transaction.deferred and folded is not None and 0 < folded[0] < transaction.position:
             self.forget()
@@ -104,7 +108,7 @@ class Tables:
         self._folded = transaction.position
 
     def forget(self) -> None:
-        """Drops all that was kept back or kept in mind: it is not what the file says, or may not be."""
+        """Drop all rows and facts in memory, which may differ from the file."""
         self._folded = -1
         self.forget_names()
         self.projector.forget()
@@ -114,13 +118,13 @@ class Tables:
             self.own.forget()
 
     def connection(self) -> Connection:
-        """The connection of the transaction under way, with every event of it written."""
+        """Return the connection of the open transaction, after writing every event of it."""
         assert self._transaction is not None
         self._transaction.flush()
         return self._transaction.connection
 
     def closed(self) -> AbstractContextManager[None]:
-        """Inside, nothing of what is suspended can be read."""
+        """Return a context in which reading a suspended projection raises an error."""
         if not self.projector.suspended:
             return _OPEN
         assert self._transaction is not None
@@ -129,7 +133,7 @@ class Tables:
     # --- folding -------------------------------------------------------------------------------------------------
 
     def fold(self, transaction: Transaction, events: Sequence[AnyEvent]) -> None:
-        """Folds events just appended. What then is poisoned is left to be suspended, by an append of its own."""
+        """Fold events that were just appended; a later append suspends the projections that cannot fold them."""
         projector, rows, own = self.projector, self.rows, self.own
         if own is not None:
             own.begin(transaction, events[0].position - 1)
@@ -146,31 +150,31 @@ class Tables:
         self._folded = transaction.position
 
     def flush(self) -> None:
-        """Writes the rows that a batch has kept back."""
+        """Write the rows that a batch keeps back."""
         self.projector.flush(self.rows)
 
     def checkpoint(self, transaction: Transaction) -> None:
-        """Writes the events that a batch has kept back, whose rows are written."""
+        """Write the events that a batch keeps back, after their rows, and the checkpoint."""
         transaction.flush()
         if self.own is not None:
             self.own.flush(transaction)
         checkpoint(transaction.connection, transaction.position, transaction.head)
 
     def index_waiting(self, transaction: Transaction) -> None:
-        """The texts that wait go into the text indexes, which keep nothing back from whoever reads in the same transaction."""
+        """Move the waiting texts into the text indexes, where reads of the same transaction see them at once."""
         self.begin(transaction)
         self.rows.flush()
         for owner, index in text_indexes():
             if owner not in self.projector.suspended:
                 fill_index(transaction.connection, index)
         self.rows.discard()
-        for verb in ("SAVEPOINT", "RELEASE"):  # only then does FTS5 write how many texts and words it has
+        for verb in ("SAVEPOINT", "RELEASE"):  # makes FTS5 write its counts of texts and words
             transaction.connection.execute(f"{verb} indexed")
 
     # --- subjects ------------------------------------------------------------------------------------------------
 
     def need(self, *names: str) -> None:
-        """A suspended projection answers nothing."""
+        """Raise ``SuspendedError`` if one of these projections is suspended."""
         for name in names:
             if name in self.projector.suspended:
                 raise SuspendedError(
@@ -180,25 +184,25 @@ class Tables:
     def state_of(self, row: int, kind: str) -> Any:
         family = FAMILIES[kind]
         self.need(OWNERS[kind])
-        found = self.rows.get(family.live, (row,))
-        if found is None:
+        values = self.rows.get(family.live, (row,))
+        if values is None:
             return None
-        state = family.from_row(found)
+        state = family.from_row(values)
         self.projector.states[state.id] = state
         return state
 
-    def find(self, given: str, kind: str, user: str) -> Any:
-        """The state of a subject of this user by its id or an unambiguous prefix of it, or None."""
-        known = self.projector.states.get(given) if isinstance(given, str) else None
-        if known is None:
-            if not isinstance(given, str) or len(given) < ids.LENGTH:
+    def find(self, reference: str, kind: str, user: str) -> Any:
+        """Return the state of a user's subject by its id or an unambiguous prefix; None if there is none."""
+        state = self.projector.states.get(reference) if isinstance(reference, str) else None
+        if state is None:
+            if not isinstance(reference, str) or len(reference) < ids.LENGTH:
                 self.rows.flush()
-            row = find_row(self.connection(), given, kind, user)
-            known = self.state_of(row, kind) if row is not None else None
-        return known if known is not None and known.user == user else None
+            row = find_row(self.connection(), reference, kind, user)
+            state = self.state_of(row, kind) if row is not None else None
+        return state if state is not None and state.user == user else None
 
     def subject(self, id: str) -> Any:
-        """The state of a subject by its full id, whoever's it is; None for what is none."""
+        """Return the state of any user's subject by its full id; None if there is none."""
         kind = ids.kind_of(id)
         if not kind or id in self.projector.states:
             return self.projector.states.get(id)
@@ -206,19 +210,19 @@ class Tables:
         return self.state_of(first, kind) if first is not None else None
 
     def subject_at(self, id: str, position: int) -> Any:
-        """A subject as it stood at a position: what a repeated command answered the first time."""
+        """Return a subject's state at a position, which a repeated command answers again."""
         state = self.subject(id)
         if ids.kind_of(id) != "m" or (state is not None and state.position <= position):
             return state
         self.rows.flush()
         first = first_position(self.connection(), id)
-        known = memories.get_at(self.connection(), first, position) if first is not None else None
-        return known or state
+        earlier = memories.get_at(self.connection(), first, position) if first is not None else None
+        return earlier or state
 
-    # --- what is kept in mind ------------------------------------------------------------------------------------
+    # --- kept in memory ------------------------------------------------------------------------------------------
 
     def forget_names(self) -> None:
-        """An act may have taken names or trust away, or given them back."""
+        """Forget names, policies and distrust, which an act may have changed."""
         self._names.clear()
         self._together.clear()
         self._labels.clear()
@@ -226,57 +230,57 @@ class Tables:
         self._distrusted = None
 
     def learn(self, events: Iterable[AnyEvent]) -> None:
-        """What was recorded, under the lock: whoever comes next must not decide by what was so before."""
+        """Forget the names after an event that may change them, so that the next command reads them again."""
         for event in events:
             if type(event.envelope.data) in CHANGING:
                 self.forget_names()
 
     def policy(self, user: str) -> Policy:
-        """The policy in effect for a user."""
+        """Return the policy in effect for a user."""
         if user not in self._policies:
-            self.rows.flush()  # in a batch one may have been adopted just now
+            self.rows.flush()  # an earlier command of the batch may have adopted a policy
             self._policies[user] = control.policy(self.connection(), user)
         return self._policies[user]
 
     def distrusted(self) -> set[tuple[str | None, str, str | None]]:
-        """(user, kind, source) of all from whom nothing is taken."""
-        known = self._distrusted  # another thread may forget it meanwhile
+        """Return (user, kind, source) of every distrusted source."""
+        known = self._distrusted  # a local name, because another thread may set the attribute to None
         if known is None:
-            found = control.refused(self.connection())
-            known = self._distrusted = {(each.user, each.kind, each.source) for each in found}
+            refusals = control.refused(self.connection())
+            known = self._distrusted = {(refusal.user, refusal.kind, refusal.source) for refusal in refusals}
         return known
 
     def named(self, user: str, kind: str, name: str) -> str | None:
-        """The id of a project or session of a user by name, alias or id."""
+        """Return the id of a user's project or session by name, alias or id."""
         key = (user, kind, name)
         if key not in self._names:
             form = name_form(name) if kind == "p" else name
             row = self.rows.get(projects.NAMES, (user, kind, form))
             if row is None:
                 is_id = len(name) == ids.LENGTH and ids.is_prefix(name, kind)
-                known = is_id and self.find(name, kind, user) is not None
-                return (self.together(name)[0] if kind == "p" else name) if known else None
+                is_known = is_id and self.find(name, kind, user) is not None
+                return (self.together(name)[0] if kind == "p" else name) if is_known else None
             self._names[key] = self.together(row[3])[0] or "" if kind == "p" else row[3]
         return self._names[key]
 
     def together(self, project: str | None) -> tuple[str | None, ...]:
-        """A project with those that are joined to it, the one that they are found under first; (None,) for none."""
+        """Return a project and those joined to it, the project that they are found under first; (None,) for None."""
         if project is None:
             return (None,)
         if project not in self._together:
-            self.rows.flush()  # in a batch one may have been joined just now
+            self.rows.flush()  # an earlier command of the batch may have joined projects
             self._together[project] = projects.together(self.connection(), project)
         return self._together[project]
 
     def names_of(self, state: Any) -> dict[str, str]:
-        """What people call the project and session of a subject."""
+        """Return the names of a subject's project and session by their ids."""
         places = (getattr(state, "project", None), getattr(state, "session", None))
-        given = [each for each in places if each is not None]
-        if not given or "projects" in self.projector.suspended:
+        place_ids = [place_id for place_id in places if place_id is not None]
+        if not place_ids or "projects" in self.projector.suspended:
             return {}
-        for each in given:
-            if each not in self._labels:
-                place = self.subject((self.together(each)[0] or "") if each[0] == "p" else each)
+        for place_id in place_ids:
+            if place_id not in self._labels:
+                place = self.subject((self.together(place_id)[0] or "") if place_id[0] == "p" else place_id)
                 if place is not None and place.name is not None:
-                    self._labels[each] = place.name
-        return {each: self._labels[each] for each in given if each in self._labels}
+                    self._labels[place_id] = place.name
+        return {place_id: self._labels[place_id] for place_id in place_ids if place_id in self._labels}

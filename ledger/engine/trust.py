@@ -1,4 +1,4 @@
-"""The step that trusts: what a distrusted source writes would count until somebody noticed, so it is not taken."""
+"""The refusal of writes from distrusted sources, which would otherwise count until somebody noticed them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from ledger.domain.errors import RejectedError
 from ledger.domain.events import CommandAnswered, ErasureCompleted
 from ledger.engine.work import Work
 
-_SOURCES = ("actor", "client", "agent", "session")  # what can be distrusted of whoever writes
-_OF_THE_LEDGER = (CommandAnswered, ErasureCompleted)  # what says nothing of its own
+_SOURCES = ("actor", "client", "agent", "session")  # the kinds of a writer's source that can be distrusted
+_OF_THE_LEDGER = (CommandAnswered, ErasureCompleted)  # events without a statement of their own
 
 
 def check(work: Work, distrusted: Collection[tuple[str | None, str, str | None]]) -> None:
@@ -19,6 +19,6 @@ def check(work: Work, distrusted: Collection[tuple[str | None, str, str | None]]
     for kind, source in zip(_SOURCES, (who.actor, who.client, who.agent, work.session), strict=True):
         if (who.user, kind, source) in distrusted:
             raise RejectedError(
-                f"the {kind} {source!r:.60} is distrusted; somebody else has to end that by history.trust() before it writes",
+                f"the {kind} {source!r:.60} is distrusted and may not write until another writer ends that by history.trust()",
                 rule="trust",
             )

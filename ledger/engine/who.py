@@ -1,4 +1,4 @@
-"""Who asks for a command: said once, by ``open`` or ``bind``, and part of every call that follows, with its own options."""
+"""The author of a command: stated once by ``open`` or ``bind``, and part of every later call with the call's own options."""
 
 from __future__ import annotations
 
@@ -20,21 +20,24 @@ T = TypeVar("T")
 Time = str | datetime | date
 CHANNELS = ("user", "tool", "web", "agent", "file")
 _ENVELOPE = ("causation_id", "correlation_id", "actor", "client", "channel", "agent")
-_TEXTS = {"client": True, "agent": True, "causation_id": False, "correlation_id": False}  # whether "" is one
+_TEXTS = {"client": True, "agent": True, "causation_id": False, "correlation_id": False}  # True: may be blank
 _MAY_BE_NONE = ("idempotency_key", "occurred_at", "causation_id", "correlation_id", "expected")
 _OPTIONS = tuple(sorted(WriteOptions.__optional_keys__))
 
 
 class Expected(Struct):
-    """A position behind which nobody else has changed what a call changes; ``own`` are the positions that the call wrote."""
+    """The position after which no other caller may have changed the command's subjects; ``own`` are this call's positions."""
 
     position: int
     own: set[int] = set()
 
 
 class Who(Struct, frozen=True, kw_only=True, dict=True):
-    """On whose memory a command acts (``user``), who does it, through which program and kind of input, for which agent, and
-    what it reacts to."""
+    """The author of a command.
+
+    The fields name the owner of the memory (``user``), the actor, the program (``client``), the kind of input (``channel``),
+    the agent, and the event that the command reacts to (``causation_id``).
+    """
 
     user: str = ""
     actor: str = ""
@@ -46,35 +49,35 @@ class Who(Struct, frozen=True, kw_only=True, dict=True):
     causation_id: str | None = None
     correlation_id: str | None = None
     expected: Expected | None = None
-    names_user: bool = False  # somebody said whose memory it is: open, bind or the settings, also ""
+    names_user: bool = False  # open, bind or the settings named the user, even the user ""
 
     @cached_property
     def envelope(self) -> dict[str, str]:
-        """What of it stands in the envelope of each event: no defaults, for msgspec takes its time for each name."""
-        given = ((name, getattr(self, name)) for name in _ENVELOPE)
-        return {name: value for name, value in given if value}
+        """Return the fields for the envelope of each event, without defaults, because msgspec takes time for each name."""
+        fields = ((name, getattr(self, name)) for name in _ENVELOPE)
+        return {name: value for name, value in fields if value}
 
-    def bound(self, given: Mapping[str, str | None]) -> Who:
-        """The same with what is given in its place; None leaves a word as it is."""
-        changed = {name: value for name, value in given.items() if value is not None}
+    def bound(self, changes: Mapping[str, str | None]) -> Who:
+        """Return this author with changed fields; None leaves a field unchanged."""
+        changed = {name: value for name, value in changes.items() if value is not None}
         for name, value in changed.items():
             check_text(name, value, blank_allowed=True)
         one_of("channel", changed.get("channel", self.channel), CHANNELS)
         return replace(self, **changed, names_user=self.names_user or "user" in changed)
 
     def asker(self, options: WriteOptions) -> Who:
-        """The same with the options of one call, checked."""
+        """Return this author with the checked options of one call."""
         return replace(self, **_checked(options)) if options else self
 
     def searcher(self, options: WriteOptions) -> Who:
-        """The same for a search, which is in several appends and records nothing twice: a key would mean nothing."""
+        """Return this author with the options of a search; a search makes several appends, so a key is refused."""
         if options.get("idempotency_key") is not None:
-            raise RejectedError("a search takes no idempotency_key: looking again records nothing twice")
+            raise RejectedError("a search takes no idempotency_key, because a repeated search records nothing twice")
         return self.asker(options)
 
 
 def explaining(function: Callable[P, T]) -> Callable[P, T]:
-    """Return a call that, where it gets an argument that it does not take, says what ours is called."""
+    """Return a wrapped call whose error about another product's argument names ours."""
 
     @wraps(function)
     def call(*places: P.args, **keywords: P.kwargs) -> T:
@@ -96,22 +99,22 @@ def _checked(options: Mapping[str, object]) -> dict[str, object]:
         raise TypeError(
             f"unexpected keyword argument {unknown[0]!r}; besides its own every write takes: {', '.join(_OPTIONS)}"
         )
-    given = {name: value for name, value in options.items() if value is not None or name not in _MAY_BE_NONE}
+    checked = {name: value for name, value in options.items() if value is not None or name not in _MAY_BE_NONE}
     for name, blank_allowed in _TEXTS.items():
-        if name in given:
-            check_text(name, given[name], blank_allowed=blank_allowed)
-    if "channel" in given:
-        one_of("channel", given["channel"], CHANNELS)
-    if "occurred_at" in given:
-        given["occurred_at"] = times.with_offset("occurred_at", given["occurred_at"])
-    if "expected" in given:
-        given["expected"] = _expected(given["expected"])
-    if "idempotency_key" in given:
-        given["key"] = given.pop("idempotency_key")
-    return given
+        if name in checked:
+            check_text(name, checked[name], blank_allowed=blank_allowed)
+    if "channel" in checked:
+        one_of("channel", checked["channel"], CHANNELS)
+    if "occurred_at" in checked:
+        checked["occurred_at"] = times.with_offset("occurred_at", checked["occurred_at"])
+    if "expected" in checked:
+        checked["expected"] = _expected(checked["expected"])
+    if "idempotency_key" in checked:
+        checked["key"] = checked.pop("idempotency_key")
+    return checked
 
 
-def _expected(given: object) -> Expected:
-    if isinstance(given, bool) or not isinstance(given, int) or not 0 <= given < 2**63:
-        raise RejectedError(f"expected is a position of the log, and {given!r:.40} is none")
-    return Expected(given)
+def _expected(position: object) -> Expected:
+    if isinstance(position, bool) or not isinstance(position, int) or not 0 <= position < 2**63:
+        raise RejectedError(f"expected is a position of the log, a whole number from 0, and {position!r:.40} is not")
+    return Expected(position)

@@ -1,4 +1,4 @@
-"""What the body of a command works with: who acts, the states and names under the lock, and what it says happened."""
+"""The tools of a command's body: its author, the states and names under the lock, and ``emit`` for its events."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ledger.engine.pipeline import Writer
 
 
-INLINE_BYTES = 256 * 1024  # a text above this lies in the blobs table
+INLINE_BYTES = 256 * 1024  # a larger text lies in the blobs table
 
 
 class Clock(Protocol):
@@ -48,7 +48,7 @@ def system_random(size: int) -> bytes:
 
 
 class Pooled:
-    """Random bytes taken 4,096 at a time; one pool for each open ledger, so that a forked process never shares one."""
+    """Random bytes drawn 4,096 at a time; each open ledger has its own pool, so a forked process never shares one."""
 
     def __init__(self, source: Random) -> None:
         self._source, self._bytes, self._used, self._lock = source, b"", 0, threading.Lock()
@@ -62,7 +62,7 @@ class Pooled:
 
 
 class Outcome(Struct, frozen=True):
-    """What a command came to: the subject's state afterwards, the events appended, and whether anything was new."""
+    """The result of a command: the subject's new state, the appended events, and the flags of a repeated command."""
 
     subject: str
     state: Any
@@ -70,29 +70,29 @@ class Outcome(Struct, frozen=True):
     position: int = 0
     replayed: bool = False
     absorbed: bool = False
-    names: Mapping[str, str] = {}  # what the subject's project is called
-    policy: Policy | None = None  # of the user whom the subject is of
-    warnings: tuple[str, ...] = ()  # what was taken out of what was given, by field and kind
+    names: Mapping[str, str] = {}  # the names of the subject's project and session, by id
+    policy: Policy | None = None  # of the subject's user
+    warnings: tuple[str, ...] = ()  # secrets taken out of the arguments, by field and kind
 
 
 class Work:
-    """What the body of one command may use: states and names as they stand under the lock, and ``emit``."""
+    """The means of one command's body: states and names as they are under the lock, and ``emit``."""
 
     def __init__(self, writer: Writer, transaction: Transaction, command: str, who: Who, recorded_at: str) -> None:
         self.transaction, self.command, self.who, self.recorded_at = transaction, command, who, recorded_at
-        self.user: str | None = who.user  # as the events say; None where they are to be nobody's
+        self.user: str | None = who.user  # for the events; None for events that belong to no user
         self.project: str | None = None
         self.session: str | None = None
         self.absorbed = False
         self._writer, self._tables = writer, writer.tables
-        self.occurred_at = who.occurred_at  # of what is emitted next
+        self.occurred_at = who.occurred_at  # of the next event
         self.emitted: list[tuple[str, int, Event, str | None, str | None]] = []
         self.blobs: list[tuple[str, bytes]] = []
-        self.taken: dict[str, tuple[Taken, ...]] = {}  # cleaned text -> the marks in it
-        self.large: dict[str, Verdict] = {}  # blob -> what was found in its text
-        self.redactions: dict[int, tuple[Redacted, ...]] = {}  # number among those emitted -> what was taken out
+        self.taken: dict[str, tuple[Taken, ...]] = {}  # cleaned text -> the marks of the secrets taken out of it
+        self.large: dict[str, Verdict] = {}  # blob -> the findings in its text
+        self.redactions: dict[int, tuple[Redacted, ...]] = {}  # index of an emitted event -> what was taken out of it
         self._registered: dict[tuple[str, str], str] = {}
-        self.afterwards: list[Callable[[list[AnyEvent]], None]] = []  # in the same transaction, once all is folded
+        self.afterwards: list[Callable[[list[AnyEvent]], None]] = []  # called in the transaction after the fold
 
     @property
     def rows(self) -> SQLiteRows:
@@ -103,12 +103,15 @@ class Work:
         return self._writer.secret
 
     def emit(self, stream: str, data: Event, *, first: int = 0) -> None:
-        """Records that something happened to a subject; ``first`` is its row, or 0 for one that begins here."""
+        """Record an event of a subject; ``first`` is the subject's row, or 0 for a new subject."""
         self.emitted.append((stream, first, data, self.project, self.occurred_at))
 
     def unannounced(self) -> int:
-        """The format of what is emitted, where older products may write to the log and would not know it; else 0."""
-        later = [since for each in self.emitted if (since := each[2].traits.since) > 1]
+        """Return the format of the newest emitted event if older products may write to the log; else 0.
+
+        Those products would not know the event.
+        """
+        later = [since for emitted in self.emitted if (since := emitted[2].traits.since) > 1]
         if not later:
             return 0
         event = read_event(self.connection(), last_upgrade(self.connection()) or 1)
@@ -118,7 +121,7 @@ class Work:
         return ids.subject_id(kind, self._writer.random(ids.RANDOM_BYTES))
 
     def body(self, text: str) -> str | Blob:
-        """A text as an event holds it: itself, or above 256 KiB a reference to the blobs table."""
+        """Return a text as an event stores it: the text itself, or above 256 KiB a reference to the blobs table."""
         if len(text) * 4 <= INLINE_BYTES or len(data := text.encode()) <= INLINE_BYTES:
             return text
         verdict = self._writer.guard.of_large(self, text)
@@ -128,17 +131,17 @@ class Work:
         self.large[blob_id] = verdict
         return Blob(blob_id, len(data), hashlib.sha256(salt + data).hexdigest())
 
-    def cleaned(self, given: object) -> Any:
-        """A text, or a struct with its texts, without the secrets that the policy takes out: before it is decided by them."""
+    def cleaned(self, value: object) -> Any:
+        """Return a text, or a struct with texts, without the secrets that the policy takes out; call it before deciding."""
         taken: dict[str, tuple[Taken, ...]] = {}
-        clean = self._writer.guard.cleaned(given, taken)
+        clean = self._writer.guard.cleaned(value, taken)
         if not taken or self.policy().secrets != "redact":
-            return given
+            return value
         self.taken.update(taken)
         return clean
 
     def secret_in(self, *texts: str | None) -> bool:
-        """Whether one of these has a secret in it that the policy does not let pass."""
+        """Return True if one of the texts has a secret that the policy does not let pass."""
         if self.policy().secrets == "off":
             return False
         taken: dict[str, tuple[Taken, ...]] = {}
@@ -147,57 +150,60 @@ class Work:
         return bool(taken)
 
     def threat(self, *texts: str | None) -> Found | None:
-        """What a scanner finds in one of these texts, unless the policy has threats off: for what is dropped, not refused."""
+        """Return a scanner's first finding in the texts, for a text that is dropped and not refused.
+
+        The result is None if the policy has threats off.
+        """
         guard = self._writer.guard
-        found = (guard.verdict(text).found for text in texts if text)
-        first = next((each for each in found if each is not None), None)
+        findings = (guard.verdict(text).found for text in texts if text)
+        first = next((finding for finding in findings if finding is not None), None)
         return first if first is not None and self.policy().threats != "off" else None
 
     def policy(self) -> Policy:
-        """The policy in effect for the user."""
+        """Return the policy in effect for the user."""
         return self._tables.policy(self.who.user)
 
     def connection(self) -> Connection:
-        """The connection of this transaction, for reads that go beyond the rows."""
+        """Return the connection of this transaction, for reads beyond the rows."""
         return self._tables.connection()
 
     # --- subjects ------------------------------------------------------------------------------------------------
 
-    def load(self, given: str, kind: str) -> Any:
-        """The state of a subject of this user by id or unambiguous prefix; ``NotFoundError`` otherwise."""
-        state = self.find(given, kind)
+    def load(self, reference: str, kind: str) -> Any:
+        """Return the state of a user's subject by id or unambiguous prefix; raise ``NotFoundError`` if there is none."""
+        state = self.find(reference, kind)
         if state is None:
-            raise NotFoundError(ids.absent(ids.KINDS[kind], given))
+            raise NotFoundError(ids.absent(ids.KINDS[kind], reference))
         return state
 
-    def find(self, given: str, kind: str) -> Any:
-        """The same, or None."""
-        return self._tables.find(given, kind, self.who.user)
+    def find(self, reference: str, kind: str) -> Any:
+        """Return the state of a user's subject by id or unambiguous prefix; None if there is none."""
+        return self._tables.find(reference, kind, self.who.user)
 
     def need(self, *names: str) -> None:
-        """``SuspendedError`` when one of these projections is suspended: what decides nothing, and shows what was done.
+        """Raise ``SuspendedError`` if one of these projections is suspended.
 
-        What is read under the lock needs no such word, for SQLite refuses it.
+        Only a caller that shows a state without reading it under the lock needs this check; SQLite refuses the other reads.
         """
         self._tables.need(*names)
 
     def at_row(self, row: int, kind: str) -> Any:
         return self._tables.state_of(row, kind)
 
-    def known_elsewhere(self, given: str) -> bool:
-        """Whether this is the full id of a subject, whoever's it is."""
-        return self._tables.projector.states.get(given) is not None or (
-            first_position(self._tables.connection(), given) is not None
+    def known_elsewhere(self, reference: str) -> bool:
+        """Return True for the full id of a subject of any user."""
+        return self._tables.projector.states.get(reference) is not None or (
+            first_position(self._tables.connection(), reference) is not None
         )
 
     # --- names ---------------------------------------------------------------------------------------------------
 
     def project_named(self, name: str | None) -> str | None:
-        """The id of a project by name, alias or id; an unknown name is registered in this append."""
+        """Return the id of a project by name, alias or id; an unknown name is registered in this append."""
         return self._named("p", name, ProjectRegistered)
 
     def together(self, project: str | None) -> tuple[str | None, ...]:
-        """A project with those that are joined to it, the one that they are found under first; (None,) for none."""
+        """Return a project and those joined to it, the project that they are found under first; (None,) for None."""
         return self._tables.together(project)
 
     def session_named(self, name: str | None) -> str | None:
@@ -206,12 +212,12 @@ class Work:
     def _named(self, kind: str, name: str | None, event: Callable[[str], Event]) -> str | None:
         if name is None:
             return None
-        what = "a project's name" if kind == "p" else "a session's id"
-        if not check_text(what, name, blank_allowed=True).strip():
+        label = "a project's name" if kind == "p" else "a session's id"
+        if not check_text(label, name, blank_allowed=True).strip():
             return None
-        found = self._tables.named(self.who.user, kind, name)
-        if found is not None:
-            return found
+        id = self._tables.named(self.who.user, kind, name)
+        if id is not None:
+            return id
         self.check_not_elsewhere(kind, name)
         key = (kind, name_form(name) if kind == "p" else name)
         if key not in self._registered:
@@ -220,11 +226,11 @@ class Work:
         return self._registered[key]
 
     def check_not_elsewhere(self, kind: str, name: str) -> None:
-        """``RejectedError`` where a new name is the id of what another user has."""
+        """Raise ``RejectedError`` if a new name is the id of another user's subject."""
         if len(name) == ids.LENGTH and ids.is_prefix(name, kind) and self.known_elsewhere(name):
-            what = "a project's name" if kind == "p" else "a session's id"
+            label = "a project's name" if kind == "p" else "a session's id"
             raise RejectedError(
-                f"{what} {name} is the id of another user's; a command acts on one user's memory", rule="user"
+                f"{label} {name} is the id of another user's subject; a command changes one user's memory", rule="user"
             )
 
 

@@ -1,4 +1,4 @@
-"""The file itself, without its -wal: which ledger it is, and whether the -wal next to it is its own."""
+"""The contents of a ledger's file without its -wal, and the check that the -wal next to the file belongs to the file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ APPLICATION_ID = 0x4C656467  # "Ledg"
 
 
 def alone(path: str, *, is_copy: bool = False) -> Alone:
-    """Return the contents of the file itself; of a copy for reading only where ``is_copy`` expects one."""
+    """Return the contents of the file itself, without its -wal.
+
+    A copy for reading only counts as a ledger if ``is_copy`` is true.
+    """
     if not bytes_of(path):
         return Alone(False)
     first, last = "position = 1 AND stream = 'ledger' AND type = 'LedgerCreated'", "1 ORDER BY position DESC LIMIT 1"
@@ -25,25 +28,27 @@ def alone(path: str, *, is_copy: bool = False) -> Alone:
             (application_id,) = connection.execute("PRAGMA application_id").fetchone()
             if application_id != APPLICATION_ID or (copies.is_copy(connection) and not is_copy):
                 return Alone(False)
-            begun = connection.execute(f"{sql} {first}").fetchone()
-            if begun is None:
+            creation = connection.execute(f"{sql} {first}").fetchone()
+            if creation is None:
                 return Alone(True)
-            return Alone(True, begun[1], *connection.execute(f"{sql} {last}").fetchone())
+            return Alone(True, creation[1], *connection.execute(f"{sql} {last}").fetchone())
     except (sqlite3.Error, UnicodeDecodeError) as error:
         return Alone(getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_NOTADB, position=-1)
 
 
 _HEADER = (
-    "import sys; sys.stdout.buffer.write(open(sys.argv[1], 'rb').read(20)[18:])"  # 1 1 for a file outside of WAL mode
+    # prints the bytes 1 1 for a file outside of WAL mode
+    "import sys; sys.stdout.buffer.write(open(sys.argv[1], 'rb').read(20)[18:])"
 )
 
 
 def foreign_wal(path: str) -> str:
-    """Return the reason why the -wal next to a file is another file's, as a sentence; empty where nothing says so.
+    """Return a sentence with the reason why the -wal belongs to another file than this file; empty if no reason is known.
 
-    SQLite would read its pages into this file without a word. For the holder of the file lock. The -wal of a file that is as
-    the notes say is its own. Otherwise a file outside of WAL mode, such as a backup, has none; and a file of another ledger,
-    or one that is older than the last checkpoint, is not the one whose -wal this is.
+    SQLite would read the pages of a foreign -wal into this file without a warning. The caller holds the file lock.
+
+    A file that is as the notes say owns its -wal. Otherwise the -wal is foreign to a file outside of WAL mode, such as
+    a backup, to the file of another ledger, and to a file that is older than the last checkpoint.
     """
     note = notes.read(f"{path}.lock")
     if not bytes_of(f"{path}-wal") or not bytes_of(path):
@@ -52,7 +57,7 @@ def foreign_wal(path: str) -> str:
         return ""
     contents = alone(path, is_copy=True)
     if not contents.is_ledger and (note is None or not note.first):
-        return ""  # of another program: the file and its -wal are told apart from a ledger elsewhere
+        return ""  # a database of another program: the caller refuses it with a better message
     if contents.first and _mode_of(path) == b"\1\1":
         why = "the file is a backup that has no -wal of its own"
     elif note is None:
@@ -60,7 +65,7 @@ def foreign_wal(path: str) -> str:
     elif contents.first and note.first and contents.first != note.first:
         why = "the file is another ledger's"
     elif note.begun or not note.position or contents.position < 0:
-        return ""  # pages of several moments, and after a power cut none at all, which the -wal has
+        return ""  # the file has pages of several moments, or none after a power cut; the -wal has the missing pages
     elif not contents.is_ledger:
         why = "the file is no ledger"
     elif contents.position < note.position:
@@ -76,7 +81,7 @@ def foreign_wal(path: str) -> str:
 
 
 def _head_at(path: str, position: int) -> bytes | None:
-    """Return the head after an event in the file itself; None where it cannot be read."""
+    """Return the head after an event in the file itself; None if the file cannot be read."""
     with (
         suppress(sqlite3.Error, UnicodeDecodeError),
         closing(sqlite3.connect(uri_of(path, "immutable=1"), uri=True)) as connection,
@@ -87,8 +92,11 @@ def _head_at(path: str, position: int) -> bytes | None:
 
 
 def _mode_of(path: str) -> bytes:
-    """Return the two bytes of a file that say its journal mode, read by a process beside: see the top of this module."""
-    import subprocess  # slow to load, and few need it
+    """Return the two bytes of a file's header that state its journal mode.
+
+    Another process reads them: if this process opened the file, closing it would drop SQLite's locks.
+    """
+    import subprocess  # slow to load and rarely needed
 
     command = [sys.executable, "-I", "-S", "-c", _HEADER, path]
     with suppress(OSError, subprocess.SubprocessError):
@@ -101,9 +109,9 @@ _PLAIN = frozenset("/-._~" + ascii_letters + digits)
 
 
 def uri_of(path: str, query: str) -> str:
-    """Built by us and percent-encoded, so that no character of a name can say anything to SQLite."""
-    given = (chr(byte) for byte in os.fsencode(path))
-    quoted = "".join(each if each in _PLAIN else f"%{ord(each):02X}" for each in given)
+    """Return the URI of a file with every special character percent-encoded, so that a name cannot set an option."""
+    characters = (chr(byte) for byte in os.fsencode(path))
+    quoted = "".join(character if character in _PLAIN else f"%{ord(character):02X}" for character in characters)
     return f"file://{quoted}?{query}"
 
 

@@ -1,7 +1,7 @@
-"""Tables that may not be read for a while: SQLite asks about each that a statement reads, before it runs the statement.
+"""Tables that a connection may not read for a while, because their projection is suspended.
 
-While nothing is closed SQLite asks nobody, so that it costs nothing. What is closed is a matter of one connection, which one
-thread uses at a time.
+SQLite calls an authorizer for each table that a statement reads, before the statement runs. A connection without closed
+tables has no authorizer, so it costs nothing. The closed tables belong to one connection, which one thread uses at a time.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from contextlib import contextmanager, suppress
 
 from ledger.domain.errors import SuspendedError
 
-Closed = Mapping[str, str]  # a table -> the suspended projection that it is of
+Closed = Mapping[str, str]  # name of a table -> name of its suspended projection
 
-_closed: dict[int, Closed] = {}  # by the id of each connection of which any are, as long as they are
-_asked = threading.local()  # .denied: what this thread was refused last
+_closed: dict[int, Closed] = {}  # the id of a connection -> its closed tables, while it has any
+_refused = threading.local()  # .projection: the projection whose table this thread was refused last
 
 
 @contextmanager
 def reading(connection: sqlite3.Connection, closed: Closed) -> Iterator[None]:
-    """Inside, no statement of this connection reads any of these tables, and it reads all others."""
+    """Refuse every statement of this connection that reads a closed table, until the block ends."""
     before = _closed.get(id(connection), {})
     if closed == before:
         yield
@@ -30,26 +30,29 @@ def reading(connection: sqlite3.Connection, closed: Closed) -> Iterator[None]:
     try:
         yield
     finally:
-        with suppress(sqlite3.ProgrammingError):  # the connection was closed meanwhile
+        with suppress(sqlite3.ProgrammingError):  # the connection was closed inside the block
             _close(connection, before)
 
 
 def _close(connection: sqlite3.Connection, closed: Closed) -> None:
-    """Statements that Python keeps are asked about again, for a new authorizer makes SQLite prepare them once more."""
+    """Install or remove the authorizer of a connection.
+
+    A new authorizer makes SQLite prepare again the statements that Python keeps, so they are checked too.
+    """
     if not closed:
         _closed.pop(id(connection), None)
         connection.set_authorizer(None)
         return
     _closed[id(connection)] = closed
 
-    def ask(action: int, table: str | None, *_: str | None) -> int:
+    def authorize(action: int, table: str | None, *_: str | None) -> int:
         owner = closed.get(table or "") if action == sqlite3.SQLITE_READ else None
         if owner is None:
             return sqlite3.SQLITE_OK
-        _asked.denied = owner
+        _refused.projection = owner
         return sqlite3.SQLITE_DENY
 
-    connection.set_authorizer(ask)
+    connection.set_authorizer(authorize)
 
 
 def is_denied(error: BaseException) -> bool:
@@ -57,10 +60,11 @@ def is_denied(error: BaseException) -> bool:
 
 
 def denied(error: sqlite3.Error) -> SuspendedError | None:
-    """What a caller sees where a statement would have read a table that is closed."""
-    if not is_denied(error) or not hasattr(_asked, "denied"):
+    """Return the error for a statement that would have read a closed table; None for any other error."""
+    if not is_denied(error) or not hasattr(_refused, "projection"):
         return None
     return SuspendedError(
-        f"the projection {_asked.denied!r} is suspended, so this cannot be answered; maintenance.rebuild() makes it again",
-        projection=_asked.denied,
+        f"the projection {_refused.projection!r} is suspended, so its tables cannot be read;"
+        " maintenance.rebuild() makes it again",
+        projection=_refused.projection,
     )

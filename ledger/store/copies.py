@@ -1,6 +1,7 @@
-"""What makes a file a copy of a log up to a position: it takes no event more, and knows what was erased of it later.
+"""The marks of a file that is a copy of a log up to a position.
 
-The log itself is the same as that of the ledger, byte for byte, so that this lies beside it.
+Such a copy takes no further event. Its log is the same as the ledger's, byte for byte, so what was erased after that
+position lies in a table next to the log.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable
 
-END = "events_end"  # the trigger that refuses what would follow
+END = "events_end"  # the trigger that refuses further events
 SCHEMA = f"""
 CREATE TABLE erased_later (position INTEGER PRIMARY KEY, version INTEGER NOT NULL, state TEXT NOT NULL);
 CREATE TRIGGER {END} BEFORE INSERT ON events BEGIN
@@ -16,18 +17,18 @@ CREATE TRIGGER {END} BEFORE INSERT ON events BEGIN
 END;
 """
 REFUSED = (
-    "this is a copy of a ledger up to a position, for reading, and accepts no command: replay(…, branch=True) makes one"
-    " that is a ledger of its own"
+    "this is a copy of a ledger up to a position; it is for reading and accepts no command: replay(…, branch=True) makes"
+    " a copy that is a ledger of its own"
 )
 PASSES = (
-    "this is a copy of a ledger up to a position, and what is made of it would pass for the ledger: replay(…, branch=True)"
-    " makes one that does not"
+    "this is a copy of a ledger up to a position, and a file made from it would pass for the ledger:"
+    " replay(…, branch=True) makes a copy that does not"
 )
-Later = tuple[int, int, str]  # position, version and state of a ContentErased behind the copy's end
+Later = tuple[int, int, str]  # position, version and state of a ContentErased after the copy's end
 
 
 def mark(connection: sqlite3.Connection, later: Iterable[Later]) -> None:
-    """Makes a file such a copy."""
+    """Mark a file as a copy, with the erasures that came after its end."""
     connection.executescript(SCHEMA)
     connection.executemany("INSERT INTO erased_later VALUES (?, ?, ?)", later)
 
@@ -38,7 +39,7 @@ def is_copy(connection: sqlite3.Connection) -> bool:
 
 
 def erased_later(connection: sqlite3.Connection) -> list[Later]:
-    """The erasures behind the end of a copy that took texts of it, in their order."""
+    """Return the erasures after the end of a copy that took texts out of the copy, in the order of the log."""
     if not is_copy(connection):
         return []
     return connection.execute("SELECT position, version, state FROM main.erased_later ORDER BY position").fetchall()

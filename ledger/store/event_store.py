@@ -1,7 +1,7 @@
-"""The log: append under one writer's lock, read streams and the log, on the recorders of the eventsourcing library.
+"""The log: append events under the lock of one writer, and read streams and the log.
 
-``EventStore`` is what a ledger uses. ``Factory`` makes this module a ``PERSISTENCE_MODULE`` of the library: the same
-file, the same rows, the same chain, with the library's own mapper.
+``EventStore`` is for a ledger. ``Factory`` makes this module a ``PERSISTENCE_MODULE`` of the eventsourcing library: the
+same file, rows and chain, with the library's own mapper.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ _log = logging.getLogger(__name__)
 
 
 class EventStore:
-    """One open log. Threads share it; every process, forked ones too, opens its own."""
+    """An open log. Threads share it; every process, forked processes too, opens its own."""
 
     def __init__(self, file: LedgerFile) -> None:
         self.path, self.readonly, self.immutable, self.created = file.path, file.readonly, file.immutable, file.created
         self.is_copy = file.is_copy  # of a log up to a position
-        self.find_damage = _no_damage  # settable: names the row of a projection that cannot be
+        self.find_damage = _no_damage  # settable: finds a damaged row of the projections
         self._file, self._pool = file, ConnectionPool(file, named_columns=False)
         self._writing = Writing(file, self._pool)
         self._reading = Reading(self._pool, self._writing.check_open)
@@ -60,10 +60,19 @@ class EventStore:
         create: bool = True,
         tables: Tables = no_tables,
     ) -> EventStore:
-        """Opens the log, and makes it where there is none, with ``tables`` next to it.
+        """Open the log of a file.
 
-        ``NotFoundError`` where there is none and none may be made; ``RejectedError`` where no ledger may lie or the file is none;
-        ``StorageError`` when it cannot be read.
+        Args:
+            path: The path of the file.
+            readonly: True to refuse every command.
+            busy_timeout_seconds: The longest wait for a lock or a connection.
+            create: True to make the file if there is none.
+            tables: Makes the tables that a new file has besides the log's own.
+
+        Raises:
+            NotFoundError: There is no file, and ``create`` is false or ``readonly`` is true.
+            RejectedError: A ledger may not lie at this path, or the file is not a ledger.
+            StorageError: The file cannot be read.
         """
         return cls(
             LedgerFile(path, readonly=readonly, busy_timeout_seconds=busy_timeout_seconds, create=create, tables=tables)
@@ -72,10 +81,10 @@ class EventStore:
     # --- writing -----------------------------------------------------------------------------------------------------
 
     def transact(self, *, durable: bool = True) -> AbstractContextManager[Transaction]:
-        """The writer's lock and one transaction; inside one's own it is the same, and the outermost commits.
+        """Return a context with the writer's lock and one transaction; a nested context is the same transaction.
 
-        What is not ``durable`` may be gone after a power cut, and never without all that came after it: for what can be done
-        again. The next durable commit, by whomever, makes it durable too.
+        The outermost context commits. A commit that is not ``durable`` may be lost in a power cut, together with all that
+        came after it, until the next durable commit of any process. It is for work that can be done again.
         """
         if folding.now.is_on:
             folding.refuse()
@@ -83,11 +92,11 @@ class EventStore:
 
     @property
     def is_own(self) -> bool:
-        """Whether whoever asks is inside a transaction: this thread, and of a batch, its owner."""
+        """Return True inside a transaction of the calling thread; of a batch, inside the task that opened the batch."""
         return self._writing.is_own
 
     def write_now(self, work: Callable[[Transaction], None]) -> bool:
-        """Runs work in a transaction unless somebody else is writing at this moment: False then, without waiting."""
+        """Run the work in a transaction and return True; return False without waiting while another writer is active."""
         return self._writing.now_or_never(work)
 
     def refuse_writing(self) -> Never:
@@ -96,26 +105,28 @@ class EventStore:
     # --- reading -----------------------------------------------------------------------------------------------------
 
     def snapshot(self) -> AbstractContextManager[sqlite3.Connection]:
-        """One moment of the log, however long it is read; inside one's own transaction, what that one sees."""
+        """Return a context with one moment of the log; inside the thread's own transaction, with the transaction's state."""
         if folding.now.is_on:
             folding.refuse()
         return _Snapshot(self._writing, self._reading, self.explained)
 
     def fold_privately(self, fold: Callable[[sqlite3.Connection], None]) -> None:
-        """From here on every snapshot is of one connection, whose TEMP tables stand before the file's: ``fold`` makes them, and
-        brings them to the moment of each snapshot."""
+        """Serve every later snapshot from one connection whose TEMP tables come before the file's tables.
+
+        ``fold`` makes those tables and brings them to the moment of each snapshot.
+        """
         self._reading.keep_private(fold)
 
     @property
     def folded_privately(self) -> bool:
-        """Whether the file's own projections are none that this product can read."""
+        """Return True if this version cannot read the file's own projections."""
         return self._reading.is_private
 
     @contextmanager
     def past_view(self, prepare: Prepare) -> Iterator[sqlite3.Connection]:
-        """A connection of its own, on which ``prepare`` was run once, in a snapshot of what is committed.
+        """Lend a connection on which ``prepare`` was run once, in a snapshot of the committed log.
 
-        There are few of each preparation, and each is kept until the store closes.
+        Each ``prepare`` has a few connections, which stay open until the store closes.
         """
         if folding.now.is_on:
             folding.refuse()
@@ -134,40 +145,43 @@ class EventStore:
             raise_typed(error)
 
     def stream(self, stream_id: str, after_version: int = 0, up_to_position: int | None = None) -> list[LogRow]:
-        """The events of one stream in order, of those up to a position."""
+        """Return the events of one stream in their order, those up to a position if a position is given."""
         where, values = "stream = ? AND version > ?", [stream_id, after_version]
         if up_to_position is not None:
             where, values = where + " AND position <= ?", [*values, up_to_position]
         return self._select(f"{where} ORDER BY version", values)
 
     def rows(self, start: int = 1, stop: int | None = None, limit: int = 1000) -> list[LogRow]:
-        """The log from one position to another, both included, at most ``limit`` rows."""
+        """Return the rows of the log from one position to another, both included, at most ``limit`` rows."""
         where, values = "position >= ?", [start]
         if stop is not None:
             where, values = where + " AND position <= ?", [start, stop]
         return self._select(f"{where} ORDER BY position LIMIT ?", [*values, limit])
 
     def row(self, position: int) -> LogRow | None:
-        found = self._select("position = ?", [position])
-        return found[0] if found else None
+        rows = self._select("position = ?", [position])
+        return rows[0] if rows else None
 
     def head(self) -> tuple[int, bytes]:
-        """The last position and the head after it; 0 and ``GENESIS`` when the log is empty."""
+        """Return the last position and the head after it; 0 and ``GENESIS`` if the log is empty."""
         with self.snapshot() as connection:
             return read_tip(connection.cursor())
 
     def blob(self, blob_id: str) -> bytes | None:
-        """The bytes; None when there is no such blob or it was erased."""
+        """Return the bytes of a blob; None if there is no such blob or an erasure took it."""
         with self.snapshot() as connection:
-            found = connection.execute("SELECT data FROM blobs WHERE id = ?", (blob_id,)).fetchone()
-        return found[0] if found else None
+            row = connection.execute("SELECT data FROM blobs WHERE id = ?", (blob_id,)).fetchone()
+        return row[0] if row else None
 
     def _select(self, where: str, values: Sequence[object]) -> list[LogRow]:
         with self.snapshot() as connection:
             return [LogRow(*row) for row in connection.execute(f"SELECT {COLUMNS} FROM events WHERE {where}", values)]
 
     def explained(self, error: BaseException, connection: sqlite3.Connection) -> LedgerError | None:
-        """What a caller sees instead of an error: ``DamagedError`` where a row of the projections, or of the log, explains it."""
+        """Return the error that the caller is to see instead of this error; None if this error is to be raised as it is.
+
+        It is a ``DamagedError`` if a row of the projections or of the log explains the error.
+        """
         if (displaced := self._not_ours(error)) is not None:
             return displaced
         if not self._pool.foreign and may_be_damage(error):
@@ -175,12 +189,12 @@ class EventStore:
             if (damaged := damaged or find_in_log(connection)) is not None:
                 _warn(damaged)
                 return damaged
-            vars(error)["searched"] = True  # by whatever surrounds this one it need not be
+            vars(error)["searched"] = True  # the contexts around this context need not search again
         _warn(error)
         return typed(error)
 
     def _not_ours(self, error: BaseException) -> StorageError | None:
-        """What looks like damage may be another file, in the place of this one or copied over it."""
+        """Return an error if another file took the place of this file or was copied over it, which can look like damage."""
         of_tables = isinstance(error, DamagedError) and error.table != "events"
         if self.readonly or self._pool.foreign or not (may_be_damage(error) or of_tables):
             return None
@@ -194,7 +208,7 @@ class EventStore:
 
     @contextmanager
     def lent(self) -> Iterator[sqlite3.Connection]:
-        """A connection outside of any transaction, for SQLite's own ways of copying a whole file."""
+        """Lend a connection outside of any transaction, for SQLite's own ways to copy a whole file."""
         self._writing.check_open()
         try:
             connection = self._pool.get_connection(is_writer=False)
@@ -207,15 +221,15 @@ class EventStore:
                 self._pool.put_connection(connection)
 
     def displaced(self) -> str:
-        """A sentence about what somebody did to the file while it was open; empty while it lies where it was opened."""
+        """Return a sentence about a change that somebody made to the open file; empty while there was none."""
         return self._file.place.displaced()
 
     def bound_wal(self, size_bytes: int) -> None:
-        """The size of the -wal above which those who write here wait a moment for readers, so that it is emptied."""
+        """Set the size of the -wal above which writers wait a moment for readers, so that the -wal can be emptied."""
         self._file.wal_bytes = size_bytes
 
     def checkpoint(self) -> bool:
-        """Everything from the -wal into the file, and the -wal emptied; False when a reader or a writer is busy."""
+        """Write the whole -wal into the file and empty the -wal; return False if a reader or a writer is busy."""
         if self._writing.closed or self._pool.foreign or self.readonly:
             self._writing.refuse()
         if self._writing.is_of_thread:
@@ -232,7 +246,7 @@ class EventStore:
             raise_typed(error)
 
     def close(self) -> None:
-        """Closes the log, after a checkpoint when nobody is busy. A second call, or a forked child's, does nothing."""
+        """Close the log, after a checkpoint if nobody is busy. A second call and a call in a forked child do nothing."""
         writing = self._writing
         if writing.closed or self._pool.foreign:
             return
@@ -252,15 +266,15 @@ class EventStore:
                 self._close_pool()
 
     def _close_pool(self) -> None:
-        """The connections that the store keeps are closed with it, and those of readers under way as they end."""
+        """Close the connections that the store keeps; those of readers under way are closed when their readers end."""
         own, self._writing.cursor = [self._writing.cursor.connection] if self._writing.cursor else [], None
-        own += [each for views in self._past_views.values() for each in views.close()]
+        own += [connection for views in self._past_views.values() for connection in views.close()]
         with self._reading.no_longer(self._file.busy_timeout_seconds) as private:
             self._pool.close(unused=[*own, *private])
 
 
 class _Snapshot:
-    """What ``snapshot()`` gives."""
+    """The context that ``snapshot()`` returns."""
 
     __slots__ = ("_connection", "_explained", "_of_pool", "_reading", "_writing")
 
@@ -293,12 +307,12 @@ def _no_damage(connection: sqlite3.Connection, names: Collection[str] = ()) -> S
 
 
 def _warn(error: BaseException) -> None:
-    """Tell of damage, by the table: the key of a row may be a name."""
+    """Log a warning about damage with the table only, because the key of a row may be a person's name."""
     if isinstance(error, DamagedError):
         _log.warning("damaged: a row of the table %s", error.table)
 
 
-__all__ = [  # what the library finds here
+__all__ = [  # the eventsourcing library looks these names up in this module
     "AggregateRecorder",
     "ApplicationRecorder",
     "Datastore",

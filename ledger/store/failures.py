@@ -1,4 +1,4 @@
-"""What a caller of the store sees instead of errors of SQLite, of the library, or of a row that cannot be."""
+"""The errors that a caller of the store sees instead of errors of SQLite, of the eventsourcing library or of a damaged row."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ledger.domain.errors import DamagedError, LedgerError, RejectedError, Stora
 from ledger.store import closed, mapper, sqlite_files
 from ledger.store.integrity import GENESIS, digest, link
 
-# What a row that cannot be leads to, sooner or later; of SQLite's codes: a page, a table or a text that cannot be read.
+# A damaged row leads to one of these errors. Of SQLite's errors, these codes tell of a page, table or text that is unreadable.
 _MAY_BE_DAMAGE = (TypeError, AttributeError, ValueError, LookupError, AssertionError, ArithmeticError, MsgspecError)
 _MAY_BE_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_ERROR)
 
 
 def typed(error: BaseException) -> LedgerError | None:
-    """What a caller sees instead of an error of SQLite or of the library; None for what is its own."""
+    """Return the error that replaces an error of SQLite or of the library; None for every other error."""
     if isinstance(error, sqlite3.Error):
         return closed.denied(error) or sqlite_files.typed(error)
     if isinstance(error, persistence.DataError):
@@ -28,7 +28,9 @@ def typed(error: BaseException) -> LedgerError | None:
     if isinstance(error, persistence.ConnectionPoolClosedError):
         return RejectedError("this ledger is closed; open it again", rule="closed")
     if isinstance(error, persistence.PersistenceError):
-        return StorageError("no connection to the ledger could be had within the timeout")
+        return StorageError(
+            "the ledger had no free connection within the timeout; close readers or give a longer timeout"
+        )
     return None
 
 
@@ -43,27 +45,27 @@ _OURS = ("ledger.", "projections.")
 
 
 def let_go(error: BaseException | None) -> None:
-    """Whoever keeps an error keeps the frames that it left, and rows that one of them was reading hold a snapshot open."""
+    """Clear the frames of an error, so that a caller who keeps the error keeps no rows and thereby no snapshot open."""
     seen = set[int]()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
         for frame, _ in traceback.walk_tb(error.__traceback__):
             if frame.f_globals.get("__name__", "").startswith(_OURS):
-                with suppress(RuntimeError):  # it goes on
+                with suppress(RuntimeError):  # the frame is still running
                     frame.clear()
         error = error.__context__
 
 
-_ROWS = (  # as bytes, for a text that is none fails in the driver
+_ROWS = (  # texts as bytes, because the driver fails on a text that is not UTF-8
     "SELECT position, CAST(stream AS BLOB), version, CAST(type AS BLOB), CAST(state AS BLOB), digest, head, erased_by"
     " FROM main.events ORDER BY position"
 )
 
 
 def find_in_log(connection: sqlite3.Connection) -> DamagedError | None:
-    """The first row of the log that is not what was recorded; reads every row up to there."""
+    """Return the first row of the log that is not as recorded; None if every row is. Reads every row up to that row."""
     before = GENESIS
-    with suppress(sqlite3.Error):  # a page that cannot be read is told as that
+    with suppress(sqlite3.Error):  # the caller reports a page that cannot be read
         for position, stream, version, type_, state, mark, head, erased_by in connection.execute(_ROWS):
             try:
                 named = (stream.decode(), version, type_.decode())
@@ -80,7 +82,7 @@ def find_in_log(connection: sqlite3.Connection) -> DamagedError | None:
 
 
 def may_be_damage(error: BaseException) -> bool:
-    """Whether a damaged row may be behind an error that nobody has looked into yet."""
+    """Return True if a damaged row may have caused an error that was not searched yet."""
     if isinstance(error, sqlite3.Error):
         return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF in _MAY_BE_DAMAGED
     known = isinstance(error, LedgerError) or hasattr(error, "searched")

@@ -1,4 +1,4 @@
-"""The lock next to a ledger file: one holder over all processes, for what SQLite must not do twice at the same time."""
+"""The lock next to a ledger file, with one holder over all processes, for work that SQLite must not do twice at a time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ try:
     import fcntl
 except ImportError:
     message = (
-        "memory-ledger locks its files with flock, which Windows has not, so it does not run there; in WSL 2 it does"
+        "memory-ledger locks its files with flock, which Windows does not have: run it in WSL 2, or on Linux or macOS"
     )
     raise ImportError(message, name="fcntl") from None
 
@@ -25,7 +25,7 @@ _DENIED = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 class FileLock:
-    """One lock file, held by one thread of one process at a time; that thread may take it again."""
+    """A lock file that one thread of one process holds at a time; that thread may take the lock again."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -33,7 +33,7 @@ class FileLock:
 
     @property
     def is_held(self) -> bool:
-        """Whether a thread of this process has it."""
+        """Return True while a thread of this process holds the lock."""
         return self._depth > 0
 
     @contextmanager
@@ -41,7 +41,7 @@ class FileLock:
         try:
             taken = self.acquire(timeout_seconds, create=create)
         except OSError as error:
-            hint = "; opened readonly it needs no lock" if create and error.errno in _DENIED else ""
+            hint = "; a ledger opened with readonly=True needs no lock" if create and error.errno in _DENIED else ""
             raise StorageError(f"{self.path} cannot be locked: {error.strerror}{hint}") from error
         if not taken:
             raise BusyError(f"another process kept {self.path} locked for longer than {timeout_seconds:g} seconds")
@@ -74,7 +74,7 @@ class FileLock:
         self._thread.release()
 
     def abandon(self) -> None:
-        """In a forked child: let go without unlocking, for the lock is still the parent's."""
+        """Close the file in a forked child without unlocking, for the lock still belongs to the parent."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -101,9 +101,10 @@ class FileLock:
                 return True
 
     def _open(self, create: bool) -> int:
-        """A descriptor of the lock file.
+        """Return a descriptor of the lock file, or -1 if the caller needs no lock.
 
-        -1 for a reader where there is none, for who cannot write does not checkpoint, and where the directory is gone.
+        A reader needs none if the file does not exist, because a reader never checkpoints. Nor does anybody if the directory
+        is gone.
         """
         flags = os.O_CLOEXEC | os.O_NOFOLLOW
         try:
@@ -122,11 +123,11 @@ class FileLock:
 
 _locks: WeakValueDictionary[str, FileLock] = WeakValueDictionary()
 _locks_guard = threading.Lock()
-_inherited: set[str] = set()  # files that the process was forked with
+_inherited: set[str] = set()  # the files that the parent had open when it forked this process
 
 
 def lock_of(path: str) -> FileLock:
-    """The lock of a ledger file; one object a process, so that a thread may hold it through two stores."""
+    """Return the lock of a ledger file, one object per process, so that a thread can hold it through two stores."""
     with _locks_guard:
         lock = _locks.get(path)
         if lock is None:
@@ -135,7 +136,7 @@ def lock_of(path: str) -> FileLock:
 
 
 def forget_parent(open_files: set[str]) -> None:
-    """In a forked child: its locks are its own from here, and what the parent has open stays closed to it."""
+    """Reset the locks in a forked child, and remember the files that the parent has open, which stay closed to the child."""
     global _locks_guard
     for lock in list(_locks.values()):
         lock.abandon()
@@ -145,5 +146,5 @@ def forget_parent(open_files: set[str]) -> None:
 
 
 def is_inherited(path: str) -> bool:
-    """Whether the process was forked with this file open."""
+    """Return True if the process was forked while this file was open."""
     return path in _inherited

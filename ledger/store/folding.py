@@ -1,4 +1,7 @@
-"""While a fold of a user's own runs, no ledger answers its thread: it is a function of what it is given alone."""
+"""The switch that makes every ledger refuse a thread that runs a user's own fold.
+
+A fold is a function of the event, the change and the rows that it receives.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from ledger.domain.errors import RejectedError
 
 
 class Misuse(RejectedError):
-    """What a fold asked is nothing that it may ask; the message names no value."""
+    """A call that a fold may not make; the message names no value of the event."""
 
 
 class _Now(threading.local):
@@ -20,4 +23,4 @@ now = _Now()
 
 
 def refuse() -> Never:
-    raise Misuse("fold called a ledger: it may look at the event, the change and the rows that it is given alone")
+    raise Misuse("a fold called a ledger; it may read only the event, the change and the rows that it receives")

@@ -1,8 +1,8 @@
-"""Digests, the hash chain over the log, and the check that walks it.
+"""Digests, the hash chain over the log, and the check that walks the chain.
 
-``digest`` covers the state of one event. ``link`` covers the digest, the place of the event and the head before it, so
-that whoever knows one head knows everything before it. ``leaf`` is the same record as a leaf of a Merkle tree. An erased
-row keeps its digest, so that the chain holds; what its state must be now is said by the event that erased it.
+``digest`` covers the state of one event. ``link`` covers the digest, the place of the event and the head before it, so one
+known head proves everything before it. ``leaf`` is the same record as a leaf of a Merkle tree. An erased row keeps its
+digest, so the chain still holds; the event that erased the row states the digest of what is left.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ CheckedRow = tuple[int, str, int, str, str, bytes, bytes, int | None]
 
 
 def digest(state: bytes) -> bytes:
-    """SHA-256 of the stored bytes of one event."""
+    """Return the SHA-256 of the stored bytes of one event."""
     return sha256(state).digest()
 
 
 def link(previous: bytes, position: int, stream: str, version: int, type_: str, digest: bytes) -> bytes:
-    """The head after an event, from the head before it."""
+    """Return the head after an event, from the head before it."""
     return sha256(_record(previous.hex(), position, stream, version, type_, digest.hex())).digest()
 
 
 def leaf(previous: bytes, position: int, stream: str, version: int, type_: str, digest: bytes) -> bytes:
-    """The same event as a leaf of a Merkle tree; the zero byte keeps leaves and inner nodes apart."""
+    """Return an event as a leaf of a Merkle tree; the zero byte keeps leaves and inner nodes apart."""
     return sha256(b"\x00" + _record(previous.hex(), position, stream, version, type_, digest.hex())).digest()
 
 
@@ -46,19 +46,19 @@ def _record(previous: str, position: int, stream: str, version: int, type_: str,
 
 
 class Erasures:
-    """What the ContentErased events of a log took, of which rows and which blobs; they are added in their order."""
+    """The rows and blobs that the ContentErased events of a log changed; the events are added in their order."""
 
     def __init__(self) -> None:
-        self.rows: dict[int, list[tuple[int, str, str]]] = {}  # position: (erased at, digest before, digest after)
-        self.blobs: dict[str, int] = {}  # id: erased at
+        self.rows: dict[int, list[tuple[int, str, str]]] = {}  # position -> (erased at, digest before, digest after)
+        self.blobs: dict[str, int] = {}  # id -> erased at
 
     def add(self, position: int, event: ContentErased) -> None:
-        for each in event.targets:
-            self.rows.setdefault(each.position, []).append((position, each.before, each.after))
+        for target in event.targets:
+            self.rows.setdefault(target.position, []).append((position, target.before, target.after))
         self.blobs |= dict.fromkeys(event.blobs, position)
 
     def problems(self, place: int, erased_by: int | None, stored: bytes, computed: bytes) -> Iterator[str]:
-        """What a row says of its erasure against what the erasures say; ``computed`` is the digest of its state."""
+        """Yield the contradictions between a row's mark of erasure and the erasures; ``computed`` is its state's digest."""
         acts = self.rows.get(place, [])
         last = acts[-1][0] if acts else None
         if erased_by != last:
@@ -84,11 +84,11 @@ def check_chain(
     erasures: Erasures | None = None,
     leaf_to: Callable[[bytes], None] | None = None,
 ) -> Iterator[str]:
-    """Walk the log in order and say what is wrong with it, with the position; nothing when all is well.
+    """Walk the log in order and yield a sentence with the position for each problem; nothing if the log is sound.
 
-    ``position`` and ``head`` are those of the row before the first. After a problem the walk goes on from what the row
-    claims, so that one change is told once. Without ``erasures`` a row with ``erased_by`` may hold any state. ``leaf_to``
-    is given the leaf of every row.
+    ``position`` and ``head`` are those of the row before the first. After a problem the walk continues from the values
+    that the row states, so one change is reported once. Without ``erasures`` a row with ``erased_by`` may hold any state.
+    ``leaf_to`` receives the leaf of every row.
     """
     previous, erased = head.hex(), erasures.rows if erasures is not None else {}
     for row in rows:

@@ -1,6 +1,6 @@
-"""A lease on a piece of work that goes on outside of the writer's lock: one holder at a time, over all processes.
+"""A lease on work that is done outside of the writer's lock, with one holder at a time over all processes.
 
-Leases only save double work: what is right is decided under the writer's lock.
+Leases only save double work. The writer's lock decides about correctness.
 """
 
 from __future__ import annotations
@@ -14,37 +14,37 @@ from sqlite3 import Connection
 from ledger.domain.errors import LedgerError
 from ledger.store.event_store import EventStore
 
-_own: set[str] = set()  # the holders of this process that are still at work
+_own: set[str] = set()  # the holders of this process that are at work
 
 
-# --- in a transaction of the caller's ------------------------------------------------------------------------------------
+# --- in the caller's transaction -----------------------------------------------------------------------------------------
 
 
 def new_holder() -> str:
-    """A name for whoever takes a lease; it begins with the number of the process."""
+    """Return a new name for a holder of a lease; the name begins with the number of the process."""
     return f"{os.getpid()}-{os.urandom(8).hex()}"
 
 
 def holder_of(connection: Connection, work: str) -> str | None:
-    """Who has the lease; a holder whose time is over, or whose process is gone, has nothing."""
+    """Return the holder of a lease; None if the lease has run out or the holder's process is gone."""
     row = connection.execute("SELECT holder, until FROM leases WHERE work = ?", (work,)).fetchone()
     return row[0] if row is not None and row[1] > time.time() and is_alive(row[0]) else None
 
 
 def hold(connection: Connection, work: str, holder: str, seconds: float) -> None:
-    """Takes the lease, or renews it, whoever had it."""
+    """Take or renew the lease, whoever has it."""
     _own.add(holder)
     connection.execute("INSERT OR REPLACE INTO leases VALUES (?, ?, ?)", (work, holder, time.time() + seconds))
 
 
 def renew(connection: Connection, work: str, holder: str, seconds: float) -> bool:
-    """False where somebody else has taken the lease meanwhile; one that only ran out is held again."""
+    """Renew a lease, even a lease that ran out; return False if another holder has taken it."""
     sql = "UPDATE leases SET until = ? WHERE work = ? AND holder = ?"
     return bool(connection.execute(sql, (time.time() + seconds, work, holder)).rowcount)
 
 
 def end(holder: str) -> None:
-    """Nobody of this process waits for this holder any more, though what it holds may still be in the file."""
+    """Forget a holder of this process, which then counts as gone although its lease may still be in the file."""
     _own.discard(holder)
 
 
@@ -53,7 +53,7 @@ def give_back(connection: Connection, work: str, holder: str) -> None:
 
 
 def is_alive(holder: str) -> bool:
-    """Whether the process that holds a lease still runs on this machine; of this one, whether the holder is still at work."""
+    """Return True if a holder is at work in this process, or its process still runs on this machine."""
     try:
         if (process := int(holder.split("-")[0])) == os.getpid():
             return holder in _own
@@ -69,7 +69,7 @@ def is_alive(holder: str) -> bool:
 
 
 class Lease:
-    """The right to a piece of work, for so many seconds from each renewal on."""
+    """The right to a piece of work, for a number of seconds from each renewal on."""
 
     def __init__(self, store: EventStore, work: str, seconds: float) -> None:
         self._store, self._work, self._seconds = store, work, seconds
@@ -77,7 +77,7 @@ class Lease:
         self._until = 0.0
 
     def take(self) -> bool:
-        """Whether it is ours now."""
+        """Take the lease and return True; return False if another holder has it."""
         with self._store.transact() as transaction:
             if holder_of(transaction.connection, self._work) is not None:
                 return False
@@ -86,7 +86,7 @@ class Lease:
             return True
 
     def renew(self) -> bool:
-        """Holds on to it for all of the time again; False where somebody else has taken it meanwhile."""
+        """Keep the lease for its full time again; return False if another holder has taken it."""
         if time.time() < self._until - self._seconds + 1:
             return True
         self._until = time.time() + self._seconds
@@ -94,7 +94,10 @@ class Lease:
             return renew(transaction.connection, self._work, self._holder, self._seconds)
 
     def give_back(self) -> None:
-        """Also where the disk fails: what is left in the file holds nobody of this process up, and others until it ends."""
+        """End the lease even if the disk fails.
+
+        A lease left in the file no longer stops this process. It stops other processes until it runs out.
+        """
         end(self._holder)
         with suppress(LedgerError), self._store.transact() as transaction:
             give_back(transaction.connection, self._work, self._holder)
@@ -102,7 +105,7 @@ class Lease:
 
 @contextmanager
 def leased(store: EventStore, work: str, seconds: float) -> Iterator[Lease | None]:
-    """The lease until the block ends; None where somebody else has it."""
+    """Hold the lease until the block ends; yield None if another holder has it."""
     lease = Lease(store, work, seconds)
     if not lease.take():
         yield None

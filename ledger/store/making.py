@@ -1,7 +1,7 @@
-"""A file that is being made: under another name until it is done, remembered in the ledger that it is a copy of.
+"""A copy of a ledger that is being made under another name, ``<path>.part``, until it is complete.
 
-Whoever is killed meanwhile leaves it behind, with texts in it. So the ledger remembers where it lies, in the leases, and the
-next open for writing and each erasure remove it; a lock next to it says whether somebody is still at it.
+A maker that is killed leaves this file behind, with texts in it. So the ledger remembers the file's path in its leases, and
+the next open for writing and each erasure remove the file. A lock next to the file shows if a maker is still at work.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from ledger.store.paths import PART, StrPath, check_finished, checked_path
 from ledger.store.sqlite_files import put_in_place, typed
 
 SUFFIXES = ("", "-journal", "-wal", "-shm")
-COPY = "copy "  # how the name of such a lease begins; the path follows
+COPY = "copy "  # begins the name of such a lease; the path follows
 _LISTED = f"SELECT substr(work, {len(COPY) + 1}) FROM leases WHERE work GLOB '{COPY}*{PART}' ORDER BY work"
 
 
 def free_place(path: StrPath, what: str) -> str:
-    """The absolute path of a file that is to be made; ``RejectedError`` where something is."""
+    """Return the absolute path of a file that is to be made; raise ``RejectedError`` if a file is there."""
     place = checked_path(path)
     check_finished(place)
     if os.path.lexists(place):
         raise RejectedError(
-            f"{place} is there already; {what} never overwrites: name a path where nothing is", rule="path"
+            f"{place} exists, and {what} never overwrites a file: name a path where there is none", rule="path"
         )
     for suffix in ("-wal", "-journal"):
         if os.path.lexists(place + suffix) and os.stat(place + suffix).st_size:
             raise RejectedError(
-                f"{place}{suffix} is there and may hold the last commits of a ledger that is missing: "
-                "put that back, or name a path where nothing is",
+                f"{place}{suffix} exists and may hold the last commits of a ledger whose file is missing: "
+                "put that file back, or name another path",
                 rule="path",
             )
     return place
@@ -44,29 +44,40 @@ def free_place(path: StrPath, what: str) -> str:
 
 @contextmanager
 def in_the_making(place: str, what: str, *, put: bool = True, of: EventStore | None = None) -> Iterator[str]:
-    """An empty file of the owner's to fill, ``<place>.part``; it gets its own name at the end, and an error leaves nothing.
+    """Yield an empty file, ``<place>.part``, to be filled; rename the file at the end, or remove it after an error.
 
-    One maker at a time: ``ConflictError`` for another. What a killed one left is removed first; ``RejectedError`` where a
-    file has the name that nobody was making. ``of`` is the log that is copied, which remembers the file; one that cannot be
-    written does not, and a copy is made all the same.
+    A file that a killed maker left is removed first. A log that cannot be written does not remember the file, and the copy
+    is made all the same.
+
+    Args:
+        place: The path of the finished file.
+        what: The kind of file, for messages.
+        put: False to leave the renaming to the caller.
+        of: The log that is copied, which remembers the file.
+
+    Raises:
+        ConflictError: Another maker is at work on this path.
+        RejectedError: A file that no maker was making has the name.
     """
     part = place + PART
     lock = lock_of(part)
     if os.path.lexists(part) and not _lies_there(part):
-        raise RejectedError(f"{part} is there, and {what} would be made under that name: move it away", rule="path")
-    _remember(of, part)  # first of all: a kill may come at any moment
+        raise RejectedError(
+            f"{part} exists, and {what} needs that name while it is being made: move the file away", rule="path"
+        )
+    _remember(of, part)  # first of all, because a kill may come at any moment
     if not _lock_alone(lock):
         raise ConflictError(f"{what} to this place is being made by another process; wait for it")
     try:
         remove(part)
-        _remember(of, part)  # an open that found nothing there may have forgotten it
+        _remember(of, part)  # again, because an open that saw no file may have forgotten the path
         make_empty(part)
         yield part
         if put:
             put_in_place(part, place)
     except FileExistsError:
         raise RejectedError(
-            f"{place} was made by somebody else meanwhile; {what} never overwrites", rule="path"
+            f"another program made {place} in the meantime, and {what} never overwrites a file", rule="path"
         ) from None
     except OSError as error:
         raise StorageError(f"{place} cannot be written: {error.strerror}") from error
@@ -78,7 +89,7 @@ def in_the_making(place: str, what: str, *, put: bool = True, of: EventStore | N
 
 
 def _lock_alone(lock: FileLock) -> bool:
-    """Takes a lock whose file is removed by its last holder: one that was removed meanwhile locks nobody out."""
+    """Take a lock whose last holder removes its file; a lock of a removed file would keep nobody out."""
     while True:
         try:
             if not lock.acquire(0):
@@ -105,22 +116,22 @@ def remove(path: str, suffixes: Sequence[str] = SUFFIXES) -> None:
 
 
 def make_empty(path: str) -> None:
-    """An empty file of the owner's, to be filled."""
+    """Make an empty file that only its owner may read."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     os.fchmod(descriptor, 0o600)
     os.close(descriptor)
 
 
-# --- what a killed maker left ------------------------------------------------------------------------------------------
+# --- the files that a killed maker left ----------------------------------------------------------------------------------
 
 
 def unfinished(connection: sqlite3.Connection, path: str) -> list[tuple[str, bool]]:
-    """The files that copies of the ledger at a path are made under, each with whether somebody is still at it."""
+    """Return the files under which copies of a ledger are being made, each with True if its maker is still at work."""
     return [(part, _is_made(part)) for part in _parts(connection, path)]
 
 
 def remove_unfinished(store: EventStore) -> None:
-    """Removes what killed makers left; what cannot be reached stays remembered."""
+    """Remove the files that killed makers left; a file that cannot be reached stays remembered."""
     with store.snapshot() as connection:
         parts = _parts(connection, store.path)
     for part in parts:
@@ -133,19 +144,19 @@ def remove_unfinished(store: EventStore) -> None:
 
 
 def _parts(connection: sqlite3.Connection, path: str) -> list[str]:
-    """Those that it remembers, and one in its own place."""
-    found = [part for (part,) in connection.execute(_LISTED)]
+    """Return the files that the ledger remembers, and the file of this kind next to the ledger."""
+    parts = [part for (part,) in connection.execute(_LISTED)]
     own = path + PART
-    return found + [own] * (own not in found and (_lies_there(own) or _is_lone_lock(own)))
+    return parts + [own] * (own not in parts and (_lies_there(own) or _is_lone_lock(own)))
 
 
 def _lies_there(part: str) -> bool:
-    """With its lock: a file of this name without one is somebody else's."""
+    """Return True if the file and its lock exist: a file of this name without a lock belongs to another program."""
     return os.path.lexists(part) and os.path.lexists(part + ".lock")
 
 
 def _is_lone_lock(part: str) -> bool:
-    """Return True for an empty lock without its file: its maker was killed before the file was there, or after."""
+    """Return True if only an empty lock exists: its maker was killed before it made the file, or after it removed it."""
     with suppress(OSError):
         status = os.lstat(part + ".lock")
         return stat.S_ISREG(status.st_mode) and not status.st_size and not os.path.lexists(part)
@@ -153,7 +164,7 @@ def _is_lone_lock(part: str) -> bool:
 
 
 def _is_made(part: str) -> bool:
-    """Whether its lock is held; also where nobody can tell."""
+    """Return True if a maker holds the lock of a file, or if that cannot be known."""
     lock = lock_of(part)
     if lock.is_held or not os.path.lexists(lock.path):
         return lock.is_held
@@ -167,7 +178,7 @@ def _is_made(part: str) -> bool:
 
 
 def _remember(store: EventStore | None, part: str) -> None:
-    with suppress(LedgerError):  # on a full disk a copy elsewhere is what is needed most
+    with suppress(LedgerError):  # on a full disk a copy elsewhere matters more than this record
         if store is not None and not store.readonly:
             with store.transact() as transaction:
                 lease.hold(transaction.connection, COPY + part, lease.new_holder(), 0)

@@ -1,7 +1,7 @@
-"""Events to bytes and back: msgspec JSON, a closed registry of names, and upcasters for what was written in older schemas.
+"""Events to bytes and back: msgspec JSON, a closed registry of types, and upcasters for older schemas.
 
-A type or a schema that this version does not know becomes ``Unknown`` with its bytes untouched. Nothing is ever imported
-because a row says so.
+An event whose type or schema this version does not know becomes ``Unknown`` with its bytes untouched. A row never causes an
+import.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from msgspec import Struct
 from ledger.domain.errors import DamagedError, RejectedError
 from ledger.domain.events import TYPES, AnyEvent, Envelope, Event, Recorded, Unknown
 
-STATE_BYTES = 1024 * 1024  # the most that one event's state may take
+STATE_BYTES = 1024 * 1024  # the largest state of one event
 
-# (type, schema) -> the data as the next schema has it, on plain dicts; none yet, for every schema is the first
+# (type, schema) -> a function from plain data of this schema to data of the next; empty while every schema is the first
 UPCASTERS: dict[tuple[str, int], Callable[[dict[str, object]], dict[str, object]]] = {}
 
 encode = msgspec.json.Encoder().encode
 
 
 class Stored(Struct, frozen=True, gc=False):
-    """An event as a ``StoredEvent`` of the eventsourcing library has it, made in a tenth of the time."""
+    """An event with the fields of the library's ``StoredEvent``, made in a tenth of the time."""
 
     originator_id: str
     originator_version: int
@@ -33,11 +33,11 @@ class Stored(Struct, frozen=True, gc=False):
 
 
 def to_stored(stream: str, version: int, envelope: Envelope[object]) -> Stored:
-    """One event as the row that the event store writes; ``RejectedError`` above 1 MiB."""
+    """Return an event as the event store writes it; raise ``RejectedError`` for a state above 1 MiB."""
     state = encode(envelope)
     if len(state) > STATE_BYTES:
         raise RejectedError(
-            f"an event may take {STATE_BYTES} bytes, and this {type(envelope.data).__name__} takes {len(state)}",
+            f"an event may take {STATE_BYTES} bytes at the most, and this {type(envelope.data).__name__} takes {len(state)}",
             rule="size",
             limit=STATE_BYTES,
             requested=len(state),
@@ -50,7 +50,7 @@ def _decoder(kind: type[object]) -> msgspec.json.Decoder[Envelope[object]]:
 
 
 class _Decoders(dict[str, tuple[Callable[[str], Envelope[object]], int]]):
-    """One for each type, made at its first event: all of them take as long as everything else that an open does."""
+    """The decoders by type, each made at the first event of its type, because all together double the time of an open."""
 
     def __missing__(self, type_: str) -> tuple[Callable[[str], Envelope[object]], int]:
         kind = TYPES[type_]
@@ -64,8 +64,11 @@ _DECODERS = _Decoders()
 def decode(
     position: int, first: int, stream: str, version: int, type_: str, state: str, key: bytes | None = None
 ) -> AnyEvent:
-    """The event in one row of the log; ``DamagedError`` when its JSON is not an event at all, or a damaged page has made a
-    number or bytes of what was text."""
+    """Return the event in one row of the log.
+
+    Raises:
+        DamagedError: The state is not the JSON of an event, or a damaged page turned a text into a number or bytes.
+    """
     try:
         decoded, schema = _DECODERS[type_]
         envelope = decoded(state)
@@ -78,32 +81,32 @@ def decode(
 
 def _uncommon(position: int, type_: str, state: str) -> Envelope[object]:
     if not isinstance(type_, str):
-        raise DamagedError("events", position, "has a type that is no text")
+        raise DamagedError("events", position, "has a type that is not a text")
     try:
         envelope = _raw_decoder.decode(state)
     except (TypeError, UnicodeEncodeError, msgspec.DecodeError, RecursionError):
-        raise DamagedError("events", position, f"({unknown(type_)}) holds no event that can be read") from None
+        raise DamagedError("events", position, f"({unknown(type_)}) holds no readable event") from None
     kind = TYPES.get(type_)
     if kind is None or envelope.schema >= kind.schema:
         return _with_data(envelope, Unknown(envelope.data))
     try:
         return _with_data(envelope, upcast(kind, envelope.schema, envelope.data))
-    except (LookupError, TypeError, ValueError):  # no upcaster, or data that it does not take
+    except (LookupError, TypeError, ValueError):  # there is no upcaster, or it does not take this data
         return _with_data(envelope, Unknown(envelope.data))
 
 
 def is_foreign(type_: object) -> bool:
-    """Whether a type is written as the eventsourcing library writes those of its applications: module:class."""
+    """Return True for a type that the eventsourcing library wrote for one of its applications: module:class."""
     return isinstance(type_, str) and ":" in type_
 
 
 def unknown(type_: object) -> str:
-    """A type that this product does not know, as messages name it."""
+    """Return the name of a type that this product does not know, for a message."""
     return f"{type_!s:.60}" + (" of an application of the eventsourcing library" if is_foreign(type_) else "")
 
 
 def upcast(kind: type[Event], schema: int, raw: msgspec.Raw) -> Event:
-    """Data written in an older schema as today's event, one step after the other."""
+    """Return data of an older schema as today's event, raised by one schema at a time."""
     data = msgspec.json.decode(raw)
     for step in range(schema, kind.schema):
         data = UPCASTERS[kind.__name__, step](data)

@@ -1,8 +1,8 @@
-"""Notes in the lock file about the ledger's file: a checkpoint has begun, or how the last one left the file.
+"""Notes in the lock file about the ledger's file: that a checkpoint began, or the state in which the last one left the file.
 
-SQLite writes the file itself in checkpoints alone. So a file whose size or time is not the noted one was written by
-somebody else. The notes are read without the lock: a note that is the same before and after a look at the file, and says
-that no checkpoint is under way, holds for that look.
+SQLite writes the file itself only in checkpoints. So if the file's size or time differs from the note, another program wrote
+to the file. The notes are read without the lock: a note that is the same before and after a look at the file, and that
+tells of no running checkpoint, holds for that look.
 """
 
 from __future__ import annotations
@@ -11,26 +11,26 @@ import os
 import zlib
 from typing import NamedTuple
 
-LINE_BYTES = 256  # of a note, always, so that it is written over in place
+LINE_BYTES = 256  # of every note, so that the next note overwrites it in place
 _VERSION = "1"
 
 Written = tuple[int, int]  # the size and the mtime_ns of a file
 
 
 class Note(NamedTuple):
-    """One note. Its number is another one than that of the note before."""
+    """A note, whose number differs from the number of the note before."""
 
     number: int
-    turn: int  # another one after an open that met a file which was not as noted
-    begun: bool  # a checkpoint, whose end was not noted
+    turn: int  # changes when an open meets a file that differs from its note
+    begun: bool  # a checkpoint began, and no end is noted
     written: Written
-    first: bytes = b""  # the head after the first event in the file itself, where that is known
-    position: int = 0  # of the last event in the file itself, where a checkpoint came to its end
-    head: bytes = b""  # ... after that event
+    first: bytes = b""  # the head after the first event in the file itself, if known
+    position: int = 0  # of the last event in the file itself after a complete checkpoint
+    head: bytes = b""  # after that event
 
 
 def read(path: str) -> Note | None:
-    """Return the note in a lock file; None where there is none that is whole."""
+    """Return the note in a lock file; None if there is no complete note."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
@@ -44,7 +44,7 @@ def read(path: str) -> Note | None:
 
 
 def write(path: str, note: Note, *, durable: bool) -> None:
-    """Write a note into a lock file that is there. Whoever calls holds the lock."""
+    """Write a note into an existing lock file. The caller holds the lock."""
     size, time_ns = note.written
     parts = (
         _VERSION,
@@ -69,7 +69,7 @@ def write(path: str, note: Note, *, durable: bool) -> None:
 
 
 def written(path: str) -> Written:
-    """Return the size of a file and the time at which it was written; zeros where there is none."""
+    """Return the size of a file and the time of its last change; zeros if there is no file."""
     try:
         status = os.stat(path)
     except OSError:

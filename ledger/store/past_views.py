@@ -1,4 +1,4 @@
-"""The few connections on which the past is read: each is prepared once, and kept until the store closes."""
+"""The connections for reading the past: each is prepared once and stays open until the store closes."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from eventsourcing import persistence
 from ledger.domain.errors import RejectedError, StorageError
 from ledger.store.pool import Connection, ConnectionPool
 
-PAST_VIEWS = 4  # of the pool's connections; who comes fifth waits
+PAST_VIEWS = 4  # of the pool's connections; a fifth reader waits
 
 Prepare = Callable[[sqlite3.Connection], None]
 
 
 class PastViews:
-    """Connections taken out of a pool for good, because what was prepared on them changes what every read finds there."""
+    """Connections taken out of a pool for good, because their preparation changes the answer of every read on them."""
 
     def __init__(self, pool: ConnectionPool, timeout_seconds: float) -> None:
         self._pool, self._timeout_seconds = pool, timeout_seconds
@@ -29,13 +29,13 @@ class PastViews:
 
     @contextmanager
     def lend(self, prepare: Prepare) -> Iterator[sqlite3.Connection]:
-        """One of them, in a read transaction of its own, which is over before anybody else has it."""
+        """Lend a prepared connection in a read transaction, which ends before the connection is lent again."""
         connection = self._take(prepare)
         ending = "ROLLBACK"
         try:
             connection.raw.execute("BEGIN")
             yield connection.raw
-            ending = "COMMIT"  # the file is only read, and TEMP tables keep what was put there
+            ending = "COMMIT"  # writes nothing to the file, and keeps the rows in TEMP tables
         finally:
             if not self._pool.foreign:
                 with suppress(sqlite3.Error):
@@ -48,7 +48,10 @@ class PastViews:
         with self._changed:
             while not self._idle and self._count >= PAST_VIEWS and not self._closed:
                 if not self._changed.wait(deadline - time.monotonic()):
-                    raise StorageError(f"{PAST_VIEWS} others kept reading the past for longer than the timeout")
+                    raise StorageError(
+                        f"{PAST_VIEWS} readers of the past, the most at a time, kept their connections for longer than"
+                        " the timeout"
+                    )
             if self._closed:
                 raise RejectedError("this ledger is closed; open it again", rule="closed")
             if self._idle:
@@ -67,7 +70,7 @@ class PastViews:
                 self._count -= 1
                 self._changed.notify()
             if connection is not None and not self._pool.foreign:
-                connection.close()  # half prepared it is of no use to anybody
+                connection.close()  # a half prepared connection is useless
                 with suppress(persistence.ConnectionPoolClosedError):
                     self._pool.put_connection(connection)
             raise
@@ -82,7 +85,7 @@ class PastViews:
             self._pool.put_connection(connection)
 
     def close(self) -> list[sqlite3.Connection]:
-        """Lends no more, and gives what is idle to whoever closes the pool; the others go back to it as they end."""
+        """Stop lending and return the idle connections for the caller to close; lent ones return to the pool as they end."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()

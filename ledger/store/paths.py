@@ -1,4 +1,4 @@
-"""Where a ledger may lie: a regular file with a name, in a directory in which nobody else can put another in its place."""
+"""The places where a ledger may lie: a regular file in a directory in which no other user can replace the file."""
 
 from __future__ import annotations
 
@@ -9,32 +9,34 @@ from ledger.domain.errors import NotFoundError, RejectedError
 
 StrPath = str | os.PathLike[str]
 
-OWN_ENDS = (".lock", "-wal", "-shm", "-journal")  # of the files that SQLite and the product put next to a ledger
-PART = ".part"  # of the name of a file that is being made
+OWN_ENDS = (".lock", "-wal", "-shm", "-journal")  # end the names of the files that lie next to a ledger
+PART = ".part"  # ends the name of a file that is being made
 
 _KINDS = {stat.S_IFLNK: "a symbolic link", stat.S_IFDIR: "a directory"}
 
 
 def path_name(path: object) -> str:
-    """A path as text; ``RejectedError`` for what is none, or cannot be a file's name."""
+    """Return a path as text; raise ``RejectedError`` if it is not a path or cannot be the name of a file."""
     try:
         name = os.fsdecode(path)  # type: ignore[arg-type]
         os.fsencode(name)
     except (TypeError, UnicodeError):
-        raise RejectedError(f"a file is named by a path, and {path!r:.100} is none", rule="path") from None
+        raise RejectedError(
+            f"a file is named by a str, bytes or os.PathLike, not by {path!r:.100}", rule="path"
+        ) from None
     if "\0" in name:
-        raise RejectedError(f"a file is named by a path, and {path!r:.100} holds a NUL", rule="path")
+        raise RejectedError(f"the name of a file holds no NUL character, and {path!r:.100} does", rule="path")
     return name
 
 
 def checked_path(path: StrPath) -> str:
-    """The absolute real path; ``RejectedError`` where a ledger may not lie."""
+    """Return the absolute real path; raise ``RejectedError`` if a ledger may not lie there."""
     name = path_name(path)
     if not name or name == ":memory:" or "\x00" in name:
-        raise RejectedError(f"a ledger is a file, and {name[:100]!r} names none", rule="path")
+        raise RejectedError(f"a ledger needs the path of a file, and {name[:100]!r} names no file", rule="path")
     parent, last = os.path.split(os.path.abspath(name))
     if not last:
-        raise RejectedError(f"a ledger is a file, and {name[:100]!r} is a directory", rule="path")
+        raise RejectedError(f"a ledger needs the path of a file, and {name[:100]!r} is a directory", rule="path")
     check_own_name(last)
     real = os.path.join(os.path.realpath(parent), last)
     _check_parent(os.path.dirname(real))
@@ -43,7 +45,9 @@ def checked_path(path: StrPath) -> str:
     except FileNotFoundError:
         return real
     except OSError as error:
-        raise RejectedError(f"no file can be called {real[:100]!r}: {error.strerror}", rule="path") from None
+        raise RejectedError(
+            f"the path {real[:100]!r} cannot be used for a file: {error.strerror}", rule="path"
+        ) from None
     if not stat.S_ISREG(mode):
         kind = _KINDS.get(stat.S_IFMT(mode), "none")
         raise RejectedError(f"a ledger is a regular file, and {real} is {kind}", rule="path")
@@ -51,33 +55,34 @@ def checked_path(path: StrPath) -> str:
 
 
 def check_own_name(name: str) -> None:
-    """Refuse the name of a file that lies next to a ledger: its lock, its -wal, its -shm or its -journal."""
+    """Raise ``RejectedError`` for the name of a file next to a ledger: its lock, -wal, -shm or -journal."""
     if name.lower().endswith(OWN_ENDS):
         raise RejectedError(
-            f"no ledger may be called {name[-100:]!r}: {', '.join(OWN_ENDS)} end the names of the files that lie next"
+            f"{name[-100:]!r} cannot be the name of a ledger: {', '.join(OWN_ENDS)} end the names of the files that lie next"
             " to a ledger; name the ledger itself, or choose another name",
             rule="path",
         )
 
 
 def check_finished(path: StrPath) -> None:
-    """Refuse the name of a file that is being made, which an open or an erasure would remove as left behind."""
+    """Raise ``RejectedError`` for the name of an unfinished file, which an open or an erasure would remove."""
     if path_name(path).lower().endswith(PART):
         raise RejectedError(
-            f"{path_name(path)} ends in {PART}, as a file does that is being made; give it another name", rule="path"
+            f"{path_name(path)} ends in {PART}, which marks an unfinished file that is removed later; choose another name",
+            rule="path",
         )
 
 
 def _check_parent(parent: str) -> None:
-    """Whoever may write the directory may put another file in the ledger's place."""
+    """Raise an error if the directory is missing, or if other users may write to it and so replace the ledger's file."""
     try:
-        found = os.stat(parent)
+        status = os.stat(parent)
     except (FileNotFoundError, NotADirectoryError):
         raise NotFoundError(f"the directory {parent} does not exist") from None
-    if found.st_mode & stat.S_ISVTX or os.statvfs(parent).f_flag & os.ST_RDONLY:
+    if status.st_mode & stat.S_ISVTX or os.statvfs(parent).f_flag & os.ST_RDONLY:
         return
-    everyone = found.st_mode & stat.S_IWOTH
-    others = found.st_mode & stat.S_IWGRP and found.st_gid != os.getegid()
+    everyone = status.st_mode & stat.S_IWOTH
+    others = status.st_mode & stat.S_IWGRP and status.st_gid != os.getegid()
     if everyone or others:
         whom = "everybody" if everyone else "a group that is not this process's own"
         raise RejectedError(f"the directory {parent} can be written by {whom}; no ledger may lie there", rule="path")

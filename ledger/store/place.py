@@ -1,4 +1,4 @@
-"""Whether the files of an open ledger are still the ones that were opened, and nobody else wrote to the file itself."""
+"""The check that the files of an open ledger are those that were opened, and that no other program wrote to the file."""
 
 from __future__ import annotations
 
@@ -13,56 +13,56 @@ from ledger.store.file_lock import FileLock
 from ledger.store.notes import Note
 
 Identity = tuple[int, int]  # device and inode
-LOOKS = 100  # at the notes, while checkpoints of others begin and end
+LOOKS = 100  # at the notes, while other processes' checkpoints begin and end
 
 
 class Alone(NamedTuple):
     """The contents of the file itself, without its -wal, as far as they can be read.
 
-    A checkpoint that readers kept from its end leaves pages of several moments. Then nothing but the first row says anything,
-    and its absence nothing.
+    A checkpoint that readers kept from its end leaves pages of several moments. Then only the first row can be trusted, and
+    a missing first row proves nothing.
     """
 
     is_ledger: bool
     first: bytes = b""  # the head after LedgerCreated
-    position: int = 0  # of the last event; -1 where not even that can be read
-    head: bytes = b""  # ... after that event
+    position: int = 0  # of the last event; -1 if it cannot be read
+    head: bytes = b""  # after the last event
 
 
 class Place:
-    """What SQLite has open of one ledger: the file, its -wal and its -shm; the last two from the first transaction on.
+    """The files of one ledger that SQLite has open: the file, and from the first transaction on its -wal and its -shm.
 
-    The file itself is written by checkpoints alone, and each of ours is noted in the lock file. Every other change of its size
-    or its time is somebody's who copied another file over it, which leaves every name and inode as it was.
+    Only checkpoints write to the file itself, and the lock file has a note of each of ours. Any other change of the file's
+    size or time means that somebody copied another file over it, which keeps every name and inode.
     """
 
     def __init__(self, path: str, lock: FileLock, alone: Callable[[], Alone]) -> None:
         self._paths, self._lock, self._alone = (path, path + "-wal", path + "-shm"), lock, alone
         self._written = self._known = notes.written(path)
         self._overwritten, self._depth, self._turn = False, 0, 0
-        self._own: tuple[Identity | None, ...] = (self._found()[0], None, None)
+        self._own: tuple[Identity | None, ...] = (self._identities()[0], None, None)
         self.first: bytes | None = None  # settable: the head after the first event
 
     def check(self) -> None:
-        """For the writer, in a transaction: ``StorageError`` where one of them is not the one that was opened."""
-        found = self._found()
+        """Raise ``StorageError`` in a writer's transaction if one of the files was replaced or overwritten."""
+        identities = self._identities()
         if self._written != self._known:
             self._look_again()
-        if found != self._own or self._overwritten:
-            if self._own[1:] == (None, None) and found[0] == self._own[0] and None not in found:
-                self._own = found
+        if identities != self._own or self._overwritten:
+            if self._own[1:] == (None, None) and identities[0] == self._own[0] and None not in identities:
+                self._own = identities
             if displaced := self.displaced():
                 raise StorageError(displaced)
 
     def _look_again(self) -> None:
-        """Find out who wrote to the file: a checkpoint that is noted, or somebody else."""
+        """Find out if a noted checkpoint or another program wrote to the file."""
         path, lock = self._paths[0], self._lock
         for _ in range(LOOKS):
             before = notes.read(lock.path)
             written = notes.written(path)
             if before is None or before.begun:
                 if not lock.acquire(0):
-                    return  # a checkpoint is under way, and the next look compares how it left the file
+                    return  # a checkpoint is running; the next look compares the state in which it left the file
                 try:
                     self._judge()
                 finally:
@@ -74,7 +74,7 @@ class Place:
                 return
 
     def _judge(self) -> None:
-        """For the holder of the lock: a checkpoint that was killed wrote to the file, and nobody noted how it left the file."""
+        """Judge a file to which a killed checkpoint may have written without a final note; the caller holds the lock."""
         note, written = notes.read(self._lock.path), notes.written(self._paths[0])
         if note is None or note.turn != self._turn or (not note.begun and note.written != written):
             self._overwritten = True
@@ -87,14 +87,14 @@ class Place:
 
     @contextmanager
     def checkpointing(self, tip: tuple[int, bytes] = (0, b"")) -> Iterator[Callable[[bool], None]]:
-        """A checkpoint of ours, or a close that may make one, is noted: its beginning durably, then how it left the file.
+        """Note a checkpoint of ours, or a close that may make one: its beginning durably, then the state of the file after it.
 
-        For the holder of the lock, behind a look at ``is_replaced``. Whoever knows that everything is in the file, and durably,
-        calls what this gives; then the file has at least the event at the ``tip`` that was read before, and the head after it.
-        A disk that takes no note keeps no checkpoint from being made, for that may be the way to have room again.
+        The caller holds the lock and has looked at ``is_replaced``. A caller who knows that everything is durably in the file
+        calls the yielded function with True. Then the file has at least the event at the ``tip``, read before the checkpoint,
+        and the head after it. A disk that takes no note does not prevent a checkpoint, which may be the way to get room again.
         """
         path, wal, _ = self._paths
-        if self._depth or not notes.written(path)[0]:  # noted already; or the file lies elsewhere by now
+        if self._depth or not notes.written(path)[0]:  # a context around this one notes it, or the file was moved away
             yield lambda is_whole: None
             return
         before, whole = notes.read(self._lock.path), list[bool]()
@@ -115,7 +115,7 @@ class Place:
                 self._note(Note(note.number + 2, note.turn, False, self._known, first, position, head))
 
     def note_as_opened(self) -> None:
-        """For the holder of the lock, when the file was opened: it is as it should be, whoever wrote to it before."""
+        """Note the file at its opening as sound, whoever wrote to it before; the caller holds the lock."""
         note = notes.read(self._lock.path)
         if note is None or note.begun or note.written != self._known:
             if note is None:
@@ -132,13 +132,13 @@ class Place:
             notes.write(self._lock.path, note, durable=durable)
 
     def displaced(self) -> str:
-        """Which of them is not the one that was opened, as a sentence; empty while all are."""
-        for path, own, found in zip(self._paths, self._own, self._found(), strict=True):
-            if own is not None and own != found:
-                fate = "renamed or deleted" if found is None else "replaced by another"
+        """Return a sentence about the file that was replaced or overwritten; empty if none was."""
+        for path, own, identity in zip(self._paths, self._own, self._identities(), strict=True):
+            if own is not None and own != identity:
+                fate = "renamed or deleted" if identity is None else "replaced by another"
                 return (
-                    f"{path} was {fate} while it was open; nothing more is written. Stop whoever moves it, close this "
-                    "ledger, and open it again where it lies now: proof.verify() tells whether all is there"
+                    f"{path} was {fate} while it was open; nothing more is written. Stop the program that moves it, close"
+                    " this ledger, and open it again at its new place: proof.verify() tells if the log is complete"
                 )
         if self._overwritten:
             path, wal, shm = self._paths
@@ -151,24 +151,26 @@ class Place:
 
     @property
     def is_replaced(self) -> bool:
-        """Whether another file lies where one of ours did, which a last close would delete or write over by its name;
-        for whoever holds the file lock."""
-        found = self._found()
+        """Return True if another file lies in the place of one of ours, which a last close would delete or overwrite by name.
+
+        The caller holds the file lock.
+        """
+        identities = self._identities()
         if self._written != self._known and not self._depth:
             self._look_again()
         return self._overwritten or any(
-            None not in pair and pair[0] != pair[1] for pair in zip(self._own, found, strict=True)
+            None not in pair and pair[0] != pair[1] for pair in zip(self._own, identities, strict=True)
         )
 
-    def _found(self) -> tuple[Identity | None, ...]:
-        found: list[Identity | None] = []
+    def _identities(self) -> tuple[Identity | None, ...]:
+        identities: list[Identity | None] = []
         for path in self._paths:
             try:
                 status = os.stat(path)
-            except OSError:  # nor can anybody reach it where its directory is a file by now
-                found.append(None)
+            except OSError:  # also if the directory is now a file
+                identities.append(None)
                 continue
-            if not found:
+            if not identities:
                 self._written = status.st_size, status.st_mtime_ns
-            found.append((status.st_dev, status.st_ino))
-        return tuple(found)
+            identities.append((status.st_dev, status.st_ino))
+        return tuple(identities)

@@ -1,4 +1,4 @@
-"""The connections to one ledger file, as a pool of the eventsourcing library: lent, given back, and safe after a fork."""
+"""The connections to one ledger file, as a pool of the eventsourcing library that stays safe after a fork."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from eventsourcing import persistence, sqlite
 from ledger.store.file_lock import forget_parent
 from ledger.store.sqlite_files import LedgerFile
 
-CONNECTIONS = 15  # of one store at the same time; none is closed before the store is
+CONNECTIONS = 15  # of one store at a time; none is closed before the store is
 
 
 class Connection(sqlite.SQLiteConnection):
-    """A connection of the pool; it is closed under the file lock.
+    """A connection of the pool, which is closed under the file lock.
 
-    Where another file lies in the place of ours it stays open, for SQLite would delete the -wal of that one.
+    The connection stays open if another file lies in the place of ours, because SQLite would delete that file's -wal.
     """
 
     def __init__(self, file: LedgerFile, *, named_columns: bool) -> None:
         self.raw, self.file = file.connect(), file
-        self.temporary = 0  # how often its TEMP schema was changed by the end of its last snapshot
+        self.temporary = 0  # the version of its TEMP schema at the end of its last snapshot
         if named_columns:
             self.raw.row_factory = sqlite3.Row
         super().__init__(sqlite_conn=self.raw, max_age=None)
@@ -47,7 +47,7 @@ class Connection(sqlite.SQLiteConnection):
 
 
 class _LibraryTransaction(sqlite.SQLiteTransaction):
-    """The library's, except that a writer waits for its turn at the beginning, and no transaction is left behind."""
+    """The library's transaction, except that a writer waits for its turn at the beginning and no transaction is left open."""
 
     connection: Connection
 
@@ -72,10 +72,10 @@ class _LibraryTransaction(sqlite.SQLiteTransaction):
 
 
 class ConnectionPool(sqlite.SQLiteConnectionPool):
-    """The library's pool on one ledger file. A forked child neither uses nor closes what it inherits.
+    """The library's pool on one ledger file; a forked child neither uses nor closes the connections that it inherits.
 
-    The library closes connections that other threads are using, and CPython's sqlite3 then reads freed memory. Here a
-    connection in use is closed by the thread that uses it, when it gives it back.
+    The library closes connections that other threads are using, and then CPython's sqlite3 reads freed memory. Here the
+    thread that uses a connection closes it when it gives the connection back.
     """
 
     def __init__(self, file: LedgerFile, *, named_columns: bool) -> None:
@@ -112,25 +112,25 @@ class ConnectionPool(sqlite.SQLiteConnectionPool):
             super().put_connection(conn)
         except persistence.ConnectionPoolClosedError:
             with self._put_condition:
-                known = self._in_use.pop(id(conn), None)
-            if known is not None:
+                used = self._in_use.pop(id(conn), None)
+            if used is not None:
                 conn.close()
                 if is_writer:
                     self._writer_lock.release()
 
     def close(self, *, unused: Sequence[sqlite3.Connection] = ()) -> None:
-        """Closes what nobody uses: what is in the pool, and what is ``unused`` though it was taken out."""
+        """Close the idle connections of the pool, and the ``unused`` connections that were taken out of it."""
         if self.foreign or self.closed:
             return
         with self.file.closing_one():
             with self._put_condition:
                 self._closed = True
-                ended = [c for c in self._in_use.values() if any(c._sqlite_conn is raw for raw in unused)]
-                ended += self._pool
+                closable = [c for c in self._in_use.values() if any(c._sqlite_conn is raw for raw in unused)]
+                closable += self._pool
                 self._pool.clear()
-                for connection in ended:
+                for connection in closable:
                     self._in_use.pop(id(connection), None)
-            for connection in ended:
+            for connection in closable:
                 connection.close()
 
     def __del__(self) -> None:
@@ -138,7 +138,7 @@ class ConnectionPool(sqlite.SQLiteConnectionPool):
             self.close(unused=[connection._sqlite_conn for connection in self._in_use.values()])
 
     def leave_open(self) -> bool:
-        """None of the connections is closed: in a forked child, and over a file that is not ours. True if there are any."""
+        """Leave every connection open, in a forked child or over a foreign file; return True if there are any."""
         self.foreign = True
         connections = [*self._in_use.values(), *self._pool]
         for connection in connections:
@@ -147,8 +147,8 @@ class ConnectionPool(sqlite.SQLiteConnectionPool):
 
 
 def _never_close(connection: sqlite3.Connection) -> None:
-    """One reference more, so that nothing closes it."""
-    import ctypes  # slow to load, and few need it
+    """Keep a reference to a connection for good, so that nothing closes it."""
+    import ctypes  # slow to load and rarely needed
 
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
 
@@ -161,7 +161,7 @@ def _after_fork_in_child() -> None:
 
 
 def _before_exit() -> None:
-    """At the end of the process connections are closed by whoever collects them, when nothing can be imported any more."""
+    """Leave connections to a replaced file open, because after this point the garbage collector would close them."""
     for pool in list(_pools):
         if not (pool.foreign or pool.closed) and pool.file.place.is_replaced:
             pool.leave_open()

@@ -1,4 +1,4 @@
-"""Reading the log: connections lent for one moment of it, one to a thread, and one that may hold tables of its own."""
+"""Snapshots of the log: a connection lent to a thread for one moment, or one connection with private tables for all."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TIP = "SELECT position, head FROM events ORDER BY position DESC LIMIT 1"
 
 
 class Reading:
-    """The snapshots of one open log. Inside one, a thread's further snapshots are the same."""
+    """The snapshots of one open log. Nested snapshots of a thread share one moment."""
 
     def __init__(self, pool: ConnectionPool, check_open: Callable[[], None]) -> None:
         self._pool, self._check_open = pool, check_open
@@ -66,16 +66,16 @@ class Reading:
 
     @property
     def is_private(self) -> bool:
-        """Whether every snapshot has tables of this process alone, which stand before the file's."""
+        """Return True if every snapshot has tables of this process alone, which come before the file's tables."""
         return self._private is not None
 
     def keep_private(self, fold: Callable[[sqlite3.Connection], None]) -> None:
-        """From here on every snapshot is of one connection, whose TEMP tables ``fold`` makes and brings to its moment."""
+        """Serve every later snapshot from one connection, whose TEMP tables ``fold`` makes and brings to the moment."""
         self._check_open()
         connection = None
         try:
             connection = self._pool.get_connection(is_writer=False)
-            connection.raw.execute("PRAGMA temp_store = MEMORY")  # no text on another disk
+            connection.raw.execute("PRAGMA temp_store = MEMORY")  # writes no text to another disk
             self._fold = fold
             self._enter_private(connection.raw)
             self._private = connection.raw
@@ -86,11 +86,11 @@ class Reading:
             raise_typed(error)
 
     def _enter_private(self, connection: sqlite3.Connection) -> sqlite3.Connection:
-        """A new moment of the log, unless this thread reads one already; others wait until it is read."""
+        """Begin a new moment of the log unless this thread reads one already; other threads wait until the moment ends."""
         self._private_lock.acquire()
         try:
             if not self._private_depth:
-                self._check_open()  # again, for who closes takes this lock
+                self._check_open()  # again, because a close takes this lock
                 connection.execute("BEGIN")
                 self._fold(connection)
         except BaseException as error:
@@ -110,7 +110,7 @@ class Reading:
 
     @contextmanager
     def no_longer(self, patience: float) -> Iterator[list[sqlite3.Connection]]:
-        """The connections to be closed with the log, where those who read on the private one are done in time."""
+        """Yield the connections to close with the log; the private connection only if its readers end in time."""
         quiet = self._private_lock.acquire(timeout=patience)
         try:
             yield [self._private] if quiet and self._private else []
@@ -120,19 +120,19 @@ class Reading:
 
 
 def _end(connection: Connection) -> None:
-    """Ends a snapshot: what it made in TEMP stays, for to take it back would throw away all that SQLite knows of the tables."""
+    """End a snapshot and keep its new TEMP tables, because a rollback would make SQLite forget the schema of every table."""
     raw = connection.raw
-    (made,) = raw.execute("PRAGMA temp.schema_version").fetchone()
-    if made != connection.temporary:
-        with suppress(sqlite3.Error):  # where there is no room for TEMP
+    (version,) = raw.execute("PRAGMA temp.schema_version").fetchone()
+    if version != connection.temporary:
+        with suppress(sqlite3.Error):  # there may be no room for TEMP tables
             raw.execute("COMMIT")
     if raw.in_transaction:
         raw.execute("ROLLBACK")
-    connection.temporary = made
+    connection.temporary = version
 
 
 def read_tip(cursor: Any) -> tuple[int, bytes]:
-    """The last position and the head after it; 0 and ``GENESIS`` when the log is empty."""
+    """Return the last position and the head after it; 0 and ``GENESIS`` if the log is empty."""
     cursor.execute(_TIP)
-    found = cursor.fetchone()
-    return (found[0], found[1]) if found else (0, GENESIS)
+    row = cursor.fetchone()
+    return (row[0], row[1]) if row else (0, GENESIS)

@@ -43,7 +43,7 @@ class Datastore(sqlite.SQLiteDatastore):
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """A connection for one moment of the log."""
+        """Lend a connection for one moment of the log."""
         with self.get_connection(commit=False) as lent:
             assert isinstance(lent, Connection)
             lent.raw.execute("BEGIN")
@@ -54,22 +54,22 @@ class Datastore(sqlite.SQLiteDatastore):
 
 
 def refuse_a_ledger(cursor: sqlite.SQLiteCursor, path: str) -> None:
-    """``RejectedError`` for the file of a ledger, which is no application's: one row of another log would end it."""
+    """Raise ``RejectedError`` for the file of a ledger, because one row of an application would end the ledger's log."""
     cursor.execute("SELECT 1 FROM events WHERE position = 1 AND type = 'LedgerCreated'")
     if cursor.fetchone() is not None:
         raise RejectedError(
             f"{path} is the file of a ledger, and an application of the eventsourcing library needs a file of its own: "
-            "name another as SQLITE_DBNAME. ledger.doors.eventsourcing follows the log of a ledger",
+            "name that file as SQLITE_DBNAME. ledger.doors.eventsourcing follows the log of a ledger",
             rule="foreign",
         )
 
 
 class AggregateRecorder(sqlite.SQLiteAggregateRecorder):
-    """Keeps snapshots, in a table of the library's."""
+    """A recorder of snapshots, in a table of the library's."""
 
 
 class ApplicationRecorder(sqlite.SQLiteApplicationRecorder):
-    """Keeps events in the log, chained."""
+    """A recorder of events in the chained log."""
 
     datastore: Datastore
 
@@ -79,7 +79,7 @@ class ApplicationRecorder(sqlite.SQLiteApplicationRecorder):
         self.select_max_notification_id_statement = "SELECT max(position) FROM events"
 
     def construct_create_table_statements(self) -> list[str]:
-        return []  # the file is made with its tables
+        return []  # a new file has its tables already
 
     def _insert_events(
         self, c: sqlite.SQLiteCursor, stored_events: Sequence[StoredEvent], **kwargs: object
@@ -125,7 +125,7 @@ class ApplicationRecorder(sqlite.SQLiteApplicationRecorder):
     def _rows(
         self, where: Mapping[str, object], order: str, limit: int | None, topics: Sequence[str] = ()
     ) -> list[tuple[int, str, int, str, bytes]]:
-        """Rows that meet every condition whose value is given."""
+        """Return the rows that meet every condition whose value is not None."""
         conditions = [condition for condition, value in where.items() if value is not None]
         if topics:
             conditions.append(f"type IN ({','.join('?' * len(topics))})")
@@ -136,7 +136,7 @@ class ApplicationRecorder(sqlite.SQLiteApplicationRecorder):
             try:
                 c.execute(f"{sql} ORDER BY {order} LIMIT ?", values)
             except (UnicodeEncodeError, OverflowError) as error:
-                raise persistence.DataError(error) from error  # half a character, or a number above 64 bits
+                raise persistence.DataError(error) from error  # half a character, or a number of more than 64 bits
             return [(at, stream, version, type_, state.encode()) for at, stream, version, type_, state in c.fetchall()]
 
     def subscribe(self, gt: int | None = None, topics: Sequence[str] = ()) -> Subscription:
@@ -144,7 +144,7 @@ class ApplicationRecorder(sqlite.SQLiteApplicationRecorder):
 
 
 class Subscription(persistence.Subscription[ApplicationRecorder]):
-    """Events as they come: polls ``PRAGMA data_version`` on a connection of its own, every 1 to 50 milliseconds."""
+    """A stream of new events: polls ``PRAGMA data_version`` on a connection of its own, every 1 to 50 milliseconds."""
 
     def __init__(self, recorder: ApplicationRecorder, gt: int | None = None, topics: Sequence[str] = ()) -> None:
         super().__init__(recorder, gt, topics)
@@ -153,7 +153,7 @@ class Subscription(persistence.Subscription[ApplicationRecorder]):
         self._waiting: list[Notification] = []  # the next one last
 
     def stop(self) -> None:
-        """Ends the iteration, from whatever thread, and gives the connection back."""
+        """End the iteration, from any thread, and give the connection back."""
         super().stop()
         self._stopped.set()
         with self._polling:
@@ -173,17 +173,18 @@ class Subscription(persistence.Subscription[ApplicationRecorder]):
         raise StopIteration
 
     def _poll(self) -> list[Notification]:
-        """Waits for events; none when the subscription was stopped meanwhile."""
+        """Wait for events and return them, the next one last; return none if the subscription was stopped."""
         seen, pause = None, 0.001
         while not self._stopped.is_set():
             if seen != (seen := self._data_version()):
                 last = self._recorder.max_notification_id()
-                found = self._recorder.select_notifications(
+                notifications = self._recorder.select_notifications(
                     self._last_notification_id, 500, topics=self._topics, inclusive_of_start=False
                 )
-                if found:
-                    return list(reversed(found))
-                self._last_notification_id = max(last or 0, self._last_notification_id or 0)  # not looked through twice
+                if notifications:
+                    return list(reversed(notifications))
+                # the events up to here are of other topics and need no second look
+                self._last_notification_id = max(last or 0, self._last_notification_id or 0)
                 pause = 0.001
             else:
                 self._stopped.wait(pause)
@@ -191,7 +192,7 @@ class Subscription(persistence.Subscription[ApplicationRecorder]):
         return []
 
     def _data_version(self) -> int:
-        """Changes whenever another connection commits; asked before the events are, so that none is missed."""
+        """Return a number that changes with every commit of another connection; read before the events, to miss none."""
         pool = self._recorder.datastore.pool
         if pool.closed:
             raise persistence.ConnectionPoolClosedError
@@ -205,15 +206,15 @@ class Subscription(persistence.Subscription[ApplicationRecorder]):
 
 
 class TrackingRecorder(sqlite.SQLiteTrackingRecorder):
-    """Keeps how far other applications' events were followed."""
+    """A recorder of the positions up to which other applications' events were followed."""
 
 
 class ProcessRecorder(sqlite.SQLiteProcessRecorder, ApplicationRecorder):
-    """Keeps events in the log, and what they were made from, in one transaction."""
+    """A recorder of events in the log together with the positions that they were made from, in one transaction."""
 
 
 class Factory(sqlite.SQLiteFactory):
-    """Makes this module a ``PERSISTENCE_MODULE``; ``SQLITE_DBNAME`` is the path of the ledger file."""
+    """The factory that makes this module a ``PERSISTENCE_MODULE``; ``SQLITE_DBNAME`` is the path of the file."""
 
     aggregate_recorder_class = AggregateRecorder
     application_recorder_class = ApplicationRecorder
@@ -224,8 +225,11 @@ class Factory(sqlite.SQLiteFactory):
         super().__init__(env)
         for name in (self.COMPRESSOR_TOPIC, self.CIPHER_TOPIC, "CIPHER_KEY"):
             if self.env.get(name):
-                raise RejectedError(f"{name} is set, and a ledger keeps states as readable text; unset it", rule=name)
-        library = self.datastore  # it has opened nothing
+                raise RejectedError(
+                    f"{name} is set, but a ledger stores states as readable text, neither compressed nor encrypted; unset it",
+                    rule=name,
+                )
+        library = self.datastore  # has opened no file yet
         check_finished(library.pool.db_name)
         self.datastore = Datastore(
             LedgerFile(library.pool.db_name, busy_timeout_seconds=float(library.pool.lock_timeout or 30)),
@@ -235,7 +239,7 @@ class Factory(sqlite.SQLiteFactory):
 
 
 class ReadingFactory(sqlite.SQLiteFactory):
-    """Gives recorders of the ledger at a path, which only read; no module of the library's finds it."""
+    """A factory of recorders that only read the ledger at a path; the library cannot find it by a module's name."""
 
     application_recorder_class = ApplicationRecorder
     datastore: Datastore

@@ -1,6 +1,6 @@
-"""Functions of SQLite that a question gets from here, because SQLite's own take a time that grows with the product of two sizes.
+"""Functions that replace SQLite's own in a query, because the time of SQLite's own grows with the product of two sizes.
 
-They answer as SQLite's own do. One call of SQLite's ``instr`` took 30 seconds on two values of 2 MB and 300 KB, and nothing can
+They return the same values. One call of SQLite's ``instr`` took 30 seconds on two values of 2 MB and 300 KB, and nothing can
 interrupt a call.
 """
 

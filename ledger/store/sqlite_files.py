@@ -1,7 +1,7 @@
-"""The SQLite file of a ledger: where it may lie, how it is made, opened, locked, checkpointed and closed.
+"""The SQLite file of a ledger: how it is made, opened, locked, checkpointed and closed.
 
-The file is opened by SQLite alone, for closing any other descriptor of it would drop SQLite's locks. Every checkpoint
-and every close of a connection holds ``<path>.lock``, a file of its own: the last close checkpoints by itself, and two
+Only SQLite opens the file, because closing any other descriptor of the file would drop SQLite's locks. Every checkpoint
+and every close of a connection holds ``<path>.lock``, a file of its own: the last close of a connection checkpoints, and two
 checkpoints at the same time can lose a commit in SQLite before 3.51.3.
 """
 
@@ -26,17 +26,17 @@ from ledger.store.paths import StrPath, checked_path
 from ledger.store.place import Alone, Place
 
 NEW = ".new.part"  # ends the name of a ledger that is being made
-OLDEST = (3, 37, 0)  # of the versions of SQLite on which the tests pass (tools/sqlite_versions.py)
+OLDEST = (3, 37, 0)  # the oldest version of SQLite on which the tests pass (tools/sqlite_versions.py)
 FORMAT = 1
-LATE_CHECKPOINT_BYTES = 48 * 1024 * 1024  # the same where many large commits follow each other
-CHECKPOINT_BYTES = 4 * 1024 * 1024  # a -wal above this is checkpointed after a commit
-WAL_BYTES = 64 * 1024 * 1024  # of a -wal, above which each writer waits a moment for readers, so that it is emptied
-HELP_SECONDS = 1.0  # that a writer then waits at the most
-CHECKPOINT_STEP_BYTES = 1024 * 1024  # while a reader keeps it from being reused: tried again after so much more
-LOOK_BYTES = 512 * 1024  # how much may be committed between two looks at the size of the -wal
-COMMIT_BYTES = 48 * 1024  # what one commit writes besides the states of its events, in pages
+LATE_CHECKPOINT_BYTES = 48 * 1024 * 1024  # the same while many large commits follow each other
+CHECKPOINT_BYTES = 4 * 1024 * 1024  # a larger -wal is checkpointed after a commit
+WAL_BYTES = 64 * 1024 * 1024  # above this each writer waits a moment for readers, so that the -wal can be emptied
+HELP_SECONDS = 1.0  # the longest of these waits
+CHECKPOINT_STEP_BYTES = 1024 * 1024  # growth after which a -wal that a reader kept is checkpointed again
+LOOK_BYTES = 512 * 1024  # commits of this size together cause a look at the size of the -wal
+COMMIT_BYTES = 48 * 1024  # the pages of one commit besides the states of its events
 
-FOREIGN = {  # what an application of the eventsourcing library writes to, by whatever recorders, so that it is refused by name
+FOREIGN = {  # applications of the eventsourcing library write to this name with any recorder; here they get a clear refusal
     "stored_events": "CREATE VIEW stored_events AS SELECT NULL AS originator_id, NULL AS originator_version, NULL AS topic,"
     " NULL AS state WHERE 0",
     "stored_events_lie_elsewhere": "CREATE TRIGGER stored_events_lie_elsewhere INSTEAD OF INSERT ON stored_events BEGIN"
@@ -85,18 +85,18 @@ END;
 COMMIT;
 """
 PARTS = frozenset(re.findall(r"CREATE (?:TABLE|TRIGGER) (\w+)", SCHEMA)).difference(FOREIGN)
-Tables = Callable[[sqlite3.Connection], None]  # makes those that a file has from its beginning, besides the log's own
+Tables = Callable[[sqlite3.Connection], None]  # makes the tables that a new file has besides the log's own
 
 
 def no_tables(_: sqlite3.Connection) -> None:
-    """The log alone."""
+    """Make no table besides those of the log."""
 
 
 class Blank(NamedTuple):
-    """A ledger without events: its file, and what its schema lists."""
+    """A ledger without events: the bytes of its file, and the list of its schema."""
 
     image: bytes
-    objects: tuple[tuple[str, str, str, str | None], ...]  # kind, name, of which table, how it is made
+    objects: tuple[tuple[str, str, str, str | None], ...]  # kind, name, table, SQL
 
 
 LISTED = "SELECT type, name, tbl_name, sql FROM"
@@ -104,15 +104,15 @@ LISTED = "SELECT type, name, tbl_name, sql FROM"
 
 @cache
 def blank(tables: Tables) -> Blank:
-    """Made in memory, so that making a ledger is writing one file."""
-    with closing(sqlite3.connect(":memory:", isolation_level=None)) as made:
-        made.executescript(SCHEMA)
-        made.execute("BEGIN")
-        tables(made)
-        made.execute("COMMIT")
-        image = bytearray(made.serialize())
-        objects = tuple(made.execute(f"{LISTED} sqlite_master"))
-    image[18:20] = b"\2\2"  # what says WAL in a file's header, and nothing in memory can be in that mode
+    """Return a ledger without events, made in memory, so that making a ledger means writing one file."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        connection.executescript(SCHEMA)
+        connection.execute("BEGIN")
+        tables(connection)
+        connection.execute("COMMIT")
+        image = bytearray(connection.serialize())
+        objects = tuple(connection.execute(f"{LISTED} sqlite_master"))
+    image[18:20] = b"\2\2"  # these bytes of the header say WAL mode, which a database in memory cannot have
     return Blank(bytes(image), objects)
 
 
@@ -148,8 +148,9 @@ _REASONS = {
 
 
 def typed(error: sqlite3.Error) -> LedgerError:
-    """What a caller sees instead of an error of SQLite: ``ConflictError`` for a broken constraint, ``BusyError`` for a
-    lock, else ``StorageError``.
+    """Return the error that replaces an error of SQLite.
+
+    It is a ``ConflictError`` for a broken constraint, a ``BusyError`` for a lock, else a ``StorageError``.
     """
     if isinstance(error, sqlite3.IntegrityError):
         text = str(error)
@@ -163,7 +164,7 @@ def typed(error: sqlite3.Error) -> LedgerError:
 
 
 def check_runtime() -> None:
-    """Refuse a SQLite that is too old, or was built without serialize, which a new ledger needs."""
+    """Raise ``StorageError`` for a SQLite that is too old or was built without serialize, which a new ledger needs."""
     needed = ".".join(map(str, OLDEST))
     if sqlite3.sqlite_version_info < OLDEST or not hasattr(sqlite3.Connection, "serialize"):
         raise StorageError(
@@ -173,17 +174,17 @@ def check_runtime() -> None:
 
 
 def no_ledger(path: str) -> str:
-    """What a file is that says of itself that it is no ledger."""
+    """Return the words for a file that is not a ledger."""
     return "a database of another program" if bytes_of(path) else "an empty file"
 
 
 _NO_SHARED_MEMORY = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
 
-# --- making it and opening it ----------------------------------------------------------------------------------------
+# --- making and opening ----------------------------------------------------------------------------------------------
 
 
 class LedgerFile:
-    """One file that holds, or will hold, a ledger: checked and if need be made; gives connections that are set up."""
+    """A file that holds, or will hold, a ledger: it is checked, made if needed, and gives connections that are set up."""
 
     def __init__(
         self,
@@ -197,7 +198,7 @@ class LedgerFile:
         self.readonly, self.busy_timeout_seconds = readonly, busy_timeout_seconds
         self.created = self.immutable = self.is_copy = False
         self.place: Place
-        self.wal_bytes, self._help_above = WAL_BYTES, 0  # settable; tried again above the second
+        self.wal_bytes, self._help_above = WAL_BYTES, 0  # settable; the size above which helping is tried again
         self._checkpoint_above, self._unseen = {True: CHECKPOINT_BYTES, False: LATE_CHECKPOINT_BYTES}, 0
         try:
             check_runtime()
@@ -206,7 +207,7 @@ class LedgerFile:
             self._open(create and not readonly, tables)
         except sqlite3.Error as error:
             raise typed(error) from error
-        except UnicodeDecodeError as error:  # of SQLite's own message about a damaged name
+        except UnicodeDecodeError as error:  # SQLite's own message quoted a damaged name
             raise StorageError(f"the ledger {os.fsdecode(path)} cannot be opened: its schema is damaged") from error
         except OSError as error:
             raise StorageError(f"the ledger {os.fsdecode(path)} cannot be opened: {error.strerror}") from error
@@ -214,8 +215,8 @@ class LedgerFile:
     def _open(self, create: bool, tables: Tables) -> None:
         if is_inherited(self.path):
             raise ConflictError(
-                "this ledger was opened by another process, from which this one was forked; "
-                "use a process that is started afresh ('spawn'), or fork before the ledger is opened"
+                "this ledger was opened by the process that this one was forked from: "
+                "start a fresh process ('spawn'), or fork before the ledger is opened"
             )
         if not create and not os.path.lexists(self.path):
             raise NotFoundError(f"there is no ledger at {self.path}")
@@ -234,21 +235,21 @@ class LedgerFile:
                     self.immutable = not self._shared_memory_works()
                 else:
                     self.place.note_as_opened()
-                    with self.place.checkpointing():  # the last close of a connection checkpoints what a crash left
+                    with self.place.checkpointing():  # a close in here checkpoints the -wal that a crash left
                         self._turn_to_wal()
 
     @contextmanager
     def hold(self) -> Iterator[None]:
-        """The file lock, taken within the busy timeout; where nothing can be written there may be none to take."""
+        """Hold the file lock, taken within the busy timeout; a reader may find no lock file and then needs no lock."""
         with self.lock.hold(self.busy_timeout_seconds, create=not self.readonly):
             yield
 
     def _make(self, tables: Tables) -> None:
-        """The whole file is made under another name and then renamed: it is there complete, or not at all."""
+        """Make the whole file under another name and rename it, so that it exists complete or not at all."""
         if bytes_of(self._wal) or bytes_of(self.path + "-journal"):
             raise RejectedError(
-                f"{self.path} is missing, but its -wal or -journal is there and may hold its last commits: "
-                "put the file back, or move these away",
+                f"{self.path} is missing, but its -wal or -journal exists and may hold its last commits: "
+                "put the file back, or move the -wal and the -journal away",
                 rule="path",
             )
         new = self.path + NEW
@@ -266,7 +267,7 @@ class LedgerFile:
         self.created = True
 
     def _identify(self) -> None:
-        """Read only, so that a file that is no ledger stays as it is."""
+        """Check that the file is a ledger of a known format, without writing, so that any other file stays unchanged."""
         application_id, version, names = self._facts("mode=ro" if bytes_of(self._wal) else "immutable=1")
         if application_id != APPLICATION_ID:
             raise RejectedError(f"{self.path} is {no_ledger(self.path)}, not a ledger", rule="format")
@@ -274,8 +275,8 @@ class LedgerFile:
         self.readonly = self.readonly or self.is_copy
         if version > FORMAT and not self.readonly:
             raise RejectedError(
-                f"{self.path} has the format {version} of a newer version and may be read (readonly=True); "
-                f"this version writes format {FORMAT}",
+                f"{self.path} has format {version} of a newer version, which this version may only read (readonly=True);"
+                f" this version writes format {FORMAT}",
                 rule="format",
                 limit=FORMAT,
                 requested=version,
@@ -292,8 +293,8 @@ class LedgerFile:
         except sqlite3.OperationalError as error:
             if query == "mode=ro" and error.sqlite_errorcode & 0xFF in _NO_SHARED_MEMORY:
                 raise RejectedError(
-                    f"{self.path} has commits in its -wal, and where it lies no -shm can be made to read them: "
-                    "copy both to a place that can be written",
+                    f"{self.path} has commits in its -wal, and its directory does not allow the -shm that is needed to read"
+                    " them: copy the file and its -wal to a directory that can be written",
                     rule="readonly",
                 ) from error
             raise
@@ -313,13 +314,12 @@ class LedgerFile:
         return alone(self.path, is_copy=self.is_copy)
 
     def check(self) -> None:
-        """For the writer, in a transaction: ``StorageError`` where another file is in the place of this one, or somebody else
-        wrote to the file itself."""
+        """Raise ``StorageError`` in a writer's transaction if this file was replaced or overwritten."""
         self.place.check()
 
     @contextmanager
     def closing_one(self) -> Iterator[bool]:
-        """The file lock around the close of a connection, which may checkpoint; False where it must stay open."""
+        """Hold the file lock for the close of a connection, which may checkpoint; yield False if it must stay open."""
         with self.hold():
             if self.place.is_replaced:
                 yield False
@@ -330,7 +330,7 @@ class LedgerFile:
                     yield True
 
     def _turn_to_wal(self) -> None:
-        """A ledger that a tool took out of WAL mode. The change ignores the busy timeout, hence the loop."""
+        """Set WAL mode again after a tool turned it off. The change ignores the busy timeout, hence the loop."""
         connection = sqlite3.connect(uri_of(self.path, "mode=rw"), uri=True, isolation_level=None)
         deadline = time.monotonic() + self.busy_timeout_seconds
         try:
@@ -345,7 +345,7 @@ class LedgerFile:
             connection.close()
 
     def connect(self) -> sqlite3.Connection:
-        """A new connection with every setting stated and asserted."""
+        """Return a new connection, with every setting set and read back."""
         query = "mode=rw" if not self.readonly else "immutable=1" if self.immutable else "mode=ro"
         connection = sqlite3.connect(
             uri_of(self.path, query),
@@ -358,9 +358,9 @@ class LedgerFile:
         try:
             for name, value in SETTINGS.items():
                 connection.execute(f"PRAGMA {name} = {value}")
-                found = connection.execute(f"PRAGMA {name}").fetchone()
-                if found != (value,) and (name, found) != ("mmap_size", None):
-                    raise StorageError(f"SQLite does not accept {name} = {value}")
+                accepted = connection.execute(f"PRAGMA {name}").fetchone()
+                if accepted != (value,) and (name, accepted) != ("mmap_size", None):
+                    raise StorageError(f"SQLite does not accept PRAGMA {name} = {value}")
             if displaced := self.place.displaced():
                 raise StorageError(displaced)
         except BaseException:
@@ -373,10 +373,11 @@ class LedgerFile:
     # --- checkpoints -------------------------------------------------------------------------------------------------
 
     def after_commit(self, connection: sqlite3.Connection, *, wrote: int | None = None, soon: bool = True) -> None:
-        """A PASSIVE checkpoint when the -wal has grown, unless another is at it; the commit stands either way.
+        """Make a PASSIVE checkpoint if the -wal has grown, unless another is running; the commit stands in any case.
 
-        ``wrote`` is about how many bytes; after little the size of the -wal is not looked at, which is a call to the system.
-        Not ``soon``: more commits of the same kind follow, and what they write twice goes into the file once.
+        ``wrote`` is the approximate number of bytes of the commit. After few bytes the size of the -wal is not read, which
+        saves a system call. Pass ``soon=False`` while similar commits follow: pages that they write twice then go into the
+        file once.
         """
         self._unseen += LOOK_BYTES if wrote is None else wrote + COMMIT_BYTES
         if self._unseen < LOOK_BYTES:
@@ -390,7 +391,7 @@ class LedgerFile:
             if size <= least:
                 self._checkpoint_above[soon] = least
             return
-        self._unseen = LOOK_BYTES  # until it is done, every commit looks
+        self._unseen = LOOK_BYTES  # so that every commit looks until the checkpoint is done
         if size > max(self.wal_bytes, self._help_above):
             self._help(connection)
             return
@@ -408,7 +409,7 @@ class LedgerFile:
                     self.lock.release()
 
     def _help(self, connection: sqlite3.Connection) -> None:
-        """Waits a moment for readers and others who checkpoint, and empties the -wal; a reader that stays may keep it."""
+        """Empty the -wal after a short wait for readers and other checkpoints; a reader that stays may keep it."""
         with suppress(sqlite3.Error, OSError):
             if self.lock.acquire(HELP_SECONDS):
                 try:
@@ -420,7 +421,7 @@ class LedgerFile:
         self._help_above = left + self.wal_bytes // 4 if left > self.wal_bytes else 0
 
     def truncate(self, connection: sqlite3.Connection, wait_seconds: float = 0) -> bool:
-        """Everything into the file and an empty -wal; False, after that wait, when a reader or a writer is busy."""
+        """Write the -wal into the file and empty it; return False if a reader or a writer is still busy after the wait."""
         with self.hold(), self.place.checkpointing(_tip(connection)) as is_whole:
             connection.execute(f"PRAGMA busy_timeout = {int(wait_seconds * 1000)}")
             try:
@@ -436,7 +437,7 @@ class LedgerFile:
 
 
 def _tip(connection: sqlite3.Connection) -> tuple[int, bytes]:
-    with suppress(sqlite3.Error):  # then the checkpoint says what is wrong
+    with suppress(sqlite3.Error):  # the checkpoint that follows reports the error
         row = connection.execute("SELECT position, head FROM events ORDER BY position DESC LIMIT 1").fetchone()
         if row is not None and isinstance(row[1], bytes):
             return row[0], row[1]
@@ -445,9 +446,9 @@ def _tip(connection: sqlite3.Connection) -> tuple[int, bytes]:
 
 @contextmanager
 def examining(path: str) -> Iterator[sqlite3.Connection]:
-    """A connection that only reads and takes nothing for granted, for a file that may be damaged.
+    """Lend a connection that only reads and trusts nothing, for a file that may be damaged.
 
-    It is closed under the file lock. Errors of SQLite are raised as they are.
+    The connection is closed under the file lock. Errors of SQLite are raised unchanged.
     """
     lock, query = lock_of(path), "mode=ro"
     with lock.hold(30.0, create=False):
@@ -470,23 +471,23 @@ def examining(path: str) -> Iterator[sqlite3.Connection]:
             connection.close()
 
 
-def put_in_place(made: str, path: str) -> None:
-    """Gives a finished file that nobody has open its name, durably; ``FileExistsError`` where that is taken."""
-    descriptor = os.open(made, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+def put_in_place(finished: str, path: str) -> None:
+    """Give a finished file that nobody has open its name, durably; raise ``FileExistsError`` if the name is taken."""
+    descriptor = os.open(finished, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
     try:
-        os.link(made, path, follow_symlinks=False)
+        os.link(finished, path, follow_symlinks=False)
     except FileExistsError:
         raise
-    except OSError:  # a file system without hard links: not quite as safe against two who do it at the same moment
+    except OSError:  # the file system has no hard links, so two makers at the same moment are not quite safe
         if os.path.lexists(path):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path) from None
-        os.rename(made, path)
+        os.rename(finished, path)
     else:
-        os.unlink(made)
+        os.unlink(finished)
     _sync_directory(os.path.dirname(path))
 
 

@@ -1,4 +1,4 @@
-"""Whose a transaction is that stays open while its owner does other things: the thread, the task and the context."""
+"""The owner of a transaction that stays open while its owner does other things: a thread, a task and a context."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from threading import get_ident
 
 
 class Token:
-    """Given out to whoever makes it, until ``end``. Child tasks and threads inherit it with their context, and cannot use it."""
+    """A mark of ownership, from its creation until ``end``. Child tasks and threads inherit the mark and cannot use it."""
 
     __slots__ = ("_around", "_is_over", "_task", "_thread")
 
@@ -19,9 +19,9 @@ class Token:
 
     @property
     def is_here(self) -> bool:
-        """Whether whoever asks is its owner."""
+        """Return True if the caller is the owner."""
         held = _held.get()
-        while held is not self and held is not None:  # one of another file may have been given out since
+        while held is not self and held is not None:  # a token of another file may have been made since
             held = held._around
         return held is self and not self._is_over and self._thread == get_ident() and self._task is _task()
 
@@ -37,11 +37,11 @@ _held: ContextVar[Token | None] = ContextVar("ledger_token", default=None)
 
 
 def _task() -> object:
-    """The task that runs; None outside of any."""
-    asyncio = sys.modules.get("asyncio")  # who has not loaded it has no tasks
+    """Return the running task; None outside of any task."""
+    asyncio = sys.modules.get("asyncio")  # a program that has not loaded asyncio has no tasks
     if asyncio is None:
         return None
     try:
         return asyncio.current_task()
-    except (RuntimeError, AttributeError):  # no loop runs in this thread, or asyncio is being loaded
+    except (RuntimeError, AttributeError):  # no loop runs in this thread, or asyncio is still loading
         return None

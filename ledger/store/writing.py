@@ -1,4 +1,4 @@
-"""Writing to the log: one at a time in this process and over all, a transaction that owns its connection, and what it appends."""
+"""The writer of the log: one at a time in this process and over all, with a transaction that owns its connection."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _INSERT = f"INSERT INTO events ({COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?)"
 
 @dataclass(frozen=True, slots=True)
 class LogRow:
-    """One row of the log as it is stored."""
+    """A row of the log as it is stored."""
 
     position: int
     stream: str
@@ -48,32 +48,35 @@ class LogRow:
 
 
 class Writing:
-    """The one writer of an open log: its lock among threads, its connection, and where the log ends."""
+    """The writer of an open log: its lock among threads, its connection, and the end of the log."""
 
     def __init__(self, file: LedgerFile, pool: ConnectionPool) -> None:
         self.file, self.pool = file, pool
         self.closed = False
         self.cursor: sqlite3.Cursor | None = None
-        self.transaction: Transaction  # the one under way, or the last
+        self.transaction: Transaction  # the running or the last transaction
         self.position, self.head, self.data_version = 0, GENESIS, -1
-        self.changes = 0  # how often a transaction began after somebody else's commit, or a rollback
+        self.changes = 0  # how often a transaction began after another writer's commit, or after a rollback
         self.durable, self.repeatable = _Scope(self, durable=True), _Scope(self, durable=False)
         self._lock, self._depth, self._owner = threading.RLock(), 0, 0
         self._awaits_disk = True
 
     @property
     def is_own(self) -> bool:
-        """Whether whoever asks is inside a transaction: this thread, and the owner of the token if it has one."""
+        """Return True inside a transaction of this thread; if the transaction has a token, only for the token's owner."""
         return self.is_of_thread and ((token := self.transaction.token) is None or token.is_here)
 
     @property
     def is_of_thread(self) -> bool:
-        """Whether a transaction of this thread is under way, whosever it is there."""
+        """Return True while a transaction of this thread is open, for any of the thread's tasks."""
         return self._owner == get_ident()
 
     def check_open(self) -> None:
         if self.pool.foreign:
-            raise ConflictError("this ledger was opened by another process, from which this one was forked")
+            raise ConflictError(
+                "this ledger was opened by the process that this one was forked from: "
+                "start a fresh process ('spawn'), or fork before the ledger is opened"
+            )
         if self.closed:
             raise RejectedError("this ledger is closed; open it again", rule="closed")
 
@@ -83,7 +86,7 @@ class Writing:
         raise RejectedError(REFUSED if self.file.is_copy else why, rule="readonly")
 
     def open_cursor(self) -> sqlite3.Cursor:
-        """The writer's own, on a connection that it keeps."""
+        """Return the writer's own cursor, on a connection that it keeps."""
         if self.cursor is None:
             if self.closed:
                 self.refuse()
@@ -92,7 +95,7 @@ class Writing:
 
     @contextmanager
     def exclusively(self) -> Iterator[None]:
-        """No transaction of another thread. The file lock is always taken first."""
+        """Keep transactions of other threads out. The caller has taken the file lock first."""
         self._acquire()
         try:
             yield
@@ -100,7 +103,7 @@ class Writing:
             self._lock.release()
 
     def now_or_never(self, work: Callable[[Transaction], None]) -> bool:
-        """Runs work in a transaction unless somebody else is writing at this moment: False then, without waiting."""
+        """Run the work in a transaction and return True; return False without waiting while another writer is active."""
         self.check_open()
         if not self._lock.acquire(blocking=False):
             return False
@@ -114,7 +117,7 @@ class Writing:
             self._lock.release()
 
     def _is_free(self) -> bool:
-        """Whether the writer's lock of the file can be had at once."""
+        """Return True if the writer's lock of the file is free."""
         connection = self.open_cursor().connection
         connection.execute("PRAGMA busy_timeout = 0")
         try:
@@ -133,6 +136,7 @@ class Writing:
     # --- a transaction, from its beginning to its end ------------------------------------------------------------
 
     def enter(self, durable: bool) -> Transaction:
+        """Begin a transaction, or enter the one that this thread has open."""
         if self.closed or self.pool.foreign or self.file.readonly:
             self.refuse()
         self._acquire()
@@ -140,8 +144,8 @@ class Writing:
             if not self.is_own:
                 self._lock.release()
                 raise ConflictError(
-                    "a batch of another task, or of another context, is under way in this thread: await its end first; "
-                    "a batch belongs to the task that opened it"
+                    "another task or context of this thread has a batch open, and a batch belongs to the task that opened it:"
+                    " await its end first"
                 )
             self._depth += 1
             return self.transaction
@@ -156,6 +160,7 @@ class Writing:
             raise_typed(error)
 
     def leave(self, error: BaseException | None) -> None:
+        """Leave a transaction; the outermost leave commits it, or rolls it back after an error."""
         if self.pool.foreign:
             self.transaction.over = True
             if error is None:
@@ -172,21 +177,21 @@ class Writing:
             finally:
                 self.transaction.over = True
                 self._depth = self._owner = 0
-                with suppress(sqlite3.Error):  # then the next transaction sees to it
+                with suppress(sqlite3.Error):  # the next transaction tries again
                     self._await_disk(True)
                 self._lock.release()
         if error is not None and (translated := typed(error)):
             raise translated from error
 
-    def _await_disk(self, wanted: bool) -> None:
-        """Whether a commit waits until it is on the disk; SQLite takes that between two transactions only."""
-        if wanted is not self._awaits_disk:
+    def _await_disk(self, durable: bool) -> None:
+        """Make commits wait for the disk, or not; SQLite accepts the change only between two transactions."""
+        if durable is not self._awaits_disk:
             cursor = self.open_cursor()
-            cursor.execute("PRAGMA synchronous = " + ("FULL" if wanted else "NORMAL"))
-            limit = CHECKPOINT_BYTES if wanted else LATE_CHECKPOINT_BYTES
-            # A row that nobody fetched keeps the statement open, and an open statement keeps a close from its checkpoint.
+            cursor.execute("PRAGMA synchronous = " + ("FULL" if durable else "NORMAL"))
+            limit = CHECKPOINT_BYTES if durable else LATE_CHECKPOINT_BYTES
+            # A row that is not fetched keeps the statement open, and an open statement keeps a close from its checkpoint.
             cursor.execute(f"PRAGMA journal_size_limit = {limit}").fetchone()
-            self._awaits_disk = wanted
+            self._awaits_disk = durable
 
     def _begin(self) -> Transaction:
         cursor = self.open_cursor()
@@ -195,12 +200,13 @@ class Writing:
         except sqlite3.DatabaseError as error:
             if getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_CORRUPT:
                 raise
-            cursor.execute("BEGIN IMMEDIATE")  # of a disk that failed and works again, SQLite has now dropped its cache
+            # After a failure of the disk SQLite has dropped its cache by now, so the second attempt may succeed.
+            cursor.execute("BEGIN IMMEDIATE")
         self.look(cursor)
         return Transaction(self, cursor)
 
     def look(self, cursor: sqlite3.Cursor) -> None:
-        """Reads again where the log ends if another connection committed since."""
+        """Read the end of the log again if another connection has committed."""
         data_version = cursor.execute("PRAGMA data_version").fetchone()[0]
         if data_version != self.data_version:
             self.position, self.head = read_tip(cursor)
@@ -214,7 +220,7 @@ class Writing:
         try:
             self.file.check()
             transaction.finish()
-            self.file.place.check()  # what was committed to a file that nobody finds is not answered
+            self.file.place.check()  # a commit to a file that was moved away must not be answered as a success
             self.position, self.head = transaction.position, transaction.head
         except BaseException as error:
             self._roll_back()
@@ -223,6 +229,7 @@ class Writing:
         transaction.wrote = 0
 
     def renew(self, transaction: Transaction) -> None:
+        """Commit a transaction and begin it anew."""
         self.commit()
         cursor = self.open_cursor()
         cursor.execute("BEGIN IMMEDIATE")
@@ -237,7 +244,7 @@ class Writing:
 
 
 class _Scope:
-    """What ``transact()`` gives; it has no state of its own, so one serves every call."""
+    """The context that ``transact()`` returns; it has no state of its own, so one object serves every call."""
 
     __slots__ = ("_durable", "_writing")
 
@@ -253,7 +260,7 @@ class _Scope:
 
 @dataclass(slots=True)
 class _Mark:
-    """What a transaction was when a savepoint began."""
+    """The state of a transaction at the beginning of a savepoint."""
 
     pending: list[Row]
     position: int
@@ -262,7 +269,7 @@ class _Mark:
 
 
 class Transaction:
-    """One write transaction under way. It is of use to its own thread only, and only until it ends."""
+    """A write transaction that is open. Only its own thread may use it, and only until it ends."""
 
     __slots__ = (
         *("_broken", "_cursor", "_marks", "_pending", "_versions", "_writing"),
@@ -271,19 +278,19 @@ class Transaction:
 
     def __init__(self, writing: Writing, cursor: sqlite3.Cursor) -> None:
         self.connection = cursor.connection
-        self.changes = writing.changes  # another number than the last time: drop what was kept of the file
+        self.changes = writing.changes  # a changed number means: drop what was cached of the file
         self.position, self.head = writing.position, writing.head  # of the last event, including those appended here
         self.deferred = False  # settable: append() then keeps the rows until flush() or the commit
-        self.token: Token | None = None  # settable: whose it is within its thread
+        self.token: Token | None = None  # settable: the owner within the thread
         self.over = self._broken = False
         self.wrote = 0  # bytes of states and blobs
         self._writing, self._cursor = writing, cursor
-        self._marks: list[_Mark] = []  # of the savepoints that are open
+        self._marks: list[_Mark] = []  # of the open savepoints
         self._pending: list[Row] = []
         self._versions: dict[str, int] = {}
 
     def append(self, events: Sequence[StoredEvent | Stored], keys: Sequence[bytes | None] = ()) -> list[int]:
-        """Appends events, whose ``originator_id`` is the stream, and gives their positions; all or none."""
+        """Append events, whose ``originator_id`` is the stream, and return their positions; append all or none."""
         self._check()
         try:
             rows = chained(events, keys, self.position, self.head)
@@ -303,7 +310,7 @@ class Transaction:
         return [row[0] for row in rows]
 
     def append_rows(self, rows: Iterable[LogRow]) -> None:
-        """Writes the rows of another log as they are; they must begin at the position after the last."""
+        """Write the rows of another log unchanged; they must begin at the position after the last."""
         self.flush()
         columns: list[Row] = [
             (r.position, r.stream, r.version, r.type, r.state, r.digest, r.head, r.key, r.erased_by) for r in rows
@@ -313,7 +320,7 @@ class Transaction:
             self.position, self.head = columns[-1][0], columns[-1][6]
 
     def flush(self) -> None:
-        """Writes the rows kept back, so that SQL sees them."""
+        """Write the rows that are kept back, so that SQL sees them."""
         self._check()
         if self._pending:
             rows, self._pending, self._versions = self._pending, [], {}
@@ -324,7 +331,7 @@ class Transaction:
         try:
             insert(self._cursor, rows)
         except BaseException as error:
-            # Some of the rows may be written. One row is written or not, and harmless unless its position was counted.
+            # Some of the rows may be written. A single row is written or not, which does no harm unless its position counted.
             self._broken = self._broken or counted or len(rows) > 1
             raise_typed(error)
 
@@ -332,13 +339,13 @@ class Transaction:
         if self._writing.pool.foreign:
             self._writing.check_open()
         if self.over:
-            raise RejectedError("this transaction is over", rule="closed")
+            raise RejectedError("this transaction has ended; begin another", rule="closed")
         if not self.connection.in_transaction:
-            raise StorageError("SQLite gave the transaction up after an error; nothing of it was written")
+            raise StorageError("SQLite rolled this transaction back after an error; nothing of it was written")
 
     @contextmanager
     def savepoint(self) -> Iterator[None]:
-        """What happens inside is undone when an exception leaves it, and the transaction may go on."""
+        """Undo everything inside if an exception leaves the block; the transaction may go on."""
         self._check()
         mark = _Mark(self._pending.copy(), self.position, self.head, self._broken)
         self._cursor.execute("SAVEPOINT inside")
@@ -349,7 +356,7 @@ class Transaction:
             if self.connection.in_transaction and not self._writing.pool.foreign:
                 self._cursor.execute("ROLLBACK TO inside")
                 self._cursor.execute("RELEASE inside")
-            # Rows that were kept back before the savepoint and written inside of it are kept back again.
+            # Rows that were kept back before the savepoint and written inside it are kept back again.
             self._pending = mark.pending
             self._versions = {row[1]: row[2] for row in self._pending}
             self.position, self.head, self._broken = mark.position, mark.head, mark.broken
@@ -363,9 +370,9 @@ class Transaction:
             self._marks.pop()
 
     def renew(self) -> None:
-        """Commits what there is and goes on in a new transaction, still under the thread's lock.
+        """Commit the transaction and go on in a new one, still under the thread's lock.
 
-        The savepoints that are open begin again here: what is committed stays.
+        The open savepoints begin again here, because what is committed cannot be undone.
         """
         self._check()
         try:
@@ -377,29 +384,30 @@ class Transaction:
             raise_typed(error)
 
     def outdate(self) -> None:
-        """What was kept of the file has to be looked up again, in this transaction already."""
+        """Make everything that was cached of the file outdated, in this transaction already."""
         self._writing.changes += 1
         self.changes = self._writing.changes
 
     def spoil(self) -> None:
-        """What belongs together was done in part, so nothing of this transaction may be committed."""
+        """Refuse the commit of this transaction, because work that belongs together was done in part."""
         self._broken = True
 
     def finish(self) -> None:
+        """Commit, if every append was complete."""
         if self._pending:
             self.flush()
         if self._broken:
-            raise ConflictError("an append in this transaction failed half-way, so that it cannot be committed")
+            raise ConflictError("an append in this transaction failed half-way, so the transaction cannot be committed")
         self._check()
         self._cursor.execute("COMMIT")
 
     def version(self, stream: str) -> int:
-        """The last version in the stream, 0 when there is none."""
+        """Return the last version in a stream; 0 if there is none."""
         self._check()
         if stream in self._versions:
             return self._versions[stream]
-        found = self._cursor.execute("SELECT max(version) FROM events WHERE stream = ?", (stream,)).fetchone()[0]
-        return found or 0
+        version = self._cursor.execute("SELECT max(version) FROM events WHERE stream = ?", (stream,)).fetchone()[0]
+        return version or 0
 
     def put_blob(self, blob_id: str, data: bytes | None, erased_by: int | None = None) -> None:
         self._check()
@@ -407,12 +415,12 @@ class Transaction:
         self._execute("INSERT INTO blobs VALUES (?, ?, ?)", (blob_id, data, erased_by))
 
     def redact(self, position: int, state: str, by: int) -> None:
-        """The state of an event without what the ContentErased at position ``by`` takes out of it."""
+        """Replace the state of an event by the state that the ContentErased at position ``by`` left."""
         self.flush()
         self._execute("UPDATE events SET state = ?, erased_by = ? WHERE position = ?", (state, by, position))
 
     def erase_blob(self, blob_id: str, by: int) -> None:
-        """Takes out the bytes, if an erasure before this one has not."""
+        """Take out the bytes of a blob, unless an earlier erasure did."""
         self._check()
         self._execute("UPDATE blobs SET data = NULL, erased_by = ? WHERE id = ? AND data IS NOT NULL", (by, blob_id))
 
@@ -429,9 +437,11 @@ class Transaction:
 def chained(
     events: Sequence[StoredEvent | Stored], keys: Sequence[bytes | None], position: int, head: bytes
 ) -> list[Row]:
-    """The rows of events that follow a position and a head; the library's ``DataError`` where a state is no text."""
+    """Return the rows of events that follow a position and a head; raise ``DataError`` for a state that is not text."""
     if keys and len(keys) != len(events):
-        raise RejectedError(f"{len(events)} events cannot have {len(keys)} keys", rule="keys")
+        raise RejectedError(
+            f"{len(keys)} keys were given for {len(events)} events; give one key for each event", rule="keys"
+        )
     rows: list[Row] = []
     for index, event in enumerate(events):
         position += 1
@@ -449,7 +459,7 @@ def chained(
 
 
 def insert(cursor: sqlite3.Cursor | sqlite.SQLiteCursor, rows: Sequence[Row]) -> None:
-    """The one place where rows enter the log."""
+    """Insert rows into the log; no other function does."""
     try:
         if len(rows) == 1:
             cursor.execute(_INSERT, rows[0])
@@ -460,4 +470,4 @@ def insert(cursor: sqlite3.Cursor | sqlite.SQLiteCursor, rows: Sequence[Row]) ->
 
 
 def _unfit(error: Exception) -> persistence.DataError:
-    return persistence.DataError(f"a value that SQLite cannot store: {error}")
+    return persistence.DataError(f"SQLite cannot store a value: {error}")

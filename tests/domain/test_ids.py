@@ -52,7 +52,7 @@ def test_a_prefix_finds_one_and_an_ambiguous_one_names_the_candidates(ledger: Le
     found = ledger.memory(first[:shared])
     assert found is not None and found.id == first
     twins = next(each[:3] for each in made if sum(other.startswith(each[:3]) for other in made) > 1)
-    with pytest.raises(AmbiguousIdError, match="give more of it") as asked:
+    with pytest.raises(AmbiguousIdError, match="give more characters") as asked:
         ledger.memory(twins)
     assert 2 <= len(asked.value.candidates) <= 5
     assert all(each in made and f"{each} (Fact number " in str(asked.value) for each in asked.value.candidates)

@@ -197,7 +197,7 @@ def test_nothing_is_written_to_the_ledgers_file(path: Path) -> None:
         before = bytes_of(path)
         with runner(path) as running:
             running.wait(ledger.position, timeout=10)
-            with pytest.raises(RejectedError, match="is followed and not written") as told:
+            with pytest.raises(RejectedError, match="only follows the log of a ledger") as told:
                 running.app.save(Aggregate())
             assert told.value.rule == "readonly"
             assert bytes_of(path) == before
@@ -246,7 +246,7 @@ def test_the_repository_makes_no_aggregate_of_a_ledgers_events_and_says_so(path:
             with pytest.raises(RejectedError, match=f"{memory} is a subject of a ledger .* projector_func") as told:
                 read()
             assert told.value.rule == "foreign"
-        with pytest.raises(RejectedError, match="is followed and not written"):
+        with pytest.raises(RejectedError, match="only follows the log of a ledger"):
             app.take_snapshot(memory)
         own: Any = app.repository.get(memory, projector_func=lambda _, events: [each.content for each in events])
         assert own == ["The kettle is blue."]

@@ -214,7 +214,7 @@ def test_what_differs_is_told_by_belief(project: pytest.Pytester) -> None:
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (lambda log: log.unlink(), "there is no log *day.jsonl; take one of a real ledger with"),
+        (lambda log: log.unlink(), "there is no log *day.jsonl; export the log of a real ledger with"),
         (lambda log: log.write_text("{}\n"), "*day.jsonl cannot be replayed: it is no export of a ledger*"),
         (lambda log: log.write_bytes(b"\xff\x00"), "*day.jsonl cannot be replayed: *"),
         (lambda log: log.write_text(log.read_text().rpartition('{"pos')[0]), "*cannot be replayed: *was cut short*"),
@@ -370,7 +370,7 @@ def test_an_assertion_of_equal_memories_says_what_is_believed_otherwise(project:
             "E * ~ Ada likes tea.",
             "E * confidence: 1.0 → 0.3",
             "E * beliefs differ: 1 new*",
-            "E * the same is believed; ids, times, sources or other fields differ",
+            "E * both sides hold the same beliefs; ids, times, sources or other fields differ",
             "E * At index 1 diff: 2 != 3",
         ]
     )

@@ -287,18 +287,18 @@ def test_parameters_are_by_place_or_by_name(ledger):
         ("SELECT * FROM belief", (), "no such table: belief; there is beliefs"),
         ("SELECT nothing_like_it FROM beliefs", (), "no such column"),
         ("SELECT nosuch(1)", (), "no such function"),
-        ("SELECT 1 AS a, 2 AS a", (), "2 columns of the answer are called 'a'"),
-        ("SELECT * FROM beliefs b JOIN beliefs c", (), "columns of the answer are called 'id'"),
+        ("SELECT 1 AS a, 2 AS a", (), "2 columns of the answer have the name 'a'"),
+        ("SELECT * FROM beliefs b JOIN beliefs c", (), "columns of the answer have the name 'id'"),
         ("SELECT 1; SELECT 2", (), "one statement"),
         ("SELECT", (), "incomplete input"),
         ("SELECT ?", (), "bindings"),
         ("SELECT 1", (1,), "bindings"),
         ("SELECT ?", ([],), "parameter 1 is a list: give each value by itself"),
         ("SELECT ?", (START,), "give a time as its ISO text"),
-        ("SELECT ?", (2**63,), "cannot be asked"),
-        ("SELECT ?", ("\ud800",), "cannot be asked"),
-        ("SELECT '\ud800'", (), "cannot be asked"),
-        ("SELECT '\0'", (), "null character|cannot be asked|unrecognized"),
+        ("SELECT ?", (2**63,), "cannot be given to SQLite"),
+        ("SELECT ?", ("\ud800",), "cannot be given to SQLite"),
+        ("SELECT '\ud800'", (), "cannot be given to SQLite"),
+        ("SELECT '\0'", (), "null character|cannot be given|unrecognized"),
         ("SELECT json_extract('x', '$')", (), "malformed JSON"),
         ("SELECT zeroblob(1000000000)", (), "the function zeroblob is not allowed"),
         ("SELECT ?", (b"0" * (17 << 20),), "a value takes more than 16 MiB"),
@@ -455,7 +455,7 @@ def test_a_view_of_ones_own_that_names_the_tables_of_now_is_refused_as_of_then(l
         other.execute("CREATE VIEW my_quoted AS SELECT 'main.py' AS text FROM beliefs")
     assert one(ledger, "SELECT n FROM my_other", every_user=True) == 2
     for sql in ("SELECT * FROM my_number", "SELECT count(*) FROM my_number", "SELECT n FROM my_other"):
-        with pytest.raises(RejectedError, match=r"my_number names main\., the tables of now"):
+        with pytest.raises(RejectedError, match=r"my_number is defined on main\., the tables of now"):
             ledger.at(2).query(sql, every_user=True)
     assert ledger.at(2).query("SELECT * FROM my_quoted", every_user=True) == ({"text": "main.py"},)
     for sql in ("SELECT * FROM my_beliefs", "SELECT * FROM main.beliefs"):

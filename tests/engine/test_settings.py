@@ -117,7 +117,7 @@ def test_an_unknown_name_names_the_nearest_known(db: Path, monkeypatch: pytest.M
     with pytest.raises(RejectedError, match=r"'modle'; did you mean model\?"):
         Settings.load(db)
     beside(db, 'zzzzzz = "x"\n')
-    with pytest.raises(RejectedError, match="there are: path, user"):
+    with pytest.raises(RejectedError, match="the settings are: path, user"):
         Settings.load(db)
     with pytest.raises(RejectedError, match=r"'usr'; did you mean user\?"):
         Settings.load(usr="x")
@@ -161,7 +161,7 @@ def test_a_file_may_be_named(db: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("mode", [0o620, 0o602, 0o666, 0o660])
 def test_a_file_that_others_may_write_is_refused(db: Path, mode: int) -> None:
     beside(db, 'user = "x"\n', mode)
-    with pytest.raises(RejectedError, match="written by others"):
+    with pytest.raises(RejectedError, match="other users can write"):
         Settings.load(db)
 
 
@@ -203,7 +203,7 @@ def test_what_is_no_file_is_refused(db: Path) -> None:
         Settings.load(db)
     place.rmdir()
     os.mkfifo(place, 0o600)
-    with pytest.raises(RejectedError, match="no regular file"):
+    with pytest.raises(RejectedError, match="from a regular file only"):
         Settings.load(db)
 
 

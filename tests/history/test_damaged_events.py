@@ -130,7 +130,7 @@ def test_an_event_that_no_version_wrote_is_listed_as_unknown_and_not_read_as_ano
     with opened(path, readonly=True) as ledger:
         listed = {each.position: each.data for each in ledger.public.history.audit(limit=500)}
         assert listed[position] == {"unknown": "Nothing", "schema": 1}
-        with pytest.raises(DamagedError, match=f"position {position} holds a Nothing that no version") as told:
+        with pytest.raises(DamagedError, match=f"position {position} holds a Nothing that no known version") as told:
             ledger.public.interactions.get(turn)
         assert told.value.row == position
 

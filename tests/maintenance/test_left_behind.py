@@ -155,7 +155,7 @@ def test_a_copy_is_refused_where_the_file_it_would_be_made_under_is_somebody_els
 ) -> None:
     (elsewhere / "copy.part").write_text("of somebody else")
     with Ledger.open(path) as ledger:
-        with pytest.raises(RejectedError, match=r"copy\.part is there"):
+        with pytest.raises(RejectedError, match=r"copy\.part exists"):
             getattr(ledger.maintenance, what)(elsewhere / "copy")
         assert (elsewhere / "copy.part").read_text() == "of somebody else"
         assert left_in(elsewhere) == ["copy.part"]

@@ -142,7 +142,7 @@ def test_a_moment_is_a_position_an_event_or_a_time_and_any_other_is_refused(path
         for wrong in (0, 99, "tomorrow", "2020-01-01", True):
             with pytest.raises(LedgerError):
                 ledger.replay(tmp_path / "wrong.db", until=wrong)
-        with pytest.raises(RejectedError, match="is there already"):
+        with pytest.raises(RejectedError, match="never overwrites a file"):
             ledger.replay(tmp_path / "0.db")
         with ledger.batch(), pytest.raises(ConflictError, match="batch"):
             ledger.replay(tmp_path / "wrong.db")

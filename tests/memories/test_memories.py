@@ -44,7 +44,7 @@ def test_a_cursor_belongs_to_its_listing_and_filters(ledger: Ledger) -> None:
     with pytest.raises(RejectedError, match="other filters"):
         ledger.memories.list(limit=2, after=cursor)
     for wrong in ("", "nonsense", 7, "e30"):
-        with pytest.raises(RejectedError, match="is no cursor"):
+        with pytest.raises(RejectedError, match="is not a cursor"):
             ledger.memories.list(after=wrong)  # type: ignore[arg-type]
 
 

@@ -55,7 +55,7 @@ def untyped(path: Path) -> Iterator[tuple[str, str]]:
             try:
                 read(ledger.public, names)
             except LedgerError as error:
-                if "something asked for is nothing that can be stored" in str(error):
+                if "a text or a number that cannot be stored" in str(error):
                     yield name, repr(error)
             except Exception as error:
                 yield name, repr(error)[:200]

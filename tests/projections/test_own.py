@@ -301,7 +301,7 @@ def test_another_version_is_folded_again_and_who_has_the_older_one_neither_folds
             old.remember("The user likes rum.")
             assert new.projections.get("counts").behind == 1
             assert new.projections.rows(Day)[0].captured == 2
-            with pytest.raises(ConflictError, match="another version of its class"):
+            with pytest.raises(ConflictError, match="another version of the class"):
                 old.projections.rows(Day)
     with Ledger.open(path, projections=[Changed]) as ledger:
         assert [row.kind for row in ledger.projections.rows(Longer)] == ["memory", "memory"]

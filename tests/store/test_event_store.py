@@ -1137,7 +1137,7 @@ def test_a_store_whose_directory_is_gone_can_be_closed(tmp_path):
 
 
 def test_what_sqlite_gave_up_is_not_continued_outside_a_transaction(store):
-    with pytest.raises(StorageError, match="gave the transaction up"), store.transact() as transaction:
+    with pytest.raises(StorageError, match="rolled this transaction back"), store.transact() as transaction:
         transaction.connection.execute("ROLLBACK")
         transaction.append([happened()])
     assert store.head()[0] == 0
@@ -1162,7 +1162,7 @@ FORK = """
         try:
             use()
         except ConflictError as error:
-            return "another process" in str(error)
+            return "forked from" in str(error)
 
     def commit():
         with transact as transaction:

@@ -195,7 +195,7 @@ def test_whoever_looks_after_a_file_names_a_foreign_row(path: Path, row: Any) ->
 def test_nothing_is_written_behind_a_foreign_row_and_the_error_says_the_way_out(
     path: Path, row: Any, is_open: bool
 ) -> None:
-    expected = pytest.raises((UnknownEventError, DamagedError), match=r"damaged: .*position 3 .*readonly.*recover\(\)")
+    expected = pytest.raises((UnknownEventError, DamagedError), match=r"damaged: .*position 3\b.*readonly.*recover\(\)")
     if is_open:
         with Ledger.open(path) as ledger:
             insert(path, row)

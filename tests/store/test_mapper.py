@@ -65,7 +65,5 @@ def test_a_field_that_a_newer_product_added_to_the_envelope_does_no_harm() -> No
 @pytest.mark.parametrize("what", ["type", "state"])
 def test_what_a_damaged_page_made_of_a_type_or_a_state_is_told_as_unreadable(what: str, damaged: Any) -> None:
     type_, state = (damaged, "[]") if what == "type" else ("MemoryPromoted", damaged)
-    with pytest.raises(
-        DamagedError, match=r"position 7 (.* holds no event that can be read|has a type that is no text)"
-    ):
+    with pytest.raises(DamagedError, match=r"position 7 (.* holds no readable event|has a type that is not a text)"):
         mapper.decode(7, 7, MEMORY, 1, type_, state)

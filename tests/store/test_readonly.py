@@ -82,7 +82,7 @@ def test_a_file_and_a_directory_without_write_permission_can_be_read(media):
             check_reads(ledger, coffee, tea, turn)
             check_writes(ledger, tea)
             assert ledger.digest() == digest
-        with pytest.raises(StorageError, match=r"cannot be locked: .*; opened readonly"):
+        with pytest.raises(StorageError, match=r"cannot be locked: .*; a ledger opened"):
             Ledger.open(path)
 
     as_nobody(work)
@@ -268,7 +268,7 @@ def test_a_file_for_newer_writers_is_read_and_not_written(media, monkeypatch):
     with monkeypatch.context() as patch:
         probe.begin_with(patch, WRITER=2)
         coffee, tea, turn, _ = filled(path)
-    with pytest.raises(ConflictError, match="open it readonly"):
+    with pytest.raises(ConflictError, match="open it with readonly=True"):
         Ledger.open(path)
     with Ledger.open(path, readonly=True) as ledger:
         check_reads(ledger, coffee, tea, turn)

@@ -25,7 +25,7 @@ from ledger.engine.who import Who
 from ledger.types import EVERYTHING
 from projections.views import memories
 
-REOPEN = "changed by another version of the product: reopen it"
+REOPEN = "another version of the product changed the projections of this ledger: reopen the ledger"
 
 # The other version, in a process of its own: it computes memories in another way, and keeps one table more for them.
 OTHER = """
@@ -309,7 +309,7 @@ def test_a_process_of_another_version_notices_an_upgrade_before_it_writes(path: 
         assert opens(older, path) is None
         upgrade(newer, least_writer=2)
         told = older("ledger.remember('Never.')")
-        assert told.startswith("NewerFormatError: ") and "open it readonly" in told
+        assert told.startswith("NewerFormatError: ") and "open it with readonly=True" in told
         assert older(CONTENTS) == ["The kettle is blue."], "it reads on"
         older("ledger.close()")
         assert "needs a writer of format 2" in opens(older, path)
@@ -325,7 +325,9 @@ def test_a_newer_file_format_is_refused_for_writing_and_read(path: Path) -> None
         with raw(path) as connection:
             connection.execute("PRAGMA user_version = 2")
         for call in (lambda: ledger.remember("After."), lambda: ledger.batch().__enter__()):
-            with pytest.raises(NewerFormatError, match="file format 2, and this product writes 1: open it readonly"):
+            with pytest.raises(
+                NewerFormatError, match="file format 2, and this product writes 1: open it with readonly=True"
+            ):
                 call()
         assert ledger.position == position + 1 and contents(ledger) == ["The kettle is blue."], "it reads on"
     with pytest.raises(RejectedError) as refused:

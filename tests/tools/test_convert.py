@@ -166,7 +166,7 @@ def test_nothing_is_overwritten_and_the_old_file_is_not_touched(old: Path, tmp_p
     before = old.read_bytes()
     beside = tmp_path / "there.db"
     beside.write_text("mine")
-    with pytest.raises(RejectedError, match="is there already"):
+    with pytest.raises(RejectedError, match="never overwrites a file"):
         converter.convert(str(old), str(beside))
     assert beside.read_text() == "mine"
     converter.convert(str(old), str(tmp_path / "new.db"))

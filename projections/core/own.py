@@ -352,8 +352,8 @@ def _types(shape: Shape) -> dict[str, tuple[State, bool]]:
             msgspec.json.schema(type_)  # raises for a type that cannot be written as JSON
         except (TypeError, RecursionError):
             raise RejectedError(
-                f"the column {field.name} of the row {shape.name} is of a type that cannot be stored, {_word(type_):.80}; "
-                "str, int, float, bool, bytes and the types that msgspec writes as JSON can be stored"
+                f"the column {field.name} of the row {shape.name} is of a type that cannot be stored, {_word(type_):.80}: a "
+                "column is a str, int, float, bool, bytes or a type that msgspec writes as JSON"
             ) from None
         columns[field.name] = (type_, len(left) < len(types))
     if not columns:
@@ -401,11 +401,11 @@ class Definition:
                 f"{of} has a table {wrong!r:.60}, and a table is a class of rows: class Day(Row, key=…)"
             )
         self.shapes = {row: Shape(self.name, row) for row in rows}
-        self.tables = [shape.table for shape in self.shapes.values()]
+        self.tables = [described.table for described in self.shapes.values()]
         if len({table.name for table in self.tables}) < len(rows):
             raise RejectedError(f"{of} has two tables of one name: {', '.join(row.__name__ for row in rows)}")
-        shape = [[table.name, table.columns, table.key, table.indexes] for table in self.tables]
-        self.text = json.dumps({"follows": sorted((*self.kinds, *self.events)), "tables": shape})
+        shapes = [[table.name, table.columns, table.key, table.indexes] for table in self.tables]
+        self.text = json.dumps({"follows": sorted((*self.kinds, *self.events)), "tables": shapes})
 
     def shape(self, row: object) -> Shape:
         shape = self.shapes.get(cast("type[Row]", row))

@@ -86,7 +86,7 @@ class Reading(FoldLog, Protocol):
 
 
 class Rebuild:
-    """One rebuild; ``names`` are the projections whose tables are switched."""
+    """A rebuild of the projections; ``names`` are those whose tables are switched."""
 
     def __init__(
         self,

@@ -62,7 +62,7 @@ class _Excerpt:
 
 
 class Fold:
-    """One fold apart from the live tables: the rows of each table, and the texts of each index."""
+    """A fold apart from the live tables: the rows of each table, and the texts of each index."""
 
     def __init__(
         self,

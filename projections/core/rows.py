@@ -39,7 +39,7 @@ CURRENT = AsOf("")  # for a table without a past, which cannot be read as of an 
 
 
 class Table(Struct, frozen=True, eq=False):
-    """One table: columns in SQL, the names of the key columns, which come first, and indexes as (columns, condition).
+    """A table: columns in SQL, the names of the key columns, which come first, and indexes as (columns, condition).
 
     An ``appended`` table has no unique key: rows are only ever added, and ``key`` is the order in which they are read. The rows
     of a ``derived`` table follow from other rows, so digests leave them out. ``then`` says how the table is read as of an earlier

@@ -23,7 +23,7 @@ SALT_BYTES = 16  # before the text of a blob
 
 
 class View(Struct, frozen=True):
-    """One view: the expression of each column by name, and the source of the rows.
+    """A view: the expression of each column by name, and the source of the rows.
 
     ``closed`` is a second source of rows. Its columns are the same, except for those in ``of_closed``.
     """

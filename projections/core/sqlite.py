@@ -192,7 +192,7 @@ class SQLiteRows:
 
     @property
     def kept(self) -> int:
-        """The number of rows that wait to be written."""
+        """Return the number of rows that wait to be written."""
         return sum(map(len, self._put.values()))
 
     def discard(self) -> None:
@@ -392,7 +392,7 @@ def is_empty(connection: sqlite3.Connection, table: Table | TextIndex, name: str
 
 
 def rename(connection: sqlite3.Connection, old: str, new: str) -> None:
-    """Rename a table, but not in the views and triggers that name it: they then refer to the next table of that name."""
+    """Rename a table, but not in the views and triggers that name it: they then refer to the next table of the name."""
     connection.execute("PRAGMA legacy_alter_table = 1")
     try:
         connection.execute(f"ALTER TABLE {old} RENAME TO {new}")

@@ -336,7 +336,7 @@ def _types(shape: Shape) -> dict[str, tuple[State, bool]]:
         annotated = fields(cast("State", shape.row))
     except NameError as error:
         raise RejectedError(
-            f"the annotations of the row {shape.name} cannot be read ({error}): they may only use names of the module of the class"
+            f"the annotations of the row {shape.name} cannot be read ({error}): they may only use names of the class's module"
         ) from None
     columns: dict[str, tuple[State, bool]] = {}
     for field in annotated:
@@ -401,7 +401,7 @@ class Definition:
                 f"{of} has a table {wrong!r:.60}, and a table is a class of rows: class Day(Row, key=…)"
             )
         self.shapes = {row: Shape(self.name, row) for row in rows}
-        self.tables = [described.table for described in self.shapes.values()]
+        self.tables = [shape.table for shape in self.shapes.values()]
         if len({table.name for table in self.tables}) < len(rows):
             raise RejectedError(f"{of} has two tables of one name: {', '.join(row.__name__ for row in rows)}")
         shapes = [[table.name, table.columns, table.key, table.indexes] for table in self.tables]

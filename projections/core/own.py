@@ -41,19 +41,11 @@ State = Any  # the state of a subject of any kind
 
 # --- what a user writes ----------------------------------------------------------------------------------------------
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # type checkers do not understand a metaclass
 
     @dataclass_transform(frozen_default=True)
     class Row:
-        """A row of a table of your own; the annotations are the columns, and ``key`` names the columns that identify a row.
-
-        Texts, numbers, booleans and bytes are stored as they are. A column with ``| None`` may be NULL. All other types that
-        ``msgspec`` can write are stored as JSON. ``class Day(Row, key=("day", "person"), indexes=("person",))``.
-
-        Args:
-            key: The columns of the primary key, in order; texts, whole numbers, booleans or bytes.
-            indexes: Columns, or tuples of columns, to look rows up by.
-        """
+        """A row of a table of your own: ``class Day(Row, key=("day", "person"), indexes=("person",))``."""
 
         def __init_subclass__(
             cls, *, key: Sequence[str] = (), indexes: Sequence[str | Sequence[str]] = (), **_: object
@@ -211,8 +203,7 @@ class Shape:
                 raise RejectedError(
                     f"the column {name} of {of} cannot be part of its key: a key column is a str, int, bool or bytes, never None"
                 )
-        order = (*key, *(name for name in self.columns if name not in key))
-        self.order = tuple(order)
+        self.order = order = (*key, *(name for name in self.columns if name not in key))
         self._coded = [(name, *self.columns[name], _column(*self.columns[name])) for name in order]
         self._decoders = [
             msgspec.json.Decoder(type_).decode if type_ not in _PLAIN else bool if type_ is bool else None
@@ -255,7 +246,6 @@ class Shape:
         return self.row(**fields)
 
     def key(self, given: Sequence[object]) -> Key:
-        """Return the stored values of a key, or raise ``Misuse`` if values are missing or do not fit."""
         key = self.order[: len(self.table.key)]
         if len(given) != len(key):
             raise Misuse(f"the key of {self.name} is ({', '.join(key)}), and {len(given)} values were given")

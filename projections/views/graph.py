@@ -349,8 +349,8 @@ def neighborhood(
     sql = "SELECT name_norm, count(*) FROM mentions WHERE memory IN {} GROUP BY name_norm"
     for form, count in rows_among(connection, sql, near):
         by_form[form] = by_form.get(form, 0) + count
-    beside = sorted(by_form.keys() - set(known), key=lambda form: (-by_form[form], form))[:NEIGHBORS]
-    far = _newest(connection, beside, query, SCAN * limit // 2) if len(near) < limit else []
+    neighbors = sorted(by_form.keys() - set(known), key=lambda form: (-by_form[form], form))[:NEIGHBORS]
+    far = _newest(connection, neighbors, query, SCAN * limit // 2) if len(near) < limit else []
     hops = dict.fromkeys(near, 0) | {row: 1 for row in far if row not in set(near)}
     return list(islice(hops.items(), limit))
 

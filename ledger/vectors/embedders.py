@@ -208,9 +208,8 @@ class WordLlama:
             model = self._model = self._model or self._load()
             encodings = model.tokenizer.encode_batch(texts, add_special_tokens=False)
         table = numpy.zeros((len(texts), model.embedding.shape[1]), dtype=numpy.float32)
-        for place, encoding in enumerate(
-            encodings
-        ):  # a loop, because padding all texts to the longest needs much memory
+        # A loop, because padding all texts to the longest would need much memory.
+        for place, encoding in enumerate(encodings):
             if encoding.ids:
                 table[place] = model.embedding[encoding.ids].mean(axis=0)
         return table

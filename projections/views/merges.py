@@ -93,9 +93,9 @@ def listing(
 
 
 def undone(connection: sqlite3.Connection, user: str) -> list[Merge]:
-    """Return the user's proposals, as they were made, whose proposal was undone.
+    """Return the user's proposals that were undone, as they were proposed.
 
-    Proposals voided by a distrust are left out, because a distrust rejects the proposer and not the merge.
+    Proposals that a distrust made void are left out: a distrust rejects the proposer and not the merge.
     """
     sql = (
         "SELECT v.* FROM merge_versions v CROSS JOIN voided d ON d.position = v.from_position"

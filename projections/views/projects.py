@@ -139,12 +139,7 @@ def _restate(change: Change, rows: Rows) -> None:
                 rows.put(STATE, row[:4], (*row[:4], now, *row[5:]))
     for (category, key), entry in after.items():
         if before.get((category, key)) != entry:
-            place = (
-                change.first,
-                category,
-                key or "",
-                now,
-            )  # a blank key means an erased key, for no user can set a blank key
+            place = (change.first, category, key or "", now)  # a blank key means an erased key; no user can set it
             rows.put(STATE, place, (*place, None, *_values(entry)))
 
 

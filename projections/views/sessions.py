@@ -171,7 +171,7 @@ def _hidden(event: AnyEvent, data: MessagesHidden, counted: tuple[int, int], sin
 
 
 def _again(change: Change, rows: Rows) -> None:
-    """Make the rows those that follow from the events in effect."""
+    """Replace the session's rows by the rows that follow from the events in effect."""
     at, appended, hidden, visible = (
         change.event.position,
         dict[int, Values](),
@@ -196,7 +196,7 @@ def _again(change: Change, rows: Rows) -> None:
 def _place(
     rows: Rows, live: Table, closed: Table, new_rows: dict[Any, Values], current: Sequence[Values], at: int
 ) -> None:
-    """Make these the rows from this event on; an unchanged row stays."""
+    """Replace rows from this event on; an unchanged row stays."""
     width = len(live.key)
     left = {key if isinstance(key, tuple) else (key,): row for key, row in new_rows.items()}
     for row in current:

@@ -109,7 +109,7 @@ def _move(event: AnyEvent, rows: Rows) -> None:
 
 
 def _again(change: Change, rows: Rows) -> None:
-    """Make the rows those that follow from the events in effect."""
+    """Replace the session's rows by the rows that follow from the events in effect."""
     at, rows_of, fold = change.event.position, dict[str, Values](), WindowFold()
     for event in change.in_effect if change.new is not None else ():
         fold.take(event)

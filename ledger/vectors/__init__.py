@@ -1,1 +1,1 @@
-"""Vectors at the public surface."""
+"""The vectors of texts: models that make them, and the search by them."""

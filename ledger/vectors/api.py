@@ -1,4 +1,4 @@
-"""``ledger.vectors``: the vectors by which recall searches besides words."""
+"""``ledger.vectors``: the vectors with which recall searches in addition to words."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from ledger.vectors.embedders import EmbedderLike
 
 
 class Vectors(Area):
-    """The vectors of this file, of every user: a cache that every model has for itself. Nothing of it is recorded."""
+    """The vectors of this file, for every user: a cache for each model. The log records nothing about vectors."""
 
     def list(self, *, limit: int = LIMIT, after: str | None = None) -> Page[answers.VectorModel]:
-        """List the models that have vectors here, by name."""
+        """List the models that have vectors in this file, by name."""
 
         def fetch(count: int, start: str | None) -> tuple[answers.VectorModel, ...]:
-            return tuple(of_all(commands.vector_models(self._engine), lambda each: each.model)(count, start))
+            return tuple(of_all(commands.vector_models(self._engine), lambda entry: entry.model)(count, start))
 
-        return page("vectors", {}, limit, after, fetch, lambda each: each.model)
+        return page("vectors", {}, limit, after, fetch, lambda entry: entry.model)
 
     def update(
         self,
@@ -36,19 +36,19 @@ class Vectors(Area):
         cancel: Cancel | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> answers.VectorReport:
-        """Make the vectors that texts still lack, newest first, and delete those of texts that are no more.
+        """Make the vectors that texts lack, newest first, and delete the vectors of texts that are gone.
 
         Args:
-            model: What ``Ledger.open`` takes as ``embedder``; None for that one.
+            model: A model as ``Ledger.open`` takes it as ``embedder``; None for the model that was given there.
             batch_size: Texts given to the model at a time, 1 or more.
-            limit: The most texts; None for all.
-            timeout: Seconds after which it stops between two calls of the model; what was made stays, ``stopped`` says so, and
-                the same call goes on.
-            cancel: An event or a function that says when to stop, as with ``timeout``.
+            limit: The largest number of texts; None for all.
+            timeout: Seconds after which the call stops, between two calls of the model. The vectors made so far stay, ``stopped``
+                tells the reason, and the same call goes on later.
+            cancel: An event or a function that tells the call to stop, as after ``timeout``.
             progress: Called with (texts done, texts to do).
 
         Raises:
-            ModelError: The model raises, or gives what are no vectors, or others than before.
+            ModelError: The model raises an error, or gives no vectors, or vectors of another length than before.
         """
         return commands.embed(
             self._engine,
@@ -63,11 +63,11 @@ class Vectors(Area):
         """Delete the vectors of a model.
 
         Args:
-            model: Its name, as ``list`` gives it.
+            model: The model's name, as ``list`` shows it.
 
         Raises:
             NotFoundError: There are no vectors of this model.
         """
         if not isinstance(model, str):
-            raise RejectedError(f"a model is named as vectors.list() names it, and {model!r:.40} is no name")
+            raise RejectedError(f"the model is a name, as vectors.list() shows it, and {model!r:.40} is no text")
         return commands.remove_vectors(self._engine, model)

@@ -1,4 +1,4 @@
-"""The vectors of the file: those that texts lack are made, and those that nobody needs are deleted."""
+"""The commands on the file's vectors: make the missing ones, and delete those that are no longer needed."""
 
 from __future__ import annotations
 
@@ -29,43 +29,50 @@ def embed(
     limit: int | None = None,
     stopping: Stopping,
 ) -> answers.VectorReport:
-    """Makes the vectors that texts still lack, the newest first, and deletes those of texts that are no more.
+    """Make the vectors that texts lack, newest first, and delete the vectors of texts that are gone.
 
-    ``model`` is what ``open`` takes as ``embedder``, and by default that one. Each model has its own vectors, beside
-    those of others. ``progress`` is called with (texts done, texts to do).
-    The model is called outside of every lock, with ``batch`` texts at a time; what a kill, an error or ``stopping`` cut short
-    goes on with the next call. Nothing is recorded: vectors are a cache, and a rebuild leaves them as they are.
+    The model is called outside of every lock. If a kill, an error or ``stopping`` interrupts the call, the next call goes on. The
+    log records nothing: vectors are a cache, and a rebuild leaves them unchanged.
 
-    ``ModelError`` when the model raises or gives what are no vectors, or others than it gave before.
+    Args:
+        engine: The open ledger.
+        model: A model as ``open`` takes it as ``embedder``; None for the model that was given there.
+        progress: Called with (texts done, texts to do).
+        batch: Texts given to the model at a time.
+        limit: The largest number of texts; None for all.
+        stopping: Tells the call to stop between two calls of the model.
+
+    Raises:
+        ModelError: The model raises an error, or gives no vectors, or vectors of another length than before.
     """
     _check_writable(engine)
-    for name, value, least in (("batch", batch, 1), ("limit", limit, 0)):
+    for name, value, least in (("batch_size", batch, 1), ("limit", limit, 0)):
         if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
             raise RejectedError(f"{name} is a whole number from {least}, and {value!r:.40} is not")
     started = time.monotonic()
     embedder = _embedder_of(engine, model)
     dimension = _dimension_of(engine, embedder)
     with engine.reading() as connection:
-        found = vectors.survey(connection, engine.writer.secret, embedder.name, dimension)
-    dropped = _delete_vectors(engine, found.useless)
-    wanted = found.lacking[:limit]
+        survey = vectors.survey(connection, engine.writer.secret, embedder.name, dimension)
+    dropped = _delete_vectors(engine, survey.useless)
+    keys = survey.lacking[:limit]
     written = done = 0
     stopped = ""
-    for start in range(0, len(wanted), batch):
+    for start in range(0, len(keys), batch):
         if stopped := stopping.why:
             break
         if progress is not None:
-            progress(start, len(wanted))
-        written += _embed(engine, embedder, wanted[start : start + batch], dimension)
-        done = min(start + batch, len(wanted))
+            progress(start, len(keys))
+        written += _embed(engine, embedder, keys[start : start + batch], dimension)
+        done = min(start + batch, len(keys))
     if progress is not None:
-        progress(done, len(wanted))
+        progress(done, len(keys))
     return answers.VectorReport(
         model=embedder.name,
         embedded=written,
-        kept=found.kept,
+        kept=survey.kept,
         dropped=dropped,
-        left=len(found.lacking) - done,
+        left=len(survey.lacking) - done,
         seconds=time.monotonic() - started,
         dimension=dimension,
         stopped=stopped,
@@ -73,7 +80,7 @@ def embed(
 
 
 def vector_models(engine: Engine) -> list[answers.VectorModel]:
-    """The models that have vectors here, by name."""
+    """Return the models that have vectors in this file, by name."""
     with engine.reading() as connection:
         return [
             answers.VectorModel(
@@ -84,13 +91,13 @@ def vector_models(engine: Engine) -> list[answers.VectorModel]:
 
 
 def remove_vectors(engine: Engine, name: str) -> answers.VectorReport:
-    """Deletes the vectors kept under this name, whether or not its model is still there."""
+    """Delete the vectors of a model, which need not be available any more."""
     _check_writable(engine)
     started = time.monotonic()
-    known = [each.model for each in vector_models(engine)]
+    known = [entry.model for entry in vector_models(engine)]
     if name not in known:
-        there = f"there are those of {', '.join(map(repr, known))}" if known else "there are none"
-        raise NotFoundError(f"there are no vectors of the model {name!r:.200}; {there}")
+        stored = f"there are vectors of {', '.join(map(repr, known))}" if known else "the file has no vectors"
+        raise NotFoundError(f"there are no vectors of the model {name!r:.200}; {stored}")
     with engine.reading() as connection:
         ids = sorted(vectors.ids(connection, name))
     dropped = _delete_vectors(engine, ids)
@@ -102,29 +109,35 @@ def remove_vectors(engine: Engine, name: str) -> answers.VectorReport:
 def _check_writable(engine: Engine) -> None:
     if engine.store.readonly:
         raise RejectedError(
-            "this ledger was opened for reading (readonly=True), and vectors are written", rule="readonly"
+            "this ledger was opened for reading (readonly=True), so its vectors cannot be changed", rule="readonly"
         )
     if engine.writer.batching:
-        raise ConflictError("vectors cannot be changed inside a batch, for a model makes them; leave the batch first")
+        raise ConflictError(
+            "vectors cannot be changed inside a batch, because a model would be called under its lock; leave the batch first"
+        )
 
 
-def _embedder_of(engine: Engine, given: EmbedderLike | None) -> Embedder:
-    if given is not None:
-        return as_embedder(given)
+def _embedder_of(engine: Engine, model: EmbedderLike | None) -> Embedder:
+    if model is not None:
+        return as_embedder(model)
     if engine.vectors is None:
-        raise RejectedError("embed() needs a model: name one with model=, or open the ledger with embedder=")
+        raise RejectedError("vectors.update needs a model: give it with model=, or open the ledger with embedder=")
     return engine.vectors.embedder
 
 
 def _dimension_of(engine: Engine, embedder: Embedder) -> int:
-    """How many numbers the model gives, from a try; ``ModelError`` when all vectors there are have another."""
+    """Return the length of the model's vectors, measured with a trial text.
+
+    Raises:
+        ModelError: All stored vectors of the model have another length.
+    """
     dimension = checked_vectors(embedder, ["dimension"]).dimension
     with engine.reading() as connection:
         stored = vectors.dimensions(connection, embedder.name)
     if stored and dimension not in stored:
         raise ModelError(
-            f"the model {embedder.name!r} gives {dimension} numbers a text, and its vectors here have {stored[0]}; "
-            "give it another name, or delete those first (vectors.remove)"
+            f"the model {embedder.name!r} gives {dimension} numbers a text, and its stored vectors have {stored[0]}; "
+            "give the model another name, or delete the stored vectors first (vectors.remove)"
         )
     return dimension
 
@@ -134,9 +147,9 @@ def _embed(engine: Engine, embedder: Embedder, keys: Sequence[Key], dimension: i
         texts = read(connection, keys)
     if not texts:
         return 0
-    made = entries(embedder, engine.writer.secret, texts, dimension)
+    new = entries(embedder, engine.writer.secret, texts, dimension)
     with engine.store.transact() as transaction:
-        return write(engine.writer, transaction, embedder.name, made)
+        return write(engine.writer, transaction, embedder.name, new)
 
 
 def _delete_vectors(engine: Engine, ids: Sequence[int]) -> int:

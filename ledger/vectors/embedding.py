@@ -1,4 +1,4 @@
-"""Vectors: making them outside of every lock, and searching by them without ever failing a recall."""
+"""The making of vectors outside of every lock, and the search by them, which never makes a recall fail."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from projections.search import nearest, vectors
 from projections.search.nearest import Hit, Index, Keep, WrongDimension
 from projections.search.vectors import Entry, Key, Text
 
-FILL, FILL_BATCH, FILL_SECONDS = 256, 16, 0.25  # texts that a search makes vectors of by the way, and for how long
+FILL, FILL_BATCH, FILL_SECONDS = 256, 16, 0.25  # most texts, batch and time for vectors that a search makes on the way
 INSIDE_A_BATCH = "vectors not used: no model is called inside a batch"
 
 
 class Asked(Struct, frozen=True):
-    """A query as a vector, ready for a snapshot; without one where there is none, and ``warnings`` say why."""
+    """A query as a vector, or no vector and the reasons in ``warnings``."""
 
     vector: bytes | None = None
     dimension: int = 0
@@ -32,19 +32,21 @@ class Asked(Struct, frozen=True):
 
 
 class VectorAnswer(Struct, frozen=True):
-    """(corpus, row, cosine) of what is nearest, best first; what was in the way or is missing is in ``warnings``."""
+    """The nearest texts as (corpus, row, cosine), best first, and warnings about problems and missing vectors."""
 
     hits: tuple[Hit, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
 class _NotUsed(Exception):
-    """Why vectors are not used at all."""
+    """The error of a search that uses no vectors, with the reason."""
 
 
 class VectorSearch:
-    """Search by the vectors of one model, for one open ledger and all its threads. It warns, and raises only where a
-    suspended projection would have to be read."""
+    """The search by the vectors of one model, for one open ledger and all its threads.
+
+    Problems become warnings. A search raises only if it would have to read a suspended projection.
+    """
 
     def __init__(self, store: EventStore, writer: Writer, embedder: Embedder) -> None:
         self.store, self.writer, self.embedder = store, writer, embedder
@@ -52,24 +54,24 @@ class VectorSearch:
         self._index = Index(writer.secret, embedder.name, matrix) if matrix is not None else None
 
     def ask(self, query: str, user: str, corpora: Sequence[str] = ("m",), *, fill: int = FILL) -> Asked:
-        """The query as a vector; for the user's newest texts without one, up to ``fill``, vectors are made by the way.
+        """Return the query as a vector, and make vectors for up to ``fill`` of the user's newest texts without one.
 
-        Calls the model, so it is to be called before a snapshot is taken.
+        The model is called, so call this function before a snapshot is taken.
         """
         try:
             if (why := self._why_not()) is not None:
                 return Asked(warnings=(why,))
-            found = checked_vectors(self.embedder, [query])
+            checked = checked_vectors(self.embedder, [query])
         except Exception as error:
             return Asked(warnings=(self._warning(error),))
         warnings: tuple[str, ...] = ()
         try:
-            self._fill(user, corpora, fill, found.dimension)
+            self._fill(user, corpora, fill, checked.dimension)
         except ModelError as error:
             warnings = (f"no new vectors made: {error}",)
         except Exception:
-            pass  # the index cannot be used, as ``hits`` will tell
-        return Asked(found.data[0], found.dimension, warnings)
+            pass  # ``hits`` will warn that the index cannot be used
+        return Asked(checked.data[0], checked.dimension, warnings)
 
     def hits(
         self,
@@ -80,14 +82,21 @@ class VectorSearch:
         limit: int = 50,
         keep: Keep | None = None,
     ) -> VectorAnswer:
-        """The ``limit`` texts of a user that are nearest, exactly, among those believed and, if given, those that ``keep``
-        leaves of the rows of a corpus; equal cosines by row. ``connection`` may be one of a moment of the past.
+        """Return the ``limit`` texts of a user that are nearest to the query, by exact search.
+
+        Args:
+            connection: The connection, at the present or at an earlier moment.
+            asked: The query as a vector.
+            user: The user.
+            corpora: The letters of the corpora.
+            limit: The largest number of texts; texts with equal cosines come in the order of their rows.
+            keep: Selects the rows of a corpus that may be returned; None for all believed texts.
         """
         if asked.vector is None:
             return VectorAnswer((), asked.warnings)
         try:
             index = self._fresh(connection, asked.dimension)
-            found = index.nearest(connection, asked.vector, user, corpora=corpora, limit=limit, keep=keep)
+            hits = index.nearest(connection, asked.vector, user, corpora=corpora, limit=limit, keep=keep)
             missing = len(index.lacking(user, corpora))
         except Exception as error:
             if closed.is_denied(error):
@@ -95,14 +104,14 @@ class VectorSearch:
             return VectorAnswer((), (*asked.warnings, self._warning(error)))
         name = self.embedder.name
         warning = (
-            f"{missing:,} texts have no vector of {name!r} yet, and are found by words only; vectors.update() helps"
+            f"{missing:,} texts have no vector of {name!r} yet and are found by words only; vectors.update() makes them"
         )
-        return VectorAnswer(tuple(found), (*asked.warnings, *((warning,) if missing else ())))
+        return VectorAnswer(tuple(hits), (*asked.warnings, *((warning,) if missing else ())))
 
     def cosines(
         self, connection: sqlite3.Connection, asked: Asked, user: str, corpus: str, rows: Sequence[int]
     ) -> dict[int, float]:
-        """The cosine of each of these texts of a user that has a vector; none where vectors cannot be used."""
+        """Return the cosines of the user's texts in these rows that have a vector; empty if vectors cannot be used."""
         if asked.vector is None:
             return {}
         try:
@@ -114,7 +123,7 @@ class VectorSearch:
             return {}
 
     def clear(self) -> None:
-        """Lets go of what is kept in memory; the next search reads it again."""
+        """Drop the vectors kept in memory; the next search reads them again."""
         if self._index is not None:
             self._index.clear()
 
@@ -124,14 +133,14 @@ class VectorSearch:
         if self._index is None:
             return "vectors not used: NumPy is not installed; memory-ledger[vectors] brings it"
         if self.store.folded_privately:
-            return "vectors not used: the tables of this file are of another version, and it cannot be written"
+            return "vectors not used: the tables of this file are of another version, and the file cannot be written"
         return None
 
     def _fresh(self, connection: sqlite3.Connection, dimension: int) -> Index:
         if (why := self._why_not()) is not None:
             raise _NotUsed(why)
         assert self._index is not None
-        with closed.reading(connection, {}):  # it follows all texts, also those that nobody may find now
+        with closed.reading(connection, {}):  # the index follows all texts, those of suspended projections included
             self._index.refresh(connection, dimension)
         return self._index
 
@@ -140,63 +149,63 @@ class VectorSearch:
         if isinstance(error, _NotUsed):
             return str(error)
         if isinstance(error, WrongDimension):
-            return f"{what}: {name!r} is not the model it was, for {error}; vectors.remove deletes the old ones"
+            return f"{what}: {name!r} is not the model it was: {error}; vectors.remove deletes the old vectors"
         if isinstance(error, LedgerError):
             return f"{what}: {error}"
         why = type(error).__name__
-        return f"{what}: the vector index of {name!r} cannot be read ({why}); vectors.update() makes it again"
+        return f"{what}: the vector index of {name!r} cannot be read ({why}); vectors.update() makes the index again"
 
     # --- texts that are newer than their vectors -------------------------------------------------------------------
 
     def _fill(self, user: str, corpora: Sequence[str], limit: int, dimension: int) -> None:
-        """Makes vectors of the newest texts without one; they are kept in memory, and written unless somebody else is."""
+        """Make vectors of the newest texts without one, and write them unless another writer holds the lock."""
         with self.store.snapshot() as connection:
             index = self._fresh(connection, dimension)
             keys = index.lacking(user, corpora)[: max(0, limit)]
             texts = read(connection, keys)
-        made: list[Entry] = []
+        new: list[Entry] = []
         deadline = time.monotonic() + FILL_SECONDS
         for start in range(0, len(texts), FILL_BATCH):
-            made += entries(self.embedder, self.writer.secret, texts[start : start + FILL_BATCH], dimension)
+            new += entries(self.embedder, self.writer.secret, texts[start : start + FILL_BATCH], dimension)
             if time.monotonic() > deadline:
                 break
-        if not made:
+        if not new:
             return
-        index.add(made)
+        index.add(new)
         if not self.store.readonly:
             with suppress(LedgerError):
-                self.store.write_now(lambda transaction: self._write(transaction, made))
+                self.store.write_now(lambda transaction: self._write(transaction, new))
 
-    def _write(self, transaction: Transaction, made: Sequence[Entry]) -> None:
-        write(self.writer, transaction, self.embedder.name, made)
+    def _write(self, transaction: Transaction, new: Sequence[Entry]) -> None:
+        write(self.writer, transaction, self.embedder.name, new)
 
 
 def read(connection: sqlite3.Connection, keys: Collection[Key]) -> list[Text]:
-    """The texts of these rows as they stand today, in the order of the keys."""
-    found = {
-        (letter, each.row): each
+    """Return the texts of these rows as they are now, in the order of the keys."""
+    texts = {
+        (letter, text.row): text
         for letter in dict.fromkeys(letter for letter, _ in keys)
-        for each in vectors.texts(connection, letter, [row for corpus, row in keys if corpus == letter], "main.")
+        for text in vectors.texts(connection, letter, [row for corpus, row in keys if corpus == letter], "main.")
     }
-    return [found[key] for key in keys if key in found]
+    return [texts[key] for key in keys if key in texts]
 
 
 def entries(embedder: Embedder, secret: bytes, texts: Sequence[Text], dimension: int) -> list[Entry]:
-    """Asks the model for the vectors of texts; nothing is locked meanwhile."""
-    found = checked_vectors(embedder, [each.words for each in texts])
-    if found.dimension != dimension:
+    """Return the model's vectors of these texts as entries; no lock is held meanwhile."""
+    checked = checked_vectors(embedder, [text.words for text in texts])
+    if checked.dimension != dimension:
         raise ModelError(
-            f"the model {embedder.name!r} gave {found.dimension} numbers a text, and {dimension} a moment before"
+            f"the model {embedder.name!r} gave {checked.dimension} numbers a text, and {dimension} a moment before"
         )
-    owners = {user: vectors.owner_of(secret, user) for user in {each.user for each in texts}}
+    owners = {user: vectors.owner_of(secret, user) for user in {text.user for text in texts}}
     return [
-        Entry(0, each.corpus, each.row, owners[each.user], vectors.mark(secret, each.text), vector)
-        for each, vector in zip(texts, found.data, strict=True)
+        Entry(0, text.corpus, text.row, owners[text.user], vectors.mark(secret, text.text), vector)
+        for text, vector in zip(texts, checked.data, strict=True)
     ]
 
 
 def write(writer: Writer, transaction: Transaction, model: str, made: Iterable[Entry]) -> int:
-    """Writes vectors of the texts that still stand, in a short transaction; the table is made where there is none."""
+    """Write the vectors of texts that are unchanged, in a short transaction; the table is created if it is missing."""
     connection: sqlite3.Connection = transaction.connection
     writer.attend(transaction)
     vectors.make(connection, os.urandom(4))

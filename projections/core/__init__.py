@@ -1,1 +1,1 @@
-"""How tables are kept equal to the log: projector, tables, rebuild, the past."""
+"""The machinery that keeps tables equal to the log: projector, tables, rebuild, the past."""

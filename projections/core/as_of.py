@@ -1,8 +1,8 @@
-"""Every table as it was at a position: TEMP views of the same names, so that each read works on the past as it is.
+"""The tables as they were at an earlier position: TEMP views of the same names, so that reads need no change.
 
-On a connection of its own a TEMP view stands before the table of the file, so ``SELECT … FROM memories`` finds the rows that
-stood at the position in ``temp.moment``: those standing since then, and of those that were closed the ones that were not yet.
-How a table keeps its past it says itself (``Table.then``). What keeps none cannot be read: its name leads nowhere.
+On a connection of its own, a TEMP view hides the table of the file. So ``SELECT … FROM memories`` finds the rows that were
+valid at the position in ``temp.moment``: current rows that existed by then, and closed rows that were not closed yet. Each
+table says itself how it keeps its past (``Table.then``). A table that keeps no past is hidden by a view that fails.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from projections.core.rows import AsOf, Table, TextIndex
 from projections.views.control import VOIDED, WERE_VOIDED
 
 MOMENT = "(SELECT position FROM temp.moment)"
-HEAD = 2**62  # a position that no log reaches: everything that is committed
+HEAD = 2**62  # a position behind the end of every log, for "everything that is committed"
 BLOCK = 4_096  # positions of the log whose latest time is kept
 
 _LOG = "SELECT position, stream, version, type, state, digest, head, key, erased_by FROM main.events"
-_NOWHERE = "SELECT * FROM temp.what_keeps_no_past"  # there is no such table
-_VIEWS = {  # what is not a projection's own
+_NOWHERE = "SELECT * FROM temp.what_keeps_no_past"  # a table that does not exist
+_VIEWS = {  # for tables that belong to no projection
     "checkpoint": f"SELECT id, ledger, generation, min(position, {MOMENT}) AS position,"
     f" (SELECT e.head FROM main.events e WHERE e.position = min(c.position, {MOMENT})) AS head FROM main.checkpoint c",
     "projections": f"SELECT name, version, CASE WHEN suspended_at <= {MOMENT} THEN suspended_at END AS suspended_at,"
@@ -31,9 +31,12 @@ _VIEWS = {  # what is not a projection's own
 
 
 def shadow(connection: sqlite3.Connection, log: str = _LOG) -> None:
-    """Puts the views before the tables of the file, once a connection; ``stand`` then says of which position they are.
+    """Create the views that hide the tables of the file, once a connection; ``stand`` then sets their position.
 
-    ``log`` gives the rows of the log."""
+    Args:
+        connection: The connection.
+        log: The SELECT of the rows of the log.
+    """
     shadow_the_log(connection, log)
     shadow_control(connection)
     for name, sql in views().items():
@@ -41,37 +44,37 @@ def shadow(connection: sqlite3.Connection, log: str = _LOG) -> None:
 
 
 def shadow_the_log(connection: sqlite3.Connection, log: str = _LOG) -> None:
-    """The log alone, for a connection on which the projections are folded up to the moment."""
+    """Create the view of the log alone, for a connection whose projections are folded up to the moment."""
     begin(connection)
     connection.execute(f"CREATE TEMP VIEW events AS {log_then(log)}")
 
 
 def begin(connection: sqlite3.Connection) -> None:
-    """Make the table that says of which position the views of a connection are."""
-    connection.execute("PRAGMA temp_store = MEMORY")  # no text on another disk
+    """Create the table that holds the position of a connection's views."""
+    connection.execute("PRAGMA temp_store = MEMORY")  # no text goes to another disk
     connection.execute("CREATE TEMP TABLE moment (position INTEGER NOT NULL, head INTEGER NOT NULL)")
     connection.execute("INSERT INTO moment VALUES (0, 0)")
 
 
 def shadow_control(connection: sqlite3.Connection) -> None:
-    """Put the views of the ledger's own control before the tables of the file."""
+    """Create the views that hide the ledger's checkpoint tables."""
     for name, sql in _VIEWS.items():
         connection.execute(f"CREATE TEMP VIEW {name} AS {sql}")
 
 
 def log_then(log: str) -> str:
-    """Return the rows of the log as it was at the moment; ``log`` gives those of now."""
+    """Return the SELECT of the log as it was at the moment; ``log`` is the SELECT of the log now."""
     return f"{log} WHERE position <= {MOMENT}"
 
 
 def is_folded(connection: sqlite3.Connection, position: int, head: int) -> bool:
-    """Whether the TEMP tables are those of a position, and nothing was erased up to ``head`` since they were folded."""
+    """Return True if the TEMP tables are of this position and nothing was erased up to ``head`` since their fold."""
     folded, seen = connection.execute("SELECT position, head FROM temp.moment").fetchone()
     return folded == position and not was_erased(connection, seen, head)
 
 
 def was_erased(connection: sqlite3.Connection, after: int, head: int) -> bool:
-    """Whether an erasure was recorded behind a position: what was folded before holds its texts still."""
+    """Return True if an erasure was recorded after a position; an earlier fold still holds the erased texts."""
     sql = "SELECT 1 FROM main.events WHERE position > ? AND position <= ? AND type = 'ContentErased' LIMIT 1"
     return after < head and connection.execute(sql, (after, head)).fetchone() is not None
 
@@ -81,13 +84,13 @@ def stand_folded(connection: sqlite3.Connection, position: int, head: int) -> No
 
 
 def drop_folded(connection: sqlite3.Connection) -> None:
-    """Takes away the TEMP tables of a fold."""
+    """Drop the TEMP tables of a fold."""
     for name in ("checkpoint", "projections", *(table.name for table in tables())):
         connection.execute(f"DROP TABLE IF EXISTS temp.{name}")
 
 
 def tables() -> Iterator[Table | TextIndex]:
-    """The tables of every projection."""
+    """Return the tables of every projection."""
     return (table for projection in projections(bytes(32)) for table in projection.tables)
 
 
@@ -96,12 +99,12 @@ def stand(connection: sqlite3.Connection, position: int) -> None:
 
 
 def views() -> dict[str, str]:
-    """Return the rows of each projection's tables at the moment, by name."""
+    """Return the SELECT of each projection's tables at the moment, by table name."""
     return {table.name: view(table) for table in tables()}
 
 
 def view(table: Table | TextIndex) -> str:
-    """The rows of a table that stood at the moment, with the columns of the table."""
+    """Return the SELECT of a table's rows at the moment, with the columns of the table."""
     then = None if isinstance(table, TextIndex) else table.then
     if isinstance(table, TextIndex) or then is None or not then.since:
         return _NOWHERE
@@ -118,18 +121,18 @@ def _column(name: str, then: AsOf) -> str:
         return f"CASE WHEN t.{name} <= {MOMENT} THEN t.{name} END AS {name}"
     if name == then.undone:
         still, was = (
-            f"(SELECT min(o.from_position) FROM main.{each.name} o WHERE o.position = t.{then.since}"
+            f"(SELECT min(o.from_position) FROM main.{table.name} o WHERE o.position = t.{then.since}"
             f" AND o.from_position <= {MOMENT}{until})"
-            for each, until in ((VOIDED, ""), (WERE_VOIDED, f" AND o.to_position > {MOMENT}"))
+            for table, until in ((VOIDED, ""), (WERE_VOIDED, f" AND o.to_position > {MOMENT}"))
         )
         return f"min(coalesce({still}, {was}), coalesce({was}, {still})) AS {name}"
     return f"t.{name}"
 
 
 class Times:
-    """When the ledger knew what: the running maximum of the recorded times, for clocks may jump back.
+    """The latest recorded time up to each position: a running maximum, because clocks may jump back.
 
-    It is kept for every whole block of the log, which never changes, so that a question looks at one block.
+    The maximum is kept for each whole block of the log, which never changes. So a question reads one block only.
     """
 
     def __init__(self) -> None:
@@ -137,15 +140,15 @@ class Times:
         self._lock = threading.Lock()
 
     def at(self, connection: sqlite3.Connection, position: int) -> str:
-        """The latest time recorded up to a position."""
+        """Return the latest time recorded up to a position."""
         self._extend(connection, position)
         block = position // BLOCK
         sql = "SELECT max(recorded_at) FROM audit WHERE position > ? AND position <= ?"
-        found = connection.execute(sql, (block * BLOCK, position)).fetchone()[0]
-        return max(self._latest[block - 1] if block else "", found or "")
+        in_block = connection.execute(sql, (block * BLOCK, position)).fetchone()[0]
+        return max(self._latest[block - 1] if block else "", in_block or "")
 
     def last(self, connection: sqlite3.Connection, time: str, head: int) -> int:
-        """The last position up to which nothing was recorded after a time; 0 when the first event was."""
+        """Return the last position up to which all events were recorded by this time, or 0 if none was."""
         self._extend(connection, head)
         block = bisect_right(self._latest, time)
         sql = "SELECT min(position) FROM audit WHERE position > ? AND position <= ? AND recorded_at > ?"

@@ -1,8 +1,9 @@
-"""Derives the columns of a table from the struct that its rows are read as, and the functions from one to the other.
+"""The columns of a table, and the functions between its rows and a struct, derived from the struct.
 
-Every field is a column, in the order of the struct, and the first is the key: by itself, where rows have a ``rowid``. Texts,
-numbers and booleans are stored as they are, everything else as JSON. What may be None may be NULL; an empty tuple is NULL
-too, but in the columns that are ``always`` written.
+Each field of the struct is a column, in the order of the fields. The first column is the key. The first column alone is the
+primary key if the table has a ``rowid``. Texts, numbers and booleans are stored as they are; all other types are stored as
+JSON. A field that may be None is a column that may be NULL. An empty tuple is stored as NULL, except in the columns that are
+listed in ``always``.
 """
 
 from __future__ import annotations
@@ -29,21 +30,28 @@ _STORED: dict[object, Any] = {
     bool: int,
     bytes: bytes,
     float: (float, int),
-}  # everything else as JSON
+}  # all other types are stored as JSON
 _PLAIN = {str: "TEXT", int: "INTEGER", bool: "INTEGER"}
-_NAMES = {"values": "values_", "index": "chunk_index", "limit": "limit_"}  # they are words of SQL
+_NAMES = {"values": "values_", "index": "chunk_index", "limit": "limit_"}  # reserved words of SQL
 
 
 def columns(kind: type[Struct], always: Sequence[str] = (), *, rowid: bool = True) -> tuple[str, ...]:
-    """The columns of the rows of a struct, in SQL."""
-    key, *others = (_column(*each, always=each[0] in always) for each in _types(kind))
-    return (key.replace("NOT NULL", "PRIMARY KEY") if rowid else key, *others)
+    """Return the column definitions, in SQL, of the rows of a struct.
+
+    Args:
+        kind: The struct.
+        always: Names of fields whose empty tuple is stored as JSON, not as NULL.
+        rowid: False if the table has no ``rowid``; its primary key is then declared elsewhere.
+    """
+    key, *rest = (_column(name, type, optional, always=name in always) for name, type, optional in _types(kind))
+    return (key.replace("NOT NULL", "PRIMARY KEY") if rowid else key, *rest)
 
 
 def codec(kind: type[S], table: Table) -> tuple[Callable[[S], Values], Callable[[Sequence[object]], S]]:
-    """(encode, decode) between a struct and the rows of its table, or of one with the same columns and more after them.
+    """Return the functions (encode, decode) between a struct and the rows of a table.
 
-    The struct may have fields for those too, with a default.
+    The table may have more columns after those of the struct. The struct may have fields for these columns if the fields have
+    defaults.
     """
     width, coded, flags = len(kind.__struct_fields__), [], []
     for place, ((_, type, optional), column) in enumerate(zip(_types(kind), table.columns, strict=False)):
@@ -58,7 +66,7 @@ def codec(kind: type[S], table: Table) -> tuple[Callable[[S], Values], Callable[
         for place, null, _ in coded:
             row[place] = _json(row[place]).decode() if row[place] != null else None
         for place in flags:
-            row[place] = int(row[place])  # as it is stored; sqlite3 is slow in making it that
+            row[place] = int(row[place])  # sqlite3 would convert a boolean more slowly
         return tuple(row)
 
     def decode(values: Sequence[Any]) -> S:
@@ -74,9 +82,10 @@ def codec(kind: type[S], table: Table) -> tuple[Callable[[S], Values], Callable[
 
 
 def reader(kind: type[S], table: str) -> Callable[[Sequence[Any]], S]:
-    """From what a query reads of a table, a column for each field of a struct, to the struct.
+    """Return a function from the values that a query reads, a column for each field, to the struct.
 
-    ``DamagedError`` where a value is not of its field's type: so a row that no fold wrote is told wherever it is shown.
+    The returned function raises ``DamagedError`` if a value is not of the type of its field. So a row that no fold wrote is
+    reported by every query that shows it.
     """
 
     def read(values: Sequence[Any]) -> S:
@@ -89,12 +98,12 @@ def reader(kind: type[S], table: str) -> Callable[[Sequence[Any]], S]:
 
 @lru_cache(1024)
 def _misfit(kind: type[Struct], types: tuple[type, ...]) -> str:
-    """The first field that does not take a value of the type that is stored for it; "" where all do."""
-    for (name, wanted, optional), given in zip(_types(kind), types, strict=False):
-        if given is NoneType:
+    """Return the first field whose stored type does not fit the type of the value, or "" if all fields fit."""
+    for (name, declared, optional), stored in zip(_types(kind), types, strict=False):
+        if stored is NoneType:
             if not optional:
                 return name
-        elif not issubclass(given, _STORED.get(wanted, str)):
+        elif not issubclass(stored, _STORED.get(declared, str)):
             return name
     return ""
 
@@ -106,14 +115,17 @@ def _column(name: str, type: Any, optional: bool, *, always: bool) -> str:
 
 @cache
 def _types(kind: type[Struct]) -> list[tuple[str, Any, bool]]:
-    """(name, type without None, whether it may be None) of every field."""
+    """Return (name, type without None, True if the field may be None) of each field."""
     return [(name, *_type(kind.__annotations__[name], kind.__module__)) for name in kind.__struct_fields__]
 
 
 @cache
 def _type(annotation: str, module: str) -> tuple[Any, bool]:
-    """Each annotation of a module once: ``msgspec.structs.fields`` would take most of a millisecond a struct, at every start."""
+    """Return the type that an annotation names, without None, and True if the annotation allows None.
+
+    Annotations are evaluated here because ``msgspec.structs.fields`` takes most of a millisecond for a struct, at every start.
+    """
     annotated = eval(annotation, vars(sys.modules[module]))
     types = get_args(annotated) if isinstance(annotated, UnionType) else (annotated,)
-    (type,) = (each for each in types if each is not NoneType)
+    (type,) = (alternative for alternative in types if alternative is not NoneType)
     return type, NoneType in types

@@ -1,4 +1,4 @@
-"""Conditions of a question in SQL, put together with the values that they bind."""
+"""The conditions of an SQL query, together with the values that they bind."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ledger.domain.metadata import Pairs, pattern
 
 
 class Conditions:
-    """All of them have to hold. What was not asked for (None, or nothing to be among) is no condition."""
+    """A list of conditions that must all hold; a filter that is None or empty adds no condition."""
 
     def __init__(self, condition: str, *values: object) -> None:
         self._parts, self.values = [condition], list(values)
@@ -24,20 +24,20 @@ class Conditions:
         if value is not None:
             self.add(condition, value)
 
-    def among(self, column: str, wanted: Sequence[object]) -> None:
-        if wanted:
-            self.add(f"{column} IN ({', '.join('?' * len(wanted))})", *wanted)
+    def among(self, column: str, values: Sequence[object]) -> None:
+        if values:
+            self.add(f"{column} IN ({', '.join('?' * len(values))})", *values)
 
     def of_projects(self, projects: Sequence[str | None] | None, column: str = "project") -> None:
-        """Of one of these projects, in which None stands for what is of no project."""
+        """Require that the project is among these, in which None means no project."""
         if projects is not None:
             self.add(f"({' OR '.join([f'{column} IS ?'] * len(projects))})", *projects)
 
-    def has_tags(self, wanted: Sequence[str]) -> None:
-        for tag in wanted:
+    def has_tags(self, tags: Sequence[str]) -> None:
+        for tag in tags:
             self.add("EXISTS (SELECT 1 FROM json_each(tags) WHERE value = ?)", tag)
 
-    def has_pairs(self, wanted: Pairs, column: str = "metadata") -> None:
-        """With each of these pairs of metadata."""
-        for key, value in wanted.items():
+    def has_pairs(self, pairs: Pairs, column: str = "metadata") -> None:
+        """Require each of these pairs of metadata."""
+        for key, value in pairs.items():
             self.add(f"instr({column}, ?) > 0", pattern(key, value))

@@ -1,4 +1,4 @@
-"""Rows that no fold wrote, and where they are: asked when something was met that a sound table does not lead to."""
+"""The search for damaged rows in the projections, made when a read met something that sound tables do not lead to."""
 
 from __future__ import annotations
 
@@ -16,16 +16,15 @@ from projections.core.rows import Table, TextIndex, Values, check
 from projections.views import audit, control, documents, sessions, summaries
 
 _UNFIT = (TypeError, AttributeError, ValueError, LookupError, MsgspecError)
-_UNREADABLE = (sqlite3.Error, UnicodeDecodeError)  # the second by the driver, of a message that quotes damaged bytes
-_TIMES = ("at", "time", "valid_from", "valid_to", "earliest", "latest")  # columns, besides those that end in "_at"
+_UNREADABLE = (sqlite3.Error, UnicodeDecodeError)  # sqlite3 raises the second for an error message with damaged bytes
+_TIMES = ("at", "time", "valid_from", "valid_to", "earliest", "latest")  # columns with times, besides names in "_at"
 _NEVER_BLANK = ("id", "event_id", "command_id", "evidence.source", "evidence_was.source")
-_BEHIND = (  # the tables behind a text index that a read decodes by itself, as FTS5 makes them
+_BEHIND = (  # FTS5's own tables behind a text index, checked here row by row
     ("data", ("id INTEGER PRIMARY KEY", "block BLOB NOT NULL")),
     ("docsize", ("id INTEGER PRIMARY KEY", "sz BLOB NOT NULL")),
 )
 
-
-_NAMED = {  # columns that name an event, of one of these types
+_NAMED = {  # columns that hold the position of an event, and the event's possible types
     **dict.fromkeys(
         ("interactions", "interaction_versions"),
         (
@@ -38,11 +37,12 @@ _NAMED = {  # columns that name an event, of one of these types
 
 
 def find(connection: sqlite3.Connection, names: Collection[str] = ()) -> DamagedError | None:
-    """The first row that cannot be, of the tables of all projections or of those named; reads every row of them."""
-    for table in (table for each in projections(b"") if not names or each.name in names for table in each.tables):
-        for part in _parts(table):
-            if (damaged := _look_through(connection, part)) is not None:
-                return damaged
+    """Return the error of the first damaged row of the named projections, or of all; every row of them is read."""
+    for projection in projections(b""):
+        for table in projection.tables if not names or projection.name in names else ():
+            for part in _parts(table):
+                if (damaged := _look_through(connection, part)) is not None:
+                    return damaged
     return None
 
 
@@ -78,7 +78,7 @@ def _check(table: Table, row: Values) -> None:
 
 
 def _check_form(table: str, name: str, value: str) -> None:
-    """Raise where a text is none that the name of its column promises."""
+    """Raise if a text does not have the form that the name of its column demands."""
     if not value:
         if name in _NEVER_BLANK or f"{table}.{name}" in _NEVER_BLANK:
             raise ValueError(f"{name} is blank")
@@ -94,22 +94,28 @@ def _decoder(table: Table) -> Callable[[Values], object]:
 
 @cache
 def _decoders() -> Mapping[Table, Callable[[Values], object]]:
-    """How rows become what reads work with."""
-    found: dict[Table, Callable[[Values], object]] = {}
+    """Return the functions that turn rows into the objects that reads work with."""
+    decoders: dict[Table, Callable[[Values], object]] = {}
     for family in FAMILIES.values():
-        found |= {family.live: family.from_row, family.closed: family.from_row}
-    found |= {sessions.MESSAGES: sessions.message_of, sessions.MESSAGES_WERE: sessions.message_of}
-    found |= {documents.CHUNKS: documents.chunk_of, documents.CHUNKS_WERE: documents.chunk_of}
-    found |= {control.POLICIES: control.adopted}
-    return found | {summaries.SUMMARIES: summaries.summary, summaries.SUMMARIES_WERE: summaries.summary}
+        decoders |= {family.live: family.from_row, family.closed: family.from_row}
+    decoders |= {sessions.MESSAGES: sessions.message_of, sessions.MESSAGES_WERE: sessions.message_of}
+    decoders |= {documents.CHUNKS: documents.chunk_of, documents.CHUNKS_WERE: documents.chunk_of}
+    decoders |= {control.POLICIES: control.adopted}
+    return decoders | {summaries.SUMMARIES: summaries.summary, summaries.SUMMARIES_WERE: summaries.summary}
 
 
 def _without_counterpart(connection: sqlite3.Connection, table: Table) -> DamagedError | None:
-    """A subject is named by the event that began it, other events by what they are, and every event has its audit entry."""
+    """Return the error of a row whose event is not in the log, or of an event without an audit entry.
+
+    Each subject has the position of the event that began it, some columns have positions of events of a certain type, and every
+    event has an entry in the audit trail.
+    """
     if table is audit.AUDIT:
-        sql = (  # behind the last entry the projection may have met an event that it cannot fold
+        # Events behind the last entry are not missing: the projection may be suspended there. The unary plus keeps SQLite from
+        # using the position for a search, so that the log is read by an index alone.
+        sql = (
             "SELECT position FROM main.events WHERE position NOT IN (SELECT position FROM main.audit)"
-            " AND +position < (SELECT coalesce(max(position), 1 << 62) FROM main.audit) LIMIT 1"  # by the index alone
+            " AND +position < (SELECT coalesce(max(position), 1 << 62) FROM main.audit) LIMIT 1"
         )
         missing = connection.execute(sql).fetchone()
         return DamagedError(table.name, missing[0], "it is missing") if missing is not None else None
@@ -117,7 +123,7 @@ def _without_counterpart(connection: sqlite3.Connection, table: Table) -> Damage
         return None
     wrong = ["NOT EXISTS (SELECT 1 FROM main.events e WHERE e.position = t.row AND e.stream = t.id)"]
     for column, *types in _NAMED.get(table.name, ()):
-        among = ", ".join(f"'{each}'" for each in types)
+        among = ", ".join(f"'{type}'" for type in types)
         event = f"SELECT 1 FROM main.events e WHERE e.position = t.{column} AND e.type IN ({among})"
         wrong.append(f"t.{column} IS NOT NULL AND NOT EXISTS ({event})")
     row = connection.execute(f"SELECT row FROM main.{table.name} t WHERE {' OR '.join(wrong)} LIMIT 1").fetchone()
@@ -125,7 +131,7 @@ def _without_counterpart(connection: sqlite3.Connection, table: Table) -> Damage
 
 
 def _key_at(connection: sqlite3.Connection, table: Table, place: int) -> object:
-    """The key of a row that cannot be read as a whole, by its place; None where not even that can be read."""
+    """Return the key of an unreadable row, by its place in the table, or None if the key cannot be read either."""
     try:
         sql = f"SELECT {', '.join(table.key)} FROM main.{table.name} LIMIT 1 OFFSET {place}"
         row = connection.execute(sql).fetchone()

@@ -1,4 +1,4 @@
-"""One hash over everything that the projections say, for telling whether two ways of folding came to the same."""
+"""A hash over all rows of the projections, to find out if two folds of the log gave the same tables."""
 
 from __future__ import annotations
 
@@ -10,20 +10,23 @@ import msgspec
 from projections.core.projector import projections
 from projections.core.rows import Table
 
-CHUNK = 500  # rows encoded at a time; part of what the digest is
+CHUNK = 500  # rows encoded at a time; another number gives another digest
 
 
 def digest(connection: sqlite3.Connection, secret: bytes, prefix: str = "") -> str:
-    """SHA-256 (hex) over the rows of every projection in the order of their keys; text indexes are derived and outside it."""
+    """Return the SHA-256 (hex) over the rows of all projections, in the order of their keys.
+
+    Text indexes are derived from other rows and are not part of the digest.
+    """
     total = hashlib.sha256()
-    for projection in sorted(projections(secret), key=lambda each: each.name):
-        found = projection_digest(connection, projection.tables, prefix)
-        total.update(f"{projection.name}/{projection.version}:{found}\n".encode())
+    for projection in sorted(projections(secret), key=lambda projection: projection.name):
+        rows_digest = projection_digest(connection, projection.tables, prefix)
+        total.update(f"{projection.name}/{projection.version}:{rows_digest}\n".encode())
     return total.hexdigest()
 
 
 def projection_digest(connection: sqlite3.Connection, tables: tuple[object, ...], prefix: str = "") -> str:
-    """The hash over one projection's tables."""
+    """Return the SHA-256 (hex) over the tables of one projection."""
     total, encode = hashlib.sha256(), msgspec.json.encode
     for table in tables:
         if isinstance(table, Table) and not table.derived:

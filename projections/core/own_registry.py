@@ -1,4 +1,4 @@
-"""Where a file says how far each projection of a user's own is, whoever made it: neither log nor digest."""
+"""The table that records how far each of the users' own projections is folded; no part of the log or the digest."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from projections.core.rows import Connection
 from projections.core.sqlite import SQLiteRows
 
 NAME = "own_projections"
-# Its position is in the row ``place`` of "checkpoint", a page that each commit writes anyway; without one it begins again.
-# ``begun`` is where the log ended when the tables were last emptied: the acts up to there are taken into account from the start.
-# ``generation`` counts how often that was, so that rows folded from before it are never written after it.
+# The position of a projection is in the row ``place`` of "checkpoint", because each commit writes that page anyway. A projection
+# without such a row is folded again from the first event. ``begun`` is the end of the log when the tables were last emptied: the
+# fold considers all acts up to there from its start. ``generation`` counts how often the tables were emptied, so that rows
+# folded before are never written after.
 _TABLE = (
     f"CREATE TABLE IF NOT EXISTS {NAME} (name TEXT PRIMARY KEY, version INTEGER NOT NULL, definition TEXT NOT NULL,"
     " generation INTEGER NOT NULL, place INTEGER NOT NULL, begun INTEGER NOT NULL, suspended_at INTEGER, error TEXT)"
@@ -31,7 +32,7 @@ _PLACE = f"SELECT max(coalesce(max(place), 1), (SELECT coalesce(max(id), 1) FROM
 
 
 class Entry(Struct, frozen=True):
-    """What the file says of one."""
+    """The record of one projection in the file."""
 
     name: str
     version: int
@@ -43,19 +44,20 @@ class Entry(Struct, frozen=True):
     suspended_at: int | None
     error: str | None
 
-    def fits(self, wanted: Definition) -> bool:
-        return (self.version, self.definition) == (wanted.version, wanted.text)
+    def fits(self, definition: Definition) -> bool:
+        """Return True if the entry is of this version and definition of the projection."""
+        return (self.version, self.definition) == (definition.version, definition.text)
 
     @property
     def tables(self) -> list[str]:
         try:
-            return [str(each[0]) for each in json.loads(self.definition)["tables"]]
+            return [str(name) for name, *_ in json.loads(self.definition)["tables"]]
         except (ValueError, LookupError, TypeError):
             return []
 
 
 def count(connection: Connection, table: str) -> int:
-    """How many rows a table has; 0 where it is gone."""
+    """Return the number of rows of a table, or 0 if the table is gone."""
     if not table.startswith(PREFIX) or not _is_there(connection, table):
         return 0
     return int(connection.execute(f'SELECT count(*) FROM "{table}"').fetchone()[0])
@@ -71,48 +73,56 @@ def make(connection: Connection) -> None:
 
 
 def entries(connection: Connection) -> dict[str, Entry]:
-    """All that this file has, whoever made them."""
+    """Return the entries of all projections in the file, by name."""
     if not sqlite.exists(connection, NAME):
         return {}
     return {row[0]: Entry(*row) for row in connection.execute(_ENTRIES)}
 
 
-def enter(connection: Connection, wanted: Definition, position: int) -> None:
-    """Makes the tables of a projection, empty, in the place of those that it had; ``RejectedError`` where others are there."""
+def enter(connection: Connection, definition: Definition, position: int) -> None:
+    """Create the tables of a projection, empty, in place of its earlier tables, and its entry.
+
+    Raises:
+        RejectedError: Another table has the name of one of these tables.
+    """
     known = entries(connection)
-    before = known.get(wanted.name)
+    before = known.get(definition.name)
     for name in before.tables if before is not None else ():
         if name.startswith(PREFIX):
             sqlite.drop(connection, name)
-    for table in wanted.tables:
-        owner = next((each.name for each in known.values() if table.name in each.tables and each is not before), None)
+    for table in definition.tables:
+        others = (entry for entry in known.values() if entry is not before)
+        owner = next((entry.name for entry in others if table.name in entry.tables), None)
         if (
             owner is not None
             or connection.execute("SELECT 1 FROM main.sqlite_master WHERE name = ?", (table.name,)).fetchone()
         ):
             whose = f"of the projection {owner!r}" if owner is not None else "that was made by hand"
             raise RejectedError(
-                f"the projection {wanted.name!r} needs a table {table.name}, and there is one {whose}: rename either"
+                f"the projection {definition.name!r} needs a table {table.name}, and there is one {whose}: rename either"
             )
         sqlite.create(connection, table)
     generation = before.generation + 1 if before is not None else 1
     place = before.place if before is not None else connection.execute(_PLACE).fetchone()[0]
-    row = (wanted.name, wanted.version, wanted.text, generation, place, position, None, None)
+    row = (definition.name, definition.version, definition.text, generation, place, position, None, None)
     connection.execute(f"INSERT OR REPLACE INTO {NAME} VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
     connection.execute("INSERT OR REPLACE INTO checkpoint VALUES (?, '', 0, 0, x'')", (place,))
 
 
-def is_whole(connection: Connection, wanted: Definition) -> bool:
-    """Whether all its tables are there, with their columns and no other."""
+def is_whole(connection: Connection, definition: Definition) -> bool:
+    """Return True if all tables of a projection are there with exactly their columns."""
     sql = "SELECT name FROM pragma_table_info(?, 'main')"
     return all(
         tuple(name for (name,) in connection.execute(sql, (shape.table.name,))) == shape.order
-        for shape in wanted.shapes.values()
+        for shape in definition.shapes.values()
     )
 
 
 def empty(connection: Connection, entry: Entry, position: int, *, resume: bool = False) -> None:
-    """It begins again from zero, with what is in effect at this position; what is suspended stays so, but for ``resume``."""
+    """Empty the tables of a projection, so that its fold begins again with the events in effect at a position.
+
+    A suspended projection stays suspended, unless ``resume`` is true.
+    """
     for name in entry.tables:
         if name.startswith(PREFIX) and sqlite.exists(connection, name):
             connection.execute(f'DELETE FROM main."{name}"')
@@ -132,8 +142,8 @@ def suspend(connection: Connection, name: str, at: int, error: str) -> None:
 
 
 def write(connection: Connection, rows: SQLiteRows, place: int, position: int) -> None:
-    """Writes what was folded, all of it or nothing."""
-    if rows.kept <= 1:  # one row is written or not
+    """Write all rows that were folded and the new position, or nothing."""
+    if rows.kept <= 1:  # a single row needs no savepoint
         try:
             rows.flush()
         finally:
@@ -154,10 +164,13 @@ def write(connection: Connection, rows: SQLiteRows, place: int, position: int) -
 
 
 def blames(error: Exception) -> bool:
-    """Whether a fold is to blame for an error, and not the disk under it."""
+    """Return True if an error was caused by the user's fold and not by the disk or the file."""
     return not isinstance(error, sqlite3.Error) or sqlite.asked_wrong(error)
 
 
 def described(error: Exception) -> str:
-    """What is kept of an error: its type, and of ours what it says; no text of anybody's."""
+    """Return the recorded text of an error: its type, and its message only if the product wrote the message.
+
+    A message of another error may quote a user's text.
+    """
     return f"{type(error).__name__}: {error}" if isinstance(error, Misuse) else type(error).__name__

@@ -1,9 +1,9 @@
-"""Which subjects of a group have a number, packed: for each number the subjects, thousands of them in one blob.
+"""An index from numbers to the subjects that have them, packed into blobs of thousands of subjects.
 
-A row of a table for each number of each subject would be written to as many pages as it has numbers. Here subjects wait, one
-row each, until there are a thousand, and each blob that they concern is then written once. A key is a number
-and a part of the subjects; an entry is 32 bits: where the subject is among the rows of its part, and how many of its numbers
-are enough. Of what is taken out no trace stays behind.
+With a table row for each number of each subject, a subject would be written to as many pages as it has numbers. So subjects
+wait, one row each, until there are a thousand, and then each blob concerned is written once. The key of a blob is a number
+and a part of the subjects. An entry of a blob is 32 bits: the place of the subject among the rows of its part, and how many
+of the subject's numbers a search must name to find it. A removed subject leaves no trace.
 """
 
 from __future__ import annotations
@@ -19,19 +19,25 @@ from struct import pack, unpack
 from ledger.domain.errors import DamagedError
 from projections.core.rows import Packed, Values
 
-PART_BITS, MOST = 14, 2**18 - 1  # of rows in a part; numbers that an entry can ask for
+PART_BITS, MOST = 14, 2**18 - 1  # bits of a place in a part; the largest count that an entry can demand
 _PLACE, _FEW = (1 << PART_BITS) - 1, 3 << PART_BITS
-_PARTS = 20  # bits of a key for the part; the others are the number
-_WHOLE = (1 << _PARTS) - 1  # the part that says how many subjects a group has
+_PARTS = 20  # bits of a key for the part; the other bits are the number
+_WHOLE = (1 << _PARTS) - 1  # the part number under which the count of a group's subjects is kept
 
 
 def waiting(group: int, least: int, numbers: Collection[int]) -> Values:
-    """How a subject waits: its group and its numbers, all of them of at most 43 bits, and how many of these are enough."""
+    """Return the waiting row of a subject.
+
+    Args:
+        group: The subject's group.
+        least: How many of the numbers a search must name to find the subject.
+        numbers: The subject's numbers, of at most 43 bits.
+    """
     return group, pack(f"<{len(numbers) + 1}q", least, *numbers)
 
 
 def take(connection: sqlite3.Connection, index: Packed, prefix: str, rows: Sequence[Values]) -> None:
-    """Takes in what waited."""
+    """Add waiting subjects to the index."""
     sql = f"INSERT INTO {prefix}{index.name} VALUES (?, ?) ON CONFLICT (number) DO UPDATE SET"
     added = sorted(_entries(rows).items())
     connection.executemany(f"{sql} entries = CAST(entries || excluded.entries AS BLOB)", added)
@@ -39,13 +45,13 @@ def take(connection: sqlite3.Connection, index: Packed, prefix: str, rows: Seque
 
 
 def remove(connection: sqlite3.Connection, index: Packed, prefix: str, rows: Sequence[Values]) -> None:
-    """Takes out what was taken in, given as it waited."""
-    gone = _entries(rows)
+    """Remove subjects from the index; ``rows`` are their waiting rows."""
+    removed = _entries(rows)
     _put(
         connection,
         index,
         prefix,
-        {key: _without(blob, gone[key]) for key, blob in _get(connection, index, prefix, gone)},
+        {key: _without(blob, removed[key]) for key, blob in _get(connection, index, prefix, removed)},
     )
     _count(
         connection, index, prefix, Counter({group: -n for group, n in Counter(group for _, group, _ in rows).items()})
@@ -55,7 +61,13 @@ def remove(connection: sqlite3.Connection, index: Packed, prefix: str, rows: Seq
 def look(
     connection: sqlite3.Connection, index: Packed, groups: Iterable[int], numbers: Iterable[int]
 ) -> tuple[int, list[int]]:
-    """How many subjects these groups have, and the rows of those that have enough of these numbers, which are of these groups."""
+    """Return the number of subjects in these groups, and the rows of the subjects with enough of these numbers.
+
+    The numbers must come from these groups.
+
+    Raises:
+        DamagedError: The index cannot be read.
+    """
     try:
         return _look(connection, index, frozenset(groups), frozenset(numbers))
     except (struct.error, TypeError) as error:
@@ -72,49 +84,52 @@ def _look(
     )
     for key, entries in connection.execute(sql, (json.dumps(sorted(numbers)),)):
         parts.setdefault(key & _WHOLE, []).append(entries)
-    found = list[int]()
+    matches = list[int]()
     for part, blobs in parts.items():
         base, counts = part << PART_BITS, Counter(_unpacked(b"".join(blobs)))
-        found += [  # most have one or two of the numbers, and need more
-            base | each & _PLACE
-            for each, count in counts.items()
-            if (count > 2 or each < _FEW) and count >= each >> PART_BITS
+        matches += [  # the first test is quick: most subjects have one or two of the numbers and need more
+            base | entry & _PLACE
+            for entry, count in counts.items()
+            if (count > 2 or entry < _FEW) and count >= entry >> PART_BITS
         ]
     total = sum(_sizes(connection, index, "", groups).values())
     sql = f"SELECT row, numbers FROM {index.waiting.name} WHERE pool IN (SELECT value FROM json_each(?))"
     for row, blob in connection.execute(sql, (json.dumps(sorted(groups)),)):
         total += 1
         if not numbers.isdisjoint(kept := _numbers(blob)) and len(numbers.intersection(kept[1:])) >= kept[0] > 0:
-            found.append(row)
-    return total, found
+            matches.append(row)
+    return total, matches
 
 
 def subjects(connection: sqlite3.Connection, index: Packed) -> Iterator[tuple[int, bytes]]:
-    """Every number with a part and what it holds, in one order whatever was taken in first."""
+    """Yield every key with its blob, in an order that does not depend on the order in which subjects were added."""
     for key, blob in connection.execute(f"SELECT * FROM main.{index.name} ORDER BY number"):
         yield key, blob if key & _WHOLE == _WHOLE else pack(f"<{len(blob) // 4}I", *sorted(_unpacked(blob)))
 
 
 def difference(live: sqlite3.Connection, fresh: sqlite3.Connection, index: Packed) -> str | None:
-    """What is wrong with the index, or with what waits for it. ``fresh`` holds a fold of the log, which is used up."""
+    """Return the error of an index and its waiting rows if they differ from a fresh fold of the log, or None.
+
+    ``fresh`` is the connection to the fresh fold, whose tables are changed by the comparison.
+    """
     try:
         take(fresh, index, "", fresh.execute(f"SELECT * FROM {index.waiting.name}").fetchall())
         remove(fresh, index, "", live.execute(f"SELECT * FROM main.{index.waiting.name}").fetchall())
-        same = all(found == wanted for found, wanted in zip_longest(subjects(live, index), subjects(fresh, index)))
+        same = all(kept == folded for kept, folded in zip_longest(subjects(live, index), subjects(fresh, index)))
     except (struct.error, TypeError):
         same = False
     return None if same else f"the index {index.name} and what waits for it do not say what the log says"
 
 
 def _entries(rows: Iterable[Values]) -> dict[int, bytes]:
-    found: dict[int, bytes] = {}
+    entries: dict[int, bytes] = {}
     for row, _, blob in rows:
         least, *numbers = _numbers(blob)
         part, entry = row >> PART_BITS, pack("<I", row & _PLACE | min(least, MOST) << PART_BITS)
         for number in numbers:
             key = number << _PARTS | part
-            found[key] = found[key] + entry if key in found else entry
-    return found
+            entries[key] = entries[key] + entry if key in entries else entry
+    return entries
 
 
 def _numbers(blob: bytes) -> tuple[int, ...]:
@@ -126,8 +141,8 @@ def _unpacked(blob: bytes) -> tuple[int, ...]:
 
 
 def _sizes(connection: sqlite3.Connection, index: Packed, prefix: str, groups: Iterable[int]) -> Counter[int]:
-    found = _get(connection, index, prefix, (group << _PARTS | _WHOLE for group in groups))
-    return Counter({key >> _PARTS: unpack("<q", blob)[0] for key, blob in found})
+    blobs = _get(connection, index, prefix, (group << _PARTS | _WHOLE for group in groups))
+    return Counter({key >> _PARTS: unpack("<q", blob)[0] for key, blob in blobs})
 
 
 def _count(connection: sqlite3.Connection, index: Packed, prefix: str, more: Counter[int]) -> None:
@@ -148,15 +163,15 @@ def _get(connection: sqlite3.Connection, index: Packed, prefix: str, keys: Itera
 
 def _put(connection: sqlite3.Connection, index: Packed, prefix: str, blobs: Mapping[int, bytes]) -> None:
     sql = f"INSERT OR REPLACE INTO {prefix}{index.name} VALUES (?, ?)"
-    connection.executemany(sql, [each for each in blobs.items() if each[1]])
+    connection.executemany(sql, [(key, entries) for key, entries in blobs.items() if entries])
     empty = [(key,) for key, entries in blobs.items() if not entries]
     connection.executemany(f"DELETE FROM {prefix}{index.name} WHERE number = ?", empty)
 
 
 def _without(blob: bytes, gone: bytes) -> bytes:
     if len(gone) > 32:
-        out = set(_unpacked(gone))
-        left = [each for each in _unpacked(blob) if each not in out]
+        removed = set(_unpacked(gone))
+        left = [entry for entry in _unpacked(blob) if entry not in removed]
         return pack(f"<{len(left)}I", *left)
     for start in range(0, len(gone), 4):
         at = blob.find(gone[start : start + 4])

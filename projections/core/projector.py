@@ -1,14 +1,14 @@
-"""Folds events into the rows of every projection: in the command's own transaction, and from zero in a rebuild.
+"""The projector: it folds events into the rows of every projection, in the command's transaction or in a rebuild.
 
-One event is folded once into the state of its subject, and every projection gets the same change. Undo and redo are no
-special case of any projection: the subjects concerned are folded again from their streams without the events that are out
-of force, and what comes out is one more change.
+Each event is folded once into the state of its subject, and every projection receives the same change. No projection has
+code for undo and redo: the subjects concerned are folded again from their streams without the void events, and the result
+reaches the projections as one more change.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -51,15 +51,15 @@ FAMILIES: dict[str, Family[Any]] = {
 }
 OWNERS = {"m": "memories", "i": "interactions", "p": "projects", "s": "sessions", "d": "documents"}
 OWNERS |= {"g": "merges", "k": "conflicts", "o": "observations"}
-_SHORT = frozenset("migko")  # of such streams many are read at once
-_BESIDES = {"documents": ("passages",)}  # rows that a projection reads of another, and are no state of a subject
-ESSENTIAL = ("in_effect", "keys", "memories")  # without one of these nothing can be decided
+_SHORT = frozenset("migko")  # kinds whose streams are short, so that many are read at once
+_BESIDES = {"documents": ("passages",)}  # further readers of a projection's rows, besides the readers of its states
+ESSENTIAL = ("in_effect", "keys", "memories")  # no command can be decided while one of these is suspended
 
 Poisoned = Sequence[tuple[str, int, str]]  # (projection, position of the event, kind of error)
 
 
 def projections(secret: bytes, log: Log | None = None) -> tuple[Projection, ...]:
-    """All projections, in the order in which they fold; only to fold do they need the log."""
+    """Return all projections, in the order in which they fold; they need the log only to fold."""
     return (
         control.InEffect(),
         memories.Memories(),
@@ -89,53 +89,61 @@ def projections(secret: bytes, log: Log | None = None) -> tuple[Projection, ...]
     )
 
 
-_ALL = projections(b"")  # once, to be asked what they are
-_READERS = {  # what reads the states of each kind of subject
-    kind: tuple(each.name for each in _ALL if kind in each.follows) for kind in FAMILIES
+_ALL = projections(b"")  # for their names, versions and tables
+_READERS = {  # the names of the projections that read the states of each kind of subject
+    kind: tuple(projection.name for projection in _ALL if kind in projection.follows) for kind in FAMILIES
 }
 
 
 def names() -> tuple[str, ...]:
-    """The name of every projection."""
-    return tuple(each.name for each in _ALL)
+    """Return the names of all projections."""
+    return tuple(projection.name for projection in _ALL)
 
 
 def versions() -> dict[str, int]:
-    """The name of every projection, with its version."""
-    return {each.name: each.version for each in _ALL}
+    """Return the version of each projection, by name."""
+    return {projection.name: projection.version for projection in _ALL}
 
 
 def read_by(name: str) -> frozenset[str]:
-    """A projection with all whose rows rest on its rows: what it says wrong, they may have taken over."""
-    if name == "in_effect":  # which events count is asked for whatever is folded again
+    """Return the name of a projection with the names of all projections that may have copied a wrong row from it."""
+    if name == "in_effect":  # every refold asks this projection which events are void
         return frozenset(names())
-    found, waiting = set[str](), [name]
+    readers, waiting = set[str](), [name]
     while waiting:
-        each = waiting.pop()
-        if each not in found:
-            found.add(each)
-            kinds = (kind for kind, owner in OWNERS.items() if owner == each)
-            waiting += [*_BESIDES.get(each, ()), *(reader for kind in kinds for reader in _READERS[kind])]
-    return frozenset(found)
+        projection = waiting.pop()
+        if projection not in readers:
+            readers.add(projection)
+            kinds = (kind for kind, owner in OWNERS.items() if owner == projection)
+            waiting += [*_BESIDES.get(projection, ()), *(reader for kind in kinds for reader in _READERS[kind])]
+    return frozenset(readers)
 
 
 def tables_of(names: Collection[str]) -> dict[str, str]:
-    """Each table of these projections, with its projection."""
-    found: dict[str, str] = {}
-    for each in _ALL:
-        if each.name in names:
-            found |= {table.name: each.name for table in each.tables}
-            found |= {f"{table.name}_data": each.name for table in each.tables if isinstance(table, TextIndex)}
-    return found
+    """Return each table of the named projections, with the name of its projection."""
+    owners: dict[str, str] = {}
+    for projection in _ALL:
+        if projection.name in names:
+            owners |= {table.name: projection.name for table in projection.tables}
+            owners |= {
+                f"{table.name}_data": projection.name for table in projection.tables if isinstance(table, TextIndex)
+            }
+    return owners
 
 
 def text_indexes() -> list[tuple[str, TextIndex]]:
-    """Every text index, with the name of its projection."""
-    return [(each.name, table) for each in _ALL for table in each.tables if isinstance(table, TextIndex)]
+    """Return every text index, with the name of its projection."""
+    return [
+        (projection.name, table) for projection in _ALL for table in projection.tables if isinstance(table, TextIndex)
+    ]
 
 
 class Projector:
-    """The fold of one set of tables. ``suspended`` projections are left as they are; ``poisoned`` collects new failures."""
+    """The fold of one set of tables.
+
+    ``suspended`` names the projections that are left as they are. ``poisoned`` collects (projection, position, error) of the
+    projections that fail from here on.
+    """
 
     def __init__(self, secret: bytes, log: Log, suspended: Iterable[str] = ()) -> None:
         self.all = projections(secret, log)
@@ -143,28 +151,26 @@ class Projector:
         self.suspended = frozenset(suspended)
         self.poisoned: list[tuple[str, int, str]] = []
         self._log = log
-        self._owners = {table: each.name for each in self.all for table in each.tables}
+        self._owners = {table: projection.name for projection in self.all for table in projection.tables}
         self._unwritten = 0  # the first event folded since the last flush
-        self._ahead: dict[
-            str, list[tuple[AnyEvent, bool]]
-        ] = {}  # streams that the refold under way is about to ask for
-        self.states: dict[str, Any] = {}  # the subjects of the transaction under way, as they stand in it
+        self._ahead: dict[str, list[tuple[AnyEvent, bool]]] = {}  # streams read ahead for the current refold
+        self.states: dict[str, Any] = {}  # the states of subjects in the current transaction
         self._last_version = 0
 
     def leave_out(self, names: Iterable[str]) -> None:
-        """Leaves these projections as they are from here on, and no other."""
+        """Suspend these projections from here on, and no others."""
         if self.suspended != (suspended := frozenset(names)):
             self.suspended = suspended
             self._routes.clear()
 
     def forget(self) -> None:
-        """Drops the states kept since the last call: after a commit of somebody else, or a rollback."""
+        """Drop the kept states after a commit of another writer or a rollback."""
         self.states.clear()
         self._ahead = {}
         self._unwritten = 0
 
     def state(self, stream: str, first: int, rows: Rows, position: int) -> Any:
-        """The state of a subject as it stands in these rows, just before ``position``."""
+        """Return the state of a subject in these rows, just before ``position``."""
         if stream in self.states:
             return self.states[stream]
         family = FAMILIES[stream[0]]
@@ -174,7 +180,10 @@ class Projector:
         return family.from_row(row) if row is not None else None
 
     def fold(self, event: AnyEvent, rows: Rows) -> Sequence[Change]:
-        """What it made of its subject; the subjects that an act has folded again are not in it."""
+        """Fold an event and return the change of its subject.
+
+        The changes of subjects that an undo or a redo folds again are not returned.
+        """
         self._unwritten = self._unwritten or event.position
         try:
             changes = self._changes(event, rows)
@@ -183,7 +192,7 @@ class Projector:
             self.states.pop(event.stream, None)
             changes = []
         for projection in self._routes.get((event.stream[:2], event.type)) or self._route(event):
-            try:  # as in _fold_into, without the call
+            try:  # _fold_into, inlined because every event of every command comes here
                 projection.fold(event, changes, rows)
             except Exception as error:
                 self._poison(projection.name, event.position, error)
@@ -199,20 +208,23 @@ class Projector:
                 self._poison(projection.name, event.position, error)
 
     def flush(self, rows: Rows) -> None:
-        """Writes what the folds kept; a projection whose rows the database does not take is suspended like one that failed."""
+        """Write the rows that the folds kept; a projection whose rows the database refuses is suspended."""
         rows.flush()
         self._unwritten = 0
 
     def refused(self, table: Table | TextIndex, error: Exception) -> None:
-        """The rows of a table were not taken: its projection stops before the first event that was not written yet."""
+        """Suspend the projection of a table that refused rows, before the first event that was not written yet."""
         self._poison(self._owners[table], self._unwritten, error)
 
     def _route(self, event: AnyEvent) -> tuple[Projection, ...]:
-        """The projections that a type of event concerns on such a stream, by what they say of themselves: no suspended one."""
+        """Return the projections, without the suspended ones, that follow this type of event on this kind of stream."""
         kind = event.stream[0] if event.stream[1:2] == "_" else "ledger"
-        folding = (each for each in self.all if each.name not in self.suspended)
-        concerned = (each for each in folding if each.follows is EVERYTHING or {kind, event.type} & each.follows)
-        route = self._routes[(event.stream[:2], event.type)] = tuple(concerned)
+        route = self._routes[(event.stream[:2], event.type)] = tuple(
+            projection
+            for projection in self.all
+            if projection.name not in self.suspended
+            and (projection.follows is EVERYTHING or {kind, event.type} & projection.follows)
+        )
         return route
 
     def _poison(self, name: str, position: int, error: Exception) -> None:
@@ -223,7 +235,7 @@ class Projector:
             self.poisoned.append((name, position, type(error).__name__))
 
     def _poison_readers_of(self, event: AnyEvent, error: Exception) -> None:
-        """The subject itself cannot be folded: every projection that reads such subjects stops here."""
+        """Suspend every projection that reads this kind of subject, because the subject cannot be folded."""
         for name in _READERS.get(event.stream[0], ("in_effect",)):
             self._poison(name, event.position, error)
 
@@ -238,13 +250,14 @@ class Projector:
     # --- void and back -------------------------------------------------------------------------------------------
 
     def _refold(self, event: AnyEvent, rows: Rows) -> None:
-        found = self._log.streams_within(event.data.ranges)
-        subjects = [(stream, first) for stream, first in found if stream[1:2] == "_" and stream[0] in FAMILIES]
-        following = {kind: [each for each in self.all if kind in each.follows] for kind in FAMILIES}
-        for some in parted(subjects):
-            with suppress(Exception):  # it comes again where one subject is read alone, whose readers then stop there
-                self._read_ahead([each for each in some if each[0][0] in _SHORT], rows, event.position)
-            for stream, first in some:
+        streams = self._log.streams_within(event.data.ranges)
+        subjects = [(stream, first) for stream, first in streams if stream[1:2] == "_" and stream[0] in FAMILIES]
+        following = {kind: [projection for projection in self.all if kind in projection.follows] for kind in FAMILIES}
+        for batch in parted(subjects):
+            # An error of a subject comes again when the subject is read alone, and then suspends only its own readers.
+            with suppress(Exception):
+                self._read_ahead([subject for subject in batch if subject[0][0] in _SHORT], rows, event.position)
+            for stream, first in batch:
                 try:
                     change = self._refolding(FAMILIES[stream[0]], stream, first, event, rows)
                 except Exception as error:
@@ -254,20 +267,21 @@ class Projector:
                     self._fold_into(projection, event, [change], rows)
 
     def _read_ahead(self, subjects: Sequence[tuple[str, int]], rows: Rows, position: int) -> None:
-        """What a refold of some subjects asks first, in few questions."""
+        """Read, in few queries, the streams, rows and states that the refold of these subjects needs first."""
         self._ahead = {}
         self._ahead = self._streams([stream for stream, _ in subjects], rows, position)
         for kind in {stream[0] for stream, _ in subjects}:
-            for each in self.all:
-                for table in each.tables if kind in each.follows and each.name not in self.suspended else ():
+            following = (projection for projection in self.all if kind in projection.follows)
+            for projection in following:
+                for table in projection.tables if projection.name not in self.suspended else ():
                     if isinstance(table, Table) and table.ahead:
                         rows.read_ahead(table, [first for stream, first in subjects if stream[0] == kind])
             if OWNERS[kind] in self.suspended:
                 continue
-            asked = {first: stream for stream, first in subjects if stream[0] == kind and stream not in self.states}
-            live = dict.fromkeys(asked.values())
-            for row in rows.within(FAMILIES[kind].live, "row", [(first, first) for first in asked]):
-                live[asked[row[0]]] = FAMILIES[kind].from_row(row)
+            missing = {first: stream for stream, first in subjects if stream[0] == kind and stream not in self.states}
+            live = dict.fromkeys(missing.values())
+            for row in rows.within(FAMILIES[kind].live, "row", [(first, first) for first in missing]):
+                live[missing[row[0]]] = FAMILIES[kind].from_row(row)
             self.states |= live
 
     def _refolding(self, family: Family[Any], stream: str, first: int, event: AnyEvent, rows: Rows) -> Change:
@@ -279,28 +293,31 @@ class Projector:
         return Change(family.kind, first, old, new, event, refold=True, stream=events)
 
     def _refolded(self, stream: str, first: int, rows: Rows, up_to: int) -> tuple[Any, Sequence[tuple[AnyEvent, bool]]]:
-        """A subject folded again from its stream, without the events that are void."""
-        family, state, everything = FAMILIES[stream[0]], None, self._ahead.pop(stream, None)
-        if everything is None:
-            everything = self._streams([stream], rows, up_to)[stream]
-        self._last_version = len(everything)
-        events = [each for each in everything if not isinstance(each[0].data, Unknown)]  # this version knows no others
+        """Return the state of a subject folded again from its stream without the void events, and the events."""
+        family, state, whole = FAMILIES[stream[0]], None, self._ahead.pop(stream, None)
+        if whole is None:
+            whole = self._streams([stream], rows, up_to)[stream]
+        self._last_version = len(whole)
+        events = [(event, counts) for event, counts in whole if not isinstance(event.data, Unknown)]
         for event, counts in events:
             state = family.evolve(state, event) if counts else family.without(state, event)
         return state, events
 
     def _streams(self, streams: Sequence[str], rows: Rows, up_to: int) -> dict[str, list[tuple[AnyEvent, bool]]]:
-        """The events of some streams, each with whether it is in effect."""
-        found = self._log.streams(streams, up_to)
-        positions = [event.position for events in found.values() for event in events]
-        out = {row[0] for row in rows.within(control.VOIDED, "position", [(each, each) for each in positions])}
-        return {each: [(event, event.position not in out) for event in events] for each, events in found.items()}
+        """Return the events of each stream, each event with True if it is in effect."""
+        events_of = self._log.streams(streams, up_to)
+        positions = [event.position for events in events_of.values() for event in events]
+        voided = {row[0] for row in rows.within(control.VOIDED, "position", [(at, at) for at in positions])}
+        return {
+            stream: [(event, event.position not in voided) for event in events] for stream, events in events_of.items()
+        }
 
 
 # --- the checkpoint tables -------------------------------------------------------------------------------------------
 
-# Every projection that is not suspended stands at the one position in "checkpoint" with the id 1; a suspended one stands before
-# "suspended_at". The other rows are where projections of a user's own stand: each commit writes that page anyway.
+# The row of "checkpoint" with the id 1 has the position up to which all projections are folded. A suspended projection is
+# folded up to the event before its "suspended_at". The other rows have the positions of the users' own projections: they are
+# in this table because each commit writes its page anyway.
 CHECKPOINTS = (
     "CREATE TABLE IF NOT EXISTS projections (name TEXT PRIMARY KEY, version INTEGER NOT NULL, suspended_at INTEGER,"
     " error TEXT) WITHOUT ROWID",
@@ -314,17 +331,18 @@ _ENDS = (
     " LEFT JOIN (SELECT position, head FROM main.events ORDER BY position DESC LIMIT 1) e"
     " WHERE c.id = 1"
 )
-_LISTED = (  # by a look at the last row of each
+_LISTED = (  # reads the last row of each table only
     "SELECT max(position), count(*), last FROM main.audit,"
     " (SELECT coalesce(max(position), 0) AS last FROM main.events) WHERE position >= last"
 )
 
 
 def cut_off(connection: sqlite3.Connection) -> tuple[int, int] | None:
-    """(the last position, how far it was folded once) of a log whose end was cut off; None of one that is whole.
+    """Return (the last position, the last position once folded) of a log that was cut off, or None for a whole log.
 
-    The checkpoint says how far; one that has the head of the log's end with another position was itself hit. And so does the
-    audit trail, where it lists what is missing without a gap. Who sets both back is found against a checkpoint kept elsewhere.
+    Two tables know how long the log was. The checkpoint has a position behind the end of the log; a checkpoint with the head of
+    the log's end but another position is itself damaged and proves nothing. The audit trail lists the missing events without a
+    gap. Someone who sets both back is found by a checkpoint kept elsewhere.
     """
     with suppress(sqlite3.Error, TypeError):
         folded, head, last, end = connection.execute(_ENDS).fetchone()
@@ -338,29 +356,29 @@ def cut_off(connection: sqlite3.Connection) -> tuple[int, int] | None:
 
 
 def missing(last: int, folded: int) -> str:
-    """What is said of the first position that a log lacks."""
+    """Return the part of the error message about the first position that the log lacks."""
     return f"is missing: {folded:,} events were folded of this log, which ends at {last:,}, so its end was cut off"
 
 
 def check_end(connection: sqlite3.Connection) -> None:
-    """``DamagedError`` for a log whose end was cut off: what is written or folded after that would hide it."""
-    if (found := cut_off(connection)) is not None:
-        raise DamagedError("events", found[0] + 1, missing(*found))
+    """Raise ``DamagedError`` for a log whose end was cut off, before new events or a new fold hide the loss."""
+    if (ends := cut_off(connection)) is not None:
+        raise DamagedError("events", ends[0] + 1, missing(*ends))
 
 
 def checkpoint(connection: sqlite3.Connection, position: int, head: bytes) -> None:
-    """Everything that is not suspended has folded the log up to here."""
+    """Record that all projections that are not suspended have folded the log up to this position."""
     connection.execute("UPDATE checkpoint SET position = ?, head = ? WHERE id = 1", (position, head))
 
 
 def write_checkpoints(
     connection: sqlite3.Connection, secret: bytes, ledger_id: str, position: int, head: bytes, poisoned: Poisoned = ()
 ) -> None:
-    """Starts the checkpoints afresh, one generation on: the tables are other tables now."""
+    """Write the checkpoints anew with the next generation, after the tables were replaced."""
     suspended = {name: (at, error) for name, at, error in poisoned}
     (generation,) = connection.execute("SELECT coalesce(max(generation), 0) + 1 FROM checkpoint").fetchone()
     connection.execute("DELETE FROM projections")
-    rows = [(each.name, each.version, *suspended.get(each.name, (None, None))) for each in projections(secret)]
+    rows = [_checkpoint_row(projection, suspended) for projection in projections(secret)]
     connection.executemany("INSERT INTO projections VALUES (?, ?, ?, ?)", rows)
     shared = (ledger_id, generation, position, head)
     connection.execute("INSERT OR REPLACE INTO checkpoint VALUES (1, ?, ?, ?, ?)", shared)
@@ -369,12 +387,18 @@ def write_checkpoints(
 def write_checkpoints_of(
     connection: sqlite3.Connection, secret: bytes, names: Collection[str], poisoned: Poisoned
 ) -> None:
-    """The same where only these projections have other tables now, and the others stand at the same position."""
+    """Write the checkpoints of these projections, after only their tables were replaced.
+
+    The other projections must stand at the same position.
+    """
     suspended = {name: (at, error) for name, at, error in poisoned}
-    some = (each for each in projections(secret) if each.name in names)
-    rows = [(each.name, each.version, *suspended.get(each.name, (None, None))) for each in some]
+    rows = [_checkpoint_row(projection, suspended) for projection in projections(secret) if projection.name in names]
     connection.executemany("INSERT OR REPLACE INTO projections VALUES (?, ?, ?, ?)", rows)
     connection.execute("UPDATE checkpoint SET generation = generation + 1 WHERE id = 1")
+
+
+def _checkpoint_row(projection: Projection, suspended: Mapping[str, tuple[int, str]]) -> tuple[object, ...]:
+    return projection.name, projection.version, *suspended.get(projection.name, (None, None))
 
 
 def suspend(connection: sqlite3.Connection, name: str, at: int, error: str) -> ProjectionSuspended:
@@ -401,11 +425,11 @@ def create_tables(connection: sqlite3.Connection, *, temporary: bool = False) ->
 
 
 def create_all(connection: sqlite3.Connection, secret: bytes, ledger_id: str, *, temporary: bool = False) -> None:
-    """Makes every table, empty, and the checkpoints; temporary ones stand before those in the file, for one connection."""
+    """Create all tables, empty, and the checkpoints; temporary tables hide those of the file on this connection."""
     create_tables(connection, temporary=temporary)
     write_checkpoints(connection, secret, ledger_id, 0, bytes(32))
 
 
 def belongs_to(connection: sqlite3.Connection, ledger_id: str) -> None:
-    """Says whose log was folded, where that has another id from here."""
+    """Record whose log was folded if its id differs from the ledger's id."""
     connection.execute("UPDATE checkpoint SET ledger = ? WHERE id = 1", (ledger_id,))

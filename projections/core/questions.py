@@ -1,7 +1,7 @@
-"""A connection made ready for questions in SQL: the documented views over the log without the ledger's secret, now or as of then.
+"""A connection prepared for a user's SQL: the documented views over the log, at any moment, without the secret.
 
-TEMP views stand before those of the file, so one question works on each moment, and on a file whose own views are of another
-version.
+TEMP views take the place of the views in the file. So the same SQL works now, at an earlier moment, and on a file whose own
+views come from another version. The ledger's secret is hidden in all of them.
 """
 
 from __future__ import annotations
@@ -16,46 +16,50 @@ from projections.core.rows import Connection
 from projections.core.sql_views import VIEWS
 
 NOWHERE = "what_is_of_all_users"  # there is no such table
-_CONTROL = ("checkpoint", "projections", own_registry.NAME)  # read before each question; nothing of a user is in them
+_CONTROL = ("checkpoint", "projections", own_registry.NAME)  # read before each query; they hold no user's data
 _SOURCE = re.compile(r"\b(FROM|JOIN) (\w+)(?!\.)\b")
 
 _LOG = "SELECT position, stream, version, type, {state}, digest, head, key, erased_by FROM {table}"
 _STATE = "CASE type WHEN 'LedgerCreated' THEN json_set(state, '$.data.secret', '') ELSE state END AS state"
-_OWN = (  # SQLite keeps "CREATE VIEW", and then what was written
+_OWN = (  # SQLite keeps "CREATE VIEW" and then the user's text
     "SELECT name, 'CREATE TEMP VIEW' || substr(sql, 12) FROM {}.sqlite_master WHERE type = 'view' AND lower(name) GLOB 'my_*'"
 )
 
 
 def prepare_live(connection: Connection) -> None:
+    """Prepare a connection for questions about the present."""
     connection.execute(f"CREATE TEMP VIEW events AS {_rows(_hide_secret(connection))}")
     _shadow(connection)
 
 
 def prepare_past(connection: Connection) -> None:
+    """Prepare a connection for questions about an earlier moment."""
     as_of.shadow(connection, _rows(_hide_secret(connection)))
     _shadow(connection)
 
 
 def prepare_folded(connection: Connection) -> None:
-    """For a connection on which the projections are folded."""
+    """Prepare a connection on which the projections are folded in TEMP tables."""
     as_of.shadow_the_log(connection, _rows(_hide_secret(connection)))
     _shadow(connection)
 
 
 # --- of one user -----------------------------------------------------------------------------------------------------
 #
-# The authorizer alone does not bound a question: SQLite does not ask it about a column that USING, NATURAL JOIN or the
-# argument of a table-valued function names. So no name that a question can write leads to rows of another user: the tables
-# have names that nobody knows, and their own names lead nowhere.
+# The authorizer alone does not confine a query to a user: SQLite does not ask the authorizer about a column that is named by
+# USING, by NATURAL JOIN or by the argument of a table-valued function. So no name that a user can write may lead to rows of
+# another user. The tables get random names, and their own names lead to a view that fails.
 
 
 def prepare_live_of_user(connection: Connection) -> None:
+    """Prepare a connection for one user's questions about the present."""
     log = _hide_secret(connection)
     tables = {name: f"main.{name}" for name in as_of.views()} | {"blobs": "main.blobs", "events": f"temp.{log}"}
     _shadow_of_user(connection, _prefix(), tables)
 
 
 def prepare_past_of_user(connection: Connection) -> None:
+    """Prepare a connection for one user's questions about an earlier moment."""
     log, prefix = _rows(_hide_secret(connection)), _prefix()
     as_of.begin(connection)
     as_of.shadow_control(connection)
@@ -81,7 +85,7 @@ def _shadow_of_user(connection: Connection, prefix: str, tables: Mapping[str, st
 
 
 def _lead_nowhere(connection: Connection) -> None:
-    """Put a view that leads nowhere before each table of the file; somebody may have made one since the last question."""
+    """Create a view that fails in front of each table of the file; a table may have been added since the last query."""
     listed = "SELECT lower(name) FROM {}.sqlite_master WHERE type IN ('table', 'view') AND name NOT GLOB 'sqlite_*'"
     names, hidden = ({name for (name,) in connection.execute(listed.format(schema))} for schema in ("main", "temp"))
     for name in names - hidden - set(_CONTROL):
@@ -90,13 +94,13 @@ def _lead_nowhere(connection: Connection) -> None:
 
 
 def _over(sql: str, prefix: str, tables: Mapping[str, str]) -> str:
-    """Return the SQL over these tables, and its own common table expression under a name that nobody knows."""
+    """Return the SQL with its tables replaced, and its common table expression under a random name."""
     hidden = _SOURCE.sub(lambda match: f"{match[1]} {tables.get(match[2], match[2])}", sql)
     return re.sub(r"\bup\b", f"{prefix}up", hidden)
 
 
 def stand_for(connection: Connection, user: str) -> str:
-    """Bring a connection that was prepared for one user to that user; return how the names begin that nobody knows."""
+    """Switch a connection that was prepared for one user to this user, and return the random prefix of its names."""
     sql = "SELECT name FROM temp.sqlite_master WHERE type = 'table' AND name GLOB 'one_*_user'"
     ((table,),) = connection.execute(sql)
     connection.execute(f"UPDATE temp.{table} SET user = ?", (user,))
@@ -105,7 +109,7 @@ def stand_for(connection: Connection, user: str) -> str:
 
 
 def copy_of(connection: Connection, user: str, sql: str) -> Connection:
-    """Return a database in memory with those rows of a user that a question can ask: of the views that it names."""
+    """Return a database in memory with the user's rows of the views that the query names."""
     copy = sqlite3.connect(":memory:", isolation_level=None)
     for name in VIEWS:
         columns = connection.execute("SELECT name, type FROM pragma_table_info(?, 'temp')", (name,)).fetchall()
@@ -118,8 +122,10 @@ def copy_of(connection: Connection, user: str, sql: str) -> Connection:
 
 
 def _hide_secret(connection: Connection) -> str:
-    """Make a view of the log without the ledger's secret, and return its name, which nobody knows."""
-    connection.execute("PRAGMA temp_store = MEMORY")  # no text on another disk; drops what is there
+    """Create a view of the log without the ledger's secret, and return its random name."""
+    connection.execute(
+        "PRAGMA temp_store = MEMORY"
+    )  # no text goes to another disk; this statement drops all TEMP tables
     name = f"log_{secrets.token_hex(16)}"
     connection.execute(f"CREATE TEMP VIEW {name} AS {_LOG.format(state=_STATE, table='main.events')}")
     return name
@@ -135,27 +141,28 @@ def _shadow(connection: Connection) -> None:
 
 
 def hidden_log(connection: Connection) -> str:
+    """Return the random name of the view of the log without the ledger's secret."""
     sql = "SELECT name FROM temp.sqlite_master WHERE type = 'view' AND name GLOB 'log_*'"
     return str(connection.execute(sql).fetchone()[0])
 
 
 def shadow_own(connection: Connection) -> list[str]:
-    """Somebody's own views over what a question sees, and what makes them: as of the same moment."""
-    wanted, found = (dict(connection.execute(_OWN.format(schema)).fetchall()) for schema in ("main", "temp"))
-    for name in found.keys() - {name for name, made in wanted.items() if found.get(name) == made}:
+    """Create the user's own views over the prepared views, at the same moment, and return the SQL that creates them."""
+    views, shadows = (dict(connection.execute(_OWN.format(schema)).fetchall()) for schema in ("main", "temp"))
+    for name in shadows.keys() - {name for name, create in views.items() if shadows.get(name) == create}:
         connection.execute(f'DROP VIEW temp."{name}"')
-    for name, made in wanted.items():
-        if found.get(name) != made:
-            connection.execute(made)
-    return list(wanted.values())
+    for name, create in views.items():
+        if shadows.get(name) != create:
+            connection.execute(create)
+    return list(views.values())
 
 
 def own_before(connection: Connection) -> dict[str, str]:
-    """What of somebody's own stands on this connection for what the file has, in small letters, with what made it."""
+    """Return the TEMP tables and views that replace the user's own: lower-case name, and the SQL that creates each."""
     sql = "SELECT lower(name), sql FROM temp.sqlite_master WHERE type IN ('table', 'view') AND lower(name) GLOB 'my_*'"
     return dict(connection.execute(sql))
 
 
 def through() -> frozenset[str]:
-    """The views by which the file is read as of a moment."""
+    """Return the names of the views through which an earlier moment is read."""
     return frozenset((*VIEWS, "events", "checkpoint", "projections", *(table.name for table in as_of.tables())))

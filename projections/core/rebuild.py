@@ -1,12 +1,14 @@
-"""Rebuilds every projection from the log next to the live tables, in short transactions, and switches at the end.
+"""A rebuild of the projections from the log, in tables next to the live ones, with a switch at the end.
 
-A log that is no longer than the tail is folded in that last transaction alone, into tables that are made again in their
-place: to rename a table SQLite reads the whole schema again, which takes longer than such a fold.
-All projections are folded together, for each takes over the states of subjects that others hold. Where only some are asked
-for, only their tables change places at the end.
+The rebuild folds the log in short transactions, so commands can write meanwhile; they fold into the live tables only. The
+last transaction folds the remaining events and switches the tables. All projections are folded together, because some use
+the states of subjects that others hold. If a rebuild is asked for some projections only, only their tables are switched.
 
-Commands meanwhile fold into the live tables only. One rebuild runs at a time (a lease). Killed or stopped at any point it
-leaves the live tables whole; what a killed one left behind is dropped by the next one.
+A log that is not longer than ``TAIL`` is folded in the last transaction alone, into tables created in place of the live ones.
+This is faster than a switch: SQLite reads the whole schema again for each table that it renames.
+
+One rebuild runs at a time; it holds a lease. A rebuild that is killed or stopped leaves the live tables whole. The next
+rebuild drops the tables that a killed one left.
 """
 
 from __future__ import annotations
@@ -37,10 +39,12 @@ from projections.core.sqlite import SQLiteRows
 from projections.search import vectors
 
 BATCH = 4_000  # events folded and written in one transaction
-TAIL = 1_000  # at most so many events are left for the transaction that switches
-INDEXED = 4_000_000  # events; of a longer log an index of all rows would keep the writer's lock for many seconds
+TAIL = 1_000  # most events left for the transaction that switches the tables
+INDEXED = (
+    4_000_000  # events; for a longer log, creating an index at the end would hold the writer's lock for many seconds
+)
 EMPTYING = 20_000  # rows deleted from the old tables in one transaction
-TABLE = 1_000  # to drop a table takes as long as to delete so many rows
+TABLE = 1_000  # rows whose deletion takes as long as dropping a table
 WORK, LEASE_SECONDS = "rebuild", 60.0
 FRESH, OLD = "fresh_", "old_"
 OTHERS = {
@@ -49,17 +53,17 @@ OTHERS = {
     vectors.NAME,
     registry.NAME,
 }  # tables besides those of the log and of projections
-_SHADOWS = ("data", "idx", "content", "docsize", "config")  # what FTS5 calls the tables behind its own
+_SHADOWS = ("data", "idx", "content", "docsize", "config")  # endings of the tables that FTS5 keeps for an index
 
 Progress = Callable[[int, int], None]  # (events folded, events in the log)
 
 
 class RebuildUnderWay(ConflictError):
-    """Another one has the lease."""
+    """The error of a rebuild while another rebuild, or an erasure, holds the lease."""
 
 
 class RebuildStopped(Exception):
-    """It had to end before the switch; how many events it had folded."""
+    """The error of a rebuild that was stopped before the switch, with the number of events it had folded."""
 
     def __init__(self, events: int) -> None:
         super().__init__()
@@ -67,14 +71,14 @@ class RebuildStopped(Exception):
 
 
 class Log(Protocol):
-    """What a rebuild needs of the event store."""
+    """The part of the event store that a rebuild uses."""
 
     def transact(self, *, durable: bool = True) -> AbstractContextManager[Transaction]: ...
     def snapshot(self) -> AbstractContextManager[Connection]: ...
 
 
 class Reading(FoldLog, Protocol):
-    """The log through one connection."""
+    """The log as read through one connection."""
 
     def events(self, first: int, last: int) -> Iterator[AnyEvent]: ...
 
@@ -82,7 +86,7 @@ class Reading(FoldLog, Protocol):
 
 
 class Rebuild:
-    """One rebuild; ``run`` returns the number of events folded and the digest, ``names`` are the projections that it is of."""
+    """A rebuild of the projections; ``names`` are those whose tables are switched."""
 
     def __init__(
         self,
@@ -94,8 +98,17 @@ class Rebuild:
         only: frozenset[str] = frozenset(),
         stop: Callable[[], object] = lambda: False,
     ) -> None:
-        """``only`` are projections with all that read them (``projector.read_by``); none for every projection. ``stop`` is
-        asked between two transactions whether it has to end."""
+        """Prepare a rebuild.
+
+        Args:
+            log: The event store.
+            secret: The ledger's secret.
+            ledger_id: The ledger's id.
+            reading: Makes a reader of the log from a function that returns the current connection.
+            progress: Called with (events folded, events in the log) after each batch.
+            only: Projections together with all that read them (``projector.read_by``); empty for all projections.
+            stop: Called between two transactions; a true result ends the rebuild.
+        """
         self.names = only or frozenset(projector.names())
         self._log, self._secret, self._ledger_id = log, secret, ledger_id
         self._progress, self._stop, self._done = progress, stop, 0
@@ -104,13 +117,19 @@ class Rebuild:
         self._reading = reading(lambda: self._connection)
         self._projector = Projector(secret, self._reading)
         self._late: list[Table] = []  # tables whose indexes are made when their rows are there
-        self._began = 0  # the position at which it took its lease
+        self._began = 0  # the position of the log when the lease was taken
         self._apart = True  # fresh tables stand next to the live ones, and will change places with them
 
     def run(self, switched: Callable[[Transaction, Projector], None], *, digest: bool = True) -> tuple[int, str]:
-        """``switched`` is called in the last transaction, with the projector, after the tables have changed places. Without
-        ``digest`` none is made: it reads every row once more. ``RebuildStopped`` when it had to end before the switch: the live
-        tables are as they were, and the fresh ones gone."""
+        """Rebuild the projections and return the number of events folded and the digest of the tables.
+
+        Args:
+            switched: Called in the last transaction, with the projector, after the tables are switched.
+            digest: False to return "" in place of the digest, which reads every row once more.
+
+        Raises:
+            RebuildStopped: ``stop`` ended the rebuild before the switch. The live tables are unchanged, the fresh ones dropped.
+        """
         with self._leased():
             try:
                 self._start()
@@ -130,7 +149,7 @@ class Rebuild:
                 return position, digests.digest(connection, self._secret)
 
     def drop_remains(self) -> None:
-        """Drops what killed rebuilds left, for an erasure leaves no text in them."""
+        """Drop the tables that killed rebuilds left, so that an erased text stays in none of them."""
         with self._log.snapshot() as connection:
             if not prefixed(connection, OLD) and not prefixed(connection, FRESH):
                 return
@@ -151,12 +170,12 @@ class Rebuild:
             yield
         finally:
             lease.end(self._holder)
-            with suppress(LedgerError), self._log.transact() as transaction:  # the disk may fail still
+            with suppress(LedgerError), self._log.transact() as transaction:  # the disk may still fail
                 lease.give_back(transaction.connection, WORK, self._holder)
 
     @contextmanager
     def _writing(self, *, durable: bool = False) -> Iterator[Transaction]:
-        """A transaction that still holds the lease."""
+        """Open a transaction and renew the lease in it, or raise if the lease was lost."""
         with self._log.transact(durable=durable) as transaction:
             if not lease.renew(transaction.connection, WORK, self._holder, LEASE_SECONDS):
                 erased = "SELECT 1 FROM events WHERE position > ? AND type = 'ContentErased'"
@@ -170,14 +189,14 @@ class Rebuild:
     # --- folding next to the live tables --------------------------------------------------------------------------
 
     def _start(self) -> None:
-        """Drops what a killed rebuild left, and makes the fresh tables, if there will be anything in them."""
+        """Drop what a killed rebuild left, and create the fresh tables if the log is long enough to need them."""
         self._empty(OLD)
         self._empty(FRESH)
         with self._writing(durable=True) as transaction:
             create_checkpoints(transaction.connection)
             self._apart = transaction.position > TAIL or not self._is_whole
-            self._late = [each for each in self._tables() if isinstance(each, Table) and each.late]
-            self._late = self._late if transaction.position <= INDEXED else []
+            late = [table for table in self._tables() if isinstance(table, Table) and table.late]
+            self._late = late if transaction.position <= INDEXED else []
             for table in self._tables() if self._apart else ():
                 sqlite.create(
                     transaction.connection, table, FRESH, indexes=table.name not in {t.name for t in self._late}
@@ -191,10 +210,15 @@ class Rebuild:
         return [table for projection in projections(self._secret) for table in projection.tables]
 
     def _switching(self) -> list[Table | TextIndex]:
-        return [table for each in projections(self._secret) if each.name in self.names for table in each.tables]
+        return [
+            table
+            for projection in projections(self._secret)
+            if projection.name in self.names
+            for table in projection.tables
+        ]
 
     def _catch_up(self, done: int) -> int:
-        """Folds batch after batch until at most a tail is left; the folding itself holds no lock."""
+        """Fold batches until at most a tail of the log is left; no lock is held while a batch is folded."""
         while self._apart and self._log_head() - done > TAIL:
             self._go_on()
             done = self._done = self._fold_batch(done)
@@ -219,7 +243,10 @@ class Rebuild:
             raise RebuildStopped(self._done)
 
     def _make_late_indexes(self) -> None:
-        """Of sorted rows an index is written once, and not page by page with every batch; one table a transaction."""
+        """Create the late indexes, one table a transaction.
+
+        An index created over sorted rows is written once. An index that exists earlier is written page by page with every batch.
+        """
         for table in self._late if self._apart else ():
             self._go_on()
             with self._writing() as transaction:
@@ -251,15 +278,17 @@ class Rebuild:
             at = (transaction.position, transaction.head)
             folded = "SELECT position, head FROM checkpoint WHERE id = 1"
             if not self._is_whole and connection.execute(folded).fetchall() != [at]:
-                self.names = frozenset(projector.names())  # the others have not folded all of the log: they go with it
+                self.names = frozenset(
+                    projector.names()
+                )  # the other tables are behind the log, so they are switched too
             drop_views(connection)
-            if self._apart:  # those that stay empty first: with each renaming SQLite reads what there is by then
+            if self._apart:  # the empty tables first: SQLite reads the schema again for each renamed table
                 for table in sorted(self._switching(), key=lambda table: not _stays_empty(connection, table)):
                     _swap(connection, table)
             if self._is_whole:
                 for name in self._left_by_another_version(connection):
                     sqlite.rename(connection, name, OLD + name)
-                connection.execute("DROP TABLE projections")  # an older product may have made it with other columns
+                connection.execute("DROP TABLE projections")  # an older version may have created it with other columns
                 create_checkpoints(connection)
                 write_checkpoints(connection, self._secret, self._ledger_id, *at, self._projector.poisoned)
             else:
@@ -273,18 +302,18 @@ class Rebuild:
     # --- what is left over ---------------------------------------------------------------------------------------
 
     def _left_by_another_version(self, connection: Connection) -> list[str]:
-        """Tables that another version of the product made of its projections: nobody would follow an erasure in them."""
-        found: set[tuple[str, int]] = set()
-        with suppress(sqlite3.OperationalError):  # it may have other columns there
-            found = set(connection.execute("SELECT name, version FROM projections"))
-        if found == {(each.name, each.version) for each in projections(self._secret)}:
+        """Return the projection tables of another version of the product; no erasure would reach the texts in them."""
+        versions: set[tuple[str, int]] = set()
+        with suppress(sqlite3.OperationalError):  # the other version's table may have other columns
+            versions = set(connection.execute("SELECT name, version FROM projections"))
+        if versions == {(projection.name, projection.version) for projection in projections(self._secret)}:
             return []
-        known = {each.name for each in self._tables()} | PARTS | OTHERS
+        known = {table.name for table in self._tables()} | PARTS | OTHERS
         names = (name for name, _ in prefixed(connection, "") if name not in known and name.isidentifier())
         return [name for name in names if not name.startswith((FRESH, OLD, "sqlite_")) and not is_own(name)]
 
     def _empty(self, prefix: str) -> None:
-        """Empties and drops tables that are on their way out, a few thousand rows a transaction."""
+        """Delete the tables with this prefix, a few thousand rows a transaction."""
         with self._log.snapshot() as connection:
             names = prefixed(connection, prefix)
         while names:
@@ -308,7 +337,10 @@ def _stays_empty(connection: sqlite3.Connection, table: Table | TextIndex) -> bo
 
 
 def _swap(connection: sqlite3.Connection, table: Table | TextIndex) -> None:
-    """The fresh table in the place of the live one. An empty one is made again: after each renaming SQLite reads the schema."""
+    """Put the fresh table in the place of the live one.
+
+    An empty fresh table is created anew and not renamed, because SQLite reads the whole schema again for each renamed table.
+    """
     name, fresh = table.name, FRESH + table.name
     if sqlite.exists(connection, name):
         if sqlite.is_empty(connection, table, name):
@@ -323,8 +355,8 @@ def _swap(connection: sqlite3.Connection, table: Table | TextIndex) -> None:
 
 
 def prefixed(connection: sqlite3.Connection, prefix: str) -> list[tuple[str, bool]]:
-    """(name, whether it is virtual) of the tables with a prefix; the shadow tables of a text index go with it."""
+    """Return (name, True if virtual) of the tables with a prefix, without the shadow tables of text indexes."""
     sql = "SELECT name, sql FROM sqlite_master WHERE type = 'table' AND name LIKE ? || '%'"
-    found = [(name, sql.upper().startswith("CREATE VIRTUAL")) for name, sql in connection.execute(sql, (prefix,))]
-    shadows = {f"{name}_{part}" for name, is_virtual in found if is_virtual for part in _SHADOWS}
-    return [each for each in found if each[0] not in shadows]
+    tables = [(name, sql.upper().startswith("CREATE VIRTUAL")) for name, sql in connection.execute(sql, (prefix,))]
+    shadows = {f"{name}_{part}" for name, is_virtual in tables if is_virtual for part in _SHADOWS}
+    return [(name, is_virtual) for name, is_virtual in tables if name not in shadows]

@@ -1,9 +1,9 @@
-"""What the projections say of some events, said again after these events lost their texts.
+"""The correction of the projections after events lost their texts in an erasure.
 
-The subjects concerned are folded twice, apart from everything else, in memory: as they were and as they are now, each with the
-acts that made events of theirs void and back, in the order of the log. What the two folds have different is changed in
-the tables, and so they are what a rebuild would make of the log. It is the projector's own fold, so no projection has code
-for this; each row must be of one subject, or of one event, for another's is not looked at.
+The subjects concerned are folded twice in memory, apart from all others: as the events were and as the events are now. The
+acts that made events void, or put them back, are folded in between, in the order of the log. The differences between the two
+folds are written to the tables, which then equal those of a rebuild. The projector does both folds, so no projection has code
+for erasure. Each row must belong to one subject or one event, because rows of other subjects are not compared.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Texts = dict[tuple[Index, int], Values]
 
 
 class _Apart(SQLiteRows):
-    """Rows in a database of their own, which remembers the texts that it would index."""
+    """Rows in a database of their own, with the texts that the text indexes would hold."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         super().__init__(connection)
@@ -35,7 +35,7 @@ class _Apart(SQLiteRows):
 
 
 class _Excerpt:
-    """A few streams, as a fold reads the log."""
+    """A log of a few streams."""
 
     def __init__(self, events: Iterable[AnyEvent], blob: Callable[[str], str | None]) -> None:
         self._blob = blob
@@ -48,19 +48,21 @@ class _Excerpt:
         return self._blob(blob)
 
     def streams(self, streams: Sequence[str], up_to: int) -> dict[str, list[AnyEvent]]:
-        return {each: [event for event in self._streams.get(each, ()) if event.position <= up_to] for each in streams}
+        return {
+            stream: [event for event in self._streams.get(stream, ()) if event.position <= up_to] for stream in streams
+        }
 
     def streams_within(self, ranges: Sequence[tuple[int, int]]) -> list[tuple[str, int]]:
-        found = [
+        matches = [
             (events[0].stream, events[0].first)
             for events in self._streams.values()
             if any(first <= event.position <= last for event in events for first, last in ranges)
         ]
-        return sorted(found, key=lambda each: each[1])
+        return sorted(matches, key=lambda match: match[1])
 
 
 class Fold:
-    """One fold apart from the others: the rows of each table, and the texts of each index."""
+    """A fold apart from the live tables: the rows of each table, and the texts of each index."""
 
     def __init__(
         self,
@@ -69,11 +71,11 @@ class Fold:
         suspended: Iterable[str],
         blob: Callable[[str], str | None],
     ) -> None:
-        inorder = sorted(events, key=lambda event: event.position)
+        ordered = sorted(events, key=lambda event: event.position)
         with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
             create_all(connection, secret, "")
-            fold, rows = Projector(secret, _Excerpt(inorder, blob), suspended), _Apart(connection)
-            for event in inorder:
+            fold, rows = Projector(secret, _Excerpt(ordered, blob), suspended), _Apart(connection)
+            for event in ordered:
                 fold.fold(event, rows)
             rows.flush()
             if fold.poisoned:
@@ -89,28 +91,33 @@ class Fold:
 
 
 def replace(connection: sqlite3.Connection, rows: Rows, old: Fold, new: Fold) -> None:
-    """Makes the tables say what the new fold says where the old one said something else."""
+    """Change the live tables where the new fold differs from the old one."""
     for table in old.rows:
-        gone, come = old.rows[table] - new.rows[table], new.rows[table] - old.rows[table]
+        removed, added = old.rows[table] - new.rows[table], new.rows[table] - old.rows[table]
         if table.appended:
-            _append_again(connection, rows, table, gone, come, new.rows[table])
+            _append_again(connection, rows, table, removed, added, new.rows[table])
         else:
-            _put_again(rows, table, gone, come, {row[: len(table.key)] for row in old.rows[table]})
+            _put_again(rows, table, removed, added, {row[: len(table.key)] for row in old.rows[table]})
     for index, row in {**old.texts, **new.texts}:
         before, after = old.texts.get((index, row)), new.texts.get((index, row))
         if before != after:
             rows.index(index, row, before, after)
 
 
-def _put_again(rows: Rows, table: Table, gone: Iterable[Values], come: Iterable[Values], had: set[Values]) -> None:
-    """A row that another subject has taken meanwhile, as a name or a key that was free again, stays as it is."""
+def _put_again(
+    rows: Rows, table: Table, removed: Iterable[Values], added: Iterable[Values], old_keys: set[Values]
+) -> None:
+    """Replace rows by key.
+
+    A row stays as it is if another subject has taken its key meanwhile, such as a name that was free again.
+    """
     width, free = len(table.key), set()
-    for row in gone:
+    for row in removed:
         if rows.get(table, row[:width]) == row:
             rows.remove(table, row[:width])
             free.add(row[:width])
-    for row in come:
-        if row[:width] in free or (row[:width] not in had and rows.get(table, row[:width]) is None):
+    for row in added:
+        if row[:width] in free or (row[:width] not in old_keys and rows.get(table, row[:width]) is None):
             rows.put(table, row[:width], row)
 
 
@@ -118,21 +125,21 @@ def _append_again(
     connection: sqlite3.Connection,
     rows: Rows,
     table: Table,
-    gone: Iterable[Values],
-    come: Counter[Values],
+    removed: Iterable[Values],
+    added: Counter[Values],
     now: Counter[Values],
 ) -> None:
     where = " AND ".join(f"{name} = ?" for name in table.key) + "".join(f" AND {name} IS ?" for name in table.names)
-    for row in gone:
+    for row in removed:
         place = [row[table.names.index(name)] for name in table.key]
         connection.execute(f"DELETE FROM {table.name} WHERE {where}", (*place, *row))
-        come.update({row: now[row]})  # of several that are alike all were deleted
-    for row in come.elements():
+        added.update({row: now[row]})  # the statement deleted all of several equal rows
+    for row in added.elements():
         rows.append(table, row)
 
 
 def empty(connection: sqlite3.Connection, secret: bytes, suspended: Iterable[str]) -> None:
-    """A suspended projection stands where it was, with texts that nobody may read any more: nothing of it is kept."""
+    """Empty the tables of the suspended projections, whose rows may still hold erased texts."""
     for projection in projections(secret):
         if projection.name in suspended:
             for table in projection.tables:
@@ -144,18 +151,18 @@ def empty(connection: sqlite3.Connection, secret: bytes, suspended: Iterable[str
 
 
 def acts_on(connection: sqlite3.Connection, positions: Iterable[int]) -> set[int]:
-    """The positions that made any of these events void or put it back."""
-    found: set[int] = set()
-    out = "SELECT from_position, from_position FROM voided WHERE position = ?"
-    was = "SELECT from_position, to_position FROM were_voided WHERE position = ?"
+    """Return the positions of the acts that made any of these events void or put it back."""
+    acts: set[int] = set()
+    voided = "SELECT from_position, from_position FROM voided WHERE position = ?"
+    were_voided = "SELECT from_position, to_position FROM were_voided WHERE position = ?"
     for position in positions:
-        for sql in (out, was):
+        for sql in (voided, were_voided):
             for ends in connection.execute(sql, (position,)):
-                found.update(ends)
-    return found
+                acts.update(ends)
+    return acts
 
 
 def ends_of_distrust(connection: sqlite3.Connection, act: str) -> set[int]:
-    """Where a source that this act distrusted was trusted again."""
+    """Return the positions at which a source that this act distrusted was trusted again."""
     sql = "SELECT to_position FROM no_longer_distrusted WHERE act = ?"
     return {position for (position,) in connection.execute(sql, (act,))}

@@ -1,4 +1,4 @@
-"""The port that a database implements for the projections: tables, and rows put, appended, removed and indexed."""
+"""The interface between the folds and the database: the tables, and the rows put, appended, removed and indexed."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ from ledger.domain.errors import DamagedError
 from ledger.domain.events import AnyEvent
 
 T = TypeVar("T")
-TOGETHER = 256  # values that one question names
+TOGETHER = 256  # values that one query binds in a list
 Key = tuple[Any, ...]
 Values = tuple[Any, ...]
 
 
 class AsOf(Struct, frozen=True):
-    """How a table is read as it was at a position: its rows stand from the position in the column ``since`` on.
+    """The way in which a table is read as of an earlier position.
 
-    Rows that were replaced or removed lie in the table ``closed``, with the ``to_position`` that ended them; where they
-    stay in their own, ``ends`` is that column. ``undone`` is the column that says since when the event at ``since`` is out
-    of force. A table of closed rows stands as each of them was closed: ``AsOf("to_position")``.
+    A row is valid from the position in the column ``since``. Rows that were replaced or removed lie in the table ``closed``, with
+    the ``to_position`` that ended them. If ended rows stay in the table itself, ``ends`` is the column with that position.
+    ``undone`` is the column with the position since which the event at ``since`` is void. A table of closed rows is read by the
+    position that closed each row: ``AsOf("to_position")``.
     """
 
     since: str
@@ -34,15 +35,15 @@ class AsOf(Struct, frozen=True):
     undone: str = ""
 
 
-CURRENT = AsOf("")  # keeps no past, so nothing may ask it what was known earlier
+CURRENT = AsOf("")  # for a table without a past, which cannot be read as of an earlier position
 
 
 class Table(Struct, frozen=True, eq=False):
-    """One table: ``columns`` in SQL, the names of the ``key`` columns (they come first), indexes as (columns, condition).
+    """A table: columns in SQL, the names of the key columns, which come first, and indexes as (columns, condition).
 
-    An ``appended`` table has no unique key of its own: rows are only ever added, and ``key`` is the order to read them in.
-    A ``derived`` one says nothing of its own, so digests leave it out. ``then`` is how it is read as of earlier: without
-    that nothing can be read of it under ``at()``.
+    An ``appended`` table has no unique key: rows are only ever added, and ``key`` is the order in which they are read. The rows
+    of a ``derived`` table follow from other rows, so digests leave them out. ``then`` says how the table is read as of an earlier
+    position; without it, nothing of the table can be read under ``at()``.
     """
 
     name: str
@@ -52,28 +53,27 @@ class Table(Struct, frozen=True, eq=False):
     rowid: bool = True
     appended: bool = False
     derived: bool = False
-    grouped: tuple[str, ...] = ()  # by these columns of the key find() sees rows that are kept, before they are written
-    ahead: bool = False  # they are one, the subject: of many that are folded again the rows are read at once
-    late: bool = False  # no fold looks anything up by its indexes: a rebuild makes them when all rows are there
+    grouped: tuple[str, ...] = ()  # key columns by which find() also sees rows that are not written yet
+    ahead: bool = False  # ``grouped`` is the subject's column, so a refold reads the rows of many subjects at once
+    late: bool = False  # no fold uses the indexes, so a rebuild creates them when all rows are there
     then: AsOf | None = None
 
-    among: tuple[tuple[str, tuple[str, ...]], ...] = ()  # (column, all that it may hold)
+    among: tuple[tuple[str, tuple[str, ...]], ...] = ()  # (column, all values that it may hold)
 
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(column.split()[0] for column in self.columns)
 
     def key_of(self, row: Values) -> object:
-        """The key of a row; alone where it is one column."""
+        """Return the key of a row: the value itself if the key is one column, or else a tuple."""
         return row[0] if len(self.key) == 1 else tuple(row[: len(self.key)])
 
 
 class TextIndex(Struct, frozen=True, eq=False):
-    """A full-text index over texts that lie elsewhere.
+    """A full-text index over texts that are stored elsewhere.
 
-    A commit that writes one text into such an index costs as much as all the rest of it, so texts wait in a plain table,
-    ``waiting``, until there are ``together`` of them or somebody searches. ``expand`` makes what the index takes, its
-    ``columns``, of what waits.
+    To write one text into a full-text index costs as much as the rest of a commit. So texts wait in a plain table, ``waiting``,
+    until there are ``together`` of them or somebody searches. ``expand`` makes the indexed ``columns`` of the waiting ones.
     """
 
     name: str
@@ -84,9 +84,9 @@ class TextIndex(Struct, frozen=True, eq=False):
 
 
 class Packed(Table, frozen=True, eq=False, kw_only=True):
-    """A table of blobs that says which subjects have a number (``projections.core.packed``).
+    """A table of blobs that records which subjects have a number (``projections.core.packed``).
 
-    They wait in a plain table too, one row each, until there are ``together`` of them.
+    Subjects wait in a plain table, one row each, until there are ``together`` of them.
     """
 
     waiting: Table
@@ -94,7 +94,7 @@ class Packed(Table, frozen=True, eq=False, kw_only=True):
 
 
 def packed(name: str, together: int = 1_024) -> Packed:
-    """An index of numbers, with the table in which its subjects wait."""
+    """Return an index of numbers, with the table in which subjects wait to be indexed."""
     own, waits = (
         ("number INTEGER PRIMARY KEY", "entries BLOB NOT NULL"),
         ("pool INTEGER NOT NULL", "numbers BLOB NOT NULL"),
@@ -105,13 +105,16 @@ def packed(name: str, together: int = 1_024) -> Packed:
 
 Index = TextIndex | Packed
 
-# --- rows that cannot be ---------------------------------------------------------------------------------------------
+# --- damaged rows ----------------------------------------------------------------------------------------------------
 
 _STORED: dict[str, type | tuple[type, ...]] = {"TEXT": str, "INTEGER": int, "BLOB": bytes, "REAL": (int, float)}
 
 
 def check(table: Table, row: Sequence[object]) -> None:
-    """``DamagedError`` for a row that no fold wrote; columns beyond those of the table are somebody else's."""
+    """Raise ``DamagedError`` for a row that no fold can have written.
+
+    Columns behind those of the table are not checked; they are somebody else's.
+    """
     if wrong := _ill_typed(table, tuple(map(type, row))):
         raise DamagedError(table.name, table.key_of(tuple(row)), f"its {wrong} is of another type")
     for place, values in _among(table):
@@ -120,7 +123,11 @@ def check(table: Table, row: Sequence[object]) -> None:
 
 
 def checked(table: Table, names: tuple[str, ...], rows: Iterable[Values]) -> Iterator[Values]:
-    """What a query reads of these columns of a table, row by row; ``DamagedError`` where a value is none that they take."""
+    """Yield the rows that a query reads of these columns of a table.
+
+    Raises:
+        DamagedError: A value does not fit its column.
+    """
     part = _part(table, names)
     for row in rows:
         if wrong := _ill_typed(part, tuple(map(type, row))):
@@ -129,11 +136,11 @@ def checked(table: Table, names: tuple[str, ...], rows: Iterable[Values]) -> Ite
 
 
 def by_status(table: Table, counted: Iterable[tuple[str, int]]) -> dict[str, int]:
-    """How many rows of a table have each status; ``DamagedError`` for a status that is none."""
-    found, among = dict(counted), dict(table.among)["status"]
-    if not found.keys() <= set(among):
+    """Return the number of rows by status, or raise ``DamagedError`` for an unknown status."""
+    counts, among = dict(counted), dict(table.among)["status"]
+    if not counts.keys() <= set(among):
         raise DamagedError(table.name, None, f"its status is none of {among}")
-    return found
+    return counts
 
 
 @cache
@@ -144,10 +151,13 @@ def _part(table: Table, names: tuple[str, ...]) -> Table:
 
 @lru_cache(1024)
 def _ill_typed(table: Table, types: tuple[type, ...]) -> str:
-    """The first column whose type is not what the table declares; "" where all fit. As few shapes come as there are."""
-    for column, given in zip(table.columns, types, strict=False):
+    """Return the first column whose value is not of the declared type, or "" if all values fit.
+
+    The cache is small because rows have few combinations of types.
+    """
+    for column, value_type in zip(table.columns, types, strict=False):
         name, stored, *more = column.split()
-        if not issubclass(given, _STORED[stored]) and (more or given is not NoneType):
+        if not issubclass(value_type, _STORED[stored]) and (more or value_type is not NoneType):
             return name
     return ""
 
@@ -158,18 +168,28 @@ def _among(table: Table) -> tuple[tuple[int, tuple[str, ...]], ...]:
 
 
 def parted(items: Sequence[T]) -> Iterator[tuple[T, ...]]:
-    """As many at a time as one question names: each further number of them is a statement to prepare."""
+    """Yield the items in parts of at most 256, the number that one query binds.
+
+    Each further number of bound values would be one more statement for SQLite to prepare.
+    """
     return (tuple(items[start : start + TOGETHER]) for start in range(0, len(items), TOGETHER))
 
 
 def rows_among(connection: Connection, sql: str, wanted: Sequence[object], *more: object) -> Iterator[Values]:
-    """What a question gives in which ``{}`` stands for the list of what is wanted, before all ``more`` that it binds."""
-    for some in parted(wanted):
-        yield from connection.execute(sql.format(f"({', '.join('?' * len(some))})"), (*some, *more))
+    """Yield the rows of a query in which ``{}`` stands for a list of values.
+
+    Args:
+        connection: The connection.
+        sql: The query.
+        wanted: The values of the list.
+        more: The values bound behind the list.
+    """
+    for part in parted(wanted):
+        yield from connection.execute(sql.format(f"({', '.join('?' * len(part))})"), (*part, *more))
 
 
 class Rows(Protocol):
-    """What a fold may do. Everything is kept until ``flush``, which the owner of the transaction calls."""
+    """The operations of a fold on rows; writes are kept until the owner of the transaction calls ``flush``."""
 
     def get(self, table: Table, key: Key) -> Values | None: ...
 
@@ -182,31 +202,31 @@ class Rows(Protocol):
     def index(self, index: Index, row: int, old: Values | None, new: Values | None) -> None: ...
 
     def find(self, table: Table, columns: tuple[str, ...], key: Key) -> list[Values]:
-        """All rows whose leading key columns equal ``key``, what was put before included."""
+        """Return all rows whose leading key columns equal ``key``, including rows put before."""
         ...
 
     def within(self, table: Table, column: str, ranges: Sequence[tuple[int, int]]) -> list[Values]:
-        """All rows whose ``column`` lies in one of the inclusive ranges, what was put before included."""
+        """Return all rows whose ``column`` lies in one of the inclusive ranges, including rows put before."""
         ...
 
     def read_ahead(self, table: Table, subjects: Sequence[int]) -> None:
-        """Reads what ``find`` and ``get`` are about to be asked of a table that is read ahead."""
+        """Read the rows of these subjects at once, before ``find`` and ``get`` ask for them."""
         ...
 
     def flush(self) -> None: ...
 
 
 class Log(Protocol):
-    """What a fold reads of the log, when it has to fold a subject again."""
+    """The part of the log that a fold reads when it folds a subject again."""
 
     def streams(self, streams: Sequence[str], up_to: int) -> dict[str, list[AnyEvent]]:
-        """The events of some subjects up to a position, each in order."""
+        """Return the events of each stream up to a position, in order."""
         ...
 
     def streams_within(self, ranges: Sequence[tuple[int, int]]) -> list[tuple[str, int]]:
-        """(stream, first position) of every stream with an event in these ranges, by first position."""
+        """Return (stream, first position) of every stream with an event in these ranges, by first position."""
         ...
 
     def blob(self, blob: str) -> str | None:
-        """A text that lies in the blobs table; None where it was erased."""
+        """Return a text that is stored in the blobs table, or None if it was erased."""
         ...

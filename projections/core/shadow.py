@@ -1,4 +1,4 @@
-"""The projections folded a second time, apart from the ledger and for nobody else's eyes: to compare, or to try something."""
+"""A second fold of the projections, apart from the ledger and invisible to others, to compare or to try something."""
 
 from __future__ import annotations
 
@@ -17,8 +17,12 @@ BATCH = 4_000  # events folded between two writes
 
 @contextmanager
 def scratch(directory: str | None) -> Iterator[sqlite3.Connection]:
-    """An empty database that no other process can open and that is gone with this one: a file without a name in
-    ``directory``, which is the ledger's own (no text on another disk); in memory where nothing can be written."""
+    """Yield an empty database that no other process can open and that ends with this process.
+
+    Args:
+        directory: The ledger's own directory, so that no text goes to another disk. The database is a file without a name in it.
+            If nothing can be written there, or for None, the database is in memory.
+    """
     path = ":memory:"
     if directory is not None and os.path.isdir(directory) and os.access(directory, os.W_OK):
         path = os.path.join(directory, f".shadow-{os.getpid()}-{os.urandom(6).hex()}")
@@ -51,9 +55,10 @@ def fold_into(
     temporary: bool = False,
     progress: Progress | None = None,
 ) -> Projector:
-    """Folds the log from its first event to ``position`` into fresh tables; what could not be folded is in ``suspended``.
+    """Fold the log from its first event to ``position`` into fresh tables, and return the projector.
 
-    ``temporary`` tables stand before those of the file, for one connection.
+    Projections that could not be folded are in the projector's ``suspended``. Temporary tables hide those of the file on this
+    connection.
     """
     create_all(connection, secret, ledger_id, temporary=temporary)
     fold = Projector(secret, log)
@@ -66,7 +71,11 @@ def fold_into(
 
 
 def fold_on(connection: sqlite3.Connection, log: Reading, secret: bytes, position: int, head: bytes) -> None:
-    """Folds what the log has gone on by into tables that ``fold_into`` made. ``DamagedError`` where it became shorter."""
+    """Fold the events since the last fold into the tables that ``fold_into`` made.
+
+    Raises:
+        DamagedError: The log became shorter.
+    """
     (folded,) = connection.execute("SELECT position FROM checkpoint").fetchone()
     if folded == position:
         return
@@ -102,5 +111,5 @@ def _fold(
 
 
 def tables(connection: sqlite3.Connection, table: Table, prefix: str = "") -> Iterator[Values]:
-    """The rows of one table in the order of its key, to be compared with those of another fold."""
+    """Return the rows of a table in the order of its key, to compare them with those of another fold."""
     return connection.execute(f"SELECT * FROM {prefix}{table.name} ORDER BY {', '.join(table.key)}")

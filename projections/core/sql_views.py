@@ -1,7 +1,7 @@
-"""The views that people ask in SQL: human columns over the tables of the projections, stable across versions.
+"""The SQL views for people: readable columns over the tables of the projections, stable across versions.
 
-They lie in the file, for any tool that reads SQLite. Where nothing is asked for by it, a text or a name is not looked up: SQLite
-folds a view into the question. ``my_`` begins the names of what people make themselves, which no version of the product touches.
+The views lie in the file, for any tool that reads SQLite. SQLite merges a view into the query, so a text or a name is looked up
+only if the query uses its column. Names that begin with ``my_`` belong to the users; no version of the product touches them.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from projections.core.own import PREFIX
 from projections.core.rows import Connection, DatabaseError
 from projections.views.observations import is_live
 
-OF_ONE_USER = 0.05  # of the rows: without it SQLite takes the index of users for better than that of a project's name
+OF_ONE_USER = 0.05  # share of the rows; a hint without which SQLite prefers the index of users to that of project names
 SALT_BYTES = 16  # before the text of a blob
 
 
 class View(Struct, frozen=True):
-    """One view: its columns by name, each with the expression that it is, and where the rows come from.
+    """A view: the expression of each column by name, and the source of the rows.
 
-    ``closed`` is a second source with rows of the same columns, but for those that are named here too.
+    ``closed`` is a second source of rows. Its columns are the same, except for those in ``of_closed``.
     """
 
     columns: Mapping[str, str]
@@ -34,11 +34,11 @@ class View(Struct, frozen=True):
     of_closed: Mapping[str, str] = {}
 
     def sql(self, log: str, user: str = "") -> str:
-        """Return the SELECT.
+        """Return the SELECT of the view.
 
         Args:
-            log: The table in which the places of subjects are looked up.
-            user: An expression for the one user whose rows these are; "" for all users.
+            log: The table in which subjects are looked up by position.
+            user: An SQL expression for the user whose rows are selected; "" for all users.
         """
         parts = [(self.columns, self.source)] + (
             [({**self.columns, **self.of_closed}, self.closed)] if self.closed else []
@@ -52,7 +52,10 @@ class View(Struct, frozen=True):
 
 
 def _text(field: str, position: str) -> str:
-    """A text of an event: in its state, or above 256 KiB in a blob behind the salt; NULL where it was erased."""
+    """Return the SQL for a text field of the event at a position.
+
+    The text lies in the event's state, or above 256 KiB in a blob behind the salt. An erased text is NULL.
+    """
     value = f"json_extract(x.state, '$.data.{field}')"
     blob = f"(SELECT CAST(substr(b.data, {SALT_BYTES + 1}) AS TEXT) FROM blobs b WHERE b.id = {value[:-2]}.blob'))"
     return (
@@ -61,7 +64,7 @@ def _text(field: str, position: str) -> str:
     )
 
 
-# The name that a project is found under: its own, or that of the one that it was joined into.
+# The name of a project, or of the project that it was joined into.
 _UP = (
     "(WITH RECURSIVE up(id, step) AS (SELECT n.id, 0 UNION ALL SELECT (SELECT j.target FROM project_joins j"
     " WHERE j.project = up.id AND EXISTS (SELECT 1 FROM projects t WHERE t.id = j.target AND t.name IS NOT NULL)"
@@ -73,7 +76,10 @@ _PROJECT = "p.name"
 
 
 def _in_project(table: str) -> str:
-    """Whoever asks for a name begins with the projects of that name: only a column of its own lets SQLite see that."""
+    """Return the SQL that joins the project of a table's rows, with the name as a plain column.
+
+    Only a plain column lets SQLite begin with the projects of a name when a query asks for that name.
+    """
     projects = f"(SELECT n.id AS id, n.user AS user, {_FOUND} AS name FROM projects n)"
     return f"LEFT JOIN {projects} p ON p.id = {table}.project AND p.user IS {table}.user"
 
@@ -223,11 +229,11 @@ _PROVEN = (
     f" min({rules.MOST_BY_PROOF}, {rules.OBSERVATION_CONFIDENCE} + {rules.PROOF_STEP} * (o.proof - 1)) / {rules.ONE}.0 END"
 )
 _CITED = "SELECT 1 FROM evidence v WHERE v.observation = o.row AND v.source = k.value"
-_GONE = (  # something that it was written from and that does not count any more
+_GONE = (  # true if a source that the observation was written from is no longer live
     "EXISTS (SELECT 1 FROM json_each(coalesce(o.written_from, '[]')) k"
     f" WHERE NOT ({is_live('k.value')} AND NOT EXISTS ({_CITED} AND v.withdrawn <> '')))"
 )
-_HELD = (  # its wording is in quarantine
+_HELD = (  # true if the observation's wording is in quarantine
     "EXISTS (SELECT 1 FROM quarantine q CROSS JOIN events x ON x.position = q.at WHERE x.stream = o.id"
     " AND q.at <= o.from_position AND json_extract(x.state, '$.data.content') = o.text)"
 )
@@ -331,23 +337,26 @@ VIEWS = {
 
 @cache
 def definitions() -> Mapping[str, str]:
-    """Every view, and what makes it in a file; SQLite keeps exactly this text."""
+    """Return the SQL that creates each view; SQLite keeps exactly this text."""
     return {name: f"CREATE VIEW {name} AS {view.sql('events')}" for name, view in VIEWS.items()}
 
 
 def unfit(connection: Connection) -> Iterator[tuple[str, str]]:
-    """The views that are missing in a file or made otherwise, each with what is there under its name: "" or "view"; what is
-    something else of somebody's stays."""
-    rows = connection.execute("SELECT type, name, CAST(sql AS BLOB) FROM main.sqlite_master")  # which may be no text
-    found = {name: (kind, sql) for kind, name, sql in rows}
-    for name, wanted in definitions().items():
-        kind, sql = found.get(name, ("", b""))
-        if sql != wanted.encode() and kind in ("", "view"):
+    """Yield the views that are missing in the file or differ from ``definitions``, each with "" or "view".
+
+    Something else of a user's under the name of a view, such as a table, is not reported and stays.
+    """
+    # Read as BLOB: a damaged or foreign schema may hold bytes that are no text.
+    rows = connection.execute("SELECT type, name, CAST(sql AS BLOB) FROM main.sqlite_master")
+    stored = {name: (kind, sql) for kind, name, sql in rows}
+    for name, create in definitions().items():
+        kind, sql = stored.get(name, ("", b""))
+        if sql != create.encode() and kind in ("", "view"):
             yield name, kind
 
 
 def drop_views(connection: Connection) -> None:
-    """Takes ours away while tables are renamed: SQLite reads all that is made of tables again with each."""
+    """Drop the product's views while tables are renamed: with each renaming SQLite reads every view again."""
     rows = connection.execute("SELECT name, CAST(sql AS BLOB) FROM main.sqlite_master WHERE type = 'view'").fetchall()
     for name, sql in rows:
         if name in definitions() and sql == definitions()[name].encode():
@@ -361,38 +370,38 @@ def create_views(connection: Connection) -> None:
         connection.execute(definitions()[name])
 
 
-# --- of people's own -------------------------------------------------------------------------------------------------
+# --- the users' own --------------------------------------------------------------------------------------------------
 
 
 def is_own(name: str) -> bool:
-    """Whether a table, view, index or trigger is of somebody's own, by its name."""
+    """Return True if the name of a table, view, index or trigger says that it is a user's own."""
     return name.lower().startswith(PREFIX)
 
 
 def by_hand(connection: Connection) -> list[tuple[str, str, str]]:
-    """(kind, name, what made it) of everything that somebody made by hand in a file: tables first, then what is over them.
+    """Return (kind, name, SQL that creates it) of everything that users made by hand in the file, tables first.
 
-    The tables of projections of one's own are none of it: they are made again from the log.
+    The tables of users' own projections are left out: they are made again from the log.
     """
     folded = {name.lower() for entry in registry.entries(connection).values() for name in entry.tables}
     sql = (
-        "SELECT type, name, tbl_name, CAST(sql AS BLOB) FROM main.sqlite_master"  # which may be no text
+        "SELECT type, name, tbl_name, CAST(sql AS BLOB) FROM main.sqlite_master"  # sql may hold bytes that are no text
         " WHERE sql IS NOT NULL ORDER BY type <> 'table', rowid"
     )
-    rows = ((*row, str(made, "utf-8", "replace")) for *row, made in connection.execute(sql))
-    found = [row for row in rows if is_own(str(row[1])) and is_own(str(row[2]))]
-    virtual = tuple(f"{name}_" for _, name, _, made in found if made.upper().startswith("CREATE VIRTUAL"))
-    kept = (row for row in found if row[2].lower() not in folded and not row[1].startswith(virtual))
-    return [(kind, name, made) for kind, name, _, made in kept]
+    rows = ((*row, str(create, "utf-8", "replace")) for *row, create in connection.execute(sql))
+    own = [row for row in rows if is_own(str(row[1])) and is_own(str(row[2]))]
+    virtual = tuple(f"{name}_" for _, name, _, create in own if create.upper().startswith("CREATE VIRTUAL"))
+    kept = (row for row in own if row[2].lower() not in folded and not row[1].startswith(virtual))
+    return [(kind, name, create) for kind, name, _, create in kept]
 
 
 def copy_by_hand(source: Connection, target: Connection) -> list[str]:
-    """Takes what is somebody's own along into another file; the names of what cannot be read or made there."""
+    """Copy what users made by hand into another file, and return the names of what cannot be read or made there."""
     left = []
-    for kind, name, made in by_hand(source):
+    for kind, name, create in by_hand(source):
         target.execute("BEGIN")
         try:
-            target.execute(made)
+            target.execute(create)
             rows = source.execute(f'SELECT * FROM main."{name}"') if kind == "table" else None
             if rows is not None:
                 marks = ", ".join("?" * len(rows.description))
@@ -410,10 +419,12 @@ _WRITES = re.compile(
 )
 
 
-_AFTER_UPDATE = frozenset(("SET", "OF", "ON", "CASCADE", "NO", "RESTRICT"))  # no table: of a trigger or a foreign key
+_AFTER_UPDATE = frozenset(
+    ("SET", "OF", "ON", "CASCADE", "NO", "RESTRICT")
+)  # keywords after UPDATE in a trigger or a foreign key
 
 
 def reaches_out(sql: str) -> str:
-    """The first name of ours that a table or trigger of somebody's own would write to, or makes depend on it; "" for none."""
+    """Return the first table of the product that a user's table or trigger writes to or depends on, or "" for none."""
     written = (name for name in _WRITES.findall(sql) if not is_own(name) and name.upper() not in _AFTER_UPDATE)
     return next(written, "")

@@ -1,4 +1,4 @@
-"""The rows in SQLite: tables made and emptied, and a buffer that writes what the folds put, a statement at a time."""
+"""The rows in SQLite: a buffer that writes the rows of the folds in few statements, and the creation of tables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from projections.core.rows import Index, Key, Packed, Table, TextIndex, Values, 
 TOKENIZER = "porter unicode61 remove_diacritics 2"
 
 
-# What SQLite answers when a fold asked for something wrong; everything else is the disk's or the file's doing.
+# The error codes of SQLite for a wrong statement or value of a fold; all other codes come from the disk or the file.
 _ASKED_WRONG = frozenset(
     (
         *(sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH),
@@ -25,16 +25,17 @@ _ASKED_WRONG = frozenset(
 
 
 def asked_wrong(error: Exception) -> bool:
-    """Whether a fold is to blame for an error, and not the database under it."""
+    """Return True if an error was caused by a fold and not by the database under it."""
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
     return not isinstance(error, sqlite3.Error) or (code & 0xFF) in _ASKED_WRONG
 
 
 class SQLiteRows:
-    """Rows of one set of tables (``prefix`` tells live ones from those of a rebuild), buffered until ``flush``.
+    """The rows of one set of tables, buffered until ``flush``.
 
-    With ``apart`` nothing is written before ``flush``, so that rows can be folded on a snapshot and written elsewhere.
-    ``refused`` is told which table did not take its rows, and why; without one the error is raised.
+    ``prefix`` distinguishes the live tables from those of a rebuild. With ``apart`` nothing is written before ``flush``, so that
+    rows can be folded on a snapshot and written elsewhere. ``refused`` is called with the table that the database refused to
+    write, and with the error; without ``refused`` the error is raised.
     """
 
     def __init__(self, connection: sqlite3.Connection, prefix: str = "", *, apart: bool = False) -> None:
@@ -43,9 +44,9 @@ class SQLiteRows:
         self._put = defaultdict[Table, dict[Key, Values | None]](dict)
         self._appended = defaultdict[Table, list[Values]](list)
         self._texts: dict[Index, dict[int, tuple[Values | None, Values | None]]] = {}
-        self._groups: dict[Table, dict[Key, list[Key]]] = {}  # keys kept of grouped tables, by the columns of the group
-        self._ahead: dict[Table, dict[Key, list[Values]]] = {}  # rows of the table that nobody has asked for yet
-        self._late: dict[Index, int] = {}  # what waits for each index; never fewer than there are
+        self._groups: dict[Table, dict[Key, list[Key]]] = {}  # buffered keys of grouped tables, by the group's columns
+        self._ahead: dict[Table, dict[Key, list[Values]]] = {}  # rows read ahead
+        self._late: dict[Index, int] = {}  # an upper bound of the rows that wait for each index
 
     def get(self, table: Table, key: Key) -> Values | None:
         buffered = self._put.get(table)
@@ -53,8 +54,8 @@ class SQLiteRows:
             return buffered[key]
         if table.ahead and (read := self._ahead.get(table, {}).get(key)) is not None and len(table.key) == 1:
             return read[0] if read else None
-        found: Values | None = self.connection.execute(_select(table, self.prefix), key).fetchone()
-        return found
+        row: Values | None = self.connection.execute(_select(table, self.prefix), key).fetchone()
+        return row
 
     def remove(self, table: Table, key: Key) -> None:
         self.put(table, key, None)
@@ -74,69 +75,70 @@ class SQLiteRows:
     def find(self, table: Table, columns: tuple[str, ...], key: Key) -> list[Values]:
         if columns == table.grouped:
             return self._group(table, columns, key)
-        found = self._select(table, _find(table, columns, self.prefix), [key])
+        rows = self._select(table, _find(table, columns, self.prefix), [key])
         if not self._put.get(table):
-            return found
+            return rows
         places = [table.names.index(column) for column in columns]
         return self._with_kept(
-            table, found, lambda row: all(row[at] == each for at, each in zip(places, key, strict=True))
+            table, rows, lambda row: all(row[at] == value for at, value in zip(places, key, strict=True))
         )
 
     def _group(self, table: Table, columns: tuple[str, ...], key: Key) -> list[Values]:
-        """The rows with these columns of the key, from the table and from what is kept."""
-        found = self._ahead.get(table, {}).get(key)
-        if found is None:
-            found = [tuple(row) for row in self.connection.execute(_find(table, columns, self.prefix), key)]
+        """Return the rows with these key columns, from the table and from the buffer."""
+        rows = self._ahead.get(table, {}).get(key)
+        if rows is None:
+            rows = [tuple(row) for row in self.connection.execute(_find(table, columns, self.prefix), key)]
         keys = self._groups.get(table, {}).get(key)
         if not keys:
-            return found
+            return rows
         kept, width = self._put[table], len(table.key)
-        current = {row[:width]: row for row in found if row[:width] not in kept}
-        current |= {each: row for each in keys if (row := kept.get(each)) is not None}
-        return [current[each] for each in sorted(current)]
+        current = {row[:width]: row for row in rows if row[:width] not in kept}
+        current |= {row_key: row for row_key in keys if (row := kept.get(row_key)) is not None}
+        return [current[row_key] for row_key in sorted(current)]
 
     def within(self, table: Table, column: str, ranges: Sequence[tuple[int, int]]) -> list[Values]:
         sql, place = f"SELECT * FROM {self.prefix}{table.name} WHERE {column}", table.names.index(column)
         single = [first for first, last in ranges if first == last]
-        found = self._select(table, f"{sql} BETWEEN ? AND ?", [each for each in ranges if each[0] < each[1]])
-        for some in parted(single):
-            found += self._select(table, f"{sql} IN ({', '.join('?' * len(some))})", [some])
+        spans = [(first, last) for first, last in ranges if first < last]
+        rows = self._select(table, f"{sql} BETWEEN ? AND ?", spans)
+        for batch in parted(single):
+            rows += self._select(table, f"{sql} IN ({', '.join('?' * len(batch))})", [batch])
         if not self._put.get(table):
-            return found
-        alone, spans = set(single), [each for each in ranges if each[0] < each[1]]
+            return rows
+        alone = set(single)
         return self._with_kept(
             table,
-            found,
+            rows,
             lambda row: row[place] in alone or any(first <= row[place] <= last for first, last in spans),
         )
 
     def read_ahead(self, table: Table, subjects: Sequence[int]) -> None:
-        read: dict[Key, list[Values]] = {(each,): [] for each in subjects}
+        read: dict[Key, list[Values]] = {(subject,): [] for subject in subjects}
         (column,), place = table.grouped, table.names.index(table.grouped[0])
-        for some in parted(subjects):
-            marks = ", ".join("?" * len(some))
+        for batch in parted(subjects):
+            marks = ", ".join("?" * len(batch))
             sql = f"SELECT * FROM {self.prefix}{table.name} WHERE {column} IN ({marks}) ORDER BY {', '.join(table.key)}"
-            for row in self.connection.execute(sql, some):
+            for row in self.connection.execute(sql, batch):
                 read[(row[place],)].append(tuple(row))
         self._ahead[table] = read
 
     def _select(self, table: Table, sql: str, values: Sequence[Key]) -> list[Values]:
         if not self.apart:
             self._flush_table(table)
-        return [tuple(row) for each in values for row in self.connection.execute(sql, each)]
+        return [tuple(row) for bound in values for row in self.connection.execute(sql, bound)]
 
-    def _with_kept(self, table: Table, found: list[Values], fits: Callable[[Values], bool]) -> list[Values]:
-        """The rows found, as they will stand once what is kept has been written."""
+    def _with_kept(self, table: Table, rows: list[Values], fits: Callable[[Values], bool]) -> list[Values]:
+        """Return the rows read from the table, as they will be after the buffer is written."""
         kept = self._put.get(table)
         if not kept:
-            return found
+            return rows
         width = len(table.key)
-        current = {row[:width]: row for row in found if row[:width] not in kept}
+        current = {row[:width]: row for row in rows if row[:width] not in kept}
         current |= {key: row for key, row in kept.items() if row is not None and fits(row)}
         return [current[key] for key in sorted(current, key=_null_first)]
 
     def flush(self) -> None:
-        for table in (*self._put, *(each for each in self._appended if each not in self._put)):
+        for table in (*self._put, *(table for table in self._appended if table not in self._put)):
             self._flush_table(table)
         for index, texts in self._texts.items():
             self._flush_texts(index, texts)
@@ -168,8 +170,8 @@ class SQLiteRows:
             old = [(row, *text) for row, (text, _) in texts.items() if text is not None]
             waited = _late(connection, index, prefix, [row for row, *_ in old])
             _write(connection, _delete(index.waiting, prefix), sorted(waited))
-            if taken := [each for each in old if each[:1] not in waited]:
-                _untake(connection, index, prefix, taken)
+            if indexed := [text for text in old if text[:1] not in waited]:
+                _untake(connection, index, prefix, indexed)
             added = [(row, *new) for row, (_, new) in texts.items() if new is not None]
             if len(added) >= index.together:
                 _take(connection, index, prefix, added)
@@ -190,11 +192,11 @@ class SQLiteRows:
 
     @property
     def kept(self) -> int:
-        """How many rows wait to be written."""
+        """Return the number of rows that wait to be written."""
         return sum(map(len, self._put.values()))
 
     def discard(self) -> None:
-        """Drops what is kept, and what was known of the tables: somebody else may have written them."""
+        """Drop the buffer and all knowledge of the tables, which another writer may have changed."""
         self._clear()
         self._late = {}
 
@@ -229,7 +231,7 @@ def _find(table: Table, columns: tuple[str, ...], prefix: str) -> str:
 
 @cache
 def _group_of(table: Table) -> Callable[[Key], Key]:
-    """From a key to the columns of its group."""
+    """Return a function from a key to its group's columns."""
     places = [table.key.index(column) for column in table.grouped]
     return lambda key: tuple([key[place] for place in places])
 
@@ -263,8 +265,8 @@ def _unindex(index: TextIndex, prefix: str) -> str:
 
 
 def any_waits(connection: sqlite3.Connection, indexes: Iterable[Index]) -> bool:
-    """Whether a text is not in one of these indexes yet, or may not be: where one of them is suspended, and closed."""
-    waits = " OR ".join(f"EXISTS (SELECT 1 FROM {each.waiting.name})" for each in indexes)
+    """Return True if a text waits for one of these indexes, or if a suspended index cannot be read."""
+    waits = " OR ".join(f"EXISTS (SELECT 1 FROM {index.waiting.name})" for index in indexes)
     try:
         return bool(connection.execute(f"SELECT {waits}").fetchone()[0])
     except sqlite3.DatabaseError:
@@ -272,20 +274,20 @@ def any_waits(connection: sqlite3.Connection, indexes: Iterable[Index]) -> bool:
 
 
 def waiting(connection: sqlite3.Connection, index: Index, prefix: str = "") -> int:
-    """How many texts are not in the index yet."""
+    """Return the number of texts that are not in the index yet."""
     (count,) = connection.execute(f"SELECT count(*) FROM {prefix}{index.waiting.name}").fetchone()
     return int(count)
 
 
 def _late(connection: sqlite3.Connection, index: Index, prefix: str, rows: Sequence[int]) -> set[Key]:
-    """The keys of those among some texts that are not in the index yet."""
+    """Return the keys of the rows, among these, that are not in the index yet."""
     sql = f"SELECT row FROM {prefix}{index.waiting.name} WHERE row IN"
-    asked = (connection.execute(f"{sql} ({', '.join('?' * len(some))})", some) for some in parted(rows))
-    return {tuple(found) for each in asked for found in each}
+    batches = (connection.execute(f"{sql} ({', '.join('?' * len(batch))})", batch) for batch in parted(rows))
+    return {tuple(key) for keys in batches for key in keys}
 
 
 def fill_index(connection: sqlite3.Connection, index: Index, prefix: str = "") -> None:
-    """Moves the waiting texts into the index, in one go."""
+    """Move the waiting texts into the index."""
     table = prefix + index.waiting.name
     _take(connection, index, prefix, connection.execute(f"SELECT * FROM {table} ORDER BY row").fetchall())
     connection.execute(f"DELETE FROM {table}")
@@ -328,7 +330,7 @@ def integrity_problems(connection: sqlite3.Connection, limit: int, *, quick: boo
             yield problem
 
 
-# --- tables: made, switched, emptied ---------------------------------------------------------------------------------
+# --- tables: created, switched, emptied------------------------------------------------------------------------------
 
 
 def create(
@@ -339,8 +341,11 @@ def create(
     indexes: bool = True,
     fresh: bool = False,
 ) -> None:
-    """Makes one empty table. Index names carry a number so that the tables of a rebuild can stand next to the live ones, but
-    where the file is ``fresh`` there are none."""
+    """Create one empty table.
+
+    The names of indexes have a number, so that the tables of a rebuild can stand next to the live ones. A ``fresh`` file has no
+    indexes yet, so the names are not looked up in it.
+    """
     if isinstance(table, TextIndex):
         columns = ", ".join(table.columns)
         connection.execute(
@@ -368,17 +373,17 @@ def create_indexes(connection: sqlite3.Connection, table: Table, prefix: str = "
 
 
 def _index_names(table: Table, number: int) -> Iterator[str]:
-    """The tables of a rebuild stand next to the live ones, so their indexes need names of their own."""
+    """Yield possible names of an index; the names of the live table's indexes are taken while a rebuild runs."""
     return (f"{table.name}_{number}_{turn}" for turn in count(1))
 
 
 def exists(connection: sqlite3.Connection, name: str) -> bool:
-    found = connection.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (name,)).fetchone()
-    return found is not None
+    row = connection.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (name,)).fetchone()
+    return row is not None
 
 
 def is_empty(connection: sqlite3.Connection, table: Table | TextIndex, name: str) -> bool:
-    """False too where it is too damaged to tell."""
+    """Return True if a table has no rows, and False if it has rows or is too damaged to read."""
     rows = f"{name}_docsize" if isinstance(table, TextIndex) else name
     try:
         return connection.execute(f"SELECT 1 FROM {rows} LIMIT 1").fetchone() is None
@@ -387,7 +392,7 @@ def is_empty(connection: sqlite3.Connection, table: Table | TextIndex, name: str
 
 
 def rename(connection: sqlite3.Connection, old: str, new: str) -> None:
-    """Gives a table another name, and no view or trigger that names it: these mean whatever has that name."""
+    """Rename a table, but not in the views and triggers that name it: they then refer to the next table of the name."""
     connection.execute("PRAGMA legacy_alter_table = 1")
     try:
         connection.execute(f"ALTER TABLE {old} RENAME TO {new}")
@@ -406,9 +411,9 @@ def drop_indexes(connection: sqlite3.Connection, name: str) -> None:
 
 
 def delete_some(connection: sqlite3.Connection, name: str, limit: int) -> int:
-    """Deletes up to ``limit`` rows of a table that is on its way out, so that no transaction grows with it.
+    """Delete up to ``limit`` rows of a table that will be dropped, so that no transaction grows with the table.
 
-    Its indexes are dropped first: each of them would be searched for every row.
+    The indexes of the table are dropped first, because SQLite would search each of them for every row.
     """
     drop_indexes(connection, name)
     keys = [column for _, column, _, _, _, place in connection.execute(f"PRAGMA table_info({name})") if place]

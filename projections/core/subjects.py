@@ -1,4 +1,8 @@
-"""What happened to one subject at one position: its state before and after, as every projection receives it."""
+"""The change that an event makes to its subject, the families of subjects, and the form of a projection.
+
+A subject is a thing with a stream of its own, such as a memory or a session. Each projection receives the state of the
+subject before and after the event.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +20,11 @@ from projections.core.rows import AsOf, Rows, Table, TextIndex, Values
 
 
 class Change(Struct, frozen=True, gc=False):
-    """``old`` became ``new`` by ``event``. In a refold (undo, redo) ``stream`` has the events of the stream, each with whether
-    it counts."""
+    """The change of a subject from the state ``old`` to the state ``new`` by ``event``.
+
+    In a refold (after an undo or a redo), ``stream`` holds the events of the subject's stream, each with True if the event is in
+    effect.
+    """
 
     kind: str
     first: int
@@ -33,9 +40,9 @@ class Change(Struct, frozen=True, gc=False):
 
 
 class Family(Struct, Generic[S], frozen=True, eq=False):
-    """How one kind of subject folds, and how its state lies in a row; ``closed`` keeps the rows that were.
+    """The rules and tables of one kind of subject: how it folds, and how its state is stored in a row.
 
-    ``without`` is what an event that is void leaves of it.
+    ``without`` returns the state after an event that is void. ``live`` holds the current rows, ``closed`` the earlier rows.
     """
 
     kind: str
@@ -48,14 +55,14 @@ class Family(Struct, Generic[S], frozen=True, eq=False):
     from_row: Callable[[Sequence[object]], S]
 
     def get(self, connection: sqlite3.Connection, row: int) -> S | None:
-        """A subject as it stands, by its row."""
-        found = connection.execute(f"SELECT * FROM {self.live.name} WHERE row = ?", (row,)).fetchone()
-        return self.from_row(found) if found else None
+        """Return the current state of the subject whose row is ``row``, or None if there is no such row."""
+        values = connection.execute(f"SELECT * FROM {self.live.name} WHERE row = ?", (row,)).fetchone()
+        return self.from_row(values) if values else None
 
     def listed(
         self, connection: sqlite3.Connection, where: Conditions, limit: int, *, oldest_first: bool = False
     ) -> list[S]:
-        """The subjects that meet the conditions, newest first."""
+        """Return the subjects that meet the conditions, newest first."""
         sql = f"SELECT * FROM {self.live.name} WHERE {where} ORDER BY row {'ASC' if oldest_first else 'DESC'} LIMIT ?"
         return [self.from_row(row) for row in connection.execute(sql, (*where.values, limit))]
 
@@ -64,11 +71,12 @@ EVERYTHING: frozenset[str] = frozenset()
 
 
 class Projection(Protocol):
-    """A named, versioned set of tables that are a function of the log.
+    """A named and versioned set of tables that are a function of the log.
 
-    ``follows`` says what concerns it: kinds of subjects ("m"), whose changes it gets after an undo too, and names of
-    events; or ``EVERYTHING``, each event once. Each row is of one subject or of one event, never a total over several: an erasure
-    folds the subjects that it touched again, apart from all others (``refolding``), and would count them twice.
+    ``follows`` lists the kinds of subjects ("m") and the names of events that the projection receives, or is ``EVERYTHING`` for
+    each event once. Changes of the listed kinds arrive after an undo too. Each row must belong to one subject or to one event. A
+    total over several subjects is not allowed: an erasure folds the touched subjects again, apart from all others
+    (``refolding``), and would count them twice.
     """
 
     @property
@@ -99,12 +107,21 @@ def family(
     always: Sequence[str] = (),
     without: Callable[[S | None, AnyEvent], S | None] = _unchanged,
 ) -> Family[S]:
-    """The family whose state lies in a table of its current rows, and one of the rows they were with the position that ended
-    them. ``names`` are theirs; the columns are the fields of the state, and ``always`` goes to ``codec.columns``."""
-    columns = (
-        *columns_of(state, always)[:-1],
-        "from_position INTEGER NOT NULL",
-    )  # as which the position of a state is kept
+    """Return a family with one table for the current rows of its subjects and one for their earlier rows.
+
+    Args:
+        kind: The letter of the kind.
+        state: The struct of the state; its fields are the columns.
+        evolve: Returns the state after an event.
+        admits: Returns True if the state allows an event.
+        names: The names of the two tables.
+        indexes: The indexes of the table of current rows, as (columns, condition).
+        among: (column, all values that it may hold).
+        always: Passed on to ``codec.columns``.
+        without: Returns the state after an event that is void.
+    """
+    # The last field of a state is its position, which is stored as ``from_position``.
+    columns = (*columns_of(state, always)[:-1], "from_position INTEGER NOT NULL")
     then, was = AsOf("from_position", closed=names[1]), AsOf("to_position")
     live = Table(names[0], columns, ("row",), indexes, late=True, then=then, among=among)
     ended = (columns[0].replace(" PRIMARY KEY", " NOT NULL"), *columns[1:], "to_position INTEGER NOT NULL")
@@ -114,9 +131,14 @@ def family(
 
 
 def ended(live: Table, name: str, *indexes: tuple[str, str]) -> Table:
-    """The rows that a table with ``from_position`` no longer has, each with the position that ended it; ``indexes`` besides
-    that of the key."""
-    columns = tuple(each.replace(" PRIMARY KEY", "") for each in live.columns)
+    """Return the table for the ended rows of a table with ``from_position``, each with the position that ended it.
+
+    Args:
+        live: The table of current rows.
+        name: The name of the table.
+        indexes: Indexes besides the index on the key.
+    """
+    columns = tuple(column.replace(" PRIMARY KEY", "") for column in live.columns)
     return Table(
         name,
         (*columns, "to_position INTEGER NOT NULL"),
@@ -128,13 +150,13 @@ def ended(live: Table, name: str, *indexes: tuple[str, str]) -> Table:
 
 
 def end(rows: Rows, live: Table, closed: Table, row: Values, position: int) -> None:
-    """Takes a row out of its table, and keeps it among those that were."""
+    """Remove a row from its table and add it to the table of ended rows."""
     rows.remove(live, row[: len(live.key)])
     rows.append(closed, (*row, position))
 
 
 def keep(change: Change, rows: Rows, family: Family[S]) -> None:
-    """Writes the new current row, and the old one with the position that ended it."""
+    """Write the new state as the current row, and the old row with the position that ended it into the closed table."""
     if change.old is not None:
         rows.append(family.closed, (*family.to_row(change.old), change.event.position))
     if change.new is None:
@@ -151,14 +173,23 @@ def newest(
     before: int | None,
     limit: int,
 ) -> list[Values]:
-    """The newest rows of a user or session in some statuses, behind a row; -1 for all of them.
+    """Return the newest rows of a user or session with these statuses.
 
-    Each status is walked by the index of (whose, status), and what they give is merged: no more rows are read than are shown.
+    For each status SQLite walks the index of (owner, status), and the results are merged. So no more rows are read than are
+    returned.
+
+    Args:
+        connection: The connection.
+        table: The name of the table.
+        of: The column of the owner (user or session), and the owner's id.
+        statuses: The statuses; none gives no rows.
+        before: Only rows with a smaller ``row``; None for all rows.
+        limit: The largest number of rows; -1 for all.
     """
     if not statuses:
         return []
     column, key = of
-    one = f"SELECT * FROM {table} WHERE {column} = ? AND status = ? AND row < ?"
-    sql = " UNION ALL ".join([one] * len(statuses)) + " ORDER BY row DESC LIMIT ?"
-    values = [each for status in statuses for each in (key, status, 2**62 if before is None else before)]
+    of_status = f"SELECT * FROM {table} WHERE {column} = ? AND status = ? AND row < ?"
+    sql = " UNION ALL ".join([of_status] * len(statuses)) + " ORDER BY row DESC LIMIT ?"
+    values = [value for status in statuses for value in (key, status, 2**62 if before is None else before)]
     return connection.execute(sql, (*values, limit)).fetchall()

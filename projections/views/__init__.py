@@ -1,1 +1,1 @@
-"""One file a projection."""
+"""The tables that commands and reads use, with one file for each projection or family of tables."""

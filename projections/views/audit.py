@@ -1,4 +1,4 @@
-"""The audit trail: every event with who, when, why and for whom; texts stay in the log."""
+"""The audit trail: every event with its user, actor, client, time, command and cause; the texts stay in the log."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from projections.core.subjects import EVERYTHING, Change
 
 
 class Entry(Struct, frozen=True):
-    """One line of the trail, as its row lies in the table."""
+    """An entry of the audit trail, with the columns of its row."""
 
     position: int
     event_id: str
@@ -46,7 +46,7 @@ AUDIT = Table(
     (
         ("causation_id", "causation_id IS NOT NULL"),
         ("correlation_id", "correlation_id IS NOT NULL"),
-        ("type", "type = 'LedgerUpgraded'"),  # looked for at every open, and as good as never there
+        ("type", "type = 'LedgerUpgraded'"),  # read at every open; such events are rare, so the index is small
     ),
     then=AsOf("position"),
 )
@@ -65,7 +65,7 @@ class Audit:
 
 # --- reads -----------------------------------------------------------------------------------------------------------
 
-_BOUNDS = {  # every other filter is a column, and what it is
+_BOUNDS = {  # filters that are not equal to a column's value
     "first": "position >= ?",
     "last": "position < ?",
     "since": "recorded_at >= ?",
@@ -83,12 +83,13 @@ def trail(
     limit: int,
     **filters: str | int | None,
 ) -> list[Entry]:
-    """The newest entries that pass every filter given; ``user=None`` is everybody's (the ledger's own care)."""
+    """Return the newest entries that pass every filter; with ``user=None`` the entries of all users."""
     where = Conditions("1")
     for name, value in filters.items():
         where.given(_BOUNDS.get(name, f"{name} = ?"), value)
     where.of_projects(projects)
-    where.given("(user = ? OR type IN ('ProjectionSuspended', 'ProjectionResumed'))", user)  # the ledger's own care
+    # Suspended projections concern every user, so their entries are in every user's trail.
+    where.given("(user = ? OR type IN ('ProjectionSuspended', 'ProjectionResumed'))", user)
     where.given("position IN (SELECT position FROM events WHERE stream = ?)", subject)
     sql = f"SELECT * FROM audit WHERE {where} ORDER BY position DESC LIMIT ?"
     return [_entry(row) for row in connection.execute(sql, (*where.values, limit))]
@@ -100,7 +101,7 @@ def at(connection: sqlite3.Connection, position: int) -> Entry | None:
 
 
 def at_event(connection: sqlite3.Connection, position: int) -> Entry:
-    """Return the entry of an event that the log has; ``DamagedError`` where there is none."""
+    """Return the entry of an event that is in the log, or raise ``DamagedError`` if the entry is missing."""
     entry = at(connection, position)
     if entry is None:
         raise DamagedError(AUDIT.name, position, "it is missing")
@@ -108,53 +109,55 @@ def at_event(connection: sqlite3.Connection, position: int) -> Entry:
 
 
 def last_upgrade(connection: sqlite3.Connection) -> int | None:
-    """The position of the last LedgerUpgraded."""
-    found: int | None = connection.execute("SELECT max(position) FROM audit WHERE type = 'LedgerUpgraded'").fetchone()[
-        0
-    ]
-    return found
+    """Return the position of the last LedgerUpgraded event, or None if there is none."""
+    sql = "SELECT max(position) FROM audit WHERE type = 'LedgerUpgraded'"
+    position: int | None = connection.execute(sql).fetchone()[0]
+    return position
 
 
 def by_event(connection: sqlite3.Connection, event_id: str) -> Entry | None:
-    """The entry of an event by its id; the first event of a command has the command's id.
+    """Return the entry of an event by its id, or None; the first event of a command has the command's id.
 
-    Event ids begin with the time and are taken under the writer's lock, so they grow with the position: halving finds
-    one without an index. Only where a clock was set back the whole trail is looked through.
+    Event ids begin with the time and are assigned under the writer's lock, so they grow with the position. A binary search
+    finds an id without an index. If a clock was set back, the search may fail, and then the whole trail is read.
     """
     low, high = 1, connection.execute("SELECT coalesce(max(position), 0) FROM audit").fetchone()[0]
     while low < high:
         middle = (low + high) // 2
         row = connection.execute("SELECT event_id FROM audit WHERE position = ?", (middle,)).fetchone()
         low, high = (middle + 1, high) if row[0] < event_id else (low, middle)
-    found = at(connection, low)
-    if found is not None and found.event_id == event_id:
-        return found
+    entry = at(connection, low)
+    if entry is not None and entry.event_id == event_id:
+        return entry
     row = connection.execute("SELECT * FROM audit WHERE event_id = ?", (event_id,)).fetchone()
     return _entry(row) if row else None
 
 
 def of_command(connection: sqlite3.Connection, command_id: str) -> list[Entry]:
-    """All entries of one command, in order."""
+    """Return all entries of a command, in order."""
     first = by_event(connection, command_id)
     return command_at(connection, first.position) if first is not None else []
 
 
 def command_at(connection: sqlite3.Connection, position: int) -> list[Entry]:
-    """All entries of the command that recorded the event at a position, in order: they stand side by side in the log.
+    """Return all entries of the command that recorded the event at a position, in order.
 
-    ``DamagedError`` where the entry of the position is not among them, which every event is.
+    The entries of a command stand side by side in the log.
+
+    Raises:
+        DamagedError: The entry at the position belongs to no command.
     """
-    sql = (  # unlikely: of a view of the past, too, SQLite begins at this bound and not at that of the view
+    sql = (  # "unlikely" makes SQLite begin at this bound, and in a view of the past not at the bound of the view
         "SELECT * FROM audit WHERE position >= (SELECT position FROM audit WHERE unlikely(position <= ?)"
         " AND event_id = command_id ORDER BY position DESC LIMIT 1) ORDER BY position"
     )
-    found: list[Entry] = []
+    entries: list[Entry] = []
     for entry in map(_entry, connection.execute(sql, (position,))):
-        if found and entry.command_id != found[0].command_id:
+        if entries and entry.command_id != entries[0].command_id:
             break
-        found.append(entry)
-    if found and found[-1].position >= position:
-        return found
+        entries.append(entry)
+    if entries and entries[-1].position >= position:
+        return entries
     if at(connection, position) is not None:
         raise DamagedError(AUDIT.name, position, "no command of the log begins with it or before it")
     return []

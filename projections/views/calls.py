@@ -1,4 +1,4 @@
-"""The calls of language models: which were answered and which failed, what they took, and what became of their actions."""
+"""The calls of language models, answered and failed, with their cost and the results of their actions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from projections.views.control import since
 
 
 class Call(Struct, frozen=True):
-    """One call as its row lies in the table; without an ``error`` it was answered."""
+    """A call, with the columns of its row; a call without an ``error`` was answered."""
 
     position: int
     user: str | None
@@ -51,7 +51,7 @@ CALLS = Table(
 
 class Calls:
     name, version = "model_calls", 2
-    follows = frozenset(each.__name__ for each in (ModelCalled, ModelCallFailed, *WAYS_BACK))
+    follows = frozenset(kind.__name__ for kind in (ModelCalled, ModelCallFailed, *WAYS_BACK))
     tables = (CALLS,)
 
     def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
@@ -61,17 +61,17 @@ class Calls:
                 rows.put(CALLS, row[:1], (*row[:-1], since(rows, row[0])))
             return
         if isinstance(data, ModelCalled):
-            acted = [each.outcome for each in data.actions if each.what != "cites"]
-            kept = acted.count("kept")
+            outcomes = [action.outcome for action in data.actions if action.what != "cites"]
+            kept = outcomes.count("kept")
             values: tuple[object, ...] = (None, None, data.input_tokens, data.output_tokens)
-            actions = (kept, len(acted) - kept, data.left_over)
+            actions = (kept, len(outcomes) - kept, data.left_over)
         elif isinstance(data, ModelCallFailed):
             values, actions = (data.error, data.status, 0, 0), (0, 0, 0)
         else:
             return
-        asked = (event.position, envelope.user, data.purpose, data.model, data.prompt)
+        call = (event.position, envelope.user, data.purpose, data.model, data.prompt)
         place = (envelope.project, envelope.session, envelope.recorded_at, None)
-        rows.put(CALLS, asked[:1], (*asked, *values, data.attempts, data.milliseconds, *actions, *place))
+        rows.put(CALLS, call[:1], (*call, *values, data.attempts, data.milliseconds, *actions, *place))
 
 
 # --- reads -----------------------------------------------------------------------------------------------------------
@@ -80,13 +80,13 @@ class Calls:
 def listing(
     connection: sqlite3.Connection, user: str, purpose: str | None, limit: int, before: int | None = None
 ) -> list[Call]:
-    """The calls for a user, newest first."""
-    which = "user = ? AND (? IS NULL OR purpose = ?) AND position < ?"
-    sql = f"SELECT * FROM model_calls WHERE {which} ORDER BY position DESC LIMIT ?"
+    """Return the calls for a user, newest first."""
+    where = "user = ? AND (? IS NULL OR purpose = ?) AND position < ?"
+    sql = f"SELECT * FROM model_calls WHERE {where} ORDER BY position DESC LIMIT ?"
     return [_call(row) for row in connection.execute(sql, (user, purpose, purpose, before or 2**62, limit))]
 
 
 def answered(connection: sqlite3.Connection, user: str) -> list[int]:
-    """The positions of the calls for a user that were answered, oldest first."""
+    """Return the positions of the answered calls for a user, oldest first."""
     sql = "SELECT position FROM model_calls WHERE user = ? AND error IS NULL ORDER BY position"
     return [position for (position,) in connection.execute(sql, (user,))]

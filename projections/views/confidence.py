@@ -1,4 +1,4 @@
-"""The confidence timeline: every step of every memory, with its cause; the steps in effect add up to the number."""
+"""The confidence timeline: every step of every memory with its cause; the steps in effect add up to the confidence."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from projections.core.codec import columns
 from projections.core.rows import AsOf, Rows, Table, Values, check
 from projections.core.subjects import Change
 
-_GIVEN = "interaction IS NOT NULL AND matcher IS NULL"  # by somebody, with a turn as evidence
+_GIVEN = "interaction IS NOT NULL AND matcher IS NULL"  # a person's reinforcement, with an interaction as evidence
 
 
 class Step(Struct, frozen=True):
-    """One row of the timeline; ``undone_at`` is the position that made it void."""
+    """A step of the timeline; ``undone_at`` is the position that made the step void."""
 
     memory: int
     position: int
@@ -44,7 +44,7 @@ STEPS = Table(
     then=AsOf("position", undone="undone_at"),
 )
 _UNDONE = len(STEPS.columns) - 1
-_FOLDED_AGAIN = frozenset(kind.__name__ for kind in WAYS_BACK)  # steps of the ledger's own, never void
+_FOLDED_AGAIN = frozenset(kind.__name__ for kind in WAYS_BACK)  # steps that an undo or redo made; never void
 
 
 class Confidence:
@@ -76,7 +76,7 @@ def _step(change: Change, rows: Rows) -> None:
 
 
 def _mark(change: Change, rows: Rows) -> None:
-    """After an undo or redo: which of the memory's steps count."""
+    """Mark the memory's steps as void or in effect after an undo or redo."""
     counting = {event.position for event in change.in_effect}
     for row in rows.find(STEPS, ("memory",), (change.first,)):
         if row[2] in _FOLDED_AGAIN:
@@ -107,12 +107,12 @@ def step(connection: sqlite3.Connection, memory: int, position: int) -> Step | N
 
 
 def counted(rows: Rows, memory: int, interaction: str) -> bool:
-    """Whether this interaction has reinforced this memory already, in effect."""
-    wanted = ("memory", "interaction", "undone_at")
-    return bool(rows.find(STEPS, wanted, (memory, interaction, None)))
+    """Return True if this interaction has reinforced this memory already and the step is in effect."""
+    columns = ("memory", "interaction", "undone_at")
+    return bool(rows.find(STEPS, columns, (memory, interaction, None)))
 
 
 def given_for(connection: sqlite3.Connection, interaction: str) -> list[int]:
-    """The positions of the reinforcements that people gave with an interaction as evidence, in effect or not."""
+    """Return the positions of the reinforcements by people with this interaction as evidence, void ones included."""
     sql = f"SELECT position FROM confidence_steps WHERE interaction = ? AND {_GIVEN} ORDER BY position"
     return [position for (position,) in connection.execute(sql, (interaction,))]

@@ -1,4 +1,4 @@
-"""What consolidation reads: the memories and turns of a scope, the observations that it has, and where something is new."""
+"""The reads of consolidation: the memories, turns and messages of a scope, its observations, and scopes with news."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from projections.core.rows import Values, rows_among
 from projections.views import interactions, memories, observations
 from projections.views.observations import Proof
 
-UNSTUCK = ("curated", "contradiction")  # retracted because it was wrong: its sources do not say it again by themselves
+UNSTUCK = ("curated", "contradiction")  # reasons that mean a wrong observation, which its sources must not form again
 
 
 class Scope(Struct, frozen=True):
-    """Whose observations: of one user, in one project or in none, of sources that have all of these tags (sorted)."""
+    """The scope of observations: a user, a project or none, and the tags (sorted) that all sources have."""
 
     user: str
     project: str | None = None
@@ -28,21 +28,21 @@ class Scope(Struct, frozen=True):
 
 
 class Sourced(Struct, frozen=True):
-    """An observation with its sources as they are."""
+    """An observation with the present state of its sources."""
 
     state: Observation
     proofs: tuple[Proof, ...]
-    alive: frozenset[str]  # what counts, of its sources and of what it was written from
+    alive: frozenset[str]  # the live ones of its sources and of the sources it was written from
 
     @property
     def live(self) -> tuple[Proof, ...]:
-        return tuple(each for each in self.proofs if each.live)
+        return tuple(proof for proof in self.proofs if proof.live)
 
     @property
     def worded_of_the_dead(self) -> bool:
-        """Whether something that it was written from no longer counts, by itself or for this observation."""
-        withdrawn = {each.source for each in self.proofs if each.withdrawn}
-        return any(each not in self.alive or each in withdrawn for each in self.state.written_from)
+        """Return True if a source that the observation was written from is withdrawn or no longer live."""
+        withdrawn = {proof.source for proof in self.proofs if proof.withdrawn}
+        return any(source not in self.alive or source in withdrawn for source in self.state.written_from)
 
     @property
     def stale(self) -> bool:
@@ -54,7 +54,7 @@ _strings = msgspec.json.Decoder(tuple[str, ...])
 
 
 class Material(Struct, frozen=True):
-    """A live memory: since when it stands as it is, and from when what it says holds."""
+    """A live memory; ``position`` is the position of its last change, and its statement holds from the time ``at``."""
 
     id: str
     row: int
@@ -66,46 +66,52 @@ class Material(Struct, frozen=True):
 
 
 def _material(row: Values) -> Material:
-    entities, tags = (_strings.decode(each) if each else () for each in row[5:])
+    entities, tags = (_strings.decode(encoded) if encoded else () for encoded in row[5:])
     return Material(row[0], row[1], row[2], row[3], row[4], entities, tags)
 
 
 def encoded_tags(tags: Sequence[str]) -> str:
-    """Tags as they lie in a row; where there are none there is nothing, which ``coalesce(tags, '[]')`` makes this."""
+    """Return tags as a row stores them; a row without tags stores NULL, so compare with ``coalesce(tags, '[]')``."""
     return msgspec.json.encode(tuple(tags)).decode()
 
 
 def live_memories(connection: sqlite3.Connection, scope: Scope, *, after: int = 0) -> list[Material]:
-    """The live memories of a scope that came to stand as they do after a position, in that order."""
+    """Return the live memories of a scope whose last change is after a position, in the order of these changes."""
     sql = (
         f"SELECT {_MEMORY} FROM memories WHERE user = ? AND project IS ? AND from_position > ? AND status = 'active'"
         " AND quarantined = 0 AND content IS NOT NULL ORDER BY from_position, row"
     )
-    found = map(_material, connection.execute(sql, (scope.user, scope.project, after)))
-    return [each for each in found if set(scope.tags) <= set(each.tags)]
+    candidates = map(_material, connection.execute(sql, (scope.user, scope.project, after)))
+    return [memory for memory in candidates if set(scope.tags) <= set(memory.tags)]
 
 
 def memories_of(connection: sqlite3.Connection, scope: Scope, rows: Sequence[int]) -> list[Material]:
-    """Those of these memories that are live and of the scope."""
+    """Return the memories in these rows that are live and in the scope."""
     sql = (
         f"SELECT {_MEMORY} FROM memories NOT INDEXED WHERE row IN {{}} AND user = ?"
         " AND project IS ? AND status = 'active' AND quarantined = 0 AND content IS NOT NULL ORDER BY row"
     )
-    found = map(_material, rows_among(connection, sql, sorted(rows), scope.user, scope.project))
-    return [each for each in found if set(scope.tags) <= set(each.tags)]
+    candidates = map(_material, rows_among(connection, sql, sorted(rows), scope.user, scope.project))
+    return [memory for memory in candidates if set(scope.tags) <= set(memory.tags)]
 
 
-def was_the_same_before(connection: sqlite3.Connection, each: Material, position: int) -> bool:
-    """Whether a memory was live at a position and said the same then: nothing about it is new but, say, its confidence."""
-    before = memories.get_at(connection, each.row, position) if each.row <= position else None
+def was_the_same_before(connection: sqlite3.Connection, memory: Material, position: int) -> bool:
+    """Return True if a memory was live at a position with the same text and tags.
+
+    Such a memory is no news for consolidation; only its confidence or the like has changed since.
+    """
+    before = memories.get_at(connection, memory.row, position) if memory.row <= position else None
     if before is None or before.status != "active" or before.quarantined:
         return False
-    return before.content == each.content and before.tags == each.tags
+    return before.content == memory.content and before.tags == memory.tags
 
 
 def turns(connection: sqlite3.Connection, scope: Scope, *, after: int = 0, limit: int = -1) -> list[Interaction]:
-    """The live interactions of a scope that came, came back, got their response or were let out of quarantine after a position,
-    oldest first; with a ``limit`` the newest of them."""
+    """Return the live interactions of a scope with news after a position, oldest first.
+
+    An interaction has news if it was captured, redone or let out of quarantine after the position, or got its response then. With
+    a ``limit`` the newest interactions are returned.
+    """
     sql = (
         "SELECT * FROM interactions t WHERE user = :user AND project IS :project AND (row > :after OR response_at > :after"
         " OR (from_position > :after AND NOT EXISTS (SELECT 1 FROM interaction_versions v WHERE v.row = t.row"
@@ -113,15 +119,15 @@ def turns(connection: sqlite3.Connection, scope: Scope, *, after: int = 0, limit
         " OR EXISTS (SELECT 1 FROM was_in_quarantine w WHERE w.at IN (t.prompt_at, t.response_at)"
         " AND w.to_position > :after)) ORDER BY row DESC LIMIT :limit"
     )
-    given = {"user": scope.user, "project": scope.project, "after": after, "limit": limit}
-    found = connection.execute(sql, given).fetchall()
-    states = [interactions.from_row(row) for row in reversed(found)]
+    parameters = {"user": scope.user, "project": scope.project, "after": after, "limit": limit}
+    rows = connection.execute(sql, parameters).fetchall()
+    states = [interactions.from_row(row) for row in reversed(rows)]
     alive = observations.live(connection, [state.id for state in states])
     return [state for state in states if state.id in alive]
 
 
 class PersonMessage(Struct, frozen=True):
-    """A live message of a person, and since when it stands as it is."""
+    """A live message of a person; ``position`` is the position of its last change."""
 
     id: str
     row: int
@@ -132,9 +138,12 @@ class PersonMessage(Struct, frozen=True):
 def messages(
     connection: sqlite3.Connection, scope: Scope, *, after: int = 0, among: Sequence[int] | None = None, limit: int = -1
 ) -> list[PersonMessage]:
-    """The live messages that people appended to the sessions of a scope and that came, came back, or were let out of hiding or
-    quarantine after a position, oldest first; all or those of these rows, with a ``limit`` the newest of them. What is the text
-    of a captured turn is read with the turns."""
+    """Return the live messages of people in the sessions of a scope with news after a position, oldest first.
+
+    A message has news if it was appended, redone, or let out of hiding or quarantine after the position. Messages that are the
+    text of a captured turn are left out; ``turns`` reads them. With ``among`` only messages in these rows are returned, with a
+    ``limit`` the newest.
+    """
     chosen = " AND t.row IN (SELECT value FROM json_each(:among))" if among is not None else ""
     sql = (
         "SELECT s.id || ':' || t.row, t.row, t.from_position, t.time FROM sessions s CROSS JOIN messages t ON t.session = s.row"
@@ -145,38 +154,40 @@ def messages(
         f"{chosen} ORDER BY t.row DESC LIMIT :limit"
     )
     rows = msgspec.json.encode(list(among or ())).decode()
-    given = {"user": scope.user, "project": scope.project, "after": after, "among": rows, "limit": limit}
-    found = [PersonMessage(*row) for row in reversed(connection.execute(sql, given).fetchall())]
-    alive = observations.live(connection, [each.id for each in found])
-    return [each for each in found if each.id in alive]
+    parameters = {"user": scope.user, "project": scope.project, "after": after, "among": rows, "limit": limit}
+    candidates = [PersonMessage(*row) for row in reversed(connection.execute(sql, parameters).fetchall())]
+    alive = observations.live(connection, [message.id for message in candidates])
+    return [message for message in candidates if message.id in alive]
 
 
 def sourced(connection: sqlite3.Connection, scope: Scope, rows: Sequence[int] | None = None) -> list[Sourced]:
-    """The active observations of a scope, all or those of these rows, oldest first."""
+    """Return the active observations of a scope, oldest first; with ``rows`` only those in these rows."""
     sql = "SELECT * FROM observations WHERE user = ? AND project IS ? AND status = 'active' ORDER BY row"
     values: tuple[object, ...] = (scope.user, scope.project)
     if rows is not None:
         sql = sql.replace("ORDER BY", "AND row IN (SELECT value FROM json_each(?)) ORDER BY")
         values += (msgspec.json.encode(list(rows)).decode(),)
-    found = [observations.from_row(row) for row in connection.execute(sql, values)]
-    states = [state for state in found if state.text is not None and tuple(sorted(state.tags)) == scope.tags]
+    active = [observations.from_row(row) for row in connection.execute(sql, values)]
+    states = [state for state in active if state.text is not None and tuple(sorted(state.tags)) == scope.tags]
     proofs = observations.evidence(connection, [state.row for state in states])
-    written = {each for state in states for each in state.written_from}
-    alive = frozenset(
-        observations.live(connection, written | {each.source for proofs_of in proofs.values() for each in proofs_of})
-    )
+    written = {source for state in states for source in state.written_from}
+    supporting = {proof.source for proofs_of in proofs.values() for proof in proofs_of}
+    alive = frozenset(observations.live(connection, written | supporting))
     return [
         Sourced(
             state,
             tuple(proofs[state.row]),
-            alive.intersection({*state.written_from, *(each.source for each in proofs[state.row])}),
+            alive.intersection({*state.written_from, *(proof.source for proof in proofs[state.row])}),
         )
         for state in states
     ]
 
 
 def put_aside(connection: sqlite3.Connection, scope: Scope) -> set[str]:
-    """Sources that form nothing by themselves: somebody withdrew them, or what they formed was found to be wrong."""
+    """Return the sources that must not form an observation by themselves.
+
+    A person withdrew them from an observation, or the observation that they formed was found to be wrong.
+    """
     sql = (
         "SELECT DISTINCT e.source FROM observations o CROSS JOIN evidence e ON e.observation = o.row"
         " WHERE o.user = ? AND o.project IS ? AND (e.withdrawn = 'asked' OR o.status = 'retracted' AND o.retracted IN (?, ?))"
@@ -185,7 +196,10 @@ def put_aside(connection: sqlite3.Connection, scope: Scope) -> set[str]:
 
 
 def cited(connection: sqlite3.Connection, scope: Scope, sources: Sequence[str], consolidator: str = "") -> set[str]:
-    """Those of these sources that support an active observation of a scope, or one that a consolidator worded."""
+    """Return the sources, among these, that support an active observation of a scope.
+
+    With a ``consolidator`` only observations that this consolidator worded count.
+    """
     sql = (
         "SELECT DISTINCT e.source FROM evidence e CROSS JOIN observations o ON o.row = e.observation"
         " WHERE e.source IN {} AND e.withdrawn = '' AND o.user = ? AND o.project IS ?"
@@ -196,19 +210,19 @@ def cited(connection: sqlite3.Connection, scope: Scope, sources: Sequence[str], 
 
 
 def citing(connection: sqlite3.Connection, sources: Sequence[str]) -> set[int]:
-    """The rows of the observations that cite one of these sources."""
-    found = rows_among(connection, "SELECT observation FROM evidence WHERE source IN {}", sources)
-    return {row for (row,) in found}
+    """Return the rows of the observations that cite one of these sources."""
+    rows = rows_among(connection, "SELECT observation FROM evidence WHERE source IN {}", sources)
+    return {row for (row,) in rows}
 
 
 def marked(connection: sqlite3.Connection, scope: Scope) -> list[int]:
-    """The rows of the observations of a scope that were marked stale."""
+    """Return the rows of the active observations of a scope that are marked stale."""
     sql = "SELECT row FROM observations WHERE stale <> '' AND status = 'active' AND user = ? AND project IS ?"
     return [row for (row,) in connection.execute(sql, (scope.user, scope.project))]
 
 
 def newly_marked(connection: sqlite3.Connection) -> dict[tuple[str, str | None], int]:
-    """Of every (user, project) with observations that were marked stale, the position of the last that happened to one."""
+    """Return the last position at which an observation marked stale changed, for each (user, project) with any."""
     sql = (
         "SELECT user, project, max(from_position) FROM observations WHERE stale <> '' AND status = 'active'"
         " AND user IS NOT NULL GROUP BY user, project"
@@ -217,7 +231,7 @@ def newly_marked(connection: sqlite3.Connection) -> dict[tuple[str, str | None],
 
 
 def worded_of_the_dead(connection: sqlite3.Connection, scope: Scope) -> set[int]:
-    """The rows of the active observations of a scope that were written from something that is no longer live."""
+    """Return the rows of the active observations of a scope that were written from a source that is no longer live."""
     sql = (
         "SELECT o.row, w.value FROM observations o CROSS JOIN json_each(coalesce(o.written_from, '[]')) w"
         " WHERE o.user = ? AND o.project IS ? AND o.status = 'active'"
@@ -228,22 +242,25 @@ def worded_of_the_dead(connection: sqlite3.Connection, scope: Scope) -> set[int]
 
 
 def positions(connection: sqlite3.Connection, sources: Sequence[str]) -> list[tuple[int, int]]:
-    """Where the events of subjects lie, and messages."""
-    places = [place[1] for each in sources if (place := message_place(each)) is not None]
-    streams = [each for each in sources if message_place(each) is None]
-    found = rows_among(connection, "SELECT position FROM events WHERE stream IN {}", streams)
-    return sorted((each, each) for each in (*places, *(position for (position,) in found)))
+    """Return the positions of the events of these subjects and messages, as ranges."""
+    in_sessions = [place[1] for source in sources if (place := message_place(source)) is not None]
+    streams = [source for source in sources if message_place(source) is None]
+    rows = rows_among(connection, "SELECT position FROM events WHERE stream IN {}", streams)
+    return sorted((position, position) for position in (*in_sessions, *(position for (position,) in rows)))
 
 
 def size(connection: sqlite3.Connection, scope: Scope) -> int:
-    """How many live memories there are, whatever their tags."""
+    """Return the number of live memories of a user and project, whatever their tags."""
     sql = "SELECT count(*) FROM memories WHERE user = ? AND project IS ? AND status = 'active' AND quarantined = 0"
     return int(connection.execute(sql, (scope.user, scope.project)).fetchone()[0])
 
 
 def scopes(connection: sqlite3.Connection, only: str | None = None) -> Iterator[tuple[str, str | None, int]]:
-    """Every (user, project), or of ``only`` one user, with memories, and the position of the last change of one of them. By
-    jumps in the index, so it grows with the scopes and not with the memories."""
+    """Yield (user, project, position of the last change) of every user and project with memories.
+
+    With ``only``, the scopes of this user alone. The function jumps through the index, so its time grows with the number of
+    scopes and not with the number of memories.
+    """
     user = _first(connection, "SELECT min(user) FROM memories WHERE user >= ?", only or "")
     while user is not None and only in (None, user):
         last = "SELECT max(from_position) FROM memories WHERE user = ? AND project IS ?"
@@ -258,8 +275,10 @@ def scopes(connection: sqlite3.Connection, only: str | None = None) -> Iterator[
 
 
 def projects_of_turns(connection: sqlite3.Connection, user: str) -> list[tuple[str | None, int]]:
-    """Every project of a user with turns, and the position of the last change of one of them; what was let out of quarantine
-    may be of any."""
+    """Return (project, position of the last change) of every project of a user with turns.
+
+    A release from quarantine may concern any project, so the position is at least that of the last release.
+    """
     sql = (
         "SELECT project, max(max(from_position), coalesce((SELECT max(to_position) FROM was_in_quarantine), 0))"
         " FROM interactions WHERE user = ? GROUP BY project"
@@ -268,7 +287,10 @@ def projects_of_turns(connection: sqlite3.Connection, user: str) -> list[tuple[s
 
 
 def projects_of_messages(connection: sqlite3.Connection, user: str) -> list[tuple[str | None, int]]:
-    """The same of sessions: the position of the last message in one."""
+    """Return (project, position of the last message) of every project of a user with sessions.
+
+    A release from quarantine may concern any project, so the position is at least that of the last release.
+    """
     sql = (
         "SELECT project, max(max(extractable_at), coalesce((SELECT max(to_position) FROM was_in_quarantine), 0))"
         " FROM sessions WHERE user = ? GROUP BY project"
@@ -281,7 +303,7 @@ def _first(connection: sqlite3.Connection, sql: str, *values: object) -> Any:
 
 
 def failures(connection: sqlite3.Connection, scope: Scope, over: str, consolidator: str) -> list[int]:
-    """Up to which positions, of what failed since the last completed run of a scope, in order."""
+    """Return the end positions of the failed runs of a scope since its last completed run, in order."""
     scoped = (
         "user = :user AND project IS :project AND over = :over AND consolidator = :consolidator"
         " AND coalesce(tags, '[]') = :tags AND undone_at IS NULL"
@@ -290,5 +312,5 @@ def failures(connection: sqlite3.Connection, scope: Scope, over: str, consolidat
         f"SELECT upto FROM consolidations WHERE {scoped} AND error <> '' AND position >"
         f" coalesce((SELECT max(position) FROM consolidations WHERE {scoped} AND error = ''), 0) ORDER BY position"
     )
-    given = {"user": scope.user, "project": scope.project, "over": over, "consolidator": consolidator}
-    return [upto for (upto,) in connection.execute(sql, given | {"tags": encoded_tags(scope.tags)})]
+    parameters = {"user": scope.user, "project": scope.project, "over": over, "consolidator": consolidator}
+    return [upto for (upto,) in connection.execute(sql, parameters | {"tags": encoded_tags(scope.tags)})]

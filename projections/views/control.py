@@ -1,4 +1,4 @@
-"""What governs the ledger itself: keys and their answers, refusals, void commands, policies adopted, dependents."""
+"""The control of the ledger itself: keys of commands, refusals, void events, distrust, policies, citations."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ KEYS = Table(
         "seen INTEGER NOT NULL",
         "released_at INTEGER",
     ),
-    ("key", "position"),  # undone and used again, and then redone: each use is a row of its own
+    ("key", "position"),  # a key that is used again after an undo has one row for each use
     (("position", ""), ("arguments", "command = 'capture'")),
     rowid=False,
     grouped=("key",),
@@ -49,6 +49,8 @@ KEYS = Table(
 
 
 class Refusal(Struct, frozen=True):
+    """A write that a rule refused, with the columns of its row."""
+
     position: int
     user: str | None
     rule: str
@@ -73,7 +75,7 @@ REFUSALS = Table(
     (),
     then=AsOf("position"),
 )
-# An event is void as long as it has a row here; an undo and a distrust of the same event are two.
+# An event is void while it has a row here. An undo and a distrust of the same event make two rows.
 VOIDED = Table(
     "voided",
     ("position INTEGER NOT NULL", "from_position INTEGER NOT NULL", "act TEXT NOT NULL", "type TEXT NOT NULL"),
@@ -86,7 +88,7 @@ WERE_VOIDED = ended(VOIDED, "were_voided")
 
 
 class Distrusted(Struct, frozen=True):
-    """A distrusted source: by which command, from which position on, and before which one."""
+    """A distrusted source of events; ``act`` is the command, ``since`` and ``until`` bound the distrusted positions."""
 
     act: str
     from_position: int
@@ -130,7 +132,7 @@ WAS_DEPENDENT = ended(DEPENDENTS, "were_dependents")
 
 
 class Answer(Struct, frozen=True):
-    """What a key was used for: the command, a digest of its arguments, and the subject that it answered with."""
+    """The use of an idempotency key: the command, a digest of its arguments, and the subject of its answer."""
 
     key: bytes
     position: int
@@ -150,8 +152,8 @@ def positions(ranges: Iterable[tuple[int, int]]) -> Iterable[int]:
 
 
 def ranges(positions: Iterable[int]) -> tuple[tuple[int, int], ...]:
-    """Positions as inclusive ranges, in order."""
-    return joined((each, each) for each in positions)
+    """Return positions as inclusive ranges, in order."""
+    return joined((position, position) for position in positions)
 
 
 class Keys:
@@ -180,15 +182,15 @@ class Refusals:
         data, envelope = event.data, event.envelope
         values = (envelope.user, data.rule, envelope.command, data.subject, envelope.actor, envelope.recorded_at)
         numbers = (data.limit, data.current, data.requested)
-        found = (data.finding, data.scanner)
-        rows.put(REFUSALS, (event.position,), (event.position, *values, *numbers, *found))
+        scan = (data.finding, data.scanner)
+        rows.put(REFUSALS, (event.position,), (event.position, *values, *numbers, *scan))
 
 
 class InEffect:
-    """Which events are void and by which act, and the policies people adopted."""
+    """The void events with the acts that made them void, the distrusted sources, and the adopted policies."""
 
     name, version = "in_effect", 7
-    follows = frozenset(each.__name__ for each in (*WAYS_BACK, PolicyAdopted))
+    follows = frozenset(kind.__name__ for kind in (*WAYS_BACK, PolicyAdopted))
     tables = (VOIDED, WERE_VOIDED, DISTRUSTED, NO_LONGER_DISTRUSTED, POLICIES)
 
     def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
@@ -221,32 +223,33 @@ class InEffect:
 
 
 def since(rows: Rows, position: int) -> int | None:
-    """Since when an event is void; None when it is in effect."""
-    out = rows.find(VOIDED, ("position",), (position,))
-    return min((row[1] for row in out), default=None)
+    """Return the position since which an event is void, or None if the event is in effect."""
+    voiding = rows.find(VOIDED, ("position",), (position,))
+    return min((row[1] for row in voiding), default=None)
 
 
 def acts_on(rows: Rows, positions: Sequence[int]) -> dict[int, set[str]]:
-    """The acts that keep each of some events void."""
-    found: dict[int, set[str]] = {}
-    for row in rows.within(VOIDED, "position", [(each, each) for each in positions]):
-        found.setdefault(row[0], set()).add(row[2])
-    return found
+    """Return the acts that keep each of these events void, by position."""
+    voiding: dict[int, set[str]] = {}
+    for row in rows.within(VOIDED, "position", [(position, position) for position in positions]):
+        voiding.setdefault(row[0], set()).add(row[2])
+    return voiding
 
 
 def is_of_distrusted(rows: Rows, event: AnyEvent, acts: Iterable[str]) -> bool:
-    """Whether one of these acts distrusts who wrote an event."""
+    """Return True if one of these acts distrusts the writer of an event."""
     rows_of = (rows.get(DISTRUSTED, (act,)) for act in acts)
     return any(wrote(_distrusted(row), event) for row in rows_of if row is not None)
 
 
 def wrote(origin: Distrusted, event: AnyEvent) -> bool:
+    """Return True if a distrusted source wrote an event within the distrusted positions."""
     within = origin.since <= event.position and (origin.until is None or event.position < origin.until)
     return within and origin.source is not None and getattr(event.envelope, origin.kind, None) == origin.source
 
 
 class Sources:
-    """From a source (an interaction, a chunk, a memory) to the memories that cite it, in a capture or in an equal one."""
+    """The memories that cite each source (an interaction, chunk or memory), by a capture or an absorbed duplicate."""
 
     name, version, follows = "sources", 2, frozenset("m")
     tables = (DEPENDENTS, WAS_DEPENDENT)
@@ -280,20 +283,20 @@ class Sources:
 
 
 def answer(rows: Rows, key: bytes) -> Answer | None:
-    """The command in effect that used a key."""
+    """Return the use of a key by a command in effect, or None."""
     return next((_answer(row) for row in rows.find(KEYS, ("key",), (key,)) if row[-1] is None), None)
 
 
 def uses_of(connection: sqlite3.Connection, keys: Sequence[bytes]) -> dict[bytes, list[Answer]]:
-    """Return the commands that used each of these keys, those that were undone too."""
-    found = dict[bytes, list[Answer]]()
+    """Return the uses of each of these keys, undone ones included."""
+    uses = dict[bytes, list[Answer]]()
     for row in connection.execute(f"SELECT * FROM keys WHERE key IN ({', '.join('?' * len(keys))})", keys):
-        found.setdefault(row[0], []).append(_answer(row))
-    return found
+        uses.setdefault(row[0], []).append(_answer(row))
+    return uses
 
 
 def captures_of(connection: sqlite3.Connection, arguments: Sequence[str]) -> dict[str, int]:
-    """Return how many keyed captures in effect have each of these digests of their arguments."""
+    """Return the number of keyed captures in effect for each of these digests of their arguments."""
     sql = (
         f"SELECT arguments, count(*) FROM keys WHERE command = 'capture' AND arguments IN ({', '.join('?' * len(arguments))})"
         " AND released_at IS NULL GROUP BY arguments"
@@ -302,50 +305,50 @@ def captures_of(connection: sqlite3.Connection, arguments: Sequence[str]) -> dic
 
 
 def refusals(connection: sqlite3.Connection, user: str, limit: int, after: int = 2**62) -> list[Refusal]:
-    """What rules refused a user before the position ``after``, newest first."""
+    """Return the refusals of a user before the position ``after``, newest first."""
     sql = "SELECT * FROM refusals WHERE user = ? AND position < ? ORDER BY position DESC LIMIT ?"
     return [_refusal(row) for row in connection.execute(sql, (user, after, limit))]
 
 
 def voided(connection: sqlite3.Connection, first: int, last: int) -> dict[int, str]:
-    """Void positions between two positions, and the act that first took each out."""
+    """Return the void positions between two positions, each with the act that first made it void."""
     sql = "SELECT position, act FROM voided WHERE position BETWEEN ? AND ? ORDER BY from_position DESC"
     return dict(connection.execute(sql, (first, last)).fetchall())
 
 
 def voided_by(connection: sqlite3.Connection, act: str) -> list[int]:
-    """The positions that an undo or a distrust keeps void."""
+    """Return the positions that an undo or a distrust keeps void."""
     sql = "SELECT DISTINCT position FROM voided WHERE act = ? ORDER BY position"
     return [position for (position,) in connection.execute(sql, (act,))]
 
 
 def acts(connection: sqlite3.Connection, position: int) -> dict[str, str]:
-    """The undos and distrusts that keep an event void: their commands, and the type of their events."""
+    """Return the undos and distrusts that keep an event void: the type of the event by the id of the command."""
     sql = "SELECT act, type FROM voided WHERE position = ? ORDER BY from_position"
     return dict(connection.execute(sql, (position,)).fetchall())
 
 
 def distrusted(connection: sqlite3.Connection) -> list[Distrusted]:
-    """Every distrusted source, of every user."""
+    """Return every distrusted source of every user."""
     return [_distrusted(row) for row in connection.execute("SELECT * FROM distrusted ORDER BY from_position")]
 
 
 def distrusted_of(
     connection: sqlite3.Connection, user: str, before: int | None = None, limit: int = -1
 ) -> list[Distrusted]:
-    """So many of a user's before a position, newest first."""
+    """Return the distrusted sources of a user before a position, newest first."""
     sql = "SELECT * FROM distrusted WHERE user = ? AND from_position < ? ORDER BY from_position DESC LIMIT ?"
-    found = connection.execute(sql, (user, 2**62 if before is None else before, limit))
-    return [_distrusted(row) for row in found]
+    rows = connection.execute(sql, (user, 2**62 if before is None else before, limit))
+    return [_distrusted(row) for row in rows]
 
 
 def refused(connection: sqlite3.Connection) -> list[Distrusted]:
-    """The distrusted sources that may not write: all but those whose distrust ends before what comes now."""
-    return [each for each in distrusted(connection) if each.until is None]
+    """Return the distrusted sources that may not write, which are those whose distrust has no end."""
+    return [origin for origin in distrusted(connection) if origin.until is None]
 
 
 def policy(connection: sqlite3.Connection, user: str) -> Policy:
-    """Return the policy in effect for a user: of each parameter what was adopted last, or the default."""
+    """Return the policy in effect for a user: for each parameter the last adopted value, or the default."""
     return policy_of(explicit(connection, user))
 
 
@@ -359,29 +362,29 @@ def explicit(connection: sqlite3.Connection, user: str) -> dict[str, object]:
 
 
 def adopted(row: Values) -> Policy:
-    """What one row of ``POLICIES`` says, over the defaults."""
+    """Return the policy that one row of ``POLICIES`` makes of the defaults."""
     return policy_of(msgspec.json.decode(row[POLICIES.names.index("parameters")], type=dict[str, object]))
 
 
 def wants(connection: sqlite3.Connection, user: str, what: str) -> bool:
-    """Whether the policy in effect switches something on."""
+    """Return True if the policy in effect switches a parameter on."""
     return bool(getattr(policy(connection, user), what))
 
 
 def users_with(connection: sqlite3.Connection, what: str, value: object) -> list[str]:
-    """The users in whose policy in effect a parameter has this value, which is not its default."""
+    """Return the users whose policy in effect has this value for a parameter; the value must not be the default."""
     users = connection.execute("SELECT DISTINCT user FROM policies ORDER BY user").fetchall()
     return [user for (user,) in users if getattr(policy(connection, user), what) == value]
 
 
 def voided_at(connection: sqlite3.Connection, position: int) -> list[int]:
-    """Where the acts stand that keep an event void."""
+    """Return the positions of the acts that keep an event void."""
     sql = "SELECT DISTINCT from_position FROM voided WHERE position = ? ORDER BY from_position"
     return [at for (at,) in connection.execute(sql, (position,))]
 
 
 def dependents(connection: sqlite3.Connection, source: str) -> list[int]:
-    """The rows of the memories that cite a source, or did before they or what cited it were undone."""
+    """Return the rows of the memories that cite a source, or cited it before an undo."""
     parts = (f"SELECT memory FROM {table} WHERE source = ?" for table in ("dependents", "were_dependents"))
-    found = connection.execute(" UNION ".join(parts) + " ORDER BY 1", (source, source))
-    return [memory for (memory,) in checked(DEPENDENTS, ("memory",), found)]
+    rows = connection.execute(" UNION ".join(parts) + " ORDER BY 1", (source, source))
+    return [memory for (memory,) in checked(DEPENDENTS, ("memory",), rows)]

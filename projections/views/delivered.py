@@ -1,8 +1,8 @@
-"""Which recalls and assemblies were recorded, and what each of them showed: the way from there to their receipts.
+"""The recalls and assemblies that showed a subject, as the way from the subject to their receipts.
 
-A memory or observation is shown whole, a summary too. Of what has its words in several events (a session, a document, a
-turn) what counts is the positions of the events whose words were shown. A recall that was woven into an assembly is shown
-by it, under the id of its RecallDelivered.
+A memory, an observation or a summary is shown whole. A session, a document or a turn has its words in several events, so its
+rows name the positions of the events whose words were shown. A recall that was woven into an assembly is shown by the
+assembly, under the id of the RecallDelivered event.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ledger.domain.events import AnyEvent, RecallDelivered, WindowAssembled
 from projections.core.rows import AsOf, Rows, Table
 from projections.core.subjects import Change
 
-WHOLE = 0  # no event is at this position
+WHOLE = 0  # stands for a subject shown whole; no event has this position
 
 DELIVERED = Table(
     "delivered",
@@ -42,7 +42,7 @@ class Delivered:
 
 
 def _shown(event: AnyEvent) -> Iterator[tuple[str, int, int]]:
-    """The subjects that an event says were shown, each with the first and the last position of what was shown of it."""
+    """Yield (subject, first, last) of the subjects shown by an event, with the range of the shown positions."""
     data = event.data
     if isinstance(data, RecallDelivered):
         for item in data.items:
@@ -60,18 +60,21 @@ def _shown(event: AnyEvent) -> Iterator[tuple[str, int, int]]:
 
 
 def showing(connection: sqlite3.Connection, wanted: Mapping[str, Sequence[int]], user: str) -> list[int]:
-    """The positions of the recalls and assemblies of a user that showed one of these, oldest first.
+    """Return the positions of a user's recalls and assemblies that showed one of these subjects, oldest first.
 
-    ``wanted`` are ids, each with the positions of its events that are meant, in order: of what is not shown whole one of
-    them must have been shown.
+    Args:
+        connection: The connection.
+        wanted: The positions of the events that are meant, in order, by the subject's id. If the subject was not shown whole,
+            one of these positions must have been shown.
+        user: The user.
     """
     sql = "SELECT first, last, position FROM delivered WHERE subject = ? AND user = ?"
-    found = set[int]()
+    matches = set[int]()
     for subject, positions in wanted.items():
         for first, last, position in connection.execute(sql, (subject, user)):
             if first == WHOLE or _any_within(positions, first, last):
-                found.add(position)
-    return sorted(found)
+                matches.add(position)
+    return sorted(matches)
 
 
 def _any_within(positions: Sequence[int], first: int, last: int) -> bool:

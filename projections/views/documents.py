@@ -1,7 +1,7 @@
-"""Documents and their chunks: what each is called, how it stands, and which chunks it has or had. Texts stay in the log.
+"""Documents and their chunks: names, statuses, and the chunks that each document has or had. Texts stay in the log.
 
-A chunk's ``row`` is the position of its ChunkAdded, where its words are; it stays when the chunk goes on in a newer text,
-at another index. The chunks of a removed document stay with it.
+The ``row`` of a chunk is the position of its ChunkAdded event, which has its words. The row stays when the chunk is part of a
+newer text of the document at another index. The chunks of a removed document stay with the document.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ from_row, get = FAMILY.from_row, FAMILY.get
 class Chunk(Struct, frozen=True):
     """A row of ``chunks``, or of ``chunks_were`` with the position that ended it.
 
-    ``heading_path``, ``size`` (in characters) and ``fingerprint`` (what it says under which headings, as a number) are
-    None where they were erased. ``metadata`` has ``lines``: how many lines end in the chunk.
+    ``heading_path``, ``size`` (in characters) and ``fingerprint`` (a number for the words and headings) are None after an
+    erasure. ``metadata`` has ``lines``, the number of lines that end in the chunk.
     """
 
     row: int
@@ -61,7 +61,7 @@ class Chunk(Struct, frozen=True):
 
 CHUNKS = Table(
     "chunks",
-    columns(Chunk)[:-1],  # the last is of chunks_were
+    columns(Chunk)[:-1],  # only chunks_were has the last column
     ("row",),
     (("document, chunk_index", ""), ("id", "")),
     then=AsOf("from_position", closed="chunks_were"),
@@ -75,7 +75,7 @@ _strings = msgspec.json.Decoder(tuple[str, ...])
 
 
 def chunk_fingerprint(secret: bytes, user: str, content: str, heading_path: Iterable[str]) -> int:
-    """One number for "the same user, words and headings"."""
+    """Return a number that is equal for equal users, words and headings."""
     return fingerprint(secret, user, content, *heading_path)
 
 
@@ -100,38 +100,38 @@ class Documents:
                                       for row in current if row[_INDEX] in goes_on})  # fmt: skip
 
     def _added(self, event: AnyEvent, data: ChunkAdded, since: int) -> Values:
-        user, words, above = event.envelope.user, data.content, data.heading_path
-        mark = None if None in (user, words, above) else chunk_fingerprint(self._secret, user, words, above)  # type: ignore[arg-type]
-        path = msgspec.json.encode(above).decode() if above is not None else None
+        user, words, headings = event.envelope.user, data.content, data.heading_path
+        mark = None if None in (user, words, headings) else chunk_fingerprint(self._secret, user, words, headings)  # type: ignore[arg-type]
+        path = msgspec.json.encode(headings).decode() if headings is not None else None
         metadata = bytes(data.metadata).decode()
         size = len(words) if words is not None else None
         numbers = (size, metadata if metadata != "null" else None, mark, since)
         return (event.position, data.chunk, event.first, data.index, path, *numbers)
 
     def _in_effect(self, change: Change) -> dict[int, Values]:
-        """The chunks that the events in effect come to, each by its row."""
-        found, at = dict[int, Values](), change.event.position
+        """Return the chunks that result from the events in effect, by row."""
+        chunks, at = dict[int, Values](), change.event.position
         for row, (event, index) in document.text_of(change.in_effect if change.new is not None else ()).items():
             values = self._added(event, event.data, at)
-            found[row] = (*values[:_INDEX], index, *values[_INDEX + 1 :])
-        return found
+            chunks[row] = (*values[:_INDEX], index, *values[_INDEX + 1 :])
+        return chunks
 
 
-def _place(rows: Rows, change: Change, wanted: dict[int, Values]) -> None:
-    """Makes these the chunks of the document from here on; what stays as it was keeps its row."""
+def _place(rows: Rows, change: Change, chunks: dict[int, Values]) -> None:
+    """Make these the chunks of the document from this event on; an unchanged chunk keeps its row."""
     at = change.event.position
     for row in rows.find(CHUNKS, ("document",), (change.first,)):
-        same = wanted.get(row[0])
+        same = chunks.get(row[0])
         if same is not None and same[:_FROM] == row[:_FROM]:
-            del wanted[row[0]]
+            del chunks[row[0]]
         else:
             end(rows, CHUNKS, CHUNKS_WERE, row, at)
-    for key, values in wanted.items():
+    for key, values in chunks.items():
         rows.put(CHUNKS, (key,), (*values[:_FROM], at))
 
 
 def row_of(rows: Rows, chunk: str) -> int | None:
-    """The row of the document that has or had a chunk, whoever's it is; under the writer's lock."""
+    """Return the row of the document that has or had a chunk, of any user; called under the writer's lock."""
     for table in (CHUNKS, CHUNKS_WERE):
         for row in rows.find(table, ("id",), (chunk,)):
             return int(row[2])
@@ -152,7 +152,7 @@ def listing(
     before: int | None = None,
     limit: int,
 ) -> list[Document]:
-    """Documents of one user, newest first, from ``before`` a row; ``projects`` may hold None for those of no project."""
+    """Return documents of one user, newest first, before the row ``before``; None in ``projects`` means no project."""
     where = Conditions("user = ?", user)
     where.among("status", statuses)
     where.of_projects(projects)
@@ -163,27 +163,27 @@ def listing(
 
 
 def known_as(connection: sqlite3.Connection, user: str, path: str, digest: str) -> Document | None:
-    """The document of a user with this path; without a path, the one with this text and none."""
-    which = "path = ? AND path != ''" if path else "path = '' AND digest = ?"
-    sql = f"SELECT * FROM documents WHERE user = ? AND {which} AND status != 'erased' ORDER BY row DESC LIMIT 1"
-    found = connection.execute(sql, (user, path or digest)).fetchone()
-    return from_row(found) if found else None
+    """Return the document of a user with this path, or without a path the document with this text and no path."""
+    named = "path = ? AND path != ''" if path else "path = '' AND digest = ?"
+    sql = f"SELECT * FROM documents WHERE user = ? AND {named} AND status != 'erased' ORDER BY row DESC LIMIT 1"
+    row = connection.execute(sql, (user, path or digest)).fetchone()
+    return from_row(row) if row else None
 
 
 def counts(connection: sqlite3.Connection, user: str) -> dict[str, int]:
-    """How many documents of a user have each status."""
+    """Return the number of documents of a user by status."""
     sql = "SELECT status, count(*) FROM documents WHERE user = ? GROUP BY status ORDER BY status"
     return by_status(FAMILY.live, connection.execute(sql, (user,)))
 
 
 def chunks(connection: sqlite3.Connection, row: int) -> list[Chunk]:
-    """The chunks that a document has, in the order of its text."""
+    """Return the chunks of a document, in the order of its text."""
     sql = "SELECT * FROM chunks WHERE document = ? ORDER BY chunk_index, row"
-    return [chunk_of(each) for each in connection.execute(sql, (row,))]
+    return [chunk_of(values) for values in connection.execute(sql, (row,))]
 
 
 def lines_before(connection: sqlite3.Connection, chunk: Chunk) -> int:
-    """How many lines of its document end before a chunk."""
+    """Return the number of lines of the document that end before a chunk."""
     sql = (
         "SELECT coalesce(sum(coalesce(json_extract(metadata, '$.lines'), 0)), 0) FROM chunks"
         " WHERE document = ? AND chunk_index < ?"
@@ -192,27 +192,27 @@ def lines_before(connection: sqlite3.Connection, chunk: Chunk) -> int:
 
 
 def find_chunk(connection: sqlite3.Connection, given: object, user: str) -> Chunk | None:
-    """A chunk of a user by its id or an unambiguous prefix, as it stands or as it last was."""
+    """Return a chunk of a user by its id or an unambiguous prefix, as it is or last was, or None."""
     if not isinstance(given, str) or not is_prefix(given, "c") or len(given) < 3:
         return None
     where, values = ("t.id = ?", [given]) if len(given) == LENGTH else ("t.id >= ? AND t.id < ?", [given, given + "~"])
-    found: dict[str, Chunk] = {}
-    for table in ("chunks_were", "chunks"):  # what stands last
+    matches: dict[str, Chunk] = {}
+    for table in ("chunks_were", "chunks"):  # the current row comes last and replaces the ended ones
         order = "t.to_position" if table == "chunks_were" else "t.row"
         sql = f"SELECT t.* FROM {table} t CROSS JOIN audit a ON a.position = t.row WHERE {where} AND a.user = ?"
         for row in connection.execute(f"{sql} ORDER BY {order}", (*values, user)):
-            found[row[1]] = chunk_of(row)
-    return next(iter(found.values())) if len(found) == 1 else None
+            matches[row[1]] = chunk_of(row)
+    return next(iter(matches.values())) if len(matches) == 1 else None
 
 
 def dependents(connection: sqlite3.Connection, subject: str) -> list[int]:
-    """The rows of the memories that cite or cited a subject; of a document also those with a chunk it has or had."""
+    """Return the rows of the memories that cite or cited a subject, or a chunk that a document has or had."""
     sources = [subject, *(chunk_ids(connection, subject) if subject.startswith("d_") else ())]
     return sorted({row for source in sources for row in control.dependents(connection, source)})
 
 
 def chunk_ids(connection: sqlite3.Connection, stream: str) -> list[str]:
-    """The ids of every chunk that a document has or had, by the document's id."""
+    """Return the ids of every chunk that a document has or had, by the document's id."""
     parts = (
         f"SELECT c.id FROM events e CROSS JOIN {table} c ON c.document = e.position WHERE e.stream = ? AND e.version = 1"
         for table in ("chunks", "chunks_were")
@@ -221,20 +221,20 @@ def chunk_ids(connection: sqlite3.Connection, stream: str) -> list[str]:
 
 
 def place_of(connection: sqlite3.Connection, chunk: str) -> tuple[int, int] | None:
-    """(the position of its ChunkAdded, the row of its document) of a chunk by its full id, whoever's it is."""
+    """Return (position of the ChunkAdded, row of the document) of a chunk by its full id, of any user, or None."""
     for table in ("chunks", "chunks_were"):
-        found = connection.execute(f"SELECT row, document FROM {table} WHERE id = ? LIMIT 1", (chunk,)).fetchone()
-        if found is not None:
-            return found[0], found[1]
+        place = connection.execute(f"SELECT row, document FROM {table} WHERE id = ? LIMIT 1", (chunk,)).fetchone()
+        if place is not None:
+            return place[0], place[1]
     return None
 
 
 def places(connection: sqlite3.Connection, rows: Iterable[int]) -> dict[int, tuple[str, tuple[str, ...]]]:
-    """Of chunks by their rows: the id of the document, and the headings above."""
-    found: dict[int, tuple[str, tuple[str, ...]]] = {}
+    """Return (id of the document, headings above) of chunks, by row."""
+    documents: dict[int, tuple[str, tuple[str, ...]]] = {}
     sql = "SELECT c.row, d.id, c.heading_path FROM chunks c CROSS JOIN documents d ON d.row = c.document WHERE c.row IN {}"
-    for row, id, above in rows_among(connection, sql, list(rows)):
+    for row, id, headings in rows_among(connection, sql, list(rows)):
         if not isinstance(id, str):
             raise DamagedError(FAMILY.live.name, None, "its id is of another type")
-        found[row] = (id, _strings.decode(above) if above is not None else ())
-    return found
+        documents[row] = (id, _strings.decode(headings) if headings is not None else ())
+    return documents

@@ -1,5 +1,7 @@
-"""The duplicate index: which memories say the same, by keyed fingerprint and status, which attempts were absorbed, and what a
-person turned down of memories that are gone."""
+"""The duplicate index: memories with the same statement by fingerprint and status, and absorbed attempts.
+
+The index also keeps a person's refusal of a statement whose memory is gone.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ ATTEMPTS = Table(
     ahead=True,
     then=CURRENT,
 )
-# Of each memory that is gone and that a person had turned down: what it said, and where the person did.
+# For each memory that is gone and that a person had turned down: its fingerprint, and the position and status of the refusal.
 TURNED_DOWN = Table(
     "turned_down",
     ("memory INTEGER PRIMARY KEY", "fingerprint INTEGER NOT NULL", "position INTEGER NOT NULL", "status TEXT NOT NULL"),
@@ -45,14 +47,14 @@ TURNED_DOWN = Table(
 def content_fingerprint(
     secret: bytes, user: str | None, kind: str, project: str | None, content: str | None
 ) -> int | None:
-    """One number for "the same user, kind, project and normalised content"; erased content has none."""
+    """Return a number for the user, kind, project and normalised content, or None for erased content."""
     if user is None or content is None:
         return None
     return fingerprint(secret, user, kind, project, normalise(content))
 
 
 def attempt_digest(secret: bytes, actor: str | None, session: str | None, time: str, sources: Sequence[str]) -> int:
-    """One number for "the same actor, session, hour and sources": an equal attempt is recorded once."""
+    """Return a number for the actor, session, hour and sources of an attempt; an equal attempt is recorded once."""
     return fingerprint(secret, actor, session, time[:13], *sources)
 
 
@@ -73,19 +75,19 @@ class Duplicates:
                 self._turn_down(change, rows)
 
     def _turn_down(self, change: Change, rows: Rows) -> None:
-        """A memory that is there has its status, and one that is gone what a person said of it."""
+        """Record a person's refusal if the memory is gone; a memory that is there has the refusal in its status."""
         rows.remove(TURNED_DOWN, (change.first,))
         if change.new is not None:
             return
         acts = control.acts_on(rows, [event.position for event, _ in change.stream])
-        found = turned_down(
+        refusal = turned_down(
             (event for event, _ in change.stream),
             lambda event: acts.get(event.position, ()),
             lambda event: control.is_of_distrusted(rows, event, acts.get(event.position, ())),
         )
-        key = self._key(found[0]) if found is not None else None
-        if found is not None and key is not None:
-            rows.put(TURNED_DOWN, (change.first,), (change.first, key[0], found[1], key[1]))
+        key = self._key(refusal[0]) if refusal is not None else None
+        if refusal is not None and key is not None:
+            rows.put(TURNED_DOWN, (change.first,), (change.first, key[0], refusal[1], key[1]))
 
     def _index(self, change: Change, rows: Rows) -> None:
         before, after = self._key(change.old), self._key(change.new)
@@ -117,7 +119,7 @@ class Duplicates:
 
 
 def _key_parts(state: Memory) -> tuple[str | None, ...]:
-    """What the key is made of, and in less time than the key."""
+    """Return the parts of the key, which are compared in less time than keys are made."""
     return state.user, state.kind, state.project, state.content, state.status
 
 
@@ -125,23 +127,23 @@ def _key_parts(state: Memory) -> tuple[str | None, ...]:
 
 
 def same(rows: Rows, number: int, status: str) -> list[int]:
-    """Rows of the memories with this fingerprint in this status, oldest first."""
+    """Return the rows of the memories with this fingerprint and status, oldest first."""
     return [row[2] for row in rows.find(DUPLICATES, ("fingerprint", "status"), (number, status))]
 
 
 def stating(rows: Rows, number: int) -> list[int]:
-    """Rows of the memories with this fingerprint, whatever their status."""
+    """Return the rows of the memories with this fingerprint, whatever their status."""
     return sorted(row[2] for row in rows.find(DUPLICATES, ("fingerprint",), (number,)))
 
 
 def no_to(rows: Rows, number: int) -> tuple[int, int, str] | None:
-    """The last no of a person to a text whose memory is gone: the row of that, the position, and the status that it made."""
-    found = sorted(rows.find(TURNED_DOWN, ("fingerprint",), (number,)), key=lambda row: row[2])
-    return (found[-1][0], found[-1][2], found[-1][3]) if found else None
+    """Return the last refusal of a text whose memory is gone: the memory's row, the position, and the status it set."""
+    refusals = sorted(rows.find(TURNED_DOWN, ("fingerprint",), (number,)), key=lambda row: row[2])
+    return (refusals[-1][0], refusals[-1][2], refusals[-1][3]) if refusals else None
 
 
 def outlives(connection: Connection, position: int) -> bool:
-    """Whether an event is a person's no that holds though its memory is gone."""
+    """Return True if an event is a person's refusal that holds although its memory is gone."""
     return connection.execute("SELECT 1 FROM turned_down WHERE position = ?", (position,)).fetchone() is not None
 
 

@@ -1,4 +1,4 @@
-"""Legal holds in effect, and erasures with whether their remains were purged; the texts of neither."""
+"""The legal holds in effect, and the erasures with the position at which nothing was left in the files."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from projections.core.codec import columns, reader
 from projections.core.rows import CURRENT, Rows, Table
 from projections.core.subjects import Change
 
-END = 2**62  # behind every position
+END = 2**62  # larger than every position
 
 
 class Held(Struct, frozen=True):
-    """One hold; without a subject it is on everything of the user."""
+    """A legal hold; a hold without a subject is on everything of the user."""
 
     act: str
     position: int
@@ -43,7 +43,7 @@ HOLDS = Table(
 
 
 class Erasure(Struct, frozen=True):
-    """One erasure: the last of its events, and the event that says that nothing is left in the files."""
+    """An erasure: the position of its last event, and of the event that records that nothing is left in the files."""
 
     act: str
     position: int
@@ -64,7 +64,7 @@ ERASURES = Table(
 
 class Erasures:
     name, version = "erasures", 1
-    follows = frozenset(each.__name__ for each in (ContentErased, ErasureCompleted, LegalHoldPlaced, LegalHoldReleased))
+    follows = frozenset(kind.__name__ for kind in (ContentErased, ErasureCompleted, LegalHoldPlaced, LegalHoldReleased))
     tables = (HOLDS, ERASURES)
 
     def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
@@ -91,13 +91,13 @@ def holds(connection: sqlite3.Connection, user: str) -> list[Held]:
 
 
 def newest_holds(connection: sqlite3.Connection, user: str, before: int | None = None, limit: int = -1) -> list[Held]:
-    """So many of them before a position, newest first."""
+    """Return at most ``limit`` holds of a user before a position, newest first."""
     sql = "SELECT * FROM holds WHERE user = ? AND position < ? ORDER BY position DESC LIMIT ?"
     return [_hold(row) for row in connection.execute(sql, (user, END if before is None else before, limit))]
 
 
 def newest(connection: sqlite3.Connection, before: int | None = None, limit: int = -1) -> list[Erasure]:
-    """So many erasures before a position, newest first."""
+    """Return at most ``limit`` erasures before a position, newest first."""
     sql = "SELECT * FROM erasures WHERE position < ? ORDER BY position DESC LIMIT ?"
     return [_erasure(row) for row in connection.execute(sql, (END if before is None else before, limit))]
 
@@ -108,11 +108,11 @@ def of(connection: sqlite3.Connection, act: str) -> Erasure | None:
 
 
 def last(connection: sqlite3.Connection) -> int:
-    """The position of the last event that took texts away; 0 without one."""
+    """Return the position of the last event that erased texts, or 0 if there is none."""
     return int(connection.execute("SELECT coalesce(max(position), 0) FROM erasures").fetchone()[0])
 
 
 def pending(connection: sqlite3.Connection) -> list[Erasure]:
-    """What was erased from the log and may still lie in the files."""
+    """Return the erasures whose texts may still be in the files."""
     sql = "SELECT * FROM erasures WHERE completed_at IS NULL ORDER BY position"
     return [_erasure(row) for row in connection.execute(sql)]

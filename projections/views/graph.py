@@ -1,7 +1,8 @@
-"""The entity graph: which memory names what, and what it says of two names; everything else about it is found on reading.
+"""The entity graph: the names that each memory mentions, and the relations that it states between two names.
 
-A row belongs to one memory and says nothing of whether that is believed, so a status that changes writes nothing here, and
-what was superseded, undone or distrusted is in the graph as far as it is believed, now or at any earlier moment.
+A row belongs to one memory and does not say if the memory is believed. So a change of status writes nothing here, and reads look
+up which memories are believed. Superseded, undone and distrusted memories are in the graph as far as they are believed, now
+or at any earlier moment.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ EDGES_BEFORE = replace(
 
 
 class Graph:
-    """Changes its version with the rules of ``ledger.domain.entities``: "entities/1" is version 1."""
+    """The projection of the graph, whose version follows ``ledger.domain.entities``: "entities/1" is version 1."""
 
     name, version, follows = "graph", 1, frozenset("m")
     tables = (MENTIONS, MENTIONS_BEFORE, EDGES, EDGES_BEFORE)
@@ -87,12 +88,15 @@ _Rows = dict[tuple[str, ...], Values]
 
 
 def _mentions(state: Memory | None) -> _Rows:
-    """What a memory names, by normalised name: what somebody said it is about or relates, then what its text seems to name."""
+    """Return the names of a memory, by normalised name.
+
+    Supplied entities and the names of stated relations come before the names found in the text.
+    """
     if state is None or state.content is None or state.user is None:
         return {}
     named: _Rows = {}
-    joined = (name for edge in state.edges for name in (edge.source, edge.target)) if state.edges else ()
-    for supplied, names in ((1, (*state.entities, *joined)), (0, found(state.content))):
+    related = (name for edge in state.edges for name in (edge.source, edge.target)) if state.edges else ()
+    for supplied, names in ((1, (*state.entities, *related)), (0, found(state.content))):
         for name in names:
             named.setdefault((name_form(name),), (name, supplied, state.user))
     named.pop(("",), None)
@@ -111,7 +115,7 @@ def _edges(state: Memory | None) -> _Rows:
 
 
 def _change(change: Change, rows: Rows, live: Table, closed: Table, before: _Rows, after: _Rows) -> None:
-    """Ends the rows that are no more, or are others; those that stay keep the position they stand from."""
+    """End the rows that are gone or changed, and put the new rows; unchanged rows keep their position."""
     now = change.event.position
     for key, values in before.items():
         if after.get(key) != values:
@@ -128,7 +132,7 @@ def _change(change: Change, rows: Rows, live: Table, closed: Table, before: _Row
 
 
 class Pair(Struct, frozen=True):
-    """Two names of one user, normalised, and the relation that they stand in."""
+    """Two names of one user, normalised, and the relation between them."""
 
     user: str
     source: str
@@ -139,7 +143,7 @@ class Pair(Struct, frozen=True):
 def other_relations(
     connection: sqlite3.Connection, pair: Pair, since: str, until: str | None, *, limit: int
 ) -> list[tuple[int, tuple[str, str, str]]]:
-    """(row, (source, relation, target)) of active memories that say otherwise of two names, over a time in common."""
+    """Return (row, (source, relation, target)) of active memories with another relation of two names at that time."""
     sql = (
         "SELECT e.memory, e.source, e.relation, e.target FROM edges e CROSS JOIN memories m ON m.row = e.memory"
         " WHERE e.user = ? AND e.source_norm = ? AND e.target_norm = ? AND e.relation <> ? AND m.status = 'active'"
@@ -147,25 +151,28 @@ def other_relations(
         " AND (m.valid_to IS NULL OR m.valid_to > ?) AND (e.valid_to IS NULL OR e.valid_to > ?)"
         " ORDER BY e.memory, e.relation LIMIT ?"
     )
-    asked = (pair.user, pair.source, pair.target, pair.relation, until, until, since, since, limit)
-    return [(row, (source, relation, target)) for row, source, relation, target in connection.execute(sql, asked)]
+    values = (pair.user, pair.source, pair.target, pair.relation, until, until, since, since, limit)
+    return [(row, (source, relation, target)) for row, source, relation, target in connection.execute(sql, values)]
 
 
 # --- reads -----------------------------------------------------------------------------------------------------------
 
-SEEDS = 8  # names of a query that lead anywhere (SEEDS 2b)
-QUERY_WORDS = 256  # of a query; a longer one is a text, and its beginning tells what it is about
-NEWEST = 2_000  # memories of one seed that ``around`` looks at
-OLDEST = 64  # ... and that are looked through for how it was first written
-SCAN = 6  # times the limit: rows that ``neighborhood`` looks at (SEEDS 2b)
-NEIGHBORS = 16  # names that it goes on to
+SEEDS = 8  # most names of a query from which the search starts
+QUERY_WORDS = 256  # words of a query in which names are searched; the beginning of a longer text tells its topic
+NEWEST = 2_000  # newest memories of a seed that ``around`` reads
+OLDEST = 64  # oldest memories of a seed that are searched for the first spelling of its name
+SCAN = 6  # rows that ``neighborhood`` reads, as a multiple of the limit
+NEIGHBORS = 16  # names beside the seeds to which ``neighborhood`` goes on
 
 _PLAIN_WORD = re.compile(r"\w+(?:[-'’]\w+)*")
 _OWNS = re.compile(r"['’]s$", re.IGNORECASE)
 
 
 class Asked(Struct, frozen=True):
-    """Whose graph, and which memories count: those in ``statuses`` that hold ``at`` a time, in some projects (None: all)."""
+    """The user whose graph is read, and the memories that count.
+
+    These are the memories with one of the ``statuses`` that hold at the time ``at``, in the ``projects`` (None for all).
+    """
 
     user: str
     at: str
@@ -175,7 +182,7 @@ class Asked(Struct, frozen=True):
 
 
 class Evidence(Struct, frozen=True):
-    """A believed memory, and when it holds."""
+    """A believed memory, and the time from and until which it holds."""
 
     row: int
     id: str
@@ -187,7 +194,7 @@ _evidence = reader(Evidence, "memories")
 
 
 class Named(Struct, frozen=True):
-    """A seed: its normalised name, how it was first written, and the believed memories that name it, newest first."""
+    """A seed: its normalised name, its first spelling, and the believed memories that mention it, newest first."""
 
     form: str
     name: str
@@ -195,7 +202,7 @@ class Named(Struct, frozen=True):
 
 
 class Joined(Struct, frozen=True):
-    """One neighbor of a seed; ``memories`` newest first."""
+    """A neighbor of a seed, with the memories that join them, newest first."""
 
     seed: int
     name: str
@@ -206,7 +213,7 @@ class Joined(Struct, frozen=True):
 
 
 def seeds(connection: sqlite3.Connection, user: str, text: str) -> list[str]:
-    """The names of a user, normalised, that stand in a text: at most 8, longest first; whoever names them."""
+    """Return the user's names that occur in a text, normalised: at most 8, longest first, in memories of any status."""
     return list(islice(_known(connection, user, text, ""), SEEDS))
 
 
@@ -218,94 +225,102 @@ def _known(connection: sqlite3.Connection, user: str, text: str, condition: str)
 
 
 def windows(text: str) -> list[str]:
-    """The normalised names that 1 to 6 neighboring words of a text could be, the longest first, then as they stand there.
+    """Return the normalised names that 1 to 6 adjacent words of a text could be, longest first, then in text order.
 
-    Words are what white space divides ("AC/DC", "C++"), and also what everything but letters and digits does; the ending
-    of who owns something goes.
+    Words are separated by white space ("AC/DC", "C++"), and also by everything but letters and digits. A possessive ending is
+    removed.
     """
-    found: dict[str, tuple[int, int]] = {}
+    places: dict[str, tuple[int, int]] = {}
     start = text[: 64 * QUERY_WORDS]
     for words in (start.split(), _PLAIN_WORD.findall(start)):
         bare = [_OWNS.sub("", word) for word in words[:QUERY_WORDS]]
         for first in range(len(bare)):
             for size in range(1, min(RUN_WORDS, len(bare) - first) + 1):
                 form = name_form(" ".join(bare[first : first + size]))
-                found.setdefault(form, (-form.count(" "), first))
-    found.pop("", None)
-    return sorted(found, key=lambda form: (*found[form], form))
+                places.setdefault(form, (-form.count(" "), first))
+    places.pop("", None)
+    return sorted(places, key=lambda form: (*places[form], form))
 
 
-def named(connection: sqlite3.Connection, text: str, asked: Asked) -> tuple[list[Named], bool]:
-    """The seeds of a text that believed memories name, and whether all of these memories were looked at."""
-    found: list[Named] = []
+def named(connection: sqlite3.Connection, text: str, query: Asked) -> tuple[list[Named], bool]:
+    """Return the seeds of a text that believed memories mention, and True if all of these memories were read."""
+    mentioned: list[Named] = []
     complete = True
-    for form in _known(connection, asked.user, text, _supplied(asked)):
-        rows = _mentioning(connection, form, asked, NEWEST + 1)
+    for form in _known(connection, query.user, text, _supplied(query)):
+        rows = _mentioning(connection, form, query, NEWEST + 1)
         complete &= len(rows) <= NEWEST
-        held = _believed(connection, [row for row, _ in rows[:NEWEST]], asked)
+        held = _believed(connection, [row for row, _ in rows[:NEWEST]], query)
         if held:
             newest = _newest_first(held.values())
-            found.append(Named(form, first_written(connection, form, asked) or dict(rows)[newest[0].row], newest))
-        if len(found) == SEEDS:
+            mentioned.append(Named(form, first_written(connection, form, query) or dict(rows)[newest[0].row], newest))
+        if len(mentioned) == SEEDS:
             break
-    return found, complete
+    return mentioned, complete
 
 
-def around(connection: sqlite3.Connection, names: Sequence[Named], asked: Asked) -> list[Joined]:
-    """What one step from each seed leads to: said relations first, then names in the same memories, each by weight."""
-    found: dict[tuple[int, str, str, str], tuple[str, dict[int, Evidence]]] = {}
+def around(connection: sqlite3.Connection, names: Sequence[Named], query: Asked) -> list[Joined]:
+    """Return the neighbors one step from each seed: stated relations, then names in the same memories, by weight."""
+    links: dict[tuple[int, str, str, str], tuple[str, dict[int, Evidence]]] = {}
     for at, seed in enumerate(names):
-        for relation, direction, form, name, evidence in _stated_of(connection, seed, asked):
-            found.setdefault((at, form, relation, direction), (name, {}))[1][evidence.row] = evidence
-        for form, name, evidence in _together(connection, seed, asked):
-            found.setdefault((at, form, CO_OCCURS, "both"), (name, {}))[1][evidence.row] = evidence
+        for relation, direction, form, name, evidence in _stated_of(connection, seed, query):
+            links.setdefault((at, form, relation, direction), (name, {}))[1][evidence.row] = evidence
+        for form, name, evidence in _together(connection, seed, query):
+            links.setdefault((at, form, CO_OCCURS, "both"), (name, {}))[1][evidence.row] = evidence
     joined = [
         Joined(at, name, form, relation, direction, _newest_first(held.values()))
-        for (at, form, relation, direction), (name, held) in found.items()
+        for (at, form, relation, direction), (name, held) in links.items()
     ]
     return sorted(joined, key=_rank)
 
 
-def first_written(connection: sqlite3.Connection, form: str, asked: Asked) -> str | None:
-    """A name as the oldest believed memory has it, if that is among the oldest few that have it at all."""
+def first_written(connection: sqlite3.Connection, form: str, query: Asked) -> str | None:
+    """Return a name as the oldest believed memory spells it, if that memory is among the oldest few with the name."""
     sql = "SELECT memory, name FROM mentions WHERE user = ? AND name_norm = ? ORDER BY memory LIMIT ?"
-    found = connection.execute(sql, (asked.user, form, OLDEST))
-    rows: list[tuple[int, str]] = [(row, name) for row, name in checked(MENTIONS, ("memory", "name"), found)]
-    held = _believed(connection, [row for row, _ in rows], asked)
+    oldest = connection.execute(sql, (query.user, form, OLDEST))
+    rows: list[tuple[int, str]] = [(row, name) for row, name in checked(MENTIONS, ("memory", "name"), oldest)]
+    held = _believed(connection, [row for row, _ in rows], query)
     return next((name for row, name in rows if row in held), None)
 
 
-def _rank(each: Joined) -> tuple[object, ...]:
-    newest = each.memories[0].row
-    return each.relation == CO_OCCURS, -len(each.memories), -newest, each.seed, each.form, each.relation, each.direction
+def _rank(neighbor: Joined) -> tuple[object, ...]:
+    newest = neighbor.memories[0].row
+    return (
+        neighbor.relation == CO_OCCURS,
+        -len(neighbor.memories),
+        -newest,
+        neighbor.seed,
+        neighbor.form,
+        neighbor.relation,
+        neighbor.direction,
+    )
 
 
 def _stated_of(
-    connection: sqlite3.Connection, seed: Named, asked: Asked
+    connection: sqlite3.Connection, seed: Named, query: Asked
 ) -> Iterator[tuple[str, str, str, str, Evidence]]:
-    """(relation, direction, other's form, other's name, memory) of what believed memories say of a name, oldest first."""
-    held = {each.row: each for each in seed.memories}
+    """Yield (relation, direction, form, name, memory) of the neighbors in a seed's stated relations, oldest first."""
+    held = {memory.row: memory for memory in seed.memories}
     for near, far, direction in (("source", "target", "out"), ("target", "source", "in")):
         sql = (
             f"SELECT memory, relation, {far}_norm, {far}, valid_from, valid_to FROM edges"
             f" WHERE user = ? AND {near}_norm = ? ORDER BY memory DESC, relation, {far}_norm LIMIT ?"
         )
-        rows = connection.execute(sql, (asked.user, seed.form, NEWEST)).fetchall()
+        rows = connection.execute(sql, (query.user, seed.form, NEWEST)).fetchall()
         shown = ("memory", "relation", f"{far}_norm", far, "valid_from", "valid_to")
         for row, relation, form, name, start, until in checked(EDGES, shown, reversed(rows)):
             memory = held.get(row)
-            if memory is not None and (start or "") <= asked.at and (until is None or until > asked.at):
+            if memory is not None and (start or "") <= query.at and (until is None or until > query.at):
                 evidence = Evidence(
                     row, memory.id, max(start or "", memory.valid_from), _sooner(until, memory.valid_to)
                 )
                 yield relation, direction, form, name, evidence
 
 
-def _together(connection: sqlite3.Connection, seed: Named, asked: Asked) -> Iterator[tuple[str, str, Evidence]]:
-    """(form, name, memory) of the other names in the memories of a seed, oldest first."""
-    held = {each.row: each for each in seed.memories}
+def _together(connection: sqlite3.Connection, seed: Named, query: Asked) -> Iterator[tuple[str, str, Evidence]]:
+    """Yield (form, name, memory) of the other names in the memories of a seed, oldest first."""
+    held = {memory.row: memory for memory in seed.memories}
     columns = ("memory", "name_norm", "name")
-    sql = f"SELECT {', '.join(columns)} FROM mentions WHERE memory IN {{}} {_supplied(asked)}ORDER BY memory, name_norm"
+    sql = f"SELECT {', '.join(columns)} FROM mentions WHERE memory IN {{}} {_supplied(query)}ORDER BY memory, name_norm"
     for row, form, name in checked(MENTIONS, columns, rows_among(connection, sql, sorted(held))):
         if form != seed.form:
             yield form, name, held[row]
@@ -320,57 +335,63 @@ def neighborhood(
     limit: int,
     projects: Sequence[str | None] | None = None,
 ) -> list[tuple[int, int]]:
-    """(row, hops) of believed memories near the names in a text, at most ``limit``: those that name a seed (0 hops) before
-    those that name what stands beside one (1 hop), each newest first. At most 6 × ``limit`` rows are looked through."""
-    asked = Asked(user, at, projects=projects)
+    """Return (row, hops) of at most ``limit`` believed memories near the names in a text.
+
+    Memories that mention a seed (0 hops) come before those that mention a name beside a seed (1 hop), newest first in both
+    groups. At most 6 × ``limit`` rows are read.
+    """
+    query = Asked(user, at, projects=projects)
     known = seeds(connection, user, text) if limit > 0 else []
     if not known:
         return []
-    near = _newest(connection, known, asked, SCAN * limit // 2)[:limit]
+    near = _newest(connection, known, query, SCAN * limit // 2)[:limit]
     by_form: dict[str, int] = {}
     sql = "SELECT name_norm, count(*) FROM mentions WHERE memory IN {} GROUP BY name_norm"
     for form, count in rows_among(connection, sql, near):
         by_form[form] = by_form.get(form, 0) + count
-    others = sorted(by_form.keys() - set(known), key=lambda form: (-by_form[form], form))[:NEIGHBORS]
-    far = _newest(connection, others, asked, SCAN * limit // 2) if len(near) < limit else []
-    found = dict.fromkeys(near, 0) | {row: 1 for row in far if row not in set(near)}
-    return list(islice(found.items(), limit))
+    neighbors = sorted(by_form.keys() - set(known), key=lambda form: (-by_form[form], form))[:NEIGHBORS]
+    far = _newest(connection, neighbors, query, SCAN * limit // 2) if len(near) < limit else []
+    hops = dict.fromkeys(near, 0) | {row: 1 for row in far if row not in set(near)}
+    return list(islice(hops.items(), limit))
 
 
-def _newest(connection: sqlite3.Connection, forms: Sequence[str], asked: Asked, scan: int) -> list[int]:
-    """Rows of believed memories that mention one of these names, newest first; each name has an equal share of the scan."""
+def _newest(connection: sqlite3.Connection, forms: Sequence[str], query: Asked, scan: int) -> list[int]:
+    """Return the rows of believed memories that mention one of these names, newest first.
+
+    Each name has an equal share of the ``scan`` rows that are read.
+    """
     share = max(1, scan // max(1, len(forms)))
-    rows = {row for form in forms for row, _ in _mentioning(connection, form, asked, share)}
-    return sorted(_believed(connection, rows, asked), reverse=True)
+    rows = {row for form in forms for row, _ in _mentioning(connection, form, query, share)}
+    return sorted(_believed(connection, rows, query), reverse=True)
 
 
-# --- what both ask ---------------------------------------------------------------------------------------------------
+# --- for both searches -----------------------------------------------------------------------------------------------
 
 
-def _mentioning(connection: sqlite3.Connection, form: str, asked: Asked, limit: int) -> list[tuple[int, str]]:
-    """(row, name as written there) of the memories of a user with this name, newest first, believed or not."""
-    sql = f"SELECT memory, name FROM mentions WHERE user = ? AND name_norm = ? {_supplied(asked)}ORDER BY memory DESC LIMIT ?"
-    found = connection.execute(sql, (asked.user, form, limit))
-    return [(row, name) for row, name in checked(MENTIONS, ("memory", "name"), found)]
+def _mentioning(connection: sqlite3.Connection, form: str, query: Asked, limit: int) -> list[tuple[int, str]]:
+    """Return (row, spelling of the name) of the user's memories with this name, newest first, believed or not."""
+    sql = f"SELECT memory, name FROM mentions WHERE user = ? AND name_norm = ? {_supplied(query)}ORDER BY memory DESC LIMIT ?"
+    rows = connection.execute(sql, (query.user, form, limit))
+    return [(row, name) for row, name in checked(MENTIONS, ("memory", "name"), rows)]
 
 
-def _believed(connection: sqlite3.Connection, rows: Iterable[int], asked: Asked) -> dict[int, Evidence]:
-    """Those of these memories that are believed, and say what was true at the time."""
-    where = Conditions("user = ? AND quarantined = 0", asked.user)
-    where.among("status", asked.statuses)
-    where.add("valid_from <= ? AND (valid_to IS NULL OR valid_to > ?)", asked.at, asked.at)
-    where.of_projects(asked.projects)
+def _believed(connection: sqlite3.Connection, rows: Iterable[int], query: Asked) -> dict[int, Evidence]:
+    """Return the memories in these rows that are believed and hold at the time, by row."""
+    where = Conditions("user = ? AND quarantined = 0", query.user)
+    where.among("status", query.statuses)
+    where.add("valid_from <= ? AND (valid_to IS NULL OR valid_to > ?)", query.at, query.at)
+    where.of_projects(query.projects)
     sql = f"SELECT row, id, valid_from, valid_to FROM memories WHERE row IN {{}} AND {where}"
-    return {each[0]: _evidence(each) for each in rows_among(connection, sql, sorted(rows), *where.values)}
+    return {values[0]: _evidence(values) for values in rows_among(connection, sql, sorted(rows), *where.values)}
 
 
-def _newest_first(found: Iterable[Evidence]) -> tuple[Evidence, ...]:
-    return tuple(sorted(found, key=lambda each: -each.row))
+def _newest_first(memories: Iterable[Evidence]) -> tuple[Evidence, ...]:
+    return tuple(sorted(memories, key=lambda memory: -memory.row))
 
 
-def _sooner(one: str | None, other: str | None) -> str | None:
-    return min((each for each in (one, other) if each is not None), default=None)
+def _sooner(first: str | None, second: str | None) -> str | None:
+    return min((time for time in (first, second) if time is not None), default=None)
 
 
-def _supplied(asked: Asked) -> str:
-    return "AND supplied = 1 " if asked.supplied_only else ""
+def _supplied(query: Asked) -> str:
+    return "AND supplied = 1 " if query.supplied_only else ""

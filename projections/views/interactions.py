@@ -1,4 +1,7 @@
-"""Interactions: who, where, when, and which policies still have to look at them. Their texts stay in the log."""
+"""The interactions: user, session, times, and the policies that have not looked at them yet.
+
+Their texts stay in the log.
+"""
 
 from __future__ import annotations
 
@@ -58,9 +61,9 @@ def listing(
     before: int | None = None,
     limit: int,
 ) -> list[Interaction]:
-    """Interactions of one user, newest first, from ``before`` a row; ``since`` is inclusive, ``until`` is not.
+    """Return interactions of one user, newest first, before the row ``before``.
 
-    ``projects`` may hold None for those of no project.
+    ``since`` is inclusive, ``until`` is exclusive. None in ``projects`` means no project.
     """
     where = Conditions("user = ?", user)
     where.given("session = ?", session)
@@ -74,13 +77,13 @@ def listing(
 
 
 def pending(connection: sqlite3.Connection, work: str, *, after: int = 0, limit: int = 100) -> list[Interaction]:
-    """Interactions of every user that a policy ("reinforcement", "extraction") has yet to look at, oldest first."""
+    """Return the interactions that a policy ("reinforcement", "extraction") has not looked at, oldest first."""
     sql = f"SELECT * FROM interactions WHERE {_WORK[work]} = 'pending' AND row > ? ORDER BY row LIMIT ?"
     return [from_row(row) for row in connection.execute(sql, (after, limit))]
 
 
 def pending_in(connection: sqlite3.Connection, session: str) -> list[Interaction]:
-    """Those of one session that are yet to reinforce, oldest first."""
+    """Return the interactions of a session that have not been looked at for reinforcement, oldest first."""
     sql = "SELECT * FROM interactions WHERE reinforcement = 'pending' AND session = ? ORDER BY row"
     return [from_row(row) for row in connection.execute(sql, (session,))]
 
@@ -89,19 +92,19 @@ _WORK = {"reinforcement": "reinforcement", "extraction": "extraction"}
 
 
 def denying(connection: sqlite3.Connection, user: str, memory: str = "") -> list[Interaction]:
-    """The interactions of a user that deny a memory, or this one, oldest first."""
+    """Return the interactions of a user that deny this memory, or any memory for "", oldest first."""
     sql = "SELECT * FROM interactions WHERE user = ? AND denials <> '[]' AND instr(denials, ?) ORDER BY row"
     return [from_row(row) for row in connection.execute(sql, (user, memory))]
 
 
 def text_at(connection: sqlite3.Connection, id: str, field: str) -> int | None:
-    """The position of the event that has the prompt or the response of an interaction."""
+    """Return the position of the event with the prompt or the response of an interaction, or None."""
     sql = (
         "SELECT t.prompt_at, t.response_at FROM events e CROSS JOIN interactions t ON t.row = e.position"
         " WHERE e.stream = ? AND e.version = 1"
     )
-    found = connection.execute(sql, (id,)).fetchone()
-    return found[field != "prompt"] if found is not None else None
+    positions = connection.execute(sql, (id,)).fetchone()
+    return positions[field != "prompt"] if positions is not None else None
 
 
 def count(connection: sqlite3.Connection, user: str) -> int:
@@ -110,6 +113,6 @@ def count(connection: sqlite3.Connection, user: str) -> int:
 
 
 def count_in(connection: sqlite3.Connection, session: str) -> int:
-    """How many were captured in a session."""
+    """Return the number of interactions that were captured in a session."""
     (number,) = connection.execute("SELECT count(*) FROM interactions WHERE session = ?", (session,)).fetchone()
     return int(number)

@@ -1,4 +1,4 @@
-"""Current memories and the versions they had; the review queue and the supersession chain are views of them."""
+"""The current memories and their earlier versions, from which the review queue and supersession chains are read."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ FAMILY = family(
     ("memories", "memory_versions"),
     indexes=(
         ("user, project, row, kind", "status = 'active' AND quarantined = 0"),
-        ("user, kind, row", "status = 'active' AND quarantined = 0"),  # the newest of a kind
+        ("user, kind, row", "status = 'active' AND quarantined = 0"),  # for the newest of a kind
         ("user", "status = 'candidate'"),
-        ("user", "status = 'active' AND admission <> ''"),  # what no person admitted
-        ("user, project, from_position", ""),  # where something is new to consolidate
-        ("user", ""),  # a page of a listing is not sorted
+        ("user", "status = 'active' AND admission <> ''"),  # for memories that no person admitted
+        ("user, project, from_position", ""),  # for news to consolidate
+        ("user", ""),  # for a page of a listing without sorting
         ("superseded_by", "superseded_by IS NOT NULL"),
     ),
     among=(("status", memory.STATUSES),),
@@ -48,18 +48,18 @@ class Memories:
 
 
 def superseded_by(connection: sqlite3.Connection, memory: str) -> list[str]:
-    """The memories that gave way to another."""
+    """Return the ids of the memories that this memory superseded."""
     return [id for (id,) in connection.execute("SELECT id FROM memories WHERE superseded_by = ?", (memory,))]
 
 
 def get_at(connection: sqlite3.Connection, row: int, position: int) -> Memory | None:
-    """The memory as it stood at a position."""
+    """Return the memory as it was at a position, or None."""
     current = get(connection, row)
     if current is not None and current.position <= position:
         return current
     sql = "SELECT * FROM memory_versions WHERE row = ? AND to_position > ? AND from_position <= ?"
-    found = connection.execute(sql, (row, position, position)).fetchone()
-    return from_row(found) if found else None
+    values = connection.execute(sql, (row, position, position)).fetchone()
+    return from_row(values) if values else None
 
 
 def listing(
@@ -78,8 +78,23 @@ def listing(
     valid: str | None = None,
     admitted: bool = False,
 ) -> list[Memory]:
-    """Current memories of one user, newest first, or oldest first from ``behind`` a row (0 for all of them); ``projects`` may
-    hold None for global ones; ``valid`` is when they hold, ``admitted`` is for those that no person admitted."""
+    """Return current memories of one user, newest first.
+
+    Args:
+        connection: The connection.
+        user: The user.
+        statuses: The statuses; none for all.
+        kinds: The kinds; none for all.
+        projects: The projects, in which None means global memories; None for all.
+        tags: Tags that the memories must have.
+        metadata: Pairs of metadata that the memories must have.
+        min_confidence: The least confidence, in millionths.
+        limit: The largest number of memories.
+        before: Only memories with a smaller row.
+        behind: Only memories with a larger row, oldest first; 0 for all of them.
+        valid: A time at which the memories must hold; quarantined memories are then left out.
+        admitted: True for only the memories that no person admitted.
+    """
     where = Conditions("user = ?", user)
     if valid is not None:
         where.add(f"quarantined = 0 AND {HOLDS}", valid, valid)
@@ -99,7 +114,7 @@ def listing(
 def newest(
     connection: sqlite3.Connection, condition: str, values: Sequence[object], kinds: Sequence[str], limit: int
 ) -> list[Memory]:
-    """The newest memories of some kinds that meet a condition on ``m``; each kind is asked for by itself, by its index."""
+    """Return the newest memories of these kinds that meet a condition on ``m``; each kind is read by its own index."""
     sql = f"SELECT m.* FROM memories m WHERE {condition} AND m.kind = ? ORDER BY m.row DESC LIMIT ?"
     rows = [row for kind in kinds for row in connection.execute(sql, (*values, kind, limit))]
     return sorted(map(from_row, rows), key=memory.since, reverse=True)[:limit]
@@ -108,7 +123,10 @@ def newest(
 def citing(
     connection: sqlite3.Connection, sources: Sequence[str], messages: Sequence[int]
 ) -> Iterator[tuple[str, Memory]]:
-    """(source, memory) for each memory that cites one of these sources; of a session one of these messages of it."""
+    """Yield (source, memory) for each memory that cites one of these sources.
+
+    Of the memories that cite a session, only those that cite one of these messages are yielded.
+    """
     places = ", ".join(map(str, messages)) or "NULL"
     sql = (
         "SELECT d.source, m.* FROM dependents d CROSS JOIN memories m ON m.row = d.memory WHERE d.source IN {}"
@@ -120,30 +138,33 @@ def citing(
 def active_texts(
     connection: sqlite3.Connection, user: str, projects: Sequence[str | None] | None, columns: str
 ) -> sqlite3.Cursor:
-    """Columns of the active memories of a user that have a text and are not in quarantine, oldest first."""
+    """Return columns of the user's active memories that have a text and are not in quarantine, oldest first."""
     where = Conditions("user = ? AND status = 'active' AND quarantined = 0 AND content IS NOT NULL", user)
     where.of_projects(projects)
     return connection.execute(f"SELECT {columns} FROM memories WHERE {where} ORDER BY row", where.values)
 
 
 HOLDS = "valid_from <= ? AND (valid_to IS NULL OR valid_to > ?)"
-BELIEVED = ("active", "superseded")  # the second until another fact took its place
+BELIEVED = ("active", "superseded")  # a superseded memory holds up to the time at which another fact took its place
 
 
 def believed(state: Memory, valid: str) -> bool:
-    """Whether a memory says what was true in the world at a time."""
+    """Return True if a memory says what was true in the world at a time."""
     holds = state.valid_from <= valid and (state.valid_to is None or state.valid_to > valid)
     return holds and state.status in BELIEVED and not state.quarantined
 
 
-EVERYWHERE = ("identity", "preference")  # kinds that count in every project where they are of none
+EVERYWHERE = ("identity", "preference")  # kinds whose global memories count in every project
 
 
 def pool_condition(projects: Sequence[str | None]) -> tuple[str, Values]:
-    """Which active memories an interaction can reinforce: its project's, and global identity and preference."""
+    """Return the condition for the active memories that an interaction can reinforce.
+
+    These are the memories of its projects, and the global memories of identity and preference.
+    """
     everywhere = f"(m.project IS NULL AND m.kind IN {EVERYWHERE})"
     where = "m.user = ? AND m.status = 'active' AND m.quarantined = 0 AND "
-    named = [each for each in projects if each is not None]
+    named = [project for project in projects if project is not None]
     return f"{where}({'m.project = ? OR ' * len(named)}{everywhere})", tuple(named)
 
 
@@ -154,7 +175,7 @@ def pool(connection: sqlite3.Connection, user: str, projects: Sequence[str | Non
 
 
 def changed(connection: sqlite3.Connection, user: str, after: int) -> list[int]:
-    """Rows of the memories of a user that came, changed or went after a position, oldest first."""
+    """Return the rows of the user's memories that came, changed or went after a position, oldest first."""
     sql = (
         "SELECT row FROM memories WHERE user = ? AND from_position > ?"
         " UNION SELECT row FROM memory_versions WHERE user = ? AND to_position > ? ORDER BY 1"
@@ -163,23 +184,23 @@ def changed(connection: sqlite3.Connection, user: str, after: int) -> list[int]:
 
 
 def past(connection: sqlite3.Connection, row: int) -> list[tuple[int, Memory | None]]:
-    """Every state of a memory with the position that it stands from; None from where it was not there."""
-    found: dict[int, Memory | None] = {}
+    """Return (position, state) of every state of a memory; the state is None from where the memory was not there."""
+    states: dict[int, Memory | None] = {}
     for values in connection.execute("SELECT * FROM memory_versions WHERE row = ? ORDER BY from_position", (row,)):
-        found[values[-2]] = from_row(values)
-        found.setdefault(values[-1], None)
+        states[values[-2]] = from_row(values)
+        states.setdefault(values[-1], None)
     if (current := get(connection, row)) is not None:
-        found[current.position] = current
-    return sorted(found.items())
+        states[current.position] = current
+    return sorted(states.items())
 
 
 def statement_of(state: Memory) -> tuple[str, str | None, str]:
-    """What makes two memories of a user and a status the same: kind, project, normalised content."""
+    """Return the parts that make two memories of a user and a status equal: kind, project, normalised content."""
     return (state.kind, state.project, normalise(state.content or ""))
 
 
 def with_statements(connection: sqlite3.Connection, user: str, wanted: Collection[tuple[object, ...]]) -> list[str]:
-    """The memories of a user that say or ever said one of these."""
+    """Return the ids of the user's memories that have or ever had one of these statements (``statement_of``)."""
     sql = (
         "SELECT id, kind, project, content FROM memories WHERE user = ?"
         " UNION ALL SELECT id, kind, project, content FROM memory_versions WHERE user = ?"
@@ -189,7 +210,7 @@ def with_statements(connection: sqlite3.Connection, user: str, wanted: Collectio
 
 
 def active_chars(connection: sqlite3.Connection, user: str, *, user_profile: bool) -> int:
-    """Characters of the active memories of a user: of the kind user_profile, or of all others."""
+    """Return the number of characters of the user's active memories of the kind user_profile, or of all other kinds."""
     group = f"user = ? AND status = 'active' AND kind {'=' if user_profile else '<>'} 'user_profile'"
     sql = f"SELECT total(length(content)), total(instr(content, char(0)) > 0) FROM memories WHERE {group}"
     chars, cut = connection.execute(sql, (user,)).fetchone()
@@ -200,7 +221,7 @@ def active_chars(connection: sqlite3.Connection, user: str, *, user_profile: boo
 
 
 def idle(connection: sqlite3.Connection, *, active_before: str, limit: int, after: int = 0) -> list[Memory]:
-    """Active memories, never referenced, last active before a time: what decay can have touched."""
+    """Return active memories, never referenced and last active before a time, which decay may have touched."""
     sql = (
         "SELECT * FROM memories WHERE row > ? AND status = 'active' AND reference_count = 0 AND active_at < ?"
         " ORDER BY row LIMIT ?"
@@ -209,14 +230,14 @@ def idle(connection: sqlite3.Connection, *, active_before: str, limit: int, afte
 
 
 def users(connection: sqlite3.Connection, status: str = "active", *, quarantined: bool = False) -> list[str]:
-    """Whoever has memories in a status, in quarantine too or not."""
+    """Return the users with memories in a status; with ``quarantined`` also those whose memories are in quarantine."""
     within = "" if quarantined else "AND quarantined = 0"
     sql = f"SELECT DISTINCT user FROM memories WHERE status = '{status}' {within} AND user IS NOT NULL ORDER BY 1"
     return [user for (user,) in connection.execute(sql)]
 
 
 def counts(connection: sqlite3.Connection, user: str, *, valid: str | None = None) -> dict[str, int]:
-    """How many memories of a user have each status; with ``valid`` of those that are true of a time."""
+    """Return the number of the user's memories by status; with ``valid`` only of those that are true at this time."""
     holds, times = ("", ()) if valid is None else (f"AND quarantined = 0 AND {HOLDS} ", (valid, valid))
     sql = f"SELECT status, count(*) FROM memories WHERE user = ? {holds}GROUP BY status ORDER BY status"
     return by_status(FAMILY.live, connection.execute(sql, (user, *times)))

@@ -1,4 +1,4 @@
-"""Merges that were proposed, made and rejected, and which memories each of them is about."""
+"""The merges that were proposed, made and rejected, and the memories that each merge is about."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from_row = FAMILY.from_row
 
 
 class Members:
-    """Which memories the subjects of one kind are about, and were."""
+    """The tables of the memories that the subjects of one kind are or were about."""
 
     def __init__(self, kind: str) -> None:
         self.live = Table(
@@ -45,20 +45,20 @@ class Members:
         )
 
     def renew(self, change: Change, rows: Rows, before: Sequence[str], after: Sequence[str]) -> None:
-        """The rows of those that left a subject are ended, and those that came begin."""
-        for each in before:
-            if each not in after and (row := rows.get(self.live, (each, change.first))) is not None:
+        """End the rows of memories that left a subject, and put rows for memories that joined it."""
+        for memory in before:
+            if memory not in after and (row := rows.get(self.live, (memory, change.first))) is not None:
                 end(rows, self.live, self.closed, row, change.event.position)
-        for each in after:
-            if each not in before:
-                rows.put(self.live, (each, change.first), (each, change.first, change.event.position))
+        for memory in after:
+            if memory not in before:
+                rows.put(self.live, (memory, change.first), (memory, change.first, change.event.position))
 
     def about(self, rows: Rows, memory: str) -> list[int]:
-        """The rows of the subjects that a memory is a member of, for decisions."""
+        """Return the rows of the subjects that a memory is a member of; called under the writer's lock."""
         return [row[1] for row in rows.find(self.live, ("memory",), (memory,))]
 
     def ever_about(self, connection: sqlite3.Connection, memory: str) -> list[int]:
-        """The rows of the subjects that a memory is or was a member of, void ones too."""
+        """Return the rows of the subjects that a memory is or was a member of, void ones included."""
         return [row for (row,) in connection.execute(f"{self._ever} ORDER BY 1", (memory, memory))]
 
 
@@ -88,12 +88,15 @@ def listing(
     before: int | None = None,
     limit: int = -1,
 ) -> list[Merge]:
-    """The merges of a user in these statuses, newest first."""
+    """Return the merges of a user with these statuses, newest first."""
     return [from_row(row) for row in newest(connection, "merges", ("user", user), statuses, before, limit)]
 
 
 def undone(connection: sqlite3.Connection, user: str) -> list[Merge]:
-    """The proposals of a user as they were made, where somebody undid that; a distrust is about who made them."""
+    """Return the user's proposals that were undone, as they were proposed.
+
+    Proposals that a distrust made void are left out: a distrust rejects the proposer and not the merge.
+    """
     sql = (
         "SELECT v.* FROM merge_versions v CROSS JOIN voided d ON d.position = v.from_position"
         " WHERE v.user = ? AND v.status = 'proposed' AND d.type = 'CommandUndone'"
@@ -102,13 +105,13 @@ def undone(connection: sqlite3.Connection, user: str) -> list[Merge]:
 
 
 def naming(connection: sqlite3.Connection, memories: Iterable[str]) -> list[Merge]:
-    """The merges that one of these memories is a member of, or is what they became."""
-    found: dict[int, Merge] = {}
+    """Return the merges with one of these memories as a member or as the result."""
+    merges: dict[int, Merge] = {}
     sql = (
         "SELECT g.* FROM merges g WHERE g.row IN (SELECT merge FROM merge_members WHERE memory = ?)"
         " UNION SELECT g.* FROM merges g WHERE g.memory = ?"
     )
-    for each in memories:
-        for row in connection.execute(sql, (each, each)):
-            found[row[0]] = from_row(row)
-    return [found[row] for row in sorted(found)]
+    for memory in memories:
+        for row in connection.execute(sql, (memory, memory)):
+            merges[row[0]] = from_row(row)
+    return [merges[row] for row in sorted(merges)]

@@ -1,7 +1,7 @@
-"""Observations as they stand and stood, the evidence of each, the text index over them, and how far consolidation has come.
+"""The observations and their versions, the evidence of each, their text index, and the progress of consolidation.
 
-Whether a source is live is asked of the projections of memories, interactions and documents when an observation is read, so
-that undoing, erasing or restoring a source needs no event of the observation.
+A read of an observation asks the projections of memories, interactions, documents and sessions which sources are live. So
+undoing, erasing or restoring a source needs no event of the observation.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ FAMILY = family(
 )
 OBSERVATIONS, VERSIONS = FAMILY.live, FAMILY.closed
 from_row, get = FAMILY.from_row, FAMILY.get
-# A source of an observation; one that was withdrawn keeps its row, so that it can be put back with its time.
+# The sources of observations. A withdrawn source keeps its row, so that it can be put back with its time.
 EVIDENCE = Table(
     "evidence",
     (
@@ -60,8 +60,8 @@ EVIDENCE = Table(
     ahead=True,
     then=AsOf("from_position", closed="evidence_was"),
 )
-EVIDENCE_WAS = ended(EVIDENCE, "evidence_was", ("source", ""))  # undo and erasure ask what a source ever supported
-# Which active observations say the same in the same scope, by keyed fingerprint.
+EVIDENCE_WAS = ended(EVIDENCE, "evidence_was", ("source", ""))  # for undo and erasure
+# The active observations by the keyed fingerprint of scope and text, to find equal statements.
 STATEMENTS = Table(
     "observation_statements",
     ("fingerprint INTEGER NOT NULL", "observation INTEGER NOT NULL"),
@@ -79,7 +79,7 @@ WAITING = Table(
 )
 SEARCH = TextIndex("observation_search", ("text",), WAITING, lambda kept: (indexed(kept[0]),))
 SOURCE = source_of(SEARCH, "bm25(observation_search)", OBSERVATIONS)
-# How far the sources of a scope have been looked at: each run that was completed, and each that failed.
+# The completed and failed runs of consolidation, with the position up to which each looked at the sources of a scope.
 CONSOLIDATIONS = Table(
     "consolidations",
     (
@@ -130,8 +130,8 @@ class Observations:
             return
         known = {row[1]: row for row in rows.find(EVIDENCE, ("observation",), (change.first,))}
         supports = {source: _support(row) for source, row in known.items()}
-        for each in observation.changed_evidence(change.event.data, supports):
-            _put(rows, change, known.get(each.source), each, change.event.position)
+        for support in observation.changed_evidence(change.event.data, supports):
+            _put(rows, change, known.get(support.source), support, change.event.position)
 
     @staticmethod
     def _again(change: Change, rows: Rows) -> None:
@@ -140,8 +140,8 @@ class Observations:
         for source, row in known.items():
             if source not in supports_now:
                 end(rows, EVIDENCE, EVIDENCE_WAS, row, change.event.position)
-        for source, (each, _) in supports_now.items():
-            _put(rows, change, known.get(source), each, change.event.position)
+        for source, (support, _) in supports_now.items():
+            _put(rows, change, known.get(source), support, change.event.position)
 
 
 def _put(rows: Rows, change: Change, before: Values | None, now: Support, position: int) -> None:
@@ -164,7 +164,7 @@ def _indexed(state: Observation | None) -> Values | None:
 def statement(
     secret: bytes, user: str | None, project: str | None, tags: Sequence[str], text: str | None
 ) -> int | None:
-    """One number for "the same user, project, tags and normalised text"; an erased text has none."""
+    """Return a number for the user, project, tags and normalised text, or None for an erased text."""
     if user is None or text is None:
         return None
     return fingerprint(secret, user, project, *sorted(tags), normalise(text))
@@ -172,7 +172,7 @@ def statement(
 
 class Consolidations:
     name, version = "consolidations", 2
-    follows = frozenset(each.__name__ for each in (*WAYS_BACK, ConsolidationCompleted, ConsolidationFailed))
+    follows = frozenset(kind.__name__ for kind in (*WAYS_BACK, ConsolidationCompleted, ConsolidationFailed))
     tables = (CONSOLIDATIONS,)
 
     def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
@@ -191,8 +191,11 @@ class Consolidations:
 
 
 class Proof(Struct, frozen=True):
-    """A source of an observation as it is now: ``live`` unless it was ``withdrawn`` (why: "asked", "contradicted"), or was
-    itself hidden, quarantined, undone or erased."""
+    """A source of an observation in its present state.
+
+    ``withdrawn`` is the reason why the source was withdrawn ("asked", "contradicted"), or "". ``live`` is False for a withdrawn
+    source, and for a source that is hidden, in quarantine, undone or erased.
+    """
 
     source: str
     at: str
@@ -209,7 +212,7 @@ def listing(
     before: int | None = None,
     limit: int,
 ) -> list[Observation]:
-    """Observations of one user, newest first; ``projects`` may hold None for those of no project."""
+    """Return observations of one user, newest first; None in ``projects`` means no project."""
     where = Conditions("user = ?", user)
     where.among("status", statuses)
     where.of_projects(projects)
@@ -218,32 +221,32 @@ def listing(
 
 
 def evidence(connection: sqlite3.Connection, rows: Sequence[int]) -> dict[int, list[Proof]]:
-    """The sources of observations, oldest first, each with whether it is live."""
-    found: dict[int, list[tuple[str, str, str]]] = {row: [] for row in rows}
+    """Return the sources of these observations, oldest first, by the observation's row."""
+    sources: dict[int, list[tuple[str, str, str]]] = {row: [] for row in rows}
     columns = ("observation", "source", "at", "withdrawn")
     sql = f"SELECT {', '.join(columns)} FROM evidence WHERE observation IN {{}} ORDER BY observation, at, source"
     for row, source, at, withdrawn in checked(EVIDENCE, columns, rows_among(connection, sql, rows)):
-        found[row].append((source, at, withdrawn))
-    alive = live(connection, {source for cited in found.values() for source, _, _ in cited})
+        sources[row].append((source, at, withdrawn))
+    alive = live(connection, {source for cited in sources.values() for source, _, _ in cited})
     return {
         row: [Proof(source, at, gone, not gone and source in alive) for source, at, gone in cited]
-        for row, cited in found.items()
+        for row, cited in sources.items()
     }
 
 
-_ERASED = [  # of an interaction: the texts in the event that captured it and in the one with its response; "null" if erased
+_ERASED = [  # the texts of an interaction, in the capturing event (e) and in that of the response (r); "null" if erased
     f"coalesce(json_type({event}.state, '$.data.{field}'), '')"
     for event in ("e", "r")
     for field in ("prompt", "response", "summary")
 ]
 _MESSAGES = "messages t CROSS JOIN sessions s ON s.row = t.session CROSS JOIN events e ON e.position = t.row"
-_LIVE = {  # what makes a source of each kind count
+_LIVE = {  # for each kind of source, the query for the live ones among these
     "m": "SELECT e.stream FROM events e CROSS JOIN memories t ON t.row = e.position WHERE e.stream IN {} AND e.version = 1"
     " AND t.status = 'active' AND t.quarantined = 0 AND t.user IS NOT NULL",
     "i": "SELECT e.stream FROM events e CROSS JOIN interactions t ON t.row = e.position"
     " LEFT JOIN events r ON r.position = t.response_at WHERE e.stream IN {}"
     f" AND e.version = 1 AND t.user IS NOT NULL AND {free('t.prompt_at')} AND {free('t.response_at')}"
-    " AND (coalesce(e.erased_by, r.erased_by) IS NULL"  # most are not, and then nothing of their texts is read
+    " AND (coalesce(e.erased_by, r.erased_by) IS NULL"  # most events are not erased, and then their texts are not read
     f" OR 'null' NOT IN ({', '.join(_ERASED)}))",
     "c": "SELECT t.id FROM chunks t CROSS JOIN documents d ON d.row = t.document WHERE t.id IN {}"
     f" AND d.status = 'active' AND t.size IS NOT NULL AND {free('t.row')}",
@@ -254,7 +257,7 @@ _LIVE = {  # what makes a source of each kind count
 
 
 def is_live(source: str) -> str:
-    """SQL: a source counts, by an expression for its id."""
+    """Return the SQL condition that a source is live; ``source`` is an expression for the source's id."""
     cases = (f"WHEN '{kind}' THEN {source} IN ({sql.format(f'({_key(kind, source)})')})" for kind, sql in _LIVE.items())
     return f"CASE substr({source}, 1, 1) {' '.join(cases)} ELSE 0 END"
 
@@ -275,44 +278,47 @@ _TIMES = {
 
 
 def live(connection: sqlite3.Connection, sources: Iterable[str]) -> set[str]:
-    """Which of these sources count: active memories, interactions no text of which was erased, chunks that their documents
-    have, and messages that nothing hides; nothing that is in quarantine."""
-    found: set[str] = set()
-    for kind, given in _by_kind(sources).items():
-        alive = rows_among(connection, _LIVE[kind], _keys(kind, given))
-        found.update(source for (source,) in alive if kind != "s" or source in given)
-    return found
+    """Return the live sources among these.
+
+    Live are active memories, interactions without an erased text, current chunks of active documents, and messages that are not
+    hidden. Sources in quarantine are not live.
+    """
+    alive: set[str] = set()
+    for kind, of_kind in _by_kind(sources).items():
+        rows = rows_among(connection, _LIVE[kind], _keys(kind, of_kind))
+        alive.update(source for (source,) in rows if kind != "s" or source in of_kind)
+    return alive
 
 
 def without_a_text(connection: sqlite3.Connection, positions: Iterable[int]) -> bool:
-    """Whether a text of one of these events of interactions was erased."""
-    fields = ", ".join(each for each in _ERASED if "e.state" in each)
+    """Return True if a text in one of these events of interactions was erased."""
+    fields = ", ".join(field for field in _ERASED if "e.state" in field)
     sql = f"SELECT 1 FROM events e WHERE e.position = ? AND e.erased_by IS NOT NULL AND 'null' IN ({fields})"
     return any(connection.execute(sql, (position,)).fetchone() is not None for position in positions)
 
 
 def in_quarantine(connection: sqlite3.Connection, ids: Iterable[str]) -> dict[str, set[int]]:
-    """The positions of the wordings of these observations that are in quarantine."""
-    found: dict[str, set[int]] = {}
+    """Return the positions of the wordings in quarantine, by the observation's id."""
+    positions: dict[str, set[int]] = {}
     if connection.execute("SELECT 1 FROM quarantine LIMIT 1").fetchone() is None:
-        return found
+        return positions
     sql = "SELECT e.stream, e.position FROM events e CROSS JOIN quarantine q ON q.at = e.position WHERE e.stream IN {}"
     for id, position in rows_among(connection, sql, sorted(ids)):
-        found.setdefault(id, set()).add(position)
-    return found
+        positions.setdefault(id, set()).add(position)
+    return positions
 
 
 def times_of(connection: sqlite3.Connection, sources: Iterable[str]) -> dict[str, str]:
-    """When what these sources say was so: from when a memory holds, when an interaction was, when a text was taken in."""
-    found: dict[str, str] = {}
-    for kind, given in _by_kind(sources).items():
-        for source, time in rows_among(connection, _TIMES[kind], _keys(kind, given)):
-            found[source] = times.moment("occurred_at", time)
-    return found
+    """Return the time of each source: the start of a memory's truth, the time of an interaction, message or text."""
+    source_times: dict[str, str] = {}
+    for kind, of_kind in _by_kind(sources).items():
+        for source, time in rows_among(connection, _TIMES[kind], _keys(kind, of_kind)):
+            source_times[source] = times.moment("occurred_at", time)
+    return source_times
 
 
 def project_of(connection: sqlite3.Connection, source: str) -> str | None:
-    """The project of a source; None where it is of none."""
+    """Return the project of a source, or None if the source has no project."""
     sql = {
         "m": "SELECT t.project FROM events e CROSS JOIN memories t ON t.row = e.position WHERE e.stream = ? AND e.version = 1",
         "i": "SELECT t.project FROM events e CROSS JOIN interactions t ON t.row = e.position"
@@ -320,12 +326,12 @@ def project_of(connection: sqlite3.Connection, source: str) -> str | None:
         "c": "SELECT d.project FROM chunks t CROSS JOIN documents d ON d.row = t.document WHERE t.id = ?",
         "s": f"SELECT s.project FROM {_MESSAGES} WHERE t.row = ?",
     }[source[0]]
-    found = connection.execute(sql, _keys(source[0], [source])).fetchone()
-    return found[0] if found is not None else None
+    row = connection.execute(sql, _keys(source[0], [source])).fetchone()
+    return row[0] if row is not None else None
 
 
 def supported_by(connection: sqlite3.Connection, sources: Iterable[str]) -> list[int]:
-    """The rows of the observations that any of these supports, and that are not erased."""
+    """Return the rows of the observations, without erased ones, that one of these sources supports."""
     sql = (
         "SELECT e.observation FROM evidence e CROSS JOIN observations o ON o.row = e.observation"
         " WHERE e.source IN {} AND e.withdrawn = '' AND o.status != 'erased'"
@@ -334,50 +340,56 @@ def supported_by(connection: sqlite3.Connection, sources: Iterable[str]) -> list
 
 
 def waiting_for(connection: sqlite3.Connection, sources: Iterable[str], alive: Iterable[str]) -> list[int]:
-    """The rows of the observations that these sources were withdrawn from because somebody asked, and of those that were
-    retracted for want of evidence although they cite one of the ``alive``."""
-    found: set[int] = set()
-    of = "SELECT e.observation FROM evidence e CROSS JOIN observations o ON o.row = e.observation WHERE e.source IN"
-    asked = "o.status != 'erased' AND e.withdrawn = 'asked'"
-    wanting = "o.status = 'retracted' AND o.retracted = 'no_evidence' AND e.withdrawn = ''"
-    for given, which in ((sources, asked), (alive, wanting)):
-        found.update(row for (row,) in rows_among(connection, f"{of} {{}} AND {which}", sorted(given)))
-    return sorted(found)
+    """Return the rows of the observations that a source could support again.
+
+    From these, one of the ``sources`` was withdrawn because a person asked for it; or they were retracted for want of evidence
+    although they cite one of the ``alive`` sources.
+    """
+    rows: set[int] = set()
+    sql = "SELECT e.observation FROM evidence e CROSS JOIN observations o ON o.row = e.observation WHERE e.source IN"
+    withdrawn = "o.status != 'erased' AND e.withdrawn = 'asked'"
+    retracted = "o.status = 'retracted' AND o.retracted = 'no_evidence' AND e.withdrawn = ''"
+    for cited, condition in ((sources, withdrawn), (alive, retracted)):
+        rows.update(row for (row,) in rows_among(connection, f"{sql} {{}} AND {condition}", sorted(cited)))
+    return sorted(rows)
 
 
 def retired_without(connection: sqlite3.Connection, source: str) -> list[str]:
-    """The observations that were retracted for want of evidence although they cite this source, or a chunk of it."""
+    """Return the observations retracted for want of evidence although they cite this source or a chunk of it."""
     sql = (
         "SELECT o.id FROM evidence e CROSS JOIN observations o ON o.row = e.observation"
         f" WHERE e.source = ? AND o.retracted = '{NO_EVIDENCE}'"
     )
     cited = (source, *parts(connection, source))
-    return [id for each in cited for (id,) in connection.execute(sql, (each,))]
+    return [id for citation in cited for (id,) in connection.execute(sql, (citation,))]
 
 
 def parts(connection: sqlite3.Connection, subject: str) -> list[str]:
-    """What of a subject is cited by itself: every chunk that a document has or had, and the messages of a session that
-    observations rest on, or ever did."""
+    """Return the ids of the parts of a subject that observations cite by themselves.
+
+    These are every chunk that a document has or had, and the messages of a session that observations cite or ever cited.
+    """
     if subject.startswith("d_"):
         return documents.chunk_ids(connection, subject)
     if not subject.startswith("s_") or len(subject) != ids.LENGTH:
         return []
     span = (f"{subject}:", f"{subject};")
     sql = " UNION ".join(
-        f"SELECT source FROM {each} WHERE source > ? AND source < ?" for each in ("evidence", "evidence_was")
+        f"SELECT source FROM {table} WHERE source > ? AND source < ?" for table in ("evidence", "evidence_was")
     )
     return [source for (source,) in connection.execute(sql, (*span, *span))]
 
 
 def merged_into(connection: sqlite3.Connection, observation: str) -> list[str]:
-    """The observations that were retracted into another."""
+    """Return the ids of the observations that were merged into this observation."""
     return [id for (id,) in connection.execute("SELECT id FROM observations WHERE merged_into = ?", (observation,))]
 
 
 def sources_named(connection: sqlite3.Connection, given: str, user: str) -> list[str]:
-    """The sources of a user that an id, or an unambiguous beginning of it, stands for: itself, or the chunks of a document.
+    """Return the user's sources that an id, or an unambiguous beginning of an id, stands for.
 
-    What was undone is found by its full id, for it may be cited all the same.
+    A document stands for its chunks, every other subject for itself. An undone source is found by its full id, because it may be
+    cited all the same.
     """
     if given[:2] == "c_":
         chunk = documents.find_chunk(connection, given, user)
@@ -393,33 +405,33 @@ def sources_named(connection: sqlite3.Connection, given: str, user: str) -> list
         "SELECT DISTINCT e.stream FROM events e CROSS JOIN audit a ON a.position = e.position"
         " WHERE e.stream >= ? AND e.stream < ? AND e.version = 1 AND a.user = ? LIMIT 2"
     )
-    found = [stream for (stream,) in connection.execute(sql, (given, given + "~", user))] if len(given) > 2 else []
-    if len(found) != 1 or given[:2] not in ("m_", "i_", "d_"):
+    streams = [stream for (stream,) in connection.execute(sql, (given, given + "~", user))] if len(given) > 2 else []
+    if len(streams) != 1 or given[:2] not in ("m_", "i_", "d_"):
         return []
-    return sorted(documents.chunk_ids(connection, found[0])) if given[0] == "d" else found
+    return sorted(documents.chunk_ids(connection, streams[0])) if given[0] == "d" else streams
 
 
 def with_statement(rows: Rows, number: int) -> list[int]:
-    """The rows of the active observations with this fingerprint, oldest first, under the writer's lock."""
+    """Return the rows of the active observations with this fingerprint, oldest first; called under the lock."""
     return [row[1] for row in rows.find(STATEMENTS, ("fingerprint",), (number,))]
 
 
 def counts(connection: sqlite3.Connection, user: str) -> dict[str, int]:
-    """How many observations of a user have each status."""
+    """Return the number of observations of a user by status."""
     sql = "SELECT status, count(*) FROM observations WHERE user = ? GROUP BY status ORDER BY status"
     return by_status(FAMILY.live, connection.execute(sql, (user,)))
 
 
 def ever_supported_by(connection: sqlite3.Connection, source: str) -> list[int]:
-    """The rows of the observations that a source supports, or ever did, also of those that were undone."""
+    """Return the rows of the observations that a source supports or ever supported, undone ones included."""
     tables = ("evidence", "evidence_was")
     sql = " UNION ".join(f"SELECT observation FROM {table} WHERE source = ?" for table in tables)
     return [row for (row,) in connection.execute(f"{sql} ORDER BY 1", (source, source))]
 
 
 def support_of(rows: Rows, row: int) -> list[Support]:
-    """The evidence of an observation under the writer's lock."""
-    return [_support(each) for each in rows.find(EVIDENCE, ("observation",), (row,))]
+    """Return the evidence of an observation; called under the writer's lock."""
+    return [_support(values) for values in rows.find(EVIDENCE, ("observation",), (row,))]
 
 
 def looked_at(
@@ -430,7 +442,7 @@ def looked_at(
     consolidator: str,
     tags: Sequence[str] = (),
 ) -> int:
-    """Up to which log position the sources of a scope have been looked at; 0 for not at all."""
+    """Return the log position up to which consolidation has looked at the sources of a scope, or 0."""
     sql = (
         "SELECT max(upto) FROM consolidations WHERE user = ? AND project IS ? AND over = ? AND consolidator = ?"
         " AND coalesce(tags, '[]') = ? AND error = '' AND undone_at IS NULL"
@@ -440,7 +452,7 @@ def looked_at(
 
 
 def _by_kind(sources: Iterable[str]) -> dict[str, list[str]]:
-    """The sources of each kind that can bear something out."""
+    """Return the sources by kind, without the kinds that cannot be evidence."""
     kinds: dict[str, list[str]] = {}
     for source in sorted(sources):
         if source[:1] in _LIVE:
@@ -449,5 +461,5 @@ def _by_kind(sources: Iterable[str]) -> dict[str, list[str]]:
 
 
 def _keys(kind: str, sources: Sequence[str]) -> Sequence[str | int]:
-    """What the rows of these sources are looked up by: of a message its position."""
-    return [int(each.partition(":")[2]) for each in sources] if kind == "s" else sources
+    """Return the lookup keys of these sources: the position for a message, the id for all others."""
+    return [int(source.partition(":")[2]) for source in sources] if kind == "s" else sources

@@ -1,4 +1,4 @@
-"""Projects with their aliases and trusted state, and the names that projects and sessions are found by."""
+"""Projects with their aliases, joins and trusted state, and the names by which projects and sessions are found."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FAMILY = family(
 )
 PROJECTS, PROJECT_VERSIONS = FAMILY.live, FAMILY.closed
 from_row = FAMILY.from_row
-# What a name stands for, of one user: "p" a project (its name or an alias), "s" a session.
+# The subject of each name or alias of a user; the kind is "p" for a project and "s" for a session.
 NAMES = Table(
     "names",
     (
@@ -40,7 +40,7 @@ NAMES = Table(
     then=AsOf("from_position", closed="names_before"),
 )
 NAMES_BEFORE = ended(NAMES, "names_before")
-# Which projects are found under another: ``joined_at`` is the position of the event that says so.
+# The projects that are joined into another project; ``joined_at`` is the position of the event that joined them.
 JOINS = Table(
     "project_joins",
     (
@@ -88,7 +88,7 @@ class Projects:
 
 
 def _names(state: Project | Session | None) -> set[tuple[str, str]]:
-    """(user, form) of every name; an erased user or name is nobody's."""
+    """Return (user, form) of every name of a project or session; an erased user or name has none."""
     if state is None or state.user is None:
         return set()
     if isinstance(state, Session):
@@ -100,11 +100,11 @@ def _names(state: Project | Session | None) -> set[tuple[str, str]]:
 
 def _rename(change: Change, rows: Rows) -> None:
     if not change.refold and isinstance(change.event.data, MessageAppended):
-        return  # what most events are, and none that names anything
+        return  # skips the most frequent event, which never changes a name
     before, after = _names(change.old), _names(change.new)
     for user, name in sorted(before - after):
         row = rows.get(NAMES, (user, change.kind, name))
-        if row is not None and row[4] == change.first:  # in a refold the one that has it again may have come before
+        if row is not None and row[4] == change.first:  # in a refold, another subject may have taken the name already
             end(rows, NAMES, NAMES_BEFORE, row, change.event.position)
     for user, name in sorted(after - before):
         key = (user, change.kind, name)
@@ -114,7 +114,7 @@ def _rename(change: Change, rows: Rows) -> None:
 
 
 def _joins(state: Project | None) -> set[tuple[str, str, int]]:
-    return {(state.id, each.id, each.position) for each in state.joined} if state is not None else set()
+    return {(state.id, join.id, join.position) for join in state.joined} if state is not None else set()
 
 
 def _rejoin(change: Change, rows: Rows) -> None:
@@ -139,7 +139,7 @@ def _restate(change: Change, rows: Rows) -> None:
                 rows.put(STATE, row[:4], (*row[:4], now, *row[5:]))
     for (category, key), entry in after.items():
         if before.get((category, key)) != entry:
-            place = (change.first, category, key or "", now)  # an erased key; nobody can give a blank one
+            place = (change.first, category, key or "", now)  # a blank key means an erased key; no user can set it
             rows.put(STATE, place, (*place, None, *_values(entry)))
 
 
@@ -151,34 +151,34 @@ def _values(entry: Entry) -> Values:
 
 
 def find(connection: sqlite3.Connection, user: str, kind: str, name: str) -> tuple[str, int] | None:
-    """(id, row) of the project ("p") or session ("s") that a name or alias stands for."""
+    """Return (id, row) of the project ("p") or session ("s") with this name or alias, or None."""
     form = name_form(name) if kind == "p" else name
     sql = "SELECT id, row FROM names WHERE user = ? AND kind = ? AND name = ?"
-    found = connection.execute(sql, (user, kind, form)).fetchone()
-    return (found[0], found[1]) if found else None
+    row = connection.execute(sql, (user, kind, form)).fetchone()
+    return (row[0], row[1]) if row else None
 
 
 def together(connection: sqlite3.Connection, project: str | None) -> tuple[str | None, ...]:
-    """A project with all that are joined to it: first the one that the others are found under, then these in the order in
-    which they were joined. What is of no project (None) is alone.
+    """Return a project with all projects joined to it: the main project, then the others in the order of joins.
 
-    Joins are taken one after another, and one of projects that are together already says nothing new: so whatever is undone
-    and redone, every project is found under one. Nothing is found under a project that was erased, which has no name.
+    None, which means no project, is alone. Joins are applied in the order of their events, and a join of projects that are
+    together already changes nothing. So every project has exactly one main project, whatever is undone and redone. An erased
+    project has no name and joins nothing.
     """
     joins, waiting, seen = set[tuple[int, str, str]](), [project], {project}
     sql = "SELECT target, project, joined_at FROM project_joins WHERE target = ? OR project = ?"
     while waiting:
-        each = waiting.pop()
-        for target, other, at in connection.execute(sql, (each, each)) if each is not None else ():
-            joins.add((at, target, other))
-            waiting += {target, other} - seen
-            seen |= {target, other}
-    groups: dict[str | None, list[str | None]] = {each: [each] for each in seen}
-    erased = {target for target in {each for _, each, _ in joins} if _is_erased(connection, target)}
-    for _, target, other in sorted(joins):
-        if target not in erased and groups[target] is not groups[other]:
-            groups[target] += groups[other]
-            groups |= dict.fromkeys(groups[other], groups[target])
+        id = waiting.pop()
+        for target, joined, at in connection.execute(sql, (id, id)) if id is not None else ():
+            joins.add((at, target, joined))
+            waiting += {target, joined} - seen
+            seen |= {target, joined}
+    groups: dict[str | None, list[str | None]] = {id: [id] for id in seen}
+    erased = {target for target in {target for _, target, _ in joins} if _is_erased(connection, target)}
+    for _, target, joined in sorted(joins):
+        if target not in erased and groups[target] is not groups[joined]:
+            groups[target] += groups[joined]
+            groups |= dict.fromkeys(groups[joined], groups[target])
     return tuple(groups[project])
 
 
@@ -188,67 +188,74 @@ def _is_erased(connection: sqlite3.Connection, project: str) -> bool:
 
 
 def main(connection: sqlite3.Connection, project: str | None) -> str | None:
-    """The project that a project is found under: itself, unless it was joined into another."""
+    """Return the main project of a project: the project itself, unless it was joined into another."""
     return together(connection, project)[0]
 
 
 def by_id(connection: sqlite3.Connection, id: str | None) -> Project | None:
     sql = "SELECT t.* FROM events e CROSS JOIN projects t ON t.row = e.position WHERE e.stream = ? AND e.version = 1"
-    found = connection.execute(sql, (id,)).fetchone()
-    return from_row(found) if found else None
+    row = connection.execute(sql, (id,)).fetchone()
+    return from_row(row) if row else None
 
 
 def members(connection: sqlite3.Connection, project: str) -> list[Project]:
-    """The states of a project and of those that are joined to it, as ``together`` has them."""
+    """Return the states of a project and of the projects joined to it, in the order of ``together``."""
     return [state for id in together(connection, project) if (state := by_id(connection, id)) is not None]
 
 
 def whole(connection: sqlite3.Connection, state: Project) -> Project:
-    """A project as it is found: with the names of those that were joined to it for aliases, of the state of all of them what
-    was set last, and the first description that one of them has. What was erased of the others is not shown."""
-    others = [each for each in members(connection, state.id) if each.id != state.id]
+    """Return a project together with the projects joined to it.
+
+    The names of the others become aliases. For each key of the state the value set last is taken. The description is the first
+    that one of the projects has. Erased parts of the others are left out.
+    """
+    others = [project for project in members(connection, state.id) if project.id != state.id]
     if not others:
         return state
-    names = (name for each in others for name in (each.name, *each.aliases))
+    names = (name for project in others for name in (project.name, *project.aliases))
     aliases = [*state.aliases, *(name for name in names if name is not None)]
-    theirs = [entry for each in others for entry in each.state if entry.key is not None]
-    entries = sorted((*state.state, *theirs), key=lambda each: each.position)
+    theirs = [entry for project in others for entry in project.state if entry.key is not None]
+    entries = sorted((*state.state, *theirs), key=lambda entry: entry.position)
     latest = {(entry.category, entry.key): entry for entry in entries}
-    description = next((each.description for each in (state, *others) if each.description), state.description)
-    stated = tuple(each for each in entries if each in latest.values())
+    descriptions = (project.description for project in (state, *others) if project.description)
+    description = next(descriptions, state.description)
+    stated = tuple(entry for entry in entries if entry in latest.values())
     return replace(state, description=description, aliases=tuple(aliases), state=stated)
 
 
 def listing(
     connection: sqlite3.Connection, user: str, *, before: int | None = None, limit: int | None = None
 ) -> list[Project]:
-    """Projects of one user, newest first, from ``before`` a row; those that were joined into another are found under it."""
+    """Return projects of one user, newest first, before a row; projects that were joined into another are left out."""
     sql = "SELECT * FROM projects WHERE user = ? AND row < ? ORDER BY row DESC"
     with closing(connection.execute(sql, (user, 2**62 if before is None else before))) as cursor:
-        return list(islice((each for each in map(from_row, cursor) if main(connection, each.id) == each.id), limit))
+        mains = (project for project in map(from_row, cursor) if main(connection, project.id) == project.id)
+        return list(islice(mains, limit))
 
 
 def names(connection: sqlite3.Connection, ids: Iterable[str | None]) -> dict[str, str]:
-    """The names people gave to these sessions, and to the projects that these projects are found under."""
-    found: dict[str, str] = {}
-    for each in {each for each in ids if each is not None}:
-        table = "projects" if each[0] == "p" else "sessions"
+    """Return the names of these sessions, and of the main projects of these projects, by id."""
+    names: dict[str, str] = {}
+    for id in {id for id in ids if id is not None}:
+        table = "projects" if id[0] == "p" else "sessions"
         sql = f"SELECT t.name FROM events e CROSS JOIN {table} t ON t.row = e.position WHERE e.stream = ? AND e.version = 1"
-        row = connection.execute(sql, (main(connection, each) if each[0] == "p" else each,)).fetchone()
+        row = connection.execute(sql, (main(connection, id) if id[0] == "p" else id,)).fetchone()
         if row is not None and row[0] is not None:
             if not isinstance(row[0], str):
-                raise DamagedError(table, each, "its name is of another type")
-            found[each] = row[0]
-    return found
+                raise DamagedError(table, id, "its name is of another type")
+            names[id] = row[0]
+    return names
 
 
 def state_history(connection: sqlite3.Connection, project: str, category: str | None, key: str | None) -> list[Values]:
-    """Every row of trusted state that a project ever had, and those that are joined to it, oldest first: of two that stand
-    under one name the later one ends the other, since they are together."""
+    """Return every row of trusted state of a project and of the projects joined to it, oldest first.
+
+    Of two values of one key, the later one ends the earlier one from the join on.
+    """
     states = members(connection, project)
-    found = ((state, row) for state in states for row in _history(connection, state.row, category, key))
-    rows = sorted((row for state, row in found if row[1] is not None or state is states[0]), key=_set_at)
-    at = max((each.position for state in states for each in state.joined), default=0)
+    histories = ((state, row) for state in states for row in _history(connection, state.row, category, key))
+    rows = sorted((row for state, row in histories if row[1] is not None or state is states[0]), key=_set_at)
+    at = max((join.position for state in states for join in state.joined), default=0)
     current: dict[tuple[object, ...], int] = {}
     for number, row in reversed(list(enumerate(rows))):
         since, until, _ = row[-3:]
@@ -259,7 +266,7 @@ def state_history(connection: sqlite3.Connection, project: str, category: str | 
 
 
 def _set_at(row: Values) -> int:
-    """The position that set a value, also where an undo took it out and a redo brought it back."""
+    """Return the position that first set a value, also if an undo removed the value and a redo restored it."""
     return int(row[-1])
 
 
@@ -281,5 +288,5 @@ def _history(connection: sqlite3.Connection, row: int, category: str | None, key
         f"SELECT {', '.join(_SHOWN)} FROM project_state"
         " WHERE project = ? AND category = coalesce(?, category) AND key IS coalesce(?, key) ORDER BY from_position"
     )
-    found = checked(STATE, _SHOWN, connection.execute(sql, (row, category, key)))
-    return [(name, given or None, *others) for name, given, *others in found]
+    entries = checked(STATE, _SHOWN, connection.execute(sql, (row, category, key)))
+    return [(category_name, key_name or None, *rest) for category_name, key_name, *rest in entries]

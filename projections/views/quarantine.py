@@ -1,4 +1,7 @@
-"""What is kept out of recall, and why: memories by their own flag, and texts by the position of the event that has them."""
+"""The quarantine: memories and texts that are kept out of recall, with the reasons.
+
+A memory is in quarantine by its own flag, a text by the position of the event that has the text.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +19,10 @@ from projections.views.control import since
 
 
 class Held(Struct, frozen=True):
-    """What is in quarantine: a memory by its first position (``subject`` is its id), a text by that of its event.
+    """A memory or text in quarantine; ``at`` is the first position of the memory, or the position of the text's event.
 
-    ``finding`` is what a ``scanner`` found; without one, somebody put it there.
+    ``subject`` is the id of a memory, and "" for a text. ``finding`` is the finding of a ``scanner``; without a scanner, a person
+    decided.
     """
 
     at: int
@@ -43,7 +47,7 @@ QUARANTINE = Table(
     then=AsOf("from_position", closed="was_in_quarantine"),
 )
 WAS_IN_QUARANTINE = ended(QUARANTINE, "was_in_quarantine")
-# Everything that was said about the quarantine of a text, in effect or not: what stands is what was said last in effect.
+# Every decision about the quarantine of a text, void ones included. The last decision in effect counts.
 DECISIONS = Table(
     "quarantine_decisions",
     (
@@ -57,12 +61,12 @@ DECISIONS = Table(
 )
 
 
-_ON_TEXTS = (TextQuarantined, TextReleased)  # a tuple: a union is made again for each event
+_ON_TEXTS = (TextQuarantined, TextReleased)  # a tuple, because a union type would be created for each event
 
 
 class Quarantine:
     name, version = "quarantine", 2
-    follows = frozenset({"m", *(each.__name__ for each in (TextQuarantined, TextReleased, *WAYS_BACK))})
+    follows = frozenset({"m", *(kind.__name__ for kind in (TextQuarantined, TextReleased, *WAYS_BACK))})
     tables = (QUARANTINE, WAS_IN_QUARANTINE, DECISIONS)
 
     def fold(self, event: AnyEvent, changes: Sequence[Change], rows: Rows) -> None:
@@ -83,11 +87,11 @@ class Quarantine:
 
     @staticmethod
     def _stand(at: int, position: int, rows: Rows) -> None:
-        """The last word in effect on one text."""
-        decisions = [row for row in rows.find(DECISIONS, ("at",), (at,)) if since(rows, row[1]) is None]
-        last = max(decisions, key=lambda row: int(row[1]), default=None)
-        wanted = (at, last[1], last[3], "", *last[4:]) if last is not None and last[2] else None
-        _replace(at, wanted, position, rows)
+        """Apply the last decision in effect to a text."""
+        decisions = [decision for decision in rows.find(DECISIONS, ("at",), (at,)) if since(rows, decision[1]) is None]
+        last = max(decisions, key=lambda decision: int(decision[1]), default=None)
+        row = (at, last[1], last[3], "", *last[4:]) if last is not None and last[2] else None
+        _replace(at, row, position, rows)
 
     @staticmethod
     def _memory(change: Change, rows: Rows) -> None:
@@ -100,52 +104,52 @@ class Quarantine:
             _replace(change.first, None, event.position, rows)
             return
         flags = change.in_effect if change.refold else (event,)
-        last = next((each for each in reversed(flags) if isinstance(each.data, MemoryQuarantined)), event)
+        last = next((flag for flag in reversed(flags) if isinstance(flag.data, MemoryQuarantined)), event)
         data = last.data
         values = (data.finding, data.scanner) if isinstance(data, MemoryQuarantined) else ("", "")
         row = (change.first, last.position, state.user, state.id, *values, last.envelope.recorded_at)
         _replace(change.first, row, event.position, rows)
 
 
-def _replace(at: int, wanted: tuple[object, ...] | None, position: int, rows: Rows) -> None:
+def _replace(at: int, row: tuple[object, ...] | None, position: int, rows: Rows) -> None:
     current = rows.get(QUARANTINE, (at,))
-    if current is not None and (wanted is None or current[2:] != wanted[2:]):
+    if current is not None and (row is None or current[2:] != row[2:]):
         end(rows, QUARANTINE, WAS_IN_QUARANTINE, current, position)
         current = None
-    if wanted is not None and current is None:
-        rows.put(QUARANTINE, (at,), (at, position, *wanted[2:]))
+    if row is not None and current is None:
+        rows.put(QUARANTINE, (at,), (at, position, *row[2:]))
 
 
 # --- reads -----------------------------------------------------------------------------------------------------------
 
 
 def free(position: str) -> str:
-    """SQL: the text of the event at this position is not in quarantine."""
+    """Return the SQL condition that the text of the event at this position is not in quarantine."""
     return f"NOT EXISTS (SELECT 1 FROM quarantine q WHERE q.at = {position})"
 
 
 def held(rows: Rows, position: int | None) -> bool:
-    """Under the lock: whether the text of an event is in quarantine."""
+    """Return True if the text of an event is in quarantine; called under the writer's lock."""
     return position is not None and rows.get(QUARANTINE, (position,)) is not None
 
 
 def was_released(rows: Rows, position: int) -> bool:
-    """Under the lock: whether the last word on the text of an event is that of somebody who let it out."""
+    """Return True if a person released the text of an event last; called under the writer's lock."""
     decisions = [row for row in rows.find(DECISIONS, ("at",), (position,)) if since(rows, row[1]) is None]
     last = max(decisions, key=lambda row: int(row[1]), default=None)
     return last is not None and not last[2] and not last[5]
 
 
 def among(connection: sqlite3.Connection, positions: Iterable[int]) -> dict[int, Held]:
-    """Those of these positions that are in quarantine."""
-    found = rows_among(connection, "SELECT * FROM quarantine WHERE at IN {}", sorted(set(positions)))
-    return {row[0]: _held(row) for row in found}
+    """Return the memories and texts in quarantine at these positions, by position."""
+    rows = rows_among(connection, "SELECT * FROM quarantine WHERE at IN {}", sorted(set(positions)))
+    return {row[0]: _held(row) for row in rows}
 
 
 def listing(connection: sqlite3.Connection, user: str, limit: int, after: tuple[int, int] | None = None) -> list[Held]:
-    """What of a user's is in quarantine, the newest first, behind ``after`` (from_position, at).
+    """Return the user's memories and texts in quarantine, newest first, behind ``after`` (from_position, at).
 
-    What is void is not there to be recalled anyway.
+    Void memories and texts are left out, because they cannot be recalled anyway.
     """
     sql = (
         "SELECT q.* FROM quarantine q WHERE q.user = ? AND (q.from_position, q.at) < (?, ?)"
@@ -156,6 +160,6 @@ def listing(connection: sqlite3.Connection, user: str, limit: int, after: tuple[
 
 
 def decisions_on(connection: sqlite3.Connection, at: int) -> list[tuple[int, bool]]:
-    """(where it was said, whether to hold it) of all that was said of the text of an event, in effect or not; the last first."""
+    """Return (position, True if held) of every decision on the text of an event, void ones included, the last first."""
     sql = "SELECT position, held FROM quarantine_decisions WHERE at = ? ORDER BY position DESC"
     return [(position, bool(held)) for position, held in connection.execute(sql, (at,))]

@@ -1,7 +1,7 @@
-"""Sessions, their messages, and which of these were hidden. Texts stay in the log, at the position that a row is named by.
+"""Sessions, their messages, and the hidden messages. Texts stay in the log, at the position that is a row's key.
 
-A message has its row as long as its append is in effect; that it is hidden, or that a summary stands for it, is told by
-ranges of positions, so that an act over many messages writes few rows.
+A message has its row as long as its append is in effect. Ranges of positions record which messages are hidden or covered by a
+summary, so an act on many messages writes few rows.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ FAMILY = family(
 )
 SESSIONS, SESSION_VERSIONS = FAMILY.live, FAMILY.closed
 from_row, get = FAMILY.from_row, FAMILY.get
-# Up to where a session was ever looked at for what to remember, whether or not that is in effect: what somebody undid is not
-# done again by itself.
+# The position up to which extraction ever looked at a session, void runs included: an undone extraction must not come again by
+# itself.
 LOOKED = Table(
     "sessions_checked",
     ("session INTEGER PRIMARY KEY", "upto INTEGER NOT NULL"),
@@ -49,17 +49,17 @@ LOOKED = Table(
 
 
 class Message(Struct, frozen=True):
-    """A row of ``messages``: ``row`` is the position of its event."""
+    """A message; ``row`` is the position of its event."""
 
     row: int
     session: int
     role: str
     tokens: int
     time: str
-    tools: tuple[tuple[str, ...], tuple[str, ...]] | None  # the ids of the calls made and answered
+    tools: tuple[tuple[str, ...], tuple[str, ...]] | None  # the ids of the tool calls made and answered
     interaction: str | None
     field: str | None
-    repairs: tuple[int, ...]  # the positions of what was added later
+    repairs: tuple[int, ...]  # the positions of the events that repaired the message
     metadata: str | None
     from_position: int
 
@@ -80,7 +80,7 @@ MESSAGES = Table(
     then=AsOf("from_position", closed="messages_were"),
 )
 MESSAGES_WERE = ended(MESSAGES, "messages_were")
-# One row for each range that an act hid; what all of them hid is counted in the first (``part`` 0).
+# A row for each range that an act hid. The messages and tokens of all ranges are counted in the first row (``part`` 0).
 HIDDEN = Table(
     "hidden_messages",
     (
@@ -121,14 +121,17 @@ class Sessions:
                     rows.put(MESSAGES, row[:1], (*_repaired(row, event)[:_FROM], event.position))
             elif isinstance(event.data, MessagesHidden):
                 counted = (event.data.messages, event.data.tokens)
-                for each in _hidden(event, event.data, counted, event.position):
-                    rows.put(HIDDEN, each[:2], each)
+                for hidden_row in _hidden(event, event.data, counted, event.position):
+                    rows.put(HIDDEN, hidden_row[:2], hidden_row)
             elif isinstance(event.data, ExtractionCursorMoved):
                 _look(rows, change.first, event.data)
 
 
 def _look(rows: Rows, session: int, data: ExtractionCursorMoved) -> None:
-    """Who asks to look again ("asked") takes the mark back with the cursor; what was only passed over nobody looked at."""
+    """Move the mark of a session to the end of an extraction.
+
+    A request to look again ("asked") moves the mark back. Skipped messages were not looked at, so "skipped" leaves the mark.
+    """
     if data.why == "skipped":
         return
     known = rows.get(LOOKED, (session,))
@@ -149,7 +152,7 @@ def _appended(event: AnyEvent, data: MessageAppended) -> Values:
 
 
 def _repaired(row: Values, event: AnyEvent) -> Values:
-    """The row with one more repair; of a time that was missing the row has the new one."""
+    """Return the row with one more repair, and with the repair's time and metadata if it has them."""
     data: MessageRepaired = event.data
     repairs = (*(_numbers.decode(row[_REPAIRS]) if row[_REPAIRS] else ()), event.position)
     now = list(row)
@@ -168,7 +171,7 @@ def _hidden(event: AnyEvent, data: MessagesHidden, counted: tuple[int, int], sin
 
 
 def _again(change: Change, rows: Rows) -> None:
-    """What the events in effect say stands from here; what they no longer say ends here."""
+    """Replace the session's rows by the rows that follow from the events in effect."""
     at, appended, hidden, visible = (
         change.event.position,
         dict[int, Values](),
@@ -183,18 +186,20 @@ def _again(change: Change, rows: Rows) -> None:
         elif isinstance(data, MessageRepaired) and data.message in appended:
             appended[data.message] = _repaired(appended[data.message], event)
         elif isinstance(data, MessagesHidden):
-            found = visible.hide(data.ranges)
-            counted = (len(found), sum(appended[each][_TOKENS] for each in found))
+            newly_hidden = visible.hide(data.ranges)
+            counted = (len(newly_hidden), sum(appended[row][_TOKENS] for row in newly_hidden))
             hidden |= {row[:2]: row for row in _hidden(event, data, counted, at)}
     _place(rows, MESSAGES, MESSAGES_WERE, appended, rows.find(MESSAGES, ("session",), (change.first,)), at)
     _place(rows, HIDDEN, HIDDEN_WERE, hidden, rows.find(HIDDEN, ("session",), (change.first,)), at)
 
 
-def _place(rows: Rows, live: Table, closed: Table, wanted: dict[Any, Values], found: Sequence[Values], at: int) -> None:
-    """Makes these the rows from here on; what stays as it was keeps its row."""
+def _place(
+    rows: Rows, live: Table, closed: Table, new_rows: dict[Any, Values], current: Sequence[Values], at: int
+) -> None:
+    """Replace rows from this event on; an unchanged row stays."""
     width = len(live.key)
-    left = {key if isinstance(key, tuple) else (key,): row for key, row in wanted.items()}
-    for row in found:
+    left = {key if isinstance(key, tuple) else (key,): row for key, row in new_rows.items()}
+    for row in current:
         same = left.get(row[:width])
         if same is not None and same[:-1] == row[:-1]:
             del left[row[:width]]
@@ -215,12 +220,12 @@ def listing(
     projects: Sequence[str | None] | None = None,
     before: int | None = None,
 ) -> Iterator[Iterator[Session]]:
-    """The sessions of a user that were not given up to another, the one opened last first; read as far as asked for."""
+    """Yield the sessions of a user that were not merged into another, newest first, read as they are iterated."""
     where = Conditions("user = ? AND moved_to IS NULL AND name IS NOT NULL", user)
     where.of_projects(projects)
     where.given("row < ?", before)
     cursor = connection.execute(f"SELECT * FROM sessions WHERE {where} ORDER BY row DESC", where.values)
-    with closing(cursor):  # else what failed keeps it, and the connection this moment
+    with closing(cursor):  # an open cursor, kept by a traceback, would hold the connection at this moment
         yield map(from_row, cursor)
 
 
@@ -231,20 +236,20 @@ UNMINED = (
 
 
 def unmined(connection: sqlite3.Connection, *, after: int) -> list[Session]:
-    """The sessions of every user in which something was said that nobody looked at for what to remember, oldest first."""
-    names = ", ".join(f"s.{each}" for each in SESSIONS.names)
+    """Return the sessions of all users with messages that extraction has not looked at, oldest first."""
+    names = ", ".join(f"s.{name}" for name in SESSIONS.names)
     sql = f"SELECT {names}{UNMINED} AND s.row > ? ORDER BY s.row LIMIT 100"
     return [from_row(row) for row in connection.execute(sql, (after,))]
 
 
 def looked_upto(connection: sqlite3.Connection, row: int) -> int:
-    """Up to where a session was ever looked at for what to remember, in effect or not."""
-    found = connection.execute("SELECT upto FROM sessions_checked WHERE session = ?", (row,)).fetchone()
-    return int(found[0]) if found else 0
+    """Return the position up to which extraction ever looked at a session, void runs included, or 0."""
+    mark = connection.execute("SELECT upto FROM sessions_checked WHERE session = ?", (row,)).fetchone()
+    return int(mark[0]) if mark else 0
 
 
 def counts(connection: sqlite3.Connection, user: str) -> tuple[int, int, int]:
-    """How many sessions a user has, messages ever appended to them, and summaries that stand in a window."""
+    """Return the number of a user's sessions, of messages ever appended to them, and of summaries in a window."""
     sql = "SELECT count(*), coalesce(sum(messages), 0) FROM sessions WHERE user = ? AND moved_to IS NULL"
     count, number = connection.execute(sql, (user,)).fetchone()
     if not isinstance(number, int):
@@ -257,24 +262,24 @@ def counts(connection: sqlite3.Connection, user: str) -> tuple[int, int, int]:
 
 
 def at_position(connection: sqlite3.Connection, position: int) -> Message | None:
-    """The message whose event is at a position, whoever's it is."""
-    found = connection.execute("SELECT * FROM messages WHERE row = ?", (position,)).fetchone()
-    return message_of(found) if found else None
+    """Return the message whose event is at a position, of any user, or None."""
+    row = connection.execute("SELECT * FROM messages WHERE row = ?", (position,)).fetchone()
+    return message_of(row) if row else None
 
 
 def roles(connection: sqlite3.Connection, rows: Collection[int]) -> dict[int, str]:
-    """Who speaks in these messages."""
+    """Return the role of the speaker of each of these messages, by row."""
     return dict(rows_among(connection, "SELECT row, role FROM messages WHERE row IN {}", list(rows)))
 
 
 def places(connection: sqlite3.Connection, interactions: Collection[str]) -> dict[tuple[str, str], int]:
-    """The positions of the messages that have the texts of some interactions, by interaction and field."""
+    """Return the positions of the messages with texts of these interactions, by (interaction, field)."""
     sql = "SELECT interaction, field, row FROM messages WHERE interaction IN {}"
     return {(id, field): row for id, field, row in rows_among(connection, sql, list(interactions))}
 
 
 class Hidden(Struct, frozen=True):
-    """A range of positions that an act at ``act`` hid, and why."""
+    """A range of positions that the act at the position ``act`` hid, with the reason ``why``."""
 
     act: int
     first: int
@@ -288,7 +293,11 @@ _hidden_range = reader(Hidden, "hidden_messages")
 
 
 def hides(message: str) -> str:
-    """A condition: an act hid the message, of a table of messages by its name in the query."""
+    """Return the SQL condition that a message is hidden.
+
+    Args:
+        message: The name of the table of messages in the query.
+    """
     return (
         f"EXISTS (SELECT 1 FROM hidden_messages h WHERE h.session = {message}.session AND h.first <= {message}.row"
         f" AND h.last >= {message}.row)"
@@ -296,19 +305,19 @@ def hides(message: str) -> str:
 
 
 def hidden(connection: sqlite3.Connection, row: int) -> list[Hidden]:
-    """What is hidden of a session, in the order of the messages."""
+    """Return the hidden ranges of a session, in the order of the messages."""
     sql = "SELECT act, first, last, why, messages, tokens FROM hidden_messages WHERE session = ? ORDER BY first, act"
-    return [_hidden_range(each) for each in connection.execute(sql, (row,))]
+    return [_hidden_range(values) for values in connection.execute(sql, (row,))]
 
 
 def besides(ranges: Sequence[tuple[int, int]], span: tuple[int, int] = (0, 2**62)) -> list[tuple[int, int]]:
-    """What is left of the positions of a span without these ranges, the last first."""
-    found, (lowest, above) = list[tuple[int, int]](), span
-    for first, last in sorted(ranges, key=lambda each: -each[1]):
+    """Return the ranges of a span outside of these ranges, the last first."""
+    outside, (lowest, above) = list[tuple[int, int]](), span
+    for first, last in sorted(ranges, key=lambda ends: -ends[1]):
         if last < above:
-            found.append((max(last + 1, lowest), above))
+            outside.append((max(last + 1, lowest), above))
         above = min(above, first - 1)
-    return [(first, last) for first, last in (*found, (lowest, above)) if first <= last]
+    return [(first, last) for first, last in (*outside, (lowest, above)) if first <= last]
 
 
 def backwards(
@@ -320,37 +329,39 @@ def backwards(
     role: str | None = None,
     pairs: Pairs = NO_PAIRS,
 ) -> Iterator[Message]:
-    """The messages of a session (of one ``role``, with this metadata) outside of these ranges, the last first; read as far
-    as they are asked for."""
+    """Yield the messages of a session outside of these ranges, the last first, read as far as the caller iterates.
+
+    With ``role`` only messages of this role, with ``pairs`` only messages with this metadata.
+    """
     where = Conditions("session = ?", row)
     where.given("role = ?", role)
     where.has_pairs(pairs)
     sql = f"SELECT * FROM messages WHERE {where} AND row BETWEEN ? AND ? ORDER BY row DESC LIMIT ?"
     for first, last in besides(without):
         below = last
-        while found := connection.execute(sql, (*where.values, first, below, batch)).fetchall():
-            yield from map(message_of, found)
-            below, batch = found[-1][0] - 1, min(batch * 2, 4_096)
+        while rows := connection.execute(sql, (*where.values, first, below, batch)).fetchall():
+            yield from map(message_of, rows)
+            below, batch = rows[-1][0] - 1, min(batch * 2, 4_096)
             if below < first:
                 break
 
 
 def forwards(connection: sqlite3.Connection, row: int, ranges: Sequence[tuple[int, int]]) -> Iterator[Message]:
-    """The messages of a session in these ranges, the first first; read as far as they are asked for."""
+    """Yield the messages of a session in these ranges, oldest first, read as far as the caller iterates."""
     sql = "SELECT * FROM messages WHERE session = ? AND row BETWEEN ? AND ? ORDER BY row LIMIT 512"
     for first, last in sorted(ranges):
-        while found := connection.execute(sql, (row, first, last)).fetchall():
-            yield from map(message_of, found)
-            first = found[-1][0] + 1
+        while rows := connection.execute(sql, (row, first, last)).fetchall():
+            yield from map(message_of, rows)
+            first = rows[-1][0] + 1
 
 
 def within(connection: sqlite3.Connection, row: int, ranges: Sequence[tuple[int, int]]) -> list[Message]:
-    """The messages of a session in these ranges, oldest first."""
+    """Return the messages of a session in these ranges, oldest first."""
     return [*forwards(connection, row, ranges)]
 
 
 def count(connection: sqlite3.Connection, row: int, ranges: Sequence[tuple[int, int]]) -> tuple[int, int]:
-    """How many messages of a session lie in these ranges, and their tokens."""
+    """Return the number of messages of a session in these ranges, and the number of their tokens."""
     sql = "SELECT count(*), coalesce(sum(tokens), 0) FROM messages WHERE session = ? AND row BETWEEN ? AND ?"
-    found = [connection.execute(sql, (row, *each)).fetchone() for each in ranges]
-    return sum(each[0] for each in found), sum(each[1] for each in found)
+    totals = [connection.execute(sql, (row, *span)).fetchone() for span in ranges]
+    return sum(number for number, _ in totals), sum(tokens for _, tokens in totals)

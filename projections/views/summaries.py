@@ -1,4 +1,4 @@
-"""The summaries of sessions: what each stands for, what it was written from, and which of them are in the window."""
+"""The summaries of sessions: the messages that each covers, the summaries under it, and its place in the window."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ WINDOW, UNDER, INVALID = statuses.WINDOW, statuses.UNDER, statuses.INVALID
 
 
 class Summary(Struct, frozen=True):
-    """A row of ``summaries``: ``row`` is the position of the event that has its text, ``summaries`` what it was written
-    from, if not from the messages themselves.
+    """A summary; ``row`` is the position of the event with its text.
 
-    ``status`` is "window" (it stands for its messages there), "under" (another was written from it), "replaced" (another
-    was written of the same messages), "invalid", or "erased"."""
+    ``summaries`` are the summaries that it was written from; without any it was written from the messages themselves.
+    ``status`` is "window" (the summary stands for its messages in the window), "under" (another was written from it),
+    "replaced" (another was written from the same messages), "invalid", or "erased".
+    """
 
     row: int
     id: str
@@ -83,10 +84,10 @@ class Summaries:
 
 def _created(event: AnyEvent, data: SummaryCreated) -> Values:
     status = first_status(data)
-    lists = [msgspec.json.encode(each).decode() for each in (data.ranges, data.summaries)]
+    ranges, underlying = (msgspec.json.encode(listed).decode() for listed in (data.ranges, data.summaries))
     return (
         *(event.position, data.summary, event.first, status, data.kind, data.level, data.depth, data.tokens),
-        *(lists[0], data.messages, data.source_tokens, data.first, data.earliest, data.latest, lists[1]),
+        *(ranges, data.messages, data.source_tokens, data.first, data.earliest, data.latest, underlying),
         *(data.descendants, data.descendant_tokens, data.model, data.prompt, data.replaces, event.position),
     )
 
@@ -108,15 +109,15 @@ def _move(event: AnyEvent, rows: Rows) -> None:
 
 
 def _again(change: Change, rows: Rows) -> None:
-    """What the events in effect say stands from here."""
-    at, found, fold = change.event.position, dict[str, Values](), WindowFold()
+    """Replace the session's rows by the rows that follow from the events in effect."""
+    at, rows_of, fold = change.event.position, dict[str, Values](), WindowFold()
     for event in change.in_effect if change.new is not None else ():
         fold.take(event)
         if isinstance(event.data, SummaryCreated):
-            found[event.data.summary] = _created(event, event.data)
+            rows_of[event.data.summary] = _created(event, event.data)
     for id, status in fold.consistent().items():
-        found[id] = (*found[id][:_STATUS], status, *found[id][_STATUS + 1 : _FROM], at)
-    left = {row[0]: row for row in found.values()}
+        rows_of[id] = (*rows_of[id][:_STATUS], status, *rows_of[id][_STATUS + 1 : _FROM], at)
+    left = {row[0]: row for row in rows_of.values()}
     for row in rows.find(SUMMARIES, ("session",), (change.first,)):
         same = left.get(row[0])
         if same is not None and same[:_FROM] == row[:_FROM]:
@@ -128,7 +129,7 @@ def _again(change: Change, rows: Rows) -> None:
 
 
 def touches(ranges: Sequence[tuple[int, int]], others: Sequence[tuple[int, int]]) -> bool:
-    """Whether any of these inclusive ranges has a position in common with one of the others."""
+    """Return True if one of these inclusive ranges has a position in common with one of the others."""
     return any(first <= upper and lower <= last for first, last in ranges for lower, upper in others)
 
 
@@ -136,41 +137,42 @@ def touches(ranges: Sequence[tuple[int, int]], others: Sequence[tuple[int, int]]
 
 
 def in_window(connection: sqlite3.Connection, row: int) -> list[Summary]:
-    """The summaries that stand in a session's window, by their place."""
+    """Return the summaries in a session's window, by their place."""
     sql = "SELECT * FROM summaries WHERE session = ? AND status = 'window' ORDER BY first, row"
-    return [summary(each) for each in connection.execute(sql, (row,))]
+    return [summary(values) for values in connection.execute(sql, (row,))]
 
 
 def of_session(connection: sqlite3.Connection, row: int) -> list[Summary]:
-    """Every summary of a session, whatever became of it, in the order in which they were written."""
+    """Return every summary of a session, whatever its status, in the order of writing."""
     sql = "SELECT * FROM summaries WHERE session = ? ORDER BY row"
-    return [summary(each) for each in connection.execute(sql, (row,))]
+    return [summary(values) for values in connection.execute(sql, (row,))]
 
 
 def listing(
     connection: sqlite3.Connection, row: int, statuses: Sequence[str], before: int | None, limit: int
 ) -> list[Summary]:
-    """The summaries of a session in these statuses, newest first."""
-    return [summary(each) for each in newest(connection, "summaries", ("session", row), statuses, before, limit)]
+    """Return the summaries of a session with these statuses, newest first."""
+    rows = newest(connection, "summaries", ("session", row), statuses, before, limit)
+    return [summary(values) for values in rows]
 
 
 def at_position(connection: sqlite3.Connection, position: int) -> Summary | None:
-    """The summary whose text the event at a position has."""
-    found = connection.execute("SELECT * FROM summaries WHERE row = ?", (position,)).fetchone()
-    return summary(found) if found else None
+    """Return the summary whose text is in the event at a position, or None."""
+    row = connection.execute("SELECT * FROM summaries WHERE row = ?", (position,)).fetchone()
+    return summary(row) if row else None
 
 
 def find(connection: sqlite3.Connection, row: int, given: str) -> Summary | None:
-    """A summary of a session by its id or an unambiguous beginning of it."""
+    """Return a summary of a session by its id or an unambiguous beginning of the id, or None."""
     sql = "SELECT * FROM summaries WHERE session = ? AND id >= ? AND id < ? LIMIT 2"
-    found = connection.execute(sql, (row, given, given + "~")).fetchall()
-    return summary(found[0]) if len(found) == 1 else None
+    matches = connection.execute(sql, (row, given, given + "~")).fetchall()
+    return summary(matches[0]) if len(matches) == 1 else None
 
 
 def session_of(connection: sqlite3.Connection, id: str) -> int | None:
-    """The row of the session that a summary is or was of, by its whole id."""
+    """Return the row of the session that a summary belongs or belonged to, by the whole id, or None."""
     for table in ("summaries", "summaries_were"):
-        found = connection.execute(f"SELECT session FROM {table} WHERE id = ? LIMIT 1", (id,)).fetchone()
-        if found is not None:
-            return int(found[0])
+        row = connection.execute(f"SELECT session FROM {table} WHERE id = ? LIMIT 1", (id,)).fetchone()
+        if row is not None:
+            return int(row[0])
     return None

@@ -439,7 +439,7 @@ MISTAKES = {
     "no name": (made(name=""), "the name of Mine is ''"),
     "bad name": (made(name="My-Counts"), "small letters, digits and _"),
     "a name of ours": (made(name="memories"), "the ledger has a projection 'memories' already"),
-    "a fold of one": (made(fold=lambda self, event: None), "takes three: fold"),
+    "a fold of one": (made(fold=lambda self, event: None), "takes three arguments: fold"),
     "version": (made(version="1"), "the version of the projection 'mine' is a whole number"),
     "follows nothing": (made(follows=()), "follows nothing"),
     "follows a word": (made(follows="memory"), "is a tuple"),
@@ -449,12 +449,12 @@ MISTAKES = {
     ),
     "an event misspelt": (made(follows=("MemoryCapture",)), r"\(there is MemoryCaptured\)"),
     "no tables": (made(rows=()), "has no tables"),
-    "no tuple of tables": (made(rows=Turn), r"a tuple, also of one: tables = \(Turn,\), with the comma"),
+    "no tuple of tables": (made(rows=Turn), r"a tuple, even for one table: tables = \(Turn,\), with the comma"),
     "an attribute misspelt": (
         type("Mine", (Projection,), {"name": "m", "folows": ("memory",), "tables": (Turn,), "fold": Counts.fold}),
-        "has 'folows', and no 'follows'",
+        "has 'folows' and no 'follows'",
     ),
-    "a version misspelt": (type("Mine", (Counts,), {"versoin": 2}), "has 'versoin', and no 'version'"),
+    "a version misspelt": (type("Mine", (Counts,), {"versoin": 2}), "has 'versoin' and no 'version'"),
     "no row": (made(rows=(dict,)), "a table is a class of rows"),
     "no key": (made(rows=(NoKey,)), "has no key"),
     "wrong key": (made(rows=(WrongKey,)), "has no column 'b'; it has a"),
@@ -475,7 +475,7 @@ def test_what_is_wrong_with_a_class_is_said_before_the_file_is_made(path, mistak
 
 
 def test_a_row_takes_a_key_and_indexes_and_nothing_else():
-    with pytest.raises(RejectedError, match="takes key= and indexes=, and not keys="):
+    with pytest.raises(RejectedError, match="has the options keys; a row takes key= and indexes="):
         type(Row)("Wrong", (Row,), {"__annotations__": {"a": str}}, keys=("a",))
 
 
@@ -502,7 +502,7 @@ OPEN = list[Ledger]()
 FOLDS = {
     "another's row": (lambda self, e, c, rows: rows.put(Day("a", "b")), "Day is no row of the projection 'mine'"),
     "no row": (lambda self, e, c, rows: rows.put({"a": 1}), "dict is no row"),
-    "a type": (lambda self, e, c, rows: rows.put(Turn("1", "a")), "position of Turn takes a int, and was given a str"),
+    "a type": (lambda self, e, c, rows: rows.put(Turn("1", "a")), "position of Turn takes an int, and was given a str"),
     "too large": (lambda self, e, c, rows: rows.put(Turn(2**70, "a")), "64 bits"),
     "key": (lambda self, e, c, rows: rows.get(Turn), "the key of Turn is .position., and 0 values"),
     "column": (lambda self, e, c, rows: rows.put(Turn(1, "a"), typ="b"), "Turn has no column typ"),
@@ -510,8 +510,8 @@ FOLDS = {
     "all": (lambda self, e, c, rows: rows.find(Turn), "at least one column"),
     "a ledger": (lambda self, e, c, rows: OPEN[0].recall("tea"), "fold called a ledger"),
     "a write": (lambda self, e, c, rows: OPEN[0].remember("The user likes coffee."), "fold called a ledger"),
-    "async": (waits, "gave back a coroutine"),
-    "answer": (lambda self, e, c, rows: [1], "gave back a list"),
+    "async": (waits, "fold returned a coroutine"),
+    "answer": (lambda self, e, c, rows: [1], "fold returned a list"),
 }
 
 

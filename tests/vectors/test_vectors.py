@@ -325,10 +325,10 @@ def test_two_models_stand_side_by_side_and_one_is_dropped_alone(told: Ledger, pa
     assert told.stats().vectors == {"other": 3, "words": 3}
     assert told.embed(model="words", drop=True).dropped == 3, "a stored name is enough"
     assert told.stats().vectors == {"other": 3}
-    with pytest.raises(NotFoundError, match="there are those of 'other'"):
+    with pytest.raises(NotFoundError, match="there are vectors of 'other'"):
         told.embed(model="words", drop=True)
     assert told.embed(model="other", drop=True).dropped == 3
-    with pytest.raises(NotFoundError, match="there are none"):
+    with pytest.raises(NotFoundError, match="the file has no vectors"):
         told.embed(model="other", drop=True)
 
 
@@ -578,7 +578,7 @@ def test_a_model_that_gives_another_dimension_than_its_vectors_have_is_told_so(t
     remember(told, *TEXTS)
     told.embed()
     with Ledger.open(path, embedder=Words(width=WIDTH + 8)) as other:
-        with pytest.raises(ModelError, match=f"gives {WIDTH + 8} numbers a text, and its vectors here have {WIDTH}"):
+        with pytest.raises(ModelError, match=f"gives {WIDTH + 8} numbers a text, and its stored vectors have {WIDTH}"):
             other.embed()
         assert "not the model it was" in warnings(other)[0]
     assert found(told, "green tea")[0] == TEXTS[0]

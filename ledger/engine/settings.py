@@ -22,7 +22,6 @@ from ledger.domain.text import check_text
 from ledger.store.paths import path_name
 
 PREFIX, CONFIG, FILE = "LEDGER_", "LEDGER_CONFIG", "ledger.toml"
-OLDER = {"path": "MEMORY_LEDGER_DB"}  # what a value was called in the environment before; the newer name wins
 ARGUMENT, DEFAULT = "argument", "default"
 FILE_BYTES = 64 * 1024
 # any text will do, so nothing has to be loaded to check it
@@ -146,10 +145,9 @@ def _of_environment(environment: Mapping[str, str]) -> list[tuple[str, Any, str]
             _check_known(variable.removeprefix(PREFIX).lower(), variable, variable, PREFIX)
     found = []
     for name in FIELDS:
-        for variable in (PREFIX + name.upper(), OLDER.get(name, "")):
-            if variable in environment and (name != "path" or environment[variable]):
-                found.append((name, _given(name, environment[variable]), variable))
-                break
+        variable = PREFIX + name.upper()
+        if variable in environment and (name != "path" or environment[variable]):
+            found.append((name, _given(name, environment[variable]), variable))
     return found
 
 

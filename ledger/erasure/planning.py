@@ -23,8 +23,6 @@ from ledger.domain.events import (
     InteractionCaptured,
     MemoryCaptured,
     ObservationFormed,
-    RecallDelivered,
-    WindowAssembled,
     WriteRefused,
     of,
     type_names,
@@ -158,7 +156,6 @@ class Planner:
         messages = conversations.tied_to(self.connection, {stream for stream in streams if stream[0] == "i"})
         rows |= {each.position: self.rows.row(each.position) for each in messages if each.position not in rows}
         rows |= {row.position: row for row in self.related.repairs(rows.values())}
-        rows |= {row.position: row for row in self._recalled_for(rows.values()) if row.position not in rows}
         return [rows[position] for position in sorted(rows)], streams, names
 
     def _as_maker(self) -> Iterator[Target]:
@@ -169,17 +166,6 @@ class Planner:
         ]
         if names:
             yield self.rows.target(row, tuple(names), (), (self.owner,), ())
-
-    def _recalled_for(self, rows: Iterable[Row]) -> list[Row]:
-        """What was asked for windows that sessions gave; earlier versions did not record of which session that was."""
-        found = list[Row]()
-        for row in rows:
-            event = read_event(self.connection, row.position) if row.type == WindowAssembled.__name__ else None
-            receipt = event.data.recall if event is not None and isinstance(event.data, WindowAssembled) else None
-            entry = audit.by_event(self.connection, receipt) if receipt is not None else None
-            if entry is not None and entry.type == RecallDelivered.__name__ and entry.user == self.owner:
-                found.append(self.rows.row(entry.position))
-        return found
 
     def _of_event(self, row: Row, asked: Asked) -> Target | None:
         """What of one event was named: fields, spans of fields, phrases, or all of its text."""

@@ -21,7 +21,7 @@ from ledger.domain.events import (
     type_names,
     used_as,
 )
-from ledger.domain.policy import Policy, Value, checked, renamed
+from ledger.domain.policy import Policy, Value, checked
 from ledger.history.source_plan import SourcePlan
 from ledger.policies import admission
 
@@ -40,10 +40,7 @@ class Policies:
         self._plan, self._user = plan, user
         sql = "SELECT from_position, parameters, undone_at FROM policies WHERE user = ? ORDER BY from_position"
         rows = plan.reader.connection.execute(sql, (user,)).fetchall()
-        self._rows = [
-            (at, msgspec.convert(renamed(msgspec.json.decode(parameters)), Parameters), until)
-            for at, parameters, until in rows
-        ]
+        self._rows = [(at, msgspec.json.decode(parameters, type=Parameters), until) for at, parameters, until in rows]
         self.first = min((at for at, _, _ in self._rows if at in plan.out), default=None)
         ends = {until for _, _, until in self._rows if until is not None}
         self._steps = sorted({at for at, _, _ in self._rows} | ends)

@@ -351,7 +351,7 @@ def test_the_place_comes_from_the_environment_or_is_here(tmp_path: Path, monkeyp
     monkeypatch.chdir(tmp_path)
     assert run("remember", "Here.").exit_code == 0
     assert (tmp_path / "memory.db").exists()
-    result = run("remember", "There.", environment={"MEMORY_LEDGER_DB": str(tmp_path / "there.db")})
+    result = run("remember", "There.", environment={"LEDGER_PATH": str(tmp_path / "there.db")})
     assert result.exit_code == 0 and (tmp_path / "there.db").exists()
 
 

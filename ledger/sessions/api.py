@@ -493,7 +493,7 @@ class SummariesRead:
         return page("summaries", filters, limit, after, fetch, lambda each: each.position)
 
     def graph(self, *, include_replaced: bool = False) -> SummaryGraph:
-        """Return the window with the summaries that each summary was written from; ``draw("mermaid")`` gives a diagram.
+        """Return the window with the summaries that each summary was written from; ``as_mermaid()`` gives a flowchart.
 
         Args:
             include_replaced: Also summaries that are out of use.

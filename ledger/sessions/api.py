@@ -200,7 +200,7 @@ class SessionRead(Area):
         """List the messages and summaries of this session that a pattern matches, newest first.
 
         Args:
-            pattern: Words, "quoted texts", AND, OR, NOT and brackets.
+            pattern: Words, "a phrase", a beginning*, AND, OR, NOT and parentheses; or %any text%, inside of words too.
             scope: "both", "message" or "summary".
             role: Only messages of this role.
             include_hidden: Also messages that were hidden, and summaries that were replaced or invalidated.
@@ -598,7 +598,7 @@ class SessionsRead(Area):
         """List the messages and summaries of all sessions that a pattern matches, newest first.
 
         Args:
-            pattern: Words, "quoted texts", AND, OR, NOT and brackets.
+            pattern: Words, "a phrase", a beginning*, AND, OR, NOT and parentheses; or %any text%, inside of words too.
             scope: "both", "message" or "summary".
             role: Only messages of this role.
             include_hidden: Also messages that were hidden, and summaries that were replaced or invalidated.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from functools import cache
-from typing import Protocol, cast
+from typing import cast
 
 from eventsourcing.application import Application
 from eventsourcing.domain import DomainEventProtocol
@@ -112,14 +112,10 @@ def _followed(kind: type[Struct]) -> type[Struct]:
     return defstruct(kind.__name__, _FIELDS, bases=(kind,), kw_only=True, frozen=True, namespace={"mutate": _mutate})
 
 
-class _Followed(Protocol):
-    entry: LogEntry
-
-
 def entry(event: object) -> LogEntry:
     """Where an event that came from a ledger stands in the log, who recorded it and how, and whether it is still in effect.
 
     Args:
         event: What ``process_event`` or ``policy`` was given.
     """
-    return cast("_Followed", event).entry
+    return cast("LogEntry", event.entry)  # type: ignore[attr-defined]

@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from typing import Protocol
 
 from ledger.domain.errors import ConflictError, LedgerError
 from ledger.domain.events import AnyEvent
 from ledger.store import lease
-from ledger.store.event_store import Transaction
+from ledger.store.event_store import EventStore, Transaction
 from ledger.store.sqlite_files import PARTS
 from projections.core import digests, projector, sqlite
 from projections.core import own_registry as registry
@@ -66,13 +66,6 @@ class RebuildStopped(Exception):
         self.events = events
 
 
-class Log(Protocol):
-    """What a rebuild needs of the event store."""
-
-    def transact(self, *, durable: bool = True) -> AbstractContextManager[Transaction]: ...
-    def snapshot(self) -> AbstractContextManager[Connection]: ...
-
-
 class Reading(FoldLog, Protocol):
     """The log through one connection."""
 
@@ -86,7 +79,7 @@ class Rebuild:
 
     def __init__(
         self,
-        log: Log,
+        log: EventStore,
         secret: bytes,
         ledger_id: str,
         reading: Callable[[Callable[[], Connection]], Reading],

@@ -130,14 +130,6 @@ def _place(rows: Rows, change: Change, wanted: dict[int, Values]) -> None:
         rows.put(CHUNKS, (key,), (*values[:_FROM], at))
 
 
-def row_of(rows: Rows, chunk: str) -> int | None:
-    """The row of the document that has or had a chunk, whoever's it is; under the writer's lock."""
-    for table in (CHUNKS, CHUNKS_WERE):
-        for row in rows.find(table, ("id",), (chunk,)):
-            return int(row[2])
-    return None
-
-
 # --- reads -----------------------------------------------------------------------------------------------------------
 
 

@@ -32,7 +32,6 @@ from ledger.domain.events import (
     string_fields,
     type_names,
     used_as,
-    with_role,
 )
 from ledger.domain.ids import KINDS
 from ledger.engine.tables import CHANGING
@@ -134,7 +133,6 @@ ASKED: dict[str, tuple[Any, set[str]]] = {
     "acts that make void": (VOIDING, {"CommandUndone", "OriginDistrusted"}),
     "acts that make void, in an undo": (undoing._VOIDING, {"CommandUndone", "OriginDistrusted"}),
     "acts that end another": (PUT_BACK, {"CommandRedone", "OriginTrusted"}),
-    "acts by the role of an id": (with_role("ends", effect="act"), {"CommandRedone", "OriginTrusted"}),
     "names": (in_effect.NAMES, {"ProjectRegistered", "SessionOpened"}),
     "lasting": (in_effect.LASTING, FOR_GOOD | {"CommandRedone", "OriginTrusted"}),
     "inert": (in_effect.INERT, SAYING),
@@ -145,13 +143,6 @@ ASKED: dict[str, tuple[Any, set[str]]] = {
     "what rests on its sources": (
         in_effect._RESTING,
         {"ObservationFormed", "EvidenceAdded", "ConsolidationCompleted", "ConsolidationFailed", "ModelCalled"},
-    ),
-    "what falls with a ground": (
-        with_role("rests_on"),
-        {
-            *("MemorySuperseded", "RelationRemoved", "MemoriesMerged", "ConflictResolved", "MemoryReinforced"),
-            "ObservationRetracted",
-        },
     ),
     "what gives a place a name": (
         of(governs=("project", "session")),

@@ -124,11 +124,6 @@ def _ids_under(hint: object, path: tuple[str, ...], ref: Ref | None) -> Iterator
         yield from _ids_under(part, path, ref)
 
 
-def with_role(role: Role, **wanted: object) -> tuple[type[object], ...]:
-    """The events with these traits that have an id of this role."""
-    return tuple(kind for kind in of(**wanted) if any(each.ref and each.ref.role == role for each in id_fields(kind)))
-
-
 def ids_in(data: Event, role: Role, needs: str | None = None) -> Iterator[str]:
     """The ids of an event that have this role; with ``needs`` only those of which it needs "any", or "all"."""
     for each in id_fields(type(data)) if isinstance(data, Event) else ():

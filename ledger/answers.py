@@ -634,13 +634,7 @@ class UndoReport(Answer, frozen=True, kw_only=True):
     absorbed: bool = False
 
 
-class Uncertain(Answer, frozen=True, kw_only=True):
-    """A decision that might have come out differently without a source: where it is in the log, and why."""
-
-    position: int
-    type: str
-    subject: str
-    why: str
+DECISIONS_STAND = "decisions of others stand as they were made: none is made again"
 
 
 class DistrustReport(Answer, frozen=True, kw_only=True):
@@ -648,10 +642,9 @@ class DistrustReport(Answer, frozen=True, kw_only=True):
 
     ``memories`` and ``observations`` are those that changed, also by a source that counts no more, ``unsupported`` the
     observations among them that are left without any, ``gone`` the subjects that are no more, ``receipts`` the
-    interactions, recalls and windows with a receipt that showed one of those memories or words of the origin,
-    ``uncertain`` the decisions of others that might have come out differently. ``cascaded`` are the commands that a
-    ``trust`` made void, for they were built on what the origin had undone: ``dependents`` says how. ``beliefs`` are the
-    memories as they are and as they would be, in a dry run only.
+    interactions, recalls and windows with a receipt that showed one of those memories or words of the origin.
+    ``cascaded`` are the commands that a ``trust`` made void, for they were built on what the origin had undone:
+    ``dependents`` says how. ``beliefs`` are the memories as they are and as they would be, in a dry run only.
     """
 
     kind: str
@@ -664,11 +657,11 @@ class DistrustReport(Answer, frozen=True, kw_only=True):
     unsupported: tuple[str, ...]
     gone: tuple[str, ...]
     receipts: tuple[str, ...]
-    uncertain: tuple[Uncertain, ...]
     position: int
     dependents: tuple[Dependent, ...] = ()
     cascaded: tuple[str, ...] = ()
     beliefs: tuple[Belief, ...] = ()
+    note: str = DECISIONS_STAND
     trusted: bool = False
     dry_run: bool = False
     command_id: str | None = None
@@ -716,7 +709,7 @@ class WhatIf(Answer, frozen=True, kw_only=True):
     gained: tuple[Belief, ...]
     changed: tuple[Belief, ...]
     observations: tuple[ObservedBelief, ...]
-    uncertain: tuple[Uncertain, ...]
+    note: str = DECISIONS_STAND
 
 
 class Erased(Answer, frozen=True, kw_only=True):
@@ -923,7 +916,7 @@ class ReplayReport(Answer, frozen=True, kw_only=True):
     A copy for reading has the ``ledger_id`` of the ledger; of a branch that is its own, and ``parent`` the ledger's.
     ``events`` are those of the new file. Of ``erased_later`` events the texts were erased behind the position, and are not in
     it. What a branch goes without are ``voided`` events, ``dependents`` the commands among them that were built on what was
-    named, ``uncertain`` the decisions of others that might have come out differently.
+    named; decisions of others are not made again.
     ``stopped`` is "", or "timeout" or "cancelled": then nothing was made.
     """
 
@@ -936,7 +929,6 @@ class ReplayReport(Answer, frozen=True, kw_only=True):
     erased_later: int
     voided: int = 0
     dependents: tuple[Dependent, ...] = ()
-    uncertain: tuple[Uncertain, ...] = ()
     seconds: float
     stopped: str = ""
     warning: str = "it holds the ledger's texts and secret, and what the ledger erases from now on stays in it"

@@ -34,7 +34,7 @@ def run(
     where = [] if db is None else ["--db", str(db)]
     given = stdin.encode("utf-8") if isinstance(stdin, str) else stdin or b""
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
-    variables = {name: value for name, value in os.environ.items() if name not in ("MEMORY_LEDGER_DB", "LEDGER_PATH")}
+    variables = {name: value for name, value in os.environ.items() if name != "LEDGER_PATH"}
     with (
         mock.patch.dict(os.environ, variables | {"COLUMNS": "80", **(environment or {})}, clear=True),
         mock.patch.multiple(sys, stdin=io.TextIOWrapper(io.BytesIO(given)), stdout=out, stderr=err),

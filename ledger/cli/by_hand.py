@@ -341,21 +341,21 @@ def rendered(call: Call, *, provider: Provider | None = None) -> object:
     return found if provider is None else found.render(provider)
 
 
-def drawn(call: Call, *, format: Literal["tree", "mermaid", "dot"] = "tree") -> object:
+def drawn(call: Call, *, mermaid: bool = False) -> object:
     """A graph.
 
     Args:
-        format: A tree for people, or the source of a picture.
+        mermaid: A flowchart for Mermaid, instead of a tree for people.
     """
     with opened(call) as ledger:
         found: Any = invoke(call, ledger, call.arguments)
-    if format == "tree":
+    if not mermaid:
         return found
     if call.method.area == "graph":
         from ledger.cli.views import graphs
 
-        return Raw(graphs.mermaid(found) if format == "mermaid" else graphs.dot(found))
-    return Raw(found.draw(format))
+        return Raw(graphs.mermaid(found))
+    return Raw(found.as_mermaid())
 
 
 # --- work ------------------------------------------------------------------------------------------------------------

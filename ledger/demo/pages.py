@@ -9,7 +9,6 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from ledger import answers
-from ledger.cli.charts import StepChart
 from ledger.cli.pieces import heading
 from ledger.cli.terminal_text import shortened
 from ledger.cli.views import render
@@ -29,7 +28,7 @@ def rest(ledger: Ledger, span: tuple[str, str], decisions: int, named: Mapping[s
         *_current(ledger),
         *_changed(ledger),
         *_queue(ledger),
-        *_diagram(ledger, strongest),
+        *_believed(ledger, strongest),
         *_trail(ledger, named["oven"]),
         *_then(ledger),
         *_without(ledger),
@@ -80,13 +79,13 @@ def _queue(ledger: Ledger) -> list[RenderableType]:
     return [heading(title), render(queue[:2], brief=False)]
 
 
-def _diagram(ledger: Ledger, memory: answers.Memory) -> list[RenderableType]:
+def _believed(ledger: Ledger, memory: answers.Memory) -> list[RenderableType]:
     title = f"Why it is believed: {shortened(memory.content or '', 60)}"
     points = ledger.memories.confidence(memory.id)
-    text = f"{points[0].confidence:.2f} at first, then {memory.reference_count} turns restated it."
+    text = f"Its first and last steps; {memory.reference_count} turns restated it."
     return [
         heading(title),
-        StepChart(((each.recorded_at, each.confidence) for each in points), rows=7),
+        render([*points[:2], *points[-2:]], brief=False),
         Text(f"{text} In full: memory-ledger why {memory.id}", style="dim"),
     ]
 

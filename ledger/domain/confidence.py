@@ -24,7 +24,6 @@ OBSERVATION_CONFIDENCE, LEAST_OBSERVATION, BY_HAND = 700_000, 500_000, 900_000  
 PROOF_STEP, MOST_BY_PROOF = 50_000, 950_000  # ours: each source beyond the first adds 0.05, up to 0.95
 PROOF_BOOST, BOOSTED_PROOFS = 25_000, 4  # astrocyte: 0.025 for each proof beyond the first, at most four
 RECENT_DAYS, OLD_DAYS = 30, 90
-TRENDS = ("new", "stable", "strengthening", "weakening", "dormant")
 
 
 def rounded(numerator: int, denominator: int) -> int:

@@ -26,12 +26,11 @@ FALLBACK_BYTES = 2_048
 
 
 class Attempt(Struct, frozen=True):
-    """One call of a model: how short its answer has to be, and how freely it is asked. ``retry`` is for an empty answer."""
+    """One call of a model: how short its answer has to be, and how freely it is asked."""
 
     level: str
     target_tokens: int
     temperature: float
-    retry: bool = False
 
 
 def attempts(kind: str, input_tokens: int, *, below: int | None = None) -> tuple[Attempt, ...]:
@@ -52,7 +51,7 @@ def attempts(kind: str, input_tokens: int, *, below: int | None = None) -> tuple
         target = min(limit, input_tokens * percent // 100)
         target = target if below is None else min(target, (below - 1) * OVER_PART // (OVER_PART + 1))
         if target > 0:
-            found += [Attempt(level, target, TEMPERATURE), Attempt(level, target, 0.0, retry=True)]
+            found += [Attempt(level, target, TEMPERATURE), Attempt(level, target, 0.0)]
     return tuple(found)
 
 

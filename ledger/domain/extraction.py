@@ -139,11 +139,6 @@ class _Found:
     value: str
 
 
-def extract(text: str) -> Extraction:
-    """What the rules propose from one text."""
-    return extract_all({"": text})
-
-
 def extract_all(fields: Mapping[str, str]) -> Extraction:
     """What the rules propose from several texts, as one pass in their order: one batch cap, one set of values seen.
 

@@ -10,9 +10,6 @@ import re
 
 from ledger.domain.late import late
 
-DETECTOR = "foreign/1"
-"""Name and version: another set of forms or numbers is another version."""
-
 LONG_CHARS, LONG_LINES = 1_000, 8
 """A message beyond this is a text, and nothing in it is taken for the user's own words (ours)."""
 

@@ -1,239 +1,133 @@
-"""What the pattern of a grep asks of the text index, and where a text has what the pattern says."""
+"""The pattern of a grep: an expression of FTS5 in which every term is quoted, or a text to look for as it stands.
+
+    coffee machine          both words, in any order, and their inflections ("machines")
+    "coffee machine"        the words next to each other
+    mach*                   words that begin so, and inflections of these
+    tea OR coffee           FTS5's operators, in capitals: NOT binds tighter than AND, and AND tighter than OR
+    (tea OR coffee) NOT cup
+    %achin%                 a text of any characters, inside of words too; case makes no difference
+
+Words are what the index takes for words: signs between them are none, and each character of a script without spaces is one.
+"""
 
 from __future__ import annotations
 
 import re
-import unicodedata
-from bisect import bisect_right
-from collections.abc import Callable, Iterator
-from functools import lru_cache
-from itertools import accumulate
+from collections.abc import Callable
+from typing import NoReturn
 
-from ledger.domain.grep_pattern import AND, OR, WORD, All, Either, Literal, Not, Tree, Word, plain, wanted
-from ledger.domain.question import indexed, quoted, unspaced
-from ledger.domain.spans import merged
+from msgspec import Struct
 
-MAX_NARROWING_WORDS = 32
-"""Of a quoted text the index is asked for so many words at most; more would not tell more."""
+from ledger.domain.errors import RejectedError
+from ledger.domain.question import indexed_words
 
-Stem = Callable[[str], str]
-"""The stem of a folded word as the index makes it: ``projections.search.stems.stem``."""
+MAX_PATTERN_CHARS = 4_000
+MAX_TERMS = 64
 
+Stem = Callable[[str], str]  # ``projections.search.stems.stem``
 Span = tuple[int, int]
 
-_ASCII_WORD = re.compile(r"[a-z0-9]+")
+_PIECE = re.compile(r'"((?:[^"]|"")*)"|([()])|([^\s"()]+)|(")')
+_MARKS = str.maketrans("“”„‟", '""""')
+_OPERATORS = ("AND", "OR", "NOT")
+_ENDINGS = ("s", "es", "ed", "ing", "er", "e", "y", "ation", "ness")  # of words that may have a shorter stem
+_ALLOWED = (
+    'it may have words, "a phrase", a beginning*, AND, OR, NOT between them, and parentheses; or it is %any text%'
+)
 
 
-# --- what the index is asked -----------------------------------------------------------------------------------------
+class Term(Struct, frozen=True):
+    """A word, phrase or beginning as FTS5 is asked for it; ``anywhere`` finds one row at least of a text that has it in
+    several."""
+
+    asked: str
+    anywhere: str
+    words: str
 
 
-def expression(tree: Tree) -> str | None:
-    """An FTS5 MATCH expression that finds every text that ``matches``, and maybe more; nothing in it is syntax that was
-    typed. None where the index cannot tell, and every text has to be looked at.
+class Pattern(Struct, frozen=True):
+    """A pattern as FTS5 is asked for it, with its terms; or the ``infix`` to look for, and no terms."""
 
-    For an index of whole texts as ``indexed`` gives them: of a text that lies in several rows see ``in_any_row``.
+    expression: str = ""
+    terms: tuple[Term, ...] = ()
+    infix: str = ""
+
+    @property
+    def any_term(self) -> str:
+        """An expression for the places of all terms."""
+        return " OR ".join(dict.fromkeys(each.asked for each in self.terms))
+
+    @property
+    def any_row(self) -> str:
+        """An expression that finds one row at least of every text that matches, where a text lies in several."""
+        return " OR ".join(dict.fromkeys(each.anywhere for each in self.terms))
+
+    def places(self, text: str) -> list[Span]:
+        """Return where a text has the infix."""
+        return [found.span() for found in re.finditer(re.escape(self.infix), text, re.IGNORECASE)]
+
+
+def parse(pattern: object, stem: Stem) -> Pattern:
+    """Return what a pattern asks for; whether its operators are in order is for FTS5 to say.
+
+    Raises:
+        RejectedError: The pattern is no text, blank, too long, or has a term without a word.
     """
-    match tree:
-        case Word(text):
-            return quoted(text) if _is_known(text) else None
-        case Literal(text):
-            return _narrowing(text)
-        case Not():
-            return None  # the index finds more than what is excluded
-        case All(of):
-            found = [each for each in map(expression, of) if each is not None]
-            return _joined(found, AND) if found else None
-        case Either(of):
-            some = [expression(each) for each in of]
-            known = [each for each in some if each is not None]
-            return _joined(known, OR) if len(known) == len(some) else None
+    if not isinstance(pattern, str):
+        raise RejectedError(f"a pattern is text (a str), not {type(pattern).__name__}")
+    if not pattern.strip():
+        refuse(pattern, "it is blank")
+    if len(pattern) > MAX_PATTERN_CHARS:
+        message = f"the pattern has {len(pattern):,} characters; at most {MAX_PATTERN_CHARS:,} are allowed"
+        raise RejectedError(message, rule="size", limit=MAX_PATTERN_CHARS, requested=len(pattern))
+    text = pattern.strip()
+    if len(text) > 2 and text[0] == text[-1] == "%":
+        return Pattern(infix=text[1:-1])
+    asked, terms = list[str](), list[Term]()
+    for piece in _PIECE.finditer(text.translate(_MARKS)):
+        phrase, bracket, bare, lone = piece.groups()
+        if lone:
+            refuse(pattern, "a double quotation mark has no other")
+        token = bracket or (bare if bare in _OPERATORS else "")
+        if not token:
+            terms.append(_phrase(pattern, phrase) if phrase is not None else _bare(pattern, bare, stem))
+            token = terms[-1].asked
+        if asked and asked[-1] not in (*_OPERATORS, "(") and token not in (*_OPERATORS, ")"):
+            asked.append("AND")
+        if token == "NOT" and asked[-1:] == ["AND"]:
+            asked.pop()
+        asked.append(token)
+    if len(terms) > MAX_TERMS:
+        message = f"the pattern has {len(terms)} words and phrases; at most {MAX_TERMS} are allowed"
+        raise RejectedError(message, rule="size", limit=MAX_TERMS, requested=len(terms))
+    return Pattern(" ".join(asked), tuple(terms))
 
 
-def in_any_row(tree: Tree) -> str | None:
-    """The same for texts that lie in several rows: an expression that finds at least one row of every text that ``matches``,
-    by one word that it must have, a long one. Equal to ``expression`` where that finds such texts too."""
-    match tree:
-        case Literal(text):
-            words = [word for word in (_narrowing(text) or "").strip('"').split() if _is_known(word)]
-            return f'"{max(words, key=len)}"' if words else None
-        case All(of):
-            found = [each for each in map(in_any_row, of) if each is not None]
-            return max(found, key=lambda each: (-each.count(f" {OR} "), len(each))) if found else None
-        case Either(of):
-            some = [in_any_row(each) for each in of]
-            known = [each for each in some if each is not None]
-            return _joined(known, OR) if len(known) == len(some) else None
-        case _:
-            return expression(tree)
+def refuse(pattern: str, why: str) -> NoReturn:
+    """Raise the error for a pattern that cannot be read."""
+    raise RejectedError(f"the pattern {pattern!r:.60} cannot be read: {why}; {_ALLOWED}", rule="pattern")
 
 
-def is_exact(tree: Tree) -> bool:
-    """Whether ``expression`` finds no text that does not match, so that the index alone can count: bare words of ASCII
-    letters under AND and OR. (But for a word with letters younger than FTS5's Unicode next to them.)"""
-    match tree:
-        case Word(text):
-            return text.isascii()
-        case All(of) | Either(of):
-            return all(map(is_exact, of))
-        case _:
-            return False
+def _phrase(pattern: str, text: str) -> Term:
+    words = indexed_words(text)
+    if not words:
+        refuse(pattern, f"there is no word in {text!r:.40}, which %{text:.40}% would find")
+    return Term(_quoted(*words), _quoted(max(words, key=len)), " ".join(words))
 
 
-def _joined(found: list[str], operator: str) -> str:
-    different = list(dict.fromkeys(found))
-    return different[0] if len(different) == 1 else "(" + f" {operator} ".join(different) + ")"
+def _bare(pattern: str, text: str, stem: Stem) -> Term:
+    term = _phrase(pattern, text)
+    if not text.endswith("*"):
+        return term
+    if " " in term.words:
+        return Term(f"{term.asked}*", term.anywhere, term.words)
+    # The index holds stems: "run" for "running", which begins with "runn" all the same.
+    word = term.words
+    begins = f"{term.asked}*" if len(stem(word)) >= len(word) else term.asked
+    others = (word + ending for ending in _ENDINGS if not stem(word + ending).startswith(word))
+    asked = f"({' OR '.join((begins, *map(_quoted, others)))})"
+    return Term(asked, asked, word)
 
 
-def _narrowing(text: str) -> str | None:
-    """A phrase of the words of a text."""
-    words = indexed(text).split() if not text.isascii() else WORD.findall(text)
-    words = words[:MAX_NARROWING_WORDS]
-    if not any(map(_is_known, words)):
-        return None
-    return '"' + " ".join(words) + '"'
-
-
-def _may_go_on(character: str) -> bool:
-    """Whether a word can go on beyond this character of it."""
-    return character.isalnum() and not unspaced(character)
-
-
-def _is_known(word: str) -> bool:
-    """Whether FTS5, whose Unicode is 6.1, is sure to take every character of a word for one: where 3.2 did, it does."""
-    return word.isascii() or all(unicodedata.ucd_3_2_0.category(each)[0] in "LN" for each in word)
-
-
-# --- what a text has -------------------------------------------------------------------------------------------------
-
-
-def matches(tree: Tree, text: str, stem: Stem) -> bool:
-    """Whether a text has what the pattern asks for: the truth, where the index only narrows down."""
-    return _holds(tree, plain(text), stem)
-
-
-def _holds(tree: Tree, text: str, stem: Stem) -> bool:
-    match tree:
-        case Not(of):
-            return not _holds(of, text, stem)
-        case All(of):
-            return all(_holds(each, text, stem) for each in of)
-        case Either(of):
-            return any(_holds(each, text, stem) for each in of)
-        case _:
-            return next(_places(tree, text, stem), None) is not None
-
-
-def spans(tree: Tree, text: str, stem: Stem) -> list[Span]:
-    """Where the wanted terms stand in a text, in characters of it as it is, in order; those that touch are one."""
-    prepared = _Folded(text)
-    found = [place for term in wanted(tree) for place in _places(term, prepared.text, stem)]
-    return list(merged(map(prepared.raw, found)))
-
-
-def _places(term: Word | Literal, text: str, stem: Stem) -> Iterator[Span]:
-    if isinstance(term, Word):
-        return _places_of_word(term.text, text, stem)
-    return _places_of_literal(term.text, text)
-
-
-def _places_of_literal(text: str, within: str) -> Iterator[Span]:
-    """Only where it begins and ends with whole words: so the index, which knows no others, finds all of them."""
-    spelled, at = _spelled(text), 0
-    while found := spelled.search(within, at):
-        start, at = found.span()
-        if _is_cut(within, start) or _is_cut(within, at):
-            at = start + 1
-        else:
-            yield start, at
-
-
-def _is_cut(text: str, at: int) -> bool:
-    """Whether one word stands on both sides of a place."""
-    return 0 < at < len(text) and _may_go_on(text[at - 1]) and _may_go_on(text[at])
-
-
-@lru_cache(maxsize=256)
-def _spelled(text: str) -> re.Pattern[str]:
-    return re.compile(r"\s+".join(map(re.escape, text.split(" "))))
-
-
-def _places_of_word(word: str, text: str, stem: Stem) -> Iterator[Span]:
-    is_known = _is_known(word)
-    root = stem(word) if is_known else word
-    beginning = root[:-1]  # a stem differs from the beginning of its word in its last letter at the most
-    for start, found in _words(text, beginning):
-        if found == word or (is_known and _is_known(found) and stem(found) == root):
-            yield start, start + len(found)
-
-
-def _words(text: str, beginning: str) -> Iterator[tuple[int, str]]:
-    """The words of a folded text that begin like this, as ``split`` has them, and where."""
-    at = text.find(beginning)
-    while 0 <= at < len(text):
-        end = at
-        if _may_go_on(text[at]) and not (at and _may_go_on(text[at - 1])):
-            end = _end_of_word(text, at)
-            yield at, text[at:end]
-        at = text.find(beginning, max(end, at + 1))
-
-
-def _end_of_word(text: str, start: int) -> int:
-    found = _ASCII_WORD.match(text, start)
-    end = found.end() if found else start
-    while end < len(text) and _may_go_on(text[end]):
-        end += 1
-    return end
-
-
-# --- places in the text as it is -------------------------------------------------------------------------------------
-
-_STRETCH = re.compile(r"[\x00-\x7f]?[^\x00-\x7f]+|[\x00-\x7f]+(?![^\x00-\x7f])")
-"""A text in pieces that fold each by itself: ASCII, which stays in place, and the rest with the character it may build on."""
-
-
-class _Folded:
-    """A text as it is looked through, that knows what its places are in the text as it is."""
-
-    def __init__(self, text: str) -> None:
-        self._raw = text
-        self._pieces = [(0, len(text))] if text.isascii() else [found.span() for found in _STRETCH.finditer(text)]
-        forms = [plain(text[first:last]) for first, last in self._pieces]
-        self._starts = list(accumulate(map(len, forms), initial=0))
-        self._apart: dict[int, tuple[list[int], list[Span]]] = {}
-        self.text = "".join(forms)
-
-    def raw(self, span: Span) -> Span:
-        return self._at(span[0])[0], self._at(span[1] - 1)[1]
-
-    def _at(self, place: int) -> Span:
-        """The characters behind one folded character."""
-        number = bisect_right(self._starts, place) - 1
-        first, last = self._pieces[number]
-        within = place - self._starts[number]
-        if self._raw[first:last].isascii():
-            return first + within, first + within + 1
-        if number not in self._apart:
-            self._apart[number] = self._letters(first, last)
-        ends, letters = self._apart[number]
-        return letters[bisect_right(ends, within)]
-
-    def _letters(self, first: int, last: int) -> tuple[list[int], list[Span]]:
-        """The letters of a piece, each with its marks, and where they end in the folded piece; all of it as one letter where
-        they do not fold one by one."""
-        letters, at = list[Span](), first
-        while at < last:
-            end = at + 1
-            while end < last and _belongs(self._raw[end]):
-                end += 1
-            letters.append((at, end))
-            at = end
-        forms = [plain(self._raw[start:end]) for start, end in letters]
-        whole = plain(self._raw[first:last])
-        if "".join(forms) != whole:
-            return [len(whole)], [(first, last)]
-        return list(accumulate(map(len, forms))), letters
-
-
-def _belongs(character: str) -> bool:
-    """Whether it makes one letter with what stands before it: a combining mark, a Hangul vowel or final consonant."""
-    return unicodedata.combining(character) != 0 or "\u1160" <= character <= "\u11ff"
+def _quoted(*words: str) -> str:
+    return f'"{" ".join(words)}"'

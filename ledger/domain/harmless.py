@@ -42,9 +42,3 @@ def fence_width(lines: list[str]) -> int:
 def mermaid_label(text: str) -> str:
     """A label for Mermaid, in which all but letters, digits, blanks and what is plain between them is a character code."""
     return _NOT_PLAIN.sub(lambda found: f"#{ord(found[1])};" if found[1] else found[0], one_line(text))
-
-
-def dot_label(text: str) -> str:
-    """A quoted label for Graphviz, which also reads HTML's entities in it."""
-    escaped = one_line(text).replace("\\", "\\\\").replace('"', '\\"').replace("&", "&amp;")
-    return f'"{escaped}"'

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, get_type_hints
 
 from msgspec import Struct, convert
@@ -14,7 +14,6 @@ from ledger.domain.matching import DEFAULT_MATCHER, MATCHERS
 Value = int | bool | str  # of a parameter, as an event holds it
 DECAYS = OFF, EPISODIC, ALL = "off", "episodic", "all"  # kinds of memories that lose confidence when idle
 BY_SOURCE, REVIEW = "by_source", "review"  # who decides on what nobody reviewed
-_EXTRACTED = "extracted"  # what admit was called
 TURNS = "turns"  # consolidate what was said in turns and sessions, besides memories
 
 
@@ -108,39 +107,21 @@ CHECKS: dict[str, Callable[[str, object], Value]] = {
 }
 
 
-def check_names(changes: Iterable[str]) -> None:
-    """``RejectedError`` for the name that a parameter had once, with the name that it has now."""
-    if _EXTRACTED in changes:
-        raise RejectedError(
-            "the policy parameter 'extracted' is called admit now: admit='by_source' (what the user says of himself is active at"
-            " once) or admit='review' (everything found is a candidate)"
-        )
-
-
 def checked(changes: Mapping[str, object]) -> dict[str, Value]:
     """Parameters as an event holds them, of parameters as a caller gives them."""
-    check_names(changes)
     if unknown := sorted(set(changes) - CHECKS.keys()):
         raise RejectedError(f"no policy parameter is called {unknown[0]!r:.60}; there are: {', '.join(CHECKS)}")
     return {name: CHECKS[name](name, value) for name, value in changes.items()}
 
 
-def renamed(parameters: Mapping[str, object]) -> dict[str, object]:
-    """Return parameters as events hold them under the names of today.
-
-    ``extracted`` was the status of what a model found in the user's words: "active" is what ``admit="by_source"`` says of them,
-    and "candidate" what ``admit="review"`` says. A matcher that was deleted is left out, so the default takes its place.
-    """
-    now = {name: value for name, value in parameters.items() if name != _EXTRACTED}
-    if now.get("matcher", DEFAULT_MATCHER) not in MATCHERS:
-        del now["matcher"]
-    if _EXTRACTED in parameters:
-        now.setdefault("admit", BY_SOURCE if parameters[_EXTRACTED] == "active" else REVIEW)
-    return now
+def of_today(parameters: Mapping[str, object]) -> dict[str, object]:
+    """Return parameters as events hold them, without a matcher that was deleted: the default takes its place."""
+    deleted = parameters.get("matcher", DEFAULT_MATCHER) not in MATCHERS
+    return {name: value for name, value in parameters.items() if not (deleted and name == "matcher")}
 
 
 def policy_of(parameters: Mapping[str, object]) -> Policy:
     """The policy of parameters as events hold them, over the defaults."""
-    parameters = renamed(parameters)
+    parameters = of_today(parameters)
     shares = {name: value for name, value in parameters.items() if CHECKS.get(name) is rules.millionths}
     return convert({**parameters, **{name: rules.shown(convert(value, int)) for name, value in shares.items()}}, Policy)

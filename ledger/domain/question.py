@@ -175,9 +175,9 @@ def indexed_words(text: str) -> list[str]:
     return ascii_words(text) if text.isascii() else _WORD.findall(spaced(folded(text)))
 
 
-def spaced(text: str) -> str:
-    """A folded text with each character of a script without spaces as a word of its own."""
-    return text if text.isascii() else _UNSPACED_CHARACTER.sub(r" \1 ", text)
+def spaced(text: str, sign: str = " ") -> str:
+    """A folded text with each character of a script without spaces as a word of its own, by a sign before and after it."""
+    return text if text.isascii() else _UNSPACED_CHARACTER.sub(rf"{sign}\1{sign}", text)
 
 
 def indexed(text: str) -> str:

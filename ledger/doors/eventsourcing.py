@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from functools import cache
-from typing import Protocol, cast
+from typing import cast
 
 from eventsourcing.application import Application
 from eventsourcing.domain import DomainEventProtocol
@@ -117,14 +117,10 @@ def _followed(kind: type[Struct]) -> type[Struct]:
     return defstruct(kind.__name__, _FIELDS, bases=(kind,), kw_only=True, frozen=True, namespace={"mutate": _mutate})
 
 
-class _Followed(Protocol):
-    entry: LogEntry
-
-
 def entry(event: object) -> LogEntry:
     """Return the log entry of an event from a ledger: its place, its author, its command, and if it is still in effect.
 
     Args:
         event: The event that ``process_event`` or ``policy`` received.
     """
-    return cast("_Followed", event).entry
+    return cast("LogEntry", event.entry)  # type: ignore[attr-defined]

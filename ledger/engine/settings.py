@@ -22,7 +22,6 @@ from ledger.domain.text import check_text
 from ledger.store.paths import path_name
 
 PREFIX, CONFIG, FILE = "LEDGER_", "LEDGER_CONFIG", "ledger.toml"
-OLDER = {"path": "MEMORY_LEDGER_DB"}  # setting -> its older variable; the newer variable wins
 ARGUMENT, DEFAULT = "argument", "default"
 FILE_BYTES = 64 * 1024
 # any text is valid for these, so pydantic need not be loaded to check them
@@ -152,10 +151,9 @@ def _of_environment(environment: Mapping[str, str]) -> list[tuple[str, Any, str]
             _check_known(variable.removeprefix(PREFIX).lower(), variable, variable, PREFIX)
     chosen = []
     for name in FIELDS:
-        for variable in (PREFIX + name.upper(), OLDER.get(name, "")):
-            if variable in environment and (name != "path" or environment[variable]):
-                chosen.append((name, _text_or_none(name, environment[variable]), variable))
-                break
+        variable = PREFIX + name.upper()
+        if variable in environment and (name != "path" or environment[variable]):
+            chosen.append((name, _text_or_none(name, environment[variable]), variable))
     return chosen
 
 

@@ -7,7 +7,7 @@ import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -31,12 +31,8 @@ if TYPE_CHECKING:
 INLINE_BYTES = 256 * 1024  # a larger text lies in the blobs table
 
 
-class Clock(Protocol):
-    def __call__(self) -> datetime: ...
-
-
-class Random(Protocol):
-    def __call__(self, size: int, /) -> bytes: ...
+Clock = Callable[[], datetime]
+Random = Callable[[int], bytes]
 
 
 def now() -> datetime:

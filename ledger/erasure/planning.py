@@ -23,8 +23,6 @@ from ledger.domain.events import (
     InteractionCaptured,
     MemoryCaptured,
     ObservationFormed,
-    RecallDelivered,
-    WindowAssembled,
     WriteRefused,
     of,
     type_names,
@@ -171,7 +169,6 @@ class Planner:
             message.position: self.rows.row(message.position) for message in messages if message.position not in rows
         }
         rows |= {row.position: row for row in self.related.repairs(rows.values())}
-        rows |= {row.position: row for row in self._recalled_for(rows.values()) if row.position not in rows}
         return [rows[position] for position in sorted(rows)], streams, names
 
     def _as_maker(self) -> Iterator[Target]:
@@ -185,20 +182,6 @@ class Planner:
         ]
         if names:
             yield self.rows.target(row, tuple(names), (), (self.owner,), ())
-
-    def _recalled_for(self, rows: Iterable[Row]) -> list[Row]:
-        """Return the recalls that were made for these windows.
-
-        Earlier versions did not record the session of such a recall, so the recall is found through its window.
-        """
-        recalls = list[Row]()
-        for row in rows:
-            event = read_event(self.connection, row.position) if row.type == WindowAssembled.__name__ else None
-            receipt = event.data.recall if event is not None and isinstance(event.data, WindowAssembled) else None
-            entry = audit.by_event(self.connection, receipt) if receipt is not None else None
-            if entry is not None and entry.type == RecallDelivered.__name__ and entry.user == self.owner:
-                recalls.append(self.rows.row(entry.position))
-        return recalls
 
     def _of_event(self, row: Row, request: Asked) -> Target | None:
         """Return a target for the named part of an event: fields, spans of fields, phrases, or all of its text."""

@@ -1,6 +1,6 @@
 """From which messages of a session a memory was written: what a rule found lies in one, and a model says what it cites.
 
-The calls of earlier versions do not say what was cited: whatever such a call read may have come into what it wrote.
+Where a call does not say what was cited, whatever it read may have come into what it wrote.
 """
 
 from __future__ import annotations

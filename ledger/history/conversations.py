@@ -19,8 +19,6 @@ from ledger.domain.statuses import INVALID, WindowFold
 if TYPE_CHECKING:
     from ledger.history.in_effect import Reader
 
-ON_SUMMARIES = (SummaryInvalidated, SummaryRestored)  # acts on summaries, which have nothing left to act on
-
 
 def senseless(
     reader: Reader,

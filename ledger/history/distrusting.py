@@ -27,8 +27,8 @@ from ledger.engine.work import Work
 from ledger.history import undoing
 from ledger.history.alternative import Alternative
 from ledger.history.in_effect import Reader
+from ledger.history.receipts import receipts
 from ledger.history.source_plan import SourcePlan
-from ledger.history.uncertain import receipts, uncertain_decisions
 from ledger.history.undoing import Done, Plan, voided_again
 from ledger.memories.queries import belief
 from ledger.observations.queries import UNSUPPORTED
@@ -65,7 +65,6 @@ class Details(Struct, frozen=True):
     observations: tuple[str, ...] = ()
     unsupported: tuple[str, ...] = ()
     receipts: tuple[str, ...] = ()
-    uncertain_decisions: tuple[answers.Uncertain, ...] = ()
     beliefs: tuple[answers.Belief, ...] = ()
 
 
@@ -87,8 +86,7 @@ def distrust(
 
     ``source`` is the id of an interaction, a document or a session, or with ``kind`` the name of an actor, a client, an agent
     or a session. Memories that rest on nothing else go, what the source hid or moved comes back, and what others said
-    stays. The report lists what was reached, and the decisions of others that could have come out otherwise: those are
-    not made again. ``trust`` puts all of it back.
+    stays; decisions of others are not made again. The report lists what was reached. ``trust`` puts all of it back.
 
     More than 50,000 events are ``RejectedError`` unless the act is ``exclusive``: nobody else can write until it
     is done. With
@@ -196,7 +194,6 @@ def _distrust_report(engine: Engine, done: Done, user: str, *, trusted: bool = F
         until=details.source.until,
         events=len(plan.positions) or plan.events,
         beliefs=details.beliefs,
-        uncertain=details.uncertain_decisions,
         position=outcome.position,
         dependents=plan.cascaded.dependents,
         cascaded=plan.cascaded.commands,
@@ -285,7 +282,6 @@ def _plan_of(engine: Engine, connection: Connection, head: int, plan: SourcePlan
         memories,
         gone,
         receipts=receipts(plan.reader, user, plan.streams, plan.out, gone),
-        uncertain_decisions=uncertain_decisions(plan, engine.writer.secret, user),
         observations=observed,
         unsupported=left,
     )

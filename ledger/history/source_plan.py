@@ -6,8 +6,6 @@ from collections.abc import Iterable
 
 from ledger.domain.events import PUT_BACK, AnyEvent, CommandUndone, OriginDistrusted, of, type_names
 from ledger.history.closure import Closure
-from ledger.history.conversations import ON_SUMMARIES
-from ledger.history.in_effect import follows
 from projections.views import control
 
 _STAYING = type_names(of(effect=("lasting", "inert")))
@@ -17,18 +15,8 @@ _WHOLE = of(whole=True)  # acts on several memories: without one of them the who
 class SourcePlan(Closure):
     """``base`` is what the source recorded, ``acts`` are the undos of the source that are taken back.
 
-    Of others ``senseless`` are the events that do not fit what their subject would be, and ``groundless`` those on a subject
-    that would not be there: they would change nothing, and are void so that nobody takes them for what was built on it.
+    Events of others that do not fit their subject any more would change nothing, and are void too.
     """
-
-    @property
-    def senseless(self) -> list[AnyEvent]:
-        found = (event for event, state in self.unfit.values() if state is not None and not follows(event))
-        return [event for event in found if event.stream[0] != "s" or isinstance(event.data, ON_SUMMARIES)]
-
-    @property
-    def groundless(self) -> dict[int, AnyEvent]:
-        return {position: event for position, (event, state) in self.unfit.items() if state is None}
 
     def changed(self) -> set[str]:
         """The subjects that count other events then than they do."""

@@ -18,7 +18,6 @@ from ledger.history import distrusting, undoing
 from ledger.history.alternative import Alternative
 from ledger.history.distrusting import IDENTIFIED, Position, Source, source_plan
 from ledger.history.in_effect import Reader
-from ledger.history.uncertain import uncertain_decisions
 from ledger.history.undo_plan import UndoPlan
 from ledger.history.undoing import target_of
 from ledger.memories.queries import belief
@@ -51,29 +50,27 @@ def what_if(
     other = _other_policy(policy)
     with engine.reading() as connection:
         reader, (head,) = Reader(connection), connection.execute("SELECT max(position) FROM events").fetchone()
-        out, again, concerned, doubts = _left_out(engine, reader, user, without, since, until)
+        out, again, concerned = _left_out(engine, reader, user, without, since, until)
         memories = sorted(each for each in concerned if each[0] == "m")
         if other is not None:
             memories = _reinforced(connection, user)
-        return _difference(
-            engine, connection, user, head, Alternative(reader, out, again, other), memories, concerned, doubts
-        )
+        return _difference(engine, connection, user, head, Alternative(reader, out, again, other), memories, concerned)
 
 
 def _left_out(
     engine: Engine, reader: Reader, owner: str, without: Without, since: Since, until: Since
-) -> tuple[Collection[int], Collection[int], Iterable[str], tuple[answers.Uncertain, ...]]:
+) -> tuple[Collection[int], Collection[int], Iterable[str]]:
     if without is None:
-        return (), (), (), ()
+        return (), (), ()
     connection = reader.connection
     source = _source_of(engine, connection, owner, without, since, until)
     if source is None:
         assert not isinstance(without, Mapping)
         entries = undoing.commands_named(connection, owner, target_of(without), None, None)
         plan = UndoPlan(reader, [entry.position for entry in entries])
-        return plan.out, (), plan.streams, ()
+        return plan.out, (), plan.streams
     found = source_plan(connection, owner, source, reader)
-    return found.out, found.again, found.streams, uncertain_decisions(found, engine.writer.secret, owner)
+    return found.out, found.again, found.streams
 
 
 def origin_of(without: Without) -> tuple[str | None, str] | None:
@@ -109,7 +106,6 @@ def _difference(
     other: Alternative,
     memories: Iterable[str],
     concerned: Iterable[str],
-    doubts: tuple[answers.Uncertain, ...],
 ) -> answers.WhatIf:
     lost: list[answers.Belief] = []
     gained: list[answers.Belief] = []
@@ -137,7 +133,6 @@ def _difference(
             answers.ObservedBelief(id=(now or then).id, now=now, would_be=then)  # type: ignore[union-attr]
             for now, then in other.observations(concerned, engine.writer.now())
         ),
-        uncertain=doubts,
     )
 
 

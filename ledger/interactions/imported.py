@@ -38,7 +38,6 @@ class Seen(Struct, frozen=True):
 class _Given(Struct, frozen=True):
     """A line with the digests of its content: plain, as the arguments of a command, and as these are recorded."""
 
-    digest: bytes
     content: tuple[int, ...]
     arguments: str
     place: str
@@ -59,16 +58,13 @@ class Imported:
             recorded = control.captures_of(connection, [each.arguments for each in given])
             # Of equal lines those count that are more than were captured with this content.
             numbers = [self._count(each.arguments) - recorded.get(each.arguments, 0) for each in given]
-            olds = [
-                self._mac(f"import:{each.digest.hex()}:{number}") for each, number in zip(given, numbers, strict=True)
-            ]
             firsts = [self._mac(f"{each.place}:1") for each in given]
-            uses = control.uses_of(connection, [*olds, *firsts])
+            uses = control.uses_of(connection, firsts)
             found = []
-            for each, number, old, first in zip(given, numbers, olds, firsts, strict=True):
-                is_known = number < 1 or any(use.released_at is None for use in uses.get(old, ()))
+            for each, number, first in zip(given, numbers, firsts, strict=True):
+                is_new = number > 0
                 found.append(
-                    Seen("known", each.content) if is_known else self._new(connection, each, uses.get(first, []))
+                    self._new(connection, each, uses.get(first, [])) if is_new else Seen("known", each.content)
                 )
             return found
 
@@ -77,11 +73,10 @@ class Imported:
         encoded = keys.encoded(fields)
         clean = encoded if is_off else self._writer.guard.harmless(encoded, fields)
         texts = fields if clean is encoded else msgspec.json.decode(clean)
-        digest = sha256(_as_before(line) if clean is encoded else clean).digest()
+        digest = sha256(_encoded(line) if clean is encoded else clean).digest()
         content = unpack("<4q", digest)  # numbers are no text that might be a secret
         sizes = ":".join(str(len(texts[at] or "")) for at in _TEXTS)
         return _Given(
-            digest,
             content,
             keys.recorded(self._writer, self._user, keys.encoded(["capture", content])),
             f"import:{number}:{line.occurred_at or ''}:{sizes}",
@@ -110,8 +105,8 @@ class Imported:
         return self._writer.mac("key", self._user, key)
 
 
-def _as_before(line: Line) -> bytes:
-    """Encode a line as for its key in ledgers of earlier versions; without metadata as before there was any."""
+def _encoded(line: Line) -> bytes:
+    """Encode a line for its digest; a line without metadata has no field of them."""
     fields = msgspec.structs.asdict(line)
     if not line.metadata:
         del fields["metadata"]

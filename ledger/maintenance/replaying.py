@@ -226,7 +226,6 @@ class _Made:
             erased_later=len({place for place in taken if place <= self.position}),
             voided=voided.events if voided is not None else 0,
             dependents=voided.dependents if voided is not None else (),
-            uncertain=voided.uncertain if isinstance(voided, answers.DistrustReport) else (),
             seconds=seconds,
             stopped=stopped if not self.is_whole else "",
         )

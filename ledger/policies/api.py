@@ -6,7 +6,7 @@ from typing import Unpack, cast
 
 from ledger import answers
 from ledger.domain.errors import RejectedError
-from ledger.domain.policy import CHECKS, check_names
+from ledger.domain.policy import CHECKS
 from ledger.engine.area import Area
 from ledger.policies import commands, queries
 from ledger.types import PolicyChanges, WriteOptions
@@ -29,7 +29,6 @@ class UserPolicy(UserPolicyRead):
         Args:
             changes: Parameters by name, each with its range in ``PolicyChanges``; what is not given stays as it is.
         """
-        check_names(changes)
         if unknown := sorted(set(changes) - PolicyChanges.__optional_keys__):
             parameters_there = ", ".join(CHECKS)
             raise RejectedError(f"no policy parameter is called {unknown[0]!r:.60}; there are: {parameters_there}")

@@ -200,7 +200,7 @@ class SessionRead(Area):
         """List the messages and summaries of this session that a pattern matches, newest first.
 
         Args:
-            pattern: Words, "quoted texts", AND, OR, NOT and brackets.
+            pattern: Words, "a phrase", a beginning*, AND, OR, NOT and parentheses; or %any text%, inside of words too.
             scope: "both", "message" or "summary".
             role: Only messages of this role.
             include_hidden: Also messages that were hidden, and summaries that were replaced or invalidated.
@@ -493,7 +493,7 @@ class SummariesRead:
         return page("summaries", filters, limit, after, fetch, lambda each: each.position)
 
     def graph(self, *, include_replaced: bool = False) -> SummaryGraph:
-        """Return the window with the summaries that each summary was written from; ``draw("mermaid")`` gives a diagram.
+        """Return the window with the summaries that each summary was written from; ``as_mermaid()`` gives a flowchart.
 
         Args:
             include_replaced: Also summaries that are out of use.
@@ -598,7 +598,7 @@ class SessionsRead(Area):
         """List the messages and summaries of all sessions that a pattern matches, newest first.
 
         Args:
-            pattern: Words, "quoted texts", AND, OR, NOT and brackets.
+            pattern: Words, "a phrase", a beginning*, AND, OR, NOT and parentheses; or %any text%, inside of words too.
             scope: "both", "message" or "summary".
             role: Only messages of this role.
             include_hidden: Also messages that were hidden, and summaries that were replaced or invalidated.

@@ -1,12 +1,11 @@
-"""The picture of a session: its window from the oldest to the newest, with the graph of the summaries under it, drawn as text."""
+"""The graph of a session: its window from the oldest to the newest, with the summaries that each summary was written from."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, pairwise
 
-from ledger.domain.harmless import dot_label, mermaid_label, one_line
-from ledger.domain.text import one_of
+from ledger.domain.harmless import mermaid_label, one_line
 from ledger.domain.window import FALLBACK, WindowItem
 from ledger.engine.answer import Answer
 from ledger.sessions.answers import SessionInfo
@@ -43,11 +42,6 @@ class Node(Answer, frozen=True, kw_only=True):
     again: bool = False
 
     @property
-    def line(self) -> str:
-        """All that is known about it, on one harmless line."""
-        return " · ".join(each for each in (self.name, *self.details) if each)
-
-    @property
     def name(self) -> str:
         is_run = self.kind == MESSAGES
         return _count(self.messages, "message") if is_run else f"{self.id} {self.kind}, depth {self.depth}"
@@ -81,17 +75,21 @@ class SummaryGraph(Answer, frozen=True, kw_only=True):
         window = f"window: {_count(about.window_items, 'item')}, {_count(about.window_tokens, 'token')}"
         return f"{one_line(about.name or about.id)} · {counts} · {window}"
 
-    def draw(self, format: str = "tree") -> str:
-        """The picture as text: a "tree", a flowchart for "mermaid", or a digraph in "dot" for Graphviz. ``RejectedError`` for
-        any other."""
-        one_of("format", format, tuple(FORMATS))
-        return FORMATS[format](self)
+    def as_mermaid(self) -> str:
+        """Return a flowchart for Mermaid: the window along thick arrows, and from a summary arrows to its sources."""
+        lines = ["flowchart LR", f'  s["{mermaid_label(self.title)}"]']
+        for number, node in _numbered(self):
+            ends = ("[[", "]]") if node.level == FALLBACK else ("[", "]") if node.kind == MESSAGES else ("(", ")")
+            label = "<br/>".join(mermaid_label(each) for each in (node.name, *node.details) if each)
+            lines.append(f'  {number}{ends[0]}"{label}"{ends[1]}')
+        lines += [f"  {source} {'==>' if main else '-->'} {target}" for source, target, main in _edges(self)]
+        return "\n".join(lines) + "\n"
 
 
 def diagram(
     about: SessionInfo, known: Sequence[Summary], window: Iterable[WindowItem], *, everything: bool = False
 ) -> SummaryGraph:
-    """The picture of a window (oldest first), of the summaries that there are of its session; with ``everything`` also of
+    """The graph of a window (oldest first), of the summaries that there are of its session; with ``everything`` also of
     those that stand neither in it nor under one that does."""
     rows = {each.id: each for each in known}
     drawn: set[str] = set()
@@ -161,48 +159,7 @@ def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-# --- drawn -----------------------------------------------------------------------------------------------------------
-
-
-def _tree(found: SummaryGraph) -> str:
-    lines = [found.title, *_branches(found.window)]
-    if found.replaced:
-        lines += ["out of use", *_branches(found.replaced)]
-    return "\n".join(lines) + "\n"
-
-
-def _branches(nodes: Sequence[Node], before: str = "") -> Iterator[str]:
-    for number, node in enumerate(nodes, 1):
-        last = number == len(nodes)
-        yield f"{before}{'└── ' if last else '├── '}{node.line}"
-        yield from _branches(node.sources, before + ("    " if last else "│   "))
-
-
-def _mermaid(found: SummaryGraph) -> str:
-    """The window from the oldest to the newest along thick arrows; a summary points at what it was written from."""
-    lines = ["flowchart LR", f'  s["{mermaid_label(found.title)}"]']
-    for number, node in _numbered(found):
-        ends = ("[[", "]]") if node.level == FALLBACK else ("[", "]") if node.kind == MESSAGES else ("(", ")")
-        label = "<br/>".join(mermaid_label(each) for each in (node.name, *node.details) if each)
-        lines.append(f'  {number}{ends[0]}"{label}"{ends[1]}')
-    lines += [f"  {source} {'==>' if main else '-->'} {target}" for source, target, main in _edges(found)]
-    return "\n".join(lines) + "\n"
-
-
-def _dot(found: SummaryGraph) -> str:
-    """The same for Graphviz."""
-    lines = [f"  s [shape=plaintext, label={dot_label(found.title)}];"]
-    for number, node in _numbered(found):
-        label = "\\n".join(dot_label(each)[1:-1] for each in (node.name, *node.details) if each)
-        shape = "plaintext" if node.kind == MESSAGES else "box"
-        style = ", style=dashed" if node.level == FALLBACK else ""
-        lines.append(f'  {number} [shape={shape}{style}, label="{label}"];')
-    for source, target, main in _edges(found):
-        lines.append(f"  {source} -> {target}{' [style=bold]' if main else ''};")
-    return "\n".join(["digraph session {", "  rankdir=LR;", *lines, "}"]) + "\n"
-
-
-FORMATS: Mapping[str, Callable[[SummaryGraph], str]] = {"tree": _tree, "mermaid": _mermaid, "dot": _dot}
+# --- nodes and edges -------------------------------------------------------------------------------------------------
 
 
 def _all(nodes: Iterable[Node]) -> Iterator[Node]:
@@ -233,7 +190,7 @@ def _edges(found: SummaryGraph) -> Iterator[tuple[str, str, bool]]:
 
 
 def dag(conversation: Conversation, *, everything: bool = False) -> SummaryGraph | None:
-    """The picture of its window and of the summaries under it, to be looked at or drawn (``draw("mermaid")``).
+    """The graph of its window and of the summaries under it.
 
     With ``everything`` also of the summaries that stand for nothing any more. None while nothing was said in it, and
     where it is ignored.

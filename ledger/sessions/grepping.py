@@ -8,16 +8,14 @@ from itertools import islice
 
 from msgspec import Struct
 
-from ledger.domain import grep
-from ledger.domain.grep_pattern import Tree
+from ledger.domain.grep import Pattern, Span
 from ledger.domain.snippet import snippet
 from ledger.engine.snapshot import Snapshot
 from ledger.sessions.reading import Why, is_held
 from ledger.sessions.search_answers import Hit
-from projections.search import session_texts
+from projections.search import one_text, session_texts
 from projections.search.passages import MESSAGE, SUMMARY, TURN
 from projections.search.session_texts import SearchedRow
-from projections.search.stems import stem
 from projections.views import sessions
 from projections.views.summaries import Summary
 
@@ -39,7 +37,7 @@ Row = SearchedRow | Summary
 class Asked(Struct, frozen=True, kw_only=True):
     """A grep, checked. Times are half-open, as text; "" for no bound."""
 
-    tree: Tree
+    pattern: Pattern
     corpora: tuple[str, ...]  # "message" and "summary"
     role: str | None
     since: str
@@ -77,9 +75,8 @@ class Search:
         self._asked, self._where, self._of_turn = asked, where, of_turn
         self._gone: dict[int, list[sessions.Hidden]] = {}
         self._why: dict[int, Why] = {}
-        self._expression, self._any_row = grep.expression(asked.tree), grep.in_any_row(asked.tree)
-        self._is_exact = grep.is_exact(asked.tree)
-        self._doubts: set[int] = set()  # rows that the index may be wrong about
+        self._pattern = asked.pattern
+        self._doubts: set[int] = set()  # rows that the index alone cannot tell about
 
     def is_somewhere(self) -> bool:
         """Whether it is worth to look here, as far as a glance can tell."""
@@ -94,7 +91,7 @@ class Search:
                 break
             if not is_sure:
                 found.read += 1
-                if not grep.matches(self._asked.tree, self.text(row), stem):
+                if not self._matches(self.text(row)):
                     continue
             found.total += 1
             if len(found.rows) < self._asked.limit:
@@ -118,14 +115,14 @@ class Search:
                 message = found.get(row)
                 if message is not None and message.row not in known and self._is_wanted(message):
                     known.add(message.row)
-                    yield session_texts.place(row, message.row), message, self._is_exact and row not in self._doubts
+                    yield session_texts.place(row, message.row), message, row not in self._doubts
 
     def _rows(self) -> Iterator[int]:
         """Rows of the index."""
         first = self._first_visible()
-        if self._expression is None or self._any_row is None:
+        if self._pattern.infix:
             only = next(iter(self._where.names)) if self._where.only is not None else None
-            return session_texts.every(self._connection, only, first, self._asked.after)
+            return self._doubted(session_texts.every(self._connection, only, first, self._asked.after))
         streams = self._newest((MESSAGE, SUMMARY), first)
         if self._where.only is not None:
             streams += self._newest((TURN,), 0)  # a turn's text comes before its message, and that is hidden or not
@@ -137,15 +134,14 @@ class Search:
     def _newest(self, corpora: Sequence[str], first: int) -> list[Iterator[int]]:
         """What the index finds. Of a text that lies in several rows each may have another of the words: these are found by
         one of them, and doubted."""
-        assert self._expression is not None and self._any_row is not None
 
         def stream(expression: str, several: bool | None) -> Iterator[int]:
             asked = session_texts.asked(expression, self._where.only, corpora, several)
             return session_texts.newest(self._connection, self._snapshot.schema, asked, first, self._asked.after)
 
-        if self._expression == self._any_row:
-            return [stream(self._expression, None)]
-        return [stream(self._expression, False), self._doubted(stream(self._any_row, True))]
+        if self._pattern.expression == self._pattern.any_row:
+            return [stream(self._pattern.expression, None)]
+        return [stream(self._pattern.expression, False), self._doubted(stream(self._pattern.any_row, True))]
 
     def _doubted(self, rows: Iterable[int]) -> Iterator[int]:
         for row in rows:
@@ -189,15 +185,23 @@ class Search:
             return self._of_turn(row.interaction, row.field or "") or ""
         return session_texts.text(self._connection, row.row)
 
+    def _matches(self, text: str) -> bool:
+        if self._pattern.infix:
+            return bool(self._pattern.places(text))
+        return one_text.matches(self._pattern.expression, text)
+
+    def _places(self, text: str) -> list[Span]:
+        return self._pattern.places(text) if self._pattern.infix else one_text.spans(self._pattern.any_term, text)
+
     def hit(self, row: Row) -> Hit:
         text = self.text(row)
-        spans = grep.spans(self._asked.tree, text, stem)
+        spans = self._places(text)
         shown_text = snippet(text, spans, SNIPPET_CHARS)
         shown = {
             "position": row.row,
             "session": self._where.names[row.session],
             "snippet": shown_text,
-            "spans": tuple(grep.spans(self._asked.tree, shown_text, stem)),
+            "spans": tuple(self._places(shown_text)),
             "score": len(spans),
             "quarantined": is_held(self._connection, row),
             "tokens": row.tokens,

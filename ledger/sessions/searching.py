@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from msgspec.structs import replace
 
-from ledger.domain import grep_pattern, times
+from ledger.domain import grep, times
 from ledger.domain.compaction import EXPAND_TOKENS
 from ledger.domain.errors import RejectedError
 from ledger.domain.message import ROLES, readable
@@ -24,8 +24,9 @@ from ledger.sessions.expanding import Expanding
 from ledger.sessions.grepping import READ, Asked, Found, Search, Where
 from ledger.sessions.search_answers import Expansion, GrepResult, Unexpanded
 from projections.core.rows import Connection
-from projections.search import session_texts
+from projections.search import one_text, session_texts
 from projections.search.passages import MESSAGE, SUMMARY
+from projections.search.stems import stem
 from projections.views.sessions import Message as MessageRow
 
 SCOPES = {"both": (MESSAGE, SUMMARY), "message": (MESSAGE,), "summary": (SUMMARY,)}
@@ -48,8 +49,8 @@ def grep_messages(
     hidden: bool = False,
     after: int = 2**62,
 ) -> GrepResult:
-    """The messages and summaries that a pattern (words, "quoted texts", AND, OR, NOT: ``ledger.domain.grep_pattern``) matches,
-    newest first: of this session, or ``everywhere`` in the user's.
+    """The messages and summaries that a pattern (``ledger.domain.grep``) matches, newest first: of this session, or
+    ``everywhere`` in the user's.
 
     ``scope`` is "both", "message" or "summary"; with a ``role`` messages of this only. ``since`` is inclusive, ``before``
     is not, both of the time when something was said (a summary's reaches into it); ``last`` is "12h", "7d", "2w" or "3m"
@@ -97,7 +98,7 @@ def _asked(
     limit: int,
     hidden: bool,
 ) -> Asked:
-    tree = grep_pattern.parse(pattern)
+    asked = _pattern(pattern)
     one_of("scope", scope, tuple(SCOPES))
     if role is not None:
         one_of("role", role, ROLES)
@@ -106,7 +107,7 @@ def _asked(
     if last is not None and since is not None:
         raise RejectedError("since and last both say from when; give one of them")
     return Asked(
-        tree=tree,
+        pattern=asked,
         corpora=SCOPES[scope] if role is None else (MESSAGE,),
         role=role,
         since=_ago(conversation, last)
@@ -118,6 +119,18 @@ def _asked(
         limit=listed(limit, HITS),
         hidden=hidden,
     )
+
+
+def _pattern(pattern: str) -> grep.Pattern:
+    asked = grep.parse(pattern, stem)
+    if asked.infix:
+        return asked
+    if why := one_text.why_unreadable(asked.expression):
+        grep.refuse(pattern, why)
+    for term in asked.terms:
+        if not one_text.matches(term.asked, term.words):
+            grep.refuse(pattern, f"SQLite knows no letter of {term.words!r:.40}")
+    return asked
 
 
 def _ago(conversation: Conversation, last: object) -> str:
@@ -181,7 +194,7 @@ def _hint(
         others.names.pop(state.row, None)
     if not everywhere and some(free, others):
         hints.append("other sessions have it: ask sessions.grep")
-    return "; ".join(hints) or "nothing matches; try fewer words, OR between them, or other forms"
+    return "; ".join(hints) or "nothing matches; try fewer words, OR between them, or %a part of a word%"
 
 
 # --- from a summary to what was said -------------------------------------------------------------------------

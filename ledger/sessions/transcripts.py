@@ -18,7 +18,7 @@ from ledger.domain.errors import RejectedError
 from ledger.domain.message import Draft
 from ledger.domain.metadata import NO_PAIRS, Pairs, checked, row_form
 from ledger.domain.other_forms import as_chat as in_chat_form
-from ledger.domain.provider_forms import ANY_IMAGE, MESSAGE_FIELD, OPENAI, Fields
+from ledger.domain.provider_forms import MESSAGE_FIELD, OPENAI, Fields
 from ledger.domain.text import check_json, check_text
 from ledger.domain.transcript import Line
 from ledger.sessions.answers import Message
@@ -58,9 +58,8 @@ class Outside(Struct, frozen=True):
 
 
 def comparable(parts: Iterable[messages.Part], content_of: int, speaker: str | None) -> tuple[bytes, int, str]:
-    """Parts, and who speaks, in a form in which equal ones are equal; an image was recorded without its kind once."""
-    plain = [part | {"mime": ""} if part.get("mime") == ANY_IMAGE else part for part in parts]
-    return msgspec.json.encode(plain, order="deterministic"), content_of, speaker or ""
+    """Parts, and who speaks, in a form in which equal ones are equal."""
+    return msgspec.json.encode([*parts], order="deterministic"), content_of, speaker or ""
 
 
 def without_thinking(line: Line) -> Line:

@@ -15,13 +15,13 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from typing import Protocol
 
 from ledger.domain.errors import ConflictError, LedgerError
 from ledger.domain.events import AnyEvent
 from ledger.store import lease
-from ledger.store.event_store import Transaction
+from ledger.store.event_store import EventStore, Transaction
 from ledger.store.sqlite_files import PARTS
 from projections.core import digests, projector, sqlite
 from projections.core import own_registry as registry
@@ -70,13 +70,6 @@ class RebuildStopped(Exception):
         self.events = events
 
 
-class Log(Protocol):
-    """The part of the event store that a rebuild uses."""
-
-    def transact(self, *, durable: bool = True) -> AbstractContextManager[Transaction]: ...
-    def snapshot(self) -> AbstractContextManager[Connection]: ...
-
-
 class Reading(FoldLog, Protocol):
     """The log as read through one connection."""
 
@@ -90,7 +83,7 @@ class Rebuild:
 
     def __init__(
         self,
-        log: Log,
+        log: EventStore,
         secret: bytes,
         ledger_id: str,
         reading: Callable[[Callable[[], Connection]], Reading],

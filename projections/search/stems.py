@@ -24,14 +24,20 @@ class _Scratch:
 _of_thread = threading.local()
 
 
+def scratch() -> sqlite3.Connection:
+    """Return the index in memory of this thread; whoever uses it leaves it empty, or empties it first."""
+    if not hasattr(_of_thread, "scratch"):
+        _of_thread.scratch = _Scratch()
+    connection: sqlite3.Connection = _of_thread.scratch.connection
+    return connection
+
+
 @lru_cache(maxsize=65_536)
 def stem(word: str) -> str:
     """Of one folded word; a word that the index would not take is its own stem."""
     if not word.isalnum():
         return word
-    if not hasattr(_of_thread, "scratch"):
-        _of_thread.scratch = _Scratch()
-    connection: sqlite3.Connection = _of_thread.scratch.connection
+    connection = scratch()
     connection.execute("DELETE FROM words")
     connection.execute("INSERT INTO words VALUES (?)", (word,))
     found = connection.execute("SELECT term FROM terms").fetchone()

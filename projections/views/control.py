@@ -21,7 +21,7 @@ from ledger.domain.events import (
     WriteRefused,
     ids_in,
 )
-from ledger.domain.policy import Policy, policy_of, renamed
+from ledger.domain.policy import Policy, policy_of
 from ledger.domain.spans import joined
 from ledger.types import OriginKind
 from projections.core.codec import codec, columns, reader
@@ -357,7 +357,7 @@ def explicit(connection: sqlite3.Connection, user: str) -> dict[str, object]:
     sql = "SELECT parameters FROM policies WHERE user = ? AND undone_at IS NULL ORDER BY from_position"
     parameters = dict[str, object]()
     for (adopted_parameters,) in connection.execute(sql, (user,)):
-        parameters |= renamed(msgspec.json.decode(adopted_parameters, type=dict[str, object]))
+        parameters |= msgspec.json.decode(adopted_parameters, type=dict[str, object])
     return parameters
 
 

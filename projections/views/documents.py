@@ -130,14 +130,6 @@ def _place(rows: Rows, change: Change, chunks: dict[int, Values]) -> None:
         rows.put(CHUNKS, (key,), (*values[:_FROM], at))
 
 
-def row_of(rows: Rows, chunk: str) -> int | None:
-    """Return the row of the document that has or had a chunk, of any user; called under the writer's lock."""
-    for table in (CHUNKS, CHUNKS_WERE):
-        for row in rows.find(table, ("id",), (chunk,)):
-            return int(row[2])
-    return None
-
-
 # --- reads -----------------------------------------------------------------------------------------------------------
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from ledger.domain import memory
 from ledger.domain.events import AnyEvent
@@ -183,30 +183,9 @@ def changed(connection: sqlite3.Connection, user: str, after: int) -> list[int]:
     return [row for (row,) in connection.execute(sql, (user, after, user, after))]
 
 
-def past(connection: sqlite3.Connection, row: int) -> list[tuple[int, Memory | None]]:
-    """Return (position, state) of every state of a memory; the state is None from where the memory was not there."""
-    states: dict[int, Memory | None] = {}
-    for values in connection.execute("SELECT * FROM memory_versions WHERE row = ? ORDER BY from_position", (row,)):
-        states[values[-2]] = from_row(values)
-        states.setdefault(values[-1], None)
-    if (current := get(connection, row)) is not None:
-        states[current.position] = current
-    return sorted(states.items())
-
-
 def statement_of(state: Memory) -> tuple[str, str | None, str]:
     """Return the parts that make two memories of a user and a status equal: kind, project, normalised content."""
     return (state.kind, state.project, normalise(state.content or ""))
-
-
-def with_statements(connection: sqlite3.Connection, user: str, wanted: Collection[tuple[object, ...]]) -> list[str]:
-    """Return the ids of the user's memories that have or ever had one of these statements (``statement_of``)."""
-    sql = (
-        "SELECT id, kind, project, content FROM memories WHERE user = ?"
-        " UNION ALL SELECT id, kind, project, content FROM memory_versions WHERE user = ?"
-    )
-    rows = connection.execute(sql, (user, user))
-    return [id for id, kind, project, content in rows if (kind, project, normalise(content or "")) in wanted]
 
 
 def active_chars(connection: sqlite3.Connection, user: str, *, user_profile: bool) -> int:

@@ -356,9 +356,9 @@ def test_without_a_model_a_window_shrinks_to_its_last_turn_and_loses_no_message(
 def test_a_leaf_is_asked_for_four_times_at_most() -> None:
     assert attempts(LEAF, 20_000) == (
         Attempt("normal", 1_200, 0.3),
-        Attempt("normal", 1_200, 0.0, retry=True),
+        Attempt("normal", 1_200, 0.0),
         Attempt("aggressive", 640, 0.3),
-        Attempt("aggressive", 640, 0.0, retry=True),
+        Attempt("aggressive", 640, 0.0),
     )
     assert [each.target_tokens for each in attempts(LEAF, 1_000)] == [350, 350, 200, 200]
     assert [each.target_tokens for each in attempts("condensed", 4_000)] == [1_400, 1_400, 800, 800]

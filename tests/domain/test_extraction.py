@@ -7,9 +7,13 @@ from counting import steps
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ledger.domain.extraction import EXTRACTOR, Dropped, Extracted, extract, extract_all
+from ledger.domain.extraction import EXTRACTOR, Dropped, Extracted, Extraction, extract_all
 
 HEADING, SENTENCE = 700_000, 600_000
+
+
+def extract(text: str) -> Extraction:
+    return extract_all({"": text})
 
 
 def _kept(text: str) -> list[tuple[str, str, str]]:

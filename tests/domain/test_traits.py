@@ -32,15 +32,12 @@ from ledger.domain.events import (
     string_fields,
     type_names,
     used_as,
-    with_role,
 )
 from ledger.domain.ids import KINDS
-from ledger.domain.policy import Policy
 from ledger.engine.tables import CHANGING
 from ledger.erasure import planning
 from ledger.guards import guarding, quarantining
-from ledger.history import elsewhere, in_effect, source_plan, under_policy, undo_plan, undoing
-from ledger.history import uncertain as uncertain_decisions
+from ledger.history import in_effect, source_plan, undo_plan, undoing
 from ledger.history.citations import ATTEMPTS
 from projections.core.projector import FAMILIES
 
@@ -58,8 +55,7 @@ def without_role(kind: type[Any]) -> list[str]:
 def wrong(traits: Traits) -> list[str]:
     """The traits that are no words of the catalogue."""
     found = [traits.effect] if traits.effect not in get_args(Effect) else []
-    found += [traits.governs] if traits.governs not in GOVERNED else []
-    return found + [each for each in traits.decided_by if each not in Policy.__struct_fields__]
+    return found + ([traits.governs] if traits.governs not in GOVERNED else [])
 
 
 # --- every event declares them ---------------------------------------------------------------------------------------
@@ -105,8 +101,8 @@ def test_traits_and_roles_are_words_of_the_catalogue() -> None:
 
 
 def test_a_wrong_trait_is_noticed() -> None:
-    planned = Traits("forever", governs="weather", decided_by=("gain", "mood"))  # type: ignore[arg-type]
-    assert wrong(planned) == ["forever", "weather", "mood"]
+    planned = Traits("forever", governs="weather")  # type: ignore[arg-type]
+    assert wrong(planned) == ["forever", "weather"]
 
 
 def test_the_ids_of_an_event_are_found_by_their_role() -> None:
@@ -131,18 +127,12 @@ FOR_GOOD = {
 SAYING = {
     *("CommandAnswered", "RecallDelivered", "ModelCalled", "ModelCallFailed", "CompactionSkipped", "WindowAssembled"),
 }
-SCANNED = {
-    *("MemoryCaptured", "MemoryRevised", "ObservationFormed", "ObservationRevised", "InteractionCaptured"),
-    *("ResponseAttached", "MessageAppended", "MemoryRetagged", "RelationAdded", "ProjectStateSet", "ChunkAdded"),
-    *("SummaryCreated", "AbstractSet"),
-}
 ASKED: dict[str, tuple[Any, set[str]]] = {
     "acts on events": (WAYS_BACK, ACTS),
     "acts by their trait": (of(effect="act"), ACTS),
     "acts that make void": (VOIDING, {"CommandUndone", "OriginDistrusted"}),
     "acts that make void, in an undo": (undoing._VOIDING, {"CommandUndone", "OriginDistrusted"}),
     "acts that end another": (PUT_BACK, {"CommandRedone", "OriginTrusted"}),
-    "acts by the role of an id": (with_role("ends", effect="act"), {"CommandRedone", "OriginTrusted"}),
     "names": (in_effect.NAMES, {"ProjectRegistered", "SessionOpened"}),
     "lasting": (in_effect.LASTING, FOR_GOOD | {"CommandRedone", "OriginTrusted"}),
     "inert": (in_effect.INERT, SAYING),
@@ -154,18 +144,10 @@ ASKED: dict[str, tuple[Any, set[str]]] = {
         in_effect._RESTING,
         {"ObservationFormed", "EvidenceAdded", "ConsolidationCompleted", "ConsolidationFailed", "ModelCalled"},
     ),
-    "what falls with a ground": (
-        with_role("rests_on"),
-        {
-            *("MemorySuperseded", "RelationRemoved", "MemoriesMerged", "ConflictResolved", "MemoryReinforced"),
-            "ObservationRetracted",
-        },
+    "what gives a place a name": (
+        of(governs=("project", "session")),
+        {"ProjectAliasAdded", "ProjectJoined", "SessionAliasAdded"},
     ),
-    "verdicts": (
-        uncertain_decisions._ASKED,
-        {"WriteRefused", "CommandAnswered", "ReinforcementEvaluated", "CandidatesExtracted"},
-    ),
-    "what gives a place a name": (elsewhere._NAMING, {"ProjectAliasAdded", "ProjectJoined", "SessionAliasAdded"}),
     "what a writer keeps and must read again": (
         CHANGING,
         ACTS | {"PolicyAdopted", "ProjectAliasAdded", "ProjectJoined", "SessionAliasAdded"},
@@ -175,25 +157,6 @@ ASKED: dict[str, tuple[Any, set[str]]] = {
         {"RecallDelivered", "ModelCalled", "ConsolidationCompleted", "ConsolidationFailed"},
     ),
     "names of a session": (planning._NAMING, {"SessionOpened", "SessionAliasAdded"}),
-    "what the guards look through": (under_policy._TEXTS, SCANNED),
-    "what they look through for secrets alone": (under_policy._TITLED, {"DocumentAdded", "DocumentReplaced"}),
-    "what a policy decides": (
-        under_policy._TYPES,
-        {
-            *("WriteRefused", "MemoryQuarantined", "TextQuarantined", "MemorySuperseded", "MemoryRejected", *SCANNED),
-            *("ReinforcementEvaluated", "CandidatesExtracted", "ExtractionCursorMoved", "MergeProposed"),
-            *("ConflictFound", "ConsolidationCompleted", "DocumentAdded", "DocumentReplaced"),
-        },
-    ),
-    "by a matcher": (of(decided_by="matcher"), {"ReinforcementEvaluated"}),
-    "by a gain": (of(decided_by=("gain", "echo_gain", "max_matches")), {"ReinforcementEvaluated"}),
-    "by the extraction": (
-        of(decided_by=("extract", "admit", "claim_confidence")),
-        {"CandidatesExtracted", "ExtractionCursorMoved", "MemoryCaptured"},
-    ),
-    "by a merging policy": (of(decided_by="merge"), {"MergeProposed"}),
-    "by a policy of conflicts": (of(decided_by="conflicts"), {"ConflictFound"}),
-    "by a consolidating policy": (of(decided_by="consolidate"), {"ConsolidationCompleted"}),
 }
 
 
@@ -201,15 +164,6 @@ ASKED: dict[str, tuple[Any, set[str]]] = {
 def test_each_question_has_exactly_this_answer(answer: Any, expected: set[str]) -> None:
     told = [each if isinstance(each, str) else each.__name__ for each in answer]
     assert sorted(told) == sorted(expected)
-
-
-def test_each_parameter_of_a_policy_decides_something() -> None:
-    assert [name for name in Policy.__struct_fields__ if not of(decided_by=name)] == []
-
-
-def test_a_name_is_given_to_a_project_or_a_session() -> None:
-    of_projects = dict.fromkeys(("ProjectAliasAdded", "ProjectJoined"), "project")
-    assert of_projects | {"SessionAliasAdded": "session"} == elsewhere._NAMING
 
 
 def test_what_cites_anything_may_have_a_text_where_an_id_should_be() -> None:

@@ -66,7 +66,7 @@ def test_an_argument_comes_before_the_environment_and_that_before_the_file(
         ("LEDGER_MODEL_TIMEOUT", "2.5", "model_timeout", 2.5), ("LEDGER_MODEL_MAX_TOKENS", "512", "model_max_tokens", 512),
         ("LEDGER_SUMMARIES", "off", "summaries", False), ("LEDGER_SUMMARIES", "1", "summaries", True),
         ("LEDGER_MODEL", "", "model", None), ("LEDGER_USER", "", "user", ""), ("LEDGER_PATH", "x.db", "path", "x.db"),
-        ("MEMORY_LEDGER_DB", "y.db", "path", "y.db"), ("LEDGER_PATH", "", "path", "memory.db"),
+        ("LEDGER_PATH", "", "path", "memory.db"),
     ],
 )  # fmt: skip
 def test_variables_are_texts_for_every_type(
@@ -74,12 +74,6 @@ def test_variables_are_texts_for_every_type(
 ) -> None:
     monkeypatch.setenv(variable, text)
     assert getattr(Settings.load(), name) == value
-
-
-def test_the_newer_name_of_a_variable_wins(db: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MEMORY_LEDGER_DB", "older.db")
-    monkeypatch.setenv("LEDGER_PATH", "newer.db")
-    assert origin(Settings.load(), "path") == ("newer.db", "LEDGER_PATH")
 
 
 @pytest.mark.parametrize(

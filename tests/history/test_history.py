@@ -82,7 +82,7 @@ def test_a_diff_and_the_beliefs_without_somebody(ledger: Ledger) -> None:
     lie = eve.remember("The moon is made of cheese.")
     assert [each.id for each in ledger.history.diff(before).added] == [lie.id]
     would = ledger.history.what_if(without={"actor": "eve"})
-    assert [(each.id, each.would_be) for each in would.lost] == [(lie.id, None)] and would.uncertain == ()
+    assert [(each.id, each.would_be) for each in would.lost] == [(lie.id, None)] and would.note
     assert ledger.memories.get(lie.id).status == "active"
     assert ledger.history.what_if(without={"actor": "eve"}, since=ledger.position + 1).lost == ()
     for wrong in ({}, {"without": {}}, {"policy": {"nonsense": 1}}, {"without": lie.id, "since": "1d"}):

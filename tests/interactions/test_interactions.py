@@ -255,21 +255,3 @@ def test_a_time_for_lines_without_one_says_its_offset(ledger: Ledger, tmp_path: 
     with pytest.raises(RejectedError, match="occurred_at says no offset"):
         ledger.interactions.import_file(file, occurred_at="2026-01-01T10:00:00")
     assert len(ledger.interactions.list()) == 0
-
-
-def test_lines_that_an_earlier_version_imported_are_known(ledger: Ledger, tmp_path: Path) -> None:
-    """Their keys were digests of the lines."""
-    line: dict[str, Any] = {"prompt": "Which coffee?", "response": "Dark roast.", "response_summary": "roast"}
-    line |= {"project": "assistant", "session_id": "s1", "client": "cli", "occurred_at": "2025-05-05 10:00:00+02:00"}
-    line |= {"memories_used": ["m_1"], "chunks_used": ["c1"], "context_pack": {"budget": 800, "a": [1.5, None]}}
-    line |= {"line_id": "7", "metadata": {"ticket": 4711, "source": "slack"}}
-    file = tmp_path / "turns.jsonl"
-    file.write_text(json.dumps(line) + '\n{"prompt": "Which coffee?"}\n' * 3)
-    for key in (
-        "import:019ed0858bf8c1043a66d61d854c096b1d3136422faba973668446cd994cd8a2:1",
-        "import:3d614bfafc6c25a5f1cd432d681d5097ef9c1049e9d5e5710a421867cd71e9bd:1",
-        "import:3d614bfafc6c25a5f1cd432d681d5097ef9c1049e9d5e5710a421867cd71e9bd:2",
-    ):
-        ledger.capture("as an earlier version captured a line", idempotency_key=key)
-    first, again = ledger.interactions.import_file(file), ledger.interactions.import_file(file)
-    assert (first.captured, first.known, again.captured, again.known) == (1, 3, 0, 4)

@@ -11,7 +11,6 @@ from conftest import folded_from_zero
 from turns import NOTHING, Scripted, adds
 
 from ledger import Ledger, RejectedError
-from ledger.domain.policy import policy_of
 
 NUTS = "I'm allergic to hazelnuts."
 FACT = "The user is allergic to hazelnuts"
@@ -324,14 +323,3 @@ def test_with_review_nothing_is_retracted_by_a_model(tmp_path: Path) -> None:
         old = memory.remember("The user works at Acme.")
         memory.add("I no longer work at Acme.")
         assert memory.memories.get(old.id).status == "active"
-
-
-def test_the_old_name_of_the_parameter_is_refused_with_the_new_one(memory: Ledger) -> None:
-    with pytest.raises(RejectedError, match="is called admit now"):
-        memory.policy.set(extracted="active")  # type: ignore[call-arg]
-
-
-@pytest.mark.parametrize(("recorded", "admit"), [("active", "by_source"), ("candidate", "review")])
-def test_a_value_that_was_recorded_under_the_old_name_keeps_its_meaning(recorded: str, admit: str) -> None:
-    assert policy_of({"extracted": recorded}).admit == admit
-    assert policy_of({}).admit == "by_source"

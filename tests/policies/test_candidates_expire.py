@@ -129,12 +129,3 @@ def test_somebody_who_decides_between_search_and_lock_is_first(ledger: Ledger, n
     monkeypatch.setattr(expiry, "undecided", meanwhile)
     now.days = 90
     assert _expired(ledger) == 0 and ledger.memories.get(idea.id).status == "active"
-
-
-def test_what_a_distrusted_policy_let_expire_is_named_as_decided_by_it(ledger: Ledger, now: Days) -> None:
-    idea = ledger.propose("The user owns a boat.")
-    ledger.bind(actor="eve").policy.set(candidate_days=1)
-    now.days = 2
-    assert _expired(ledger) == 1
-    report = ledger.history.distrust("eve", kind="actor", dry_run=True)
-    assert [(each.subject, each.why) for each in report.uncertain] == [(idea.id, "made under a policy of the source")]

@@ -295,16 +295,3 @@ def test_a_name_that_a_join_gave_is_given_again_to_nobody_so_that_an_undo_of_the
     ledger.undo(joined.position)
     for name in ("harbour", "quay"):
         assert [each.content for each in ledger.memories.list(project=name)] == [OARS]
-
-
-def test_a_turn_of_joined_projects_may_have_found_what_a_distrusted_source_took_away(ledger: Ledger) -> None:
-    ferry = "The ferry leaves from the northern pier at noon."
-    memory = ledger.remember(ferry, kind="fact", project="harbour")
-    ledger.bind(actor="crawler").retract(memory.id)
-    ledger.projects.add("larder")
-    ledger.projects.join("larder", "harbour")
-    ledger.capture("When does it leave?", ferry, project="larder")
-    uncertain = ledger.history.what_if(without={"actor": "crawler"}).uncertain
-    assert [(each.type, each.why) for each in uncertain] == [
-        ("ReinforcementEvaluated", "a memory was not tried as it would have been")
-    ]

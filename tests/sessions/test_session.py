@@ -809,7 +809,6 @@ def test_a_developers_message_is_an_instruction_as_the_systems_is(ledger: Ledger
         lambda session: session.append("user", parts=[{"type": []}]),
         lambda session: session.grep("x", scope=[]),
         lambda session: session.assemble(10).render([]),
-        lambda session: session.dag().draw([]),
         lambda session: session.expand(None),
         lambda session: session.expand(3.5),
     ],

@@ -17,7 +17,6 @@ from turns import Scripted, adds
 from ledger import NotFoundError, RejectedError
 from ledger.erasure import erasing
 from ledger.extraction import asking as asker
-from ledger.recall import reopening
 
 CALL = {
     "type": "tool_use",
@@ -340,7 +339,7 @@ def test_what_was_cited_for_a_memory_that_was_there_already_counts_too(
 def test_a_memory_of_a_call_that_does_not_say_what_was_cited_is_derived_from_all_that_it_read(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(asker, "_citations", lambda work, cited: ())  # as earlier versions recorded it
+    monkeypatch.setattr(asker, "_citations", lambda work, cited: ())
     _, said, kept = told_of_home(ledger, (1,))
     assert [each.subject for each in ledger.erase(said[1].position, dry_run=True).derived] == [kept.id]
     assert [each.position for each in ledger.erase(kept.id, dry_run=True).sources] == [said[0].position]
@@ -411,20 +410,13 @@ def test_a_message_of_a_turn_that_was_cited_second_is_a_source_with_its_text_in_
 # --- what was asked in a session -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("earlier", [False, True])
-def test_with_a_session_goes_what_was_asked_for_its_windows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, earlier: bool
-) -> None:
+def test_with_a_session_goes_what_was_asked_for_its_windows(tmp_path: Path) -> None:
     with Ledger.open(tmp_path / "memory.db") as ledger:
-        if earlier:  # a version that did not record of which session it was asked
-            recorded = reopening.recorded
-            monkeypatch.setattr(reopening, "recorded", lambda engine, *given: recorded(engine, *given[:4]))
         session = ledger.session("therapy")
         session.append("user", "I am anxious about flying on Friday.")
         session.assemble(2_000, query="who lives in Harbour Row, Zanzibarquux?", record=True)
         ledger.recall("something else of Harbour Row", receipt=True)
         (asked, other) = reversed(ledger.audit(type="RecallDelivered"))
-        assert ('"session"' not in states(ledger)[asked.position - 1]) == earlier
         report = ledger.erase(session="therapy")
         assert report.state == "completed" and asked.position in {each.position for each in report.erased}
         assert other.position not in {each.position for each in report.erased}

@@ -39,7 +39,7 @@ def test_it_stays_inside_its_session_unless_asked_for_all(ledger: Ledger) -> Non
     ]
 
 
-@pytest.mark.parametrize("pattern", ["canary", '"-"', "canary NOT dog", '"金丝雀"', "-dog (canary OR 金丝雀)"])
+@pytest.mark.parametrize("pattern", ["canary", "%-%", "canary NOT dog", '"金丝雀"', "(canary OR 金丝雀) NOT dog"])
 def test_nothing_of_another_user_is_ever_found(ledger: Ledger, pattern: str) -> None:
     for user in ("ana", "ben", "eve"):
         positions = said(ledger, f"canary-{user} canary-{user} 金丝雀", f"x {user}", user=user)
@@ -63,7 +63,8 @@ def test_nothing_of_another_user_is_ever_found(ledger: Ledger, pattern: str) -> 
         ("coffee AND machine", [2, 0]),
         ("coffee OR tea", [3, 2, 1, 0]),
         ("coffee NOT machine", [1]),
-        ("coffee -machine", [1]),
+        ("mach*", [2, 0]),
+        ("%achin%", [2, 0]),
         ('"coffee machine"', [0]),
         ("(coffee OR tea) green", [3]),
         ("machines", [2, 0]),
@@ -79,7 +80,7 @@ def test_and_or_not_and_quotes_mean_what_they_say(ledger: Ledger, pattern: str, 
     assert (found.total, found.searched, found.is_exact) == (len(numbers), 4, True)
 
 
-@pytest.mark.parametrize("pattern", ["go", "C", "咖啡", "啡", '"groß"', "42", '"->"', '"%"', '"_"'])
+@pytest.mark.parametrize("pattern", ["go", "C", "咖啡", "啡", '"groß"', "42", "%->%", "%%%", "%_%", "%a%"])
 def test_any_length_and_script_is_found_in_messages_and_summaries(ledger: Ledger, pattern: str) -> None:
     (first, last) = said(ledger, "Let us go: C -> 我爱喝咖啡 groß 42% a_case", "nix")
     summarise(ledger, ledger.session("monday"), "They go: C -> 我爱喝咖啡 groß 42% a_case", [(first, last)])
@@ -97,8 +98,8 @@ def test_a_bad_pattern_or_bound_is_refused(ledger: Ledger) -> None:
     for each in (*wrong, {"since": "soon"}):
         with pytest.raises(RejectedError):
             session.grep("tea", **each)  # type: ignore[arg-type]
-    for pattern in ("", " ", '"', "NOT tea", "(tea"):
-        with pytest.raises(RejectedError):
+    for pattern in ("", " ", '"', "NOT tea", "(tea", "->", "tea OR"):
+        with pytest.raises(RejectedError, match=r"beginning.*AND, OR, NOT.*%any text%"):
             session.grep(pattern)
 
 
@@ -137,7 +138,7 @@ def test_a_message_tied_to_a_captured_turn_is_found_by_the_words_of_the_turn(led
     assert session.grep("gearbox").total == 0, "a turn that is no message"
     tie(ledger, session, turn.id, "prompt", "user")
     tie(ledger, session, turn.id, "response", "assistant")
-    for pattern in ("gearbox", '"gearbox"', '"?" OR "."'):
+    for pattern in ("gearbox", '"gearbox"', "gear* OR nothing"):
         for everywhere in (False, True):
             hits = session.grep(pattern, everywhere=everywhere)
             assert [(hit.role, hit.snippet) for hit in hits] == [
@@ -167,16 +168,16 @@ def test_the_total_counts_beyond_the_limit_and_says_where_it_stopped(
 ) -> None:
     said(ledger, *(f"tea: number {number}" for number in range(150)))
     session = ledger.session("monday")
-    for pattern in ("tea", '":"'):
+    for pattern in ("tea", "%:%"):
         found = session.grep(pattern, limit=3)
         assert shown(found) == ["tea: number 149", "tea: number 148", "tea: number 147"]
         assert (found.total, found.is_exact) == (150, True)
     monkeypatch.setattr(grepping, "READ_ON", 100)
-    found = session.grep('":"', limit=3)
+    found = session.grep("%:%", limit=3)
     assert (found.total, found.is_exact, len(found)) == (100, False, 3)
     monkeypatch.setattr(grepping, "READ", 100)
-    assert [session.grep(pattern).is_exact for pattern in ("tea", '":"')] == [True, False]
-    assert "only the newest" in session.grep('"@"').hint
+    assert [session.grep(pattern).is_exact for pattern in ("tea", "%:%")] == [True, False]
+    assert "only the newest" in session.grep("%@%").hint
 
 
 def test_spans_are_where_the_snippet_has_it(ledger: Ledger) -> None:
@@ -245,7 +246,7 @@ def test_an_undone_or_erased_message_leaves_nothing_to_find(ledger: Ledger) -> N
     session, before = ledger.session("monday"), ledger.position
     ledger.undo(undone)
     ledger.erase(erased)
-    for pattern in ("tea", '":"'):
+    for pattern in ("tea", "%:%"):
         assert shown(session.grep(pattern, hidden=True)) == ["tea: one"]
     assert shown(ledger.at(before).session("monday").grep("tea")) == ["tea: three", "tea: one"]
     with probe.read(ledger) as connection:
@@ -263,7 +264,7 @@ def test_at_an_earlier_moment_it_finds_what_stood_then(ledger: Ledger) -> None:
     session = ledger.session("monday")
     session.clear()
     said(ledger, "tea: again")
-    for pattern in ("tea", '":"'):
+    for pattern in ("tea", "%:%"):
         past = ledger.at(positions[1]).session("monday")
         assert shown(past.grep(pattern)) == ["tea: two", "tea: one"]
         assert past.grep(pattern).searched == 2

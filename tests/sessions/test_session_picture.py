@@ -10,8 +10,8 @@ import pytest
 from old_names import Ledger
 from summarizing import invalidate, summarise
 
-from ledger import RejectedError, Session
-from ledger.sessions.diagram import FORMATS, span
+from ledger import Session
+from ledger.sessions.diagram import span
 
 EVIL = 'a"] --> b;\\ <script>&#35;\x1b[31m\u202e}'
 
@@ -47,7 +47,8 @@ def test_messages_side_by_side_are_one_node(ledger: Ledger) -> None:
     (run,) = session.dag().window
     assert (run.kind, run.messages, run.tokens, run.first, run.last) == ("messages", 3, 30, at[0], at[-1])
     assert (run.earliest[:10], run.latest[:10]) == ("2026-03-01", "2026-03-03")
-    assert run.line == f"3 messages · 30 tokens · #{at[0]}–#{at[-1]} · 2026-03-01 10:00 – 2026-03-03 10:00"
+    times = "2026-03-01 10:00 – 2026-03-03 10:00"
+    assert (run.name, run.details) == ("3 messages", ("30 tokens", f"#{at[0]}–#{at[-1]}", times))
 
 
 def test_the_window_is_in_the_order_of_time_with_the_graph_beneath(ledger: Ledger) -> None:
@@ -60,32 +61,27 @@ def test_the_window_is_in_the_order_of_time_with_the_graph_beneath(ledger: Ledge
     assert sum(each.tokens for each in (before, node, after)) == session.info().window_tokens
 
 
-def test_every_drawing_names_every_summary_and_run_once(ledger: Ledger) -> None:
+def test_the_flowchart_names_every_summary_and_run_once(ledger: Ledger) -> None:
     session, at, top, leaves = graph(ledger)
     found = session.dag()
-    tree = found.draw()
-    assert [tree.count(id) for id in (top, *leaves)] == [1, 1, 1]
-    assert tree.splitlines()[2].startswith(
-        f"├── {top} condensed, depth 1 · normal · 4 messages #{at[2]}–#{at[5]}, 40 tokens → 5"
-    )
-    assert tree.splitlines()[3].startswith(f"│   ├── {leaves[0]} leaf, depth 0")
-    for format, arrow in (("mermaid", "-->"), ("dot", "->")):
-        drawn = found.draw(format)
-        assert all(f"{top} {arrow} {leaf}" in drawn for leaf in leaves)
-        assert len(re.findall(r"^  (?:y_\w+|m\d+) ?[\[(]", drawn, re.M)) == 5
-    assert f"s ==> m{at[0]}" in found.draw("mermaid") and f"{top} ==> m{at[6]}" in found.draw("mermaid")
+    node = found.window[1]
+    assert node.name == f"{top} condensed, depth 1"
+    assert node.details[:3] == ("normal", "", f"4 messages #{at[2]}–#{at[5]}, 40 tokens → 5")
+    drawn = found.as_mermaid()
+    assert all(f"{top} --> {leaf}" in drawn for leaf in leaves)
+    assert len(re.findall(r"^  (?:y_\w+|m\d+)[\[(]", drawn, re.M)) == 5
+    assert f"s ==> m{at[0]}" in drawn and f"{top} ==> m{at[6]}" in drawn
 
 
 def test_what_stands_for_nothing_is_drawn_only_where_asked_for(ledger: Ledger) -> None:
     session, _, top, leaves = graph(ledger)
     session.invalidate_summary(top)
-    assert session.dag().replaced == () and top not in session.dag().draw()
+    assert session.dag().replaced == () and top not in session.dag().as_mermaid()
     found = session.dag(everything=True)
     assert [each.id for each in found.window if each.id] == list(leaves)
     assert [(each.id, each.status) for each in found.replaced] == [(top, "invalid")]
     assert [(each.id, each.again) for each in found.replaced[0].sources] == [(leaf, True) for leaf in leaves]
-    assert "out of use" in found.draw() and "invalid" in found.draw()
-    assert found.draw("mermaid").count(f'{leaves[0]}("') == 1, "one node, whoever points at it"
+    assert found.as_mermaid().count(f'{leaves[0]}("') == 1, "one node, whoever points at it"
 
 
 def test_a_fallback_says_that_it_is_no_summary(ledger: Ledger) -> None:
@@ -93,7 +89,7 @@ def test_a_fallback_says_that_it_is_no_summary(ledger: Ledger) -> None:
     session.compact()
     found = session.dag()
     assert found.window[0].level == "fallback"
-    assert all("FALLBACK" in found.draw(format) for format in FORMATS)
+    assert "FALLBACK" in found.as_mermaid()
 
 
 def test_a_summary_names_its_model_and_nothing_in_it_is_syntax(ledger: Ledger) -> None:
@@ -106,27 +102,17 @@ def test_a_summary_names_its_model_and_nothing_in_it_is_syntax(ledger: Ledger) -
 
     session, _ = said(ledger, 50, EVIL)
     session.compact(summarizer=Model())
-    found = session.dag()
-    for format in FORMATS:
-        drawn = found.draw(format)
-        assert not re.search("[\x1b\u202e]", drawn)
-    for line in found.draw("mermaid").splitlines():
+    drawn = session.dag().as_mermaid()
+    assert not re.search("[\x1b\u202e]", drawn)
+    for line in drawn.splitlines():
         label = re.search(r'[\[(]"(.*)"[\])]', line)
         assert label is None or not set(label[1].replace("<br/>", "")) & set('"<>[](){}&\\'), line
-    for line in found.draw("dot").splitlines():
-        assert len(re.findall(r'(?<!\\)(?:\\\\)*"', line)) in (0, 2), line
-
-
-def test_an_unknown_drawing_is_refused(ledger: Ledger) -> None:
-    session, _ = said(ledger, 1)
-    with pytest.raises(RejectedError, match="tree, mermaid, dot"):
-        session.dag().draw("svg")
 
 
 def test_the_picture_of_the_past_is_that_of_then(ledger: Ledger) -> None:
     session, at, top, _ = graph(ledger)
     before = ledger.at(at[-1]).session("chat").dag()
-    assert [each.kind for each in before.window] == ["messages"] and top in session.dag().draw()
+    assert [each.kind for each in before.window] == ["messages"] and top in session.dag().as_mermaid()
 
 
 def test_a_summary_taken_out_by_others_is_beneath_what_is_apart(ledger: Ledger) -> None:

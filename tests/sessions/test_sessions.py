@@ -191,7 +191,7 @@ def test_summaries_are_listed_taken_out_brought_back_written_again_and_expanded(
     assert session.summaries.invalidate(again.id, reason="wrong").invalidated == (again.id,)
     assert session.summaries.restore(again.id).status == "window"
     graph = session.summaries.graph(include_replaced=True)
-    assert any(node.id == again.id for node in graph.window) and graph.draw("mermaid").startswith("flowchart")
+    assert any(node.id == again.id for node in graph.window) and graph.as_mermaid().startswith("flowchart")
     part = session.expand(again.id, budget=300, unit="chars")
     assert part.messages[0].position == at[0] and part.used <= 300 and part.unit == "chars" and part.rest
     assert session.expand(part.rest, budget=10**6).messages[0].position == at[len(part.messages)]

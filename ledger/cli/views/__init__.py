@@ -52,7 +52,6 @@ ONE = {  # the view of an answer of a type
 }
 MANY = {  # ... of a list of them
     "Candidate": "beliefs.review",
-    "ConfidencePoint": "beliefs.confidence",
     "Step": "beliefs.history",
 }
 SUBJECTS = {  # what a write answers with a line, and a read with a card

@@ -9,7 +9,6 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from ledger import answers
-from ledger.cli.charts import StepChart
 from ledger.cli.pieces import card_of, counted, detailed, listing, moment, short, titled, whole
 from ledger.cli.terminal_text import shortened
 from ledger.cli.views.tables import QUOTED_CHARS, card, decimal, table, under
@@ -97,7 +96,6 @@ def why(answer: answers.Why) -> RenderableType:
         parts += under((("Evidence", answer.evidence), ("Wordings", answer.wordings)))
         return Group(*parts, *titled("Events", history(answer.steps)))
     parts = [_head(answer, answer.memory)]
-    parts += titled("Confidence over time (UTC)", _chart(answer.steps))
     parts += titled("Steps", table(answer.steps))
     parts += titled("Admitted", Text(answer.admission) if answer.admission else None)
     parts += titled("Quoted", _quoted_from(answer.provenance) if answer.provenance is not None else None)
@@ -135,18 +133,6 @@ def _closest_sentence(source: answers.Interaction, about: frozenset[str]) -> Tex
     sentences = [each for each in _SENTENCE.split(searched) if each.strip()]
     best = max(sentences, key=lambda each: len(stems(each) & about), default=None)
     return Text(f"“{shortened(best, QUOTED_CHARS)}”", style="italic") if best is not None else short(source.prompt)
-
-
-def confidence(points: Sequence[answers.ConfidencePoint]) -> RenderableType:
-    chart = _chart(points)
-    return Group(*([chart, Text("")] if chart is not None else []), table(points))
-
-
-def _chart(points: Sequence[answers.ConfidencePoint | answers.Step]) -> RenderableType | None:
-    """None of a confidence that never changed, which the steps say in a line."""
-    if len({each.confidence for each in points}) < 2:
-        return None
-    return StepChart((each.recorded_at, each.confidence) for each in points)
 
 
 def history(found: Sequence[answers.Step]) -> RenderableType:

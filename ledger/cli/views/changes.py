@@ -126,7 +126,7 @@ def _reversal(found: answers.UndoReport) -> str:
 
 
 def distrust(found: answers.DistrustReport) -> RenderableType:
-    """What an origin wrote and changed, and what nobody can know."""
+    """What an origin wrote and changed."""
     would = "would concern" if found.dry_run else "concerned"
     span = f"from position {found.since}{_until(found)}"
     asker = f"{found.kind} {one_line(found.origin)} {span}: {would} {counted(found.events, 'event')}"
@@ -142,7 +142,7 @@ def distrust(found: answers.DistrustReport) -> RenderableType:
         card["void with it"] = _dependents(found.dependents)
     if found.command_id and not found.trusted:
         card["to go back"] = f"history trust {found.command_id}"
-    return Group(Text(asker), card_of(card), *_memories(found.beliefs), *_open_questions(found.uncertain))
+    return Group(Text(asker), card_of(card), *_memories(found.beliefs), Text(found.note, style="dim"))
 
 
 def _until(found: answers.DistrustReport) -> str:
@@ -168,7 +168,7 @@ def what_if(found: answers.WhatIf) -> RenderableType:
     count = sum(len(each) for _, each in groups) + len(found.observations)
     same = f"{counted(found.unchanged, 'other')} would be held as now"
     text = f"{counted(count, 'belief')} would differ at position {found.position}, {same}; nothing was written"
-    return Group(*parts, Text(text, style="dim"), *_open_questions(found.uncertain))
+    return Group(*parts, Text(f"{text}; {found.note}", style="dim"))
 
 
 def _compared(now: Belief | None, then: Belief | None) -> Text:
@@ -186,20 +186,6 @@ def _held(found: Belief | None) -> str:
     if isinstance(found, Observation):
         return f"{found.status} {decimal(found.confidence)}, {counted(found.proof_count, 'source')}, {found.freshness}"
     return f"{found.status} {decimal(found.confidence)}, {found.reference_count} × referenced"
-
-
-def _open_questions(found: Sequence[answers.Uncertain]) -> list[RenderableType]:
-    """What could have come out otherwise, each reason once."""
-    reasons: dict[str, list[answers.Uncertain]] = {}
-    for each in found:
-        reasons.setdefault(each.why, []).append(each)
-    rows = [[Text(f"{len(each):,}"), detailed(Text(why), _positions(each))] for why, each in reasons.items()]
-    return titled("Uncertain", listing("events", "why", rows=rows, right=["events"]) if rows else None)
-
-
-def _positions(found: Sequence[answers.Uncertain]) -> str:
-    first = ", ".join(f"{each.position} {each.type}" for each in found[:3])
-    return f"at {first}{', …' if len(found) > 3 else ''}"
 
 
 # --- erasure ---

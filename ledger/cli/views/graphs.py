@@ -1,7 +1,4 @@
-"""The entity graph drawn: as a tree for the terminal, and as text for Mermaid and for Graphviz.
-
-A name can hold anything, so every label is made harmless for the syntax that it stands in.
-"""
+"""The entity graph: as a tree for the terminal, and as a flowchart for Mermaid, whose labels are made harmless."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from rich.tree import Tree
 
 from ledger import answers
 from ledger.cli.terminal_text import shortened
-from ledger.domain.harmless import dot_label, mermaid_label
+from ledger.domain.harmless import mermaid_label
 from ledger.domain.memory import CO_OCCURS
 
 LABEL_CHARS, ID_CHARS, IDS = 60, 9, 3
@@ -69,17 +66,6 @@ def mermaid(graph: answers.Graph) -> str:
         arrow = "-.-" if relation == CO_OCCURS else "-->"
         lines.append(f'  n{numbers[source]} {arrow}|"{label}"| n{numbers[target]}')
     return "\n".join(["flowchart LR", *lines]) + "\n"
-
-
-def dot(graph: answers.Graph) -> str:
-    """A digraph for Graphviz."""
-    numbers = _numbers(graph)
-    lines = [f"  n{number} [label={dot_label(name)}];" for name, number in numbers.items()]
-    for source, relation, target, weight in _lines(graph):
-        label = dot_label(f"{relation} ({weight})" if weight > 1 else relation)
-        style = ", dir=none, style=dashed" if relation == CO_OCCURS else ""
-        lines.append(f"  n{numbers[source]} -> n{numbers[target]} [label={label}{style}];")
-    return "\n".join(["digraph memory {", "  rankdir=LR;", *lines, "}"]) + "\n"
 
 
 def _numbers(graph: answers.Graph) -> dict[str, int]:

@@ -51,7 +51,6 @@ COLUMNS = {  # of each type its columns, and after the bar what stands in small 
     "StateEntry": "category name value | recorded_at actor source to_position",
     "Step": "position recorded_at confidence delta type | command actor in_effect because",
     "Summary": "id status content | kind depth level messages source_tokens tokens model",
-    "Uncertain": "position type subject why",
     "WindowItem": "position tokens kind | role summary_kind id time messages",
     "Wording": "position recorded_at content | why consolidator actor reason in_effect",
 }

@@ -7,7 +7,7 @@ a subject, an event or a command; ``Time`` is fixed-width UTC; ``Digest`` is a h
 deltas are integers of one millionth.
 
 What undo, distrust, erasure, the guards and the policies have to know of an event stands with it: its ``Traits``, a ``Ref`` on
-each id, a ``Use`` on a text that has one. They ask for it by ``of``, ``with_role``, ``ids_in`` and ``used_as``, and none of it is
+each id, a ``Use`` on a text that has one. They ask for it by ``of``, ``ids_in`` and ``used_as``, and none of it is
 stored. So a new event is its class here, its case in the decider of its subject, and the projections that show it.
 """
 

@@ -34,9 +34,7 @@ class Traits(Struct, frozen=True):
     effect: Effect
     begins: str = ""  # the kind of subject that is there from it on
     whole: bool = False  # it is about several subjects, and falls only with its whole command
-    verdict: bool = False  # an answer that might have been another, had something not been there
     governs: Literal["", "policy", "project", "session"] = ""  # by what of it later commands are decided, or found
-    decided_by: tuple[str, ...] = ()  # the parameters of a policy that have a part in it
     falls_with_cause: bool = True  # otherwise it rests on its sources, and not on what caused it
     since: int = (
         1  # the format of the log in which it came, or its schema: announced by LedgerUpgraded before its first use

@@ -14,7 +14,7 @@ class DocumentAdded(Event, frozen=True):
     ``path`` is what it is known by within its user ("" for a text without one), ``digest`` that of the whole text.
     """
 
-    traits = Traits("reversible", begins="document", decided_by=("secrets",))
+    traits = Traits("reversible", begins="document")
 
     path: Annotated[Text | None, Use("name")]
     title: Text | None
@@ -50,7 +50,7 @@ class DocumentReplaced(Event, frozen=True):
     project is that of the envelope.
     """
 
-    traits = Traits("reversible", decided_by=("secrets",))
+    traits = Traits("reversible")
 
     previous: int
     digest: KeyedDigest | None

@@ -56,7 +56,7 @@ class ReinforcementEvaluated(Event, frozen=True):
     """Which memories a response restates, by a ``matcher``, among ``pool_size`` active ones, and which it ``denied``;
     ``left_over`` counts the matches beyond those that a policy allows."""
 
-    traits = Traits("reversible", verdict=True, decided_by=("matcher", "gain", "echo_gain", "max_matches"))
+    traits = Traits("reversible")
 
     matcher: Code
     pool_size: int
@@ -76,7 +76,7 @@ class ReinforcementFailed(Event, frozen=True):
 class CandidatesExtracted(Event, frozen=True):
     """What an extractor found in a turn: the memories it ``kept``, and what was ``dropped`` and why."""
 
-    traits = Traits("reversible", verdict=True, decided_by=("extract", "admit", "claim_confidence"))
+    traits = Traits("reversible")
 
     extractor: Code
     kept: Annotated[tuple[Id, ...], Ref("about")] = ()

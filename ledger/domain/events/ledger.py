@@ -45,7 +45,7 @@ class PolicyAdopted(Event, frozen=True):
 class CommandAnswered(Event, frozen=True):
     """A keyed command that had nothing to append; the answer was ``subject`` as of position ``seen``."""
 
-    traits = Traits("inert", verdict=True)
+    traits = Traits("inert")
 
     subject: Annotated[Id, Ref("about")]
     seen: int
@@ -177,7 +177,7 @@ class CheckpointSealed(Event, frozen=True):
 class WriteRefused(Event, frozen=True):
     """A write that a rule refused: labels and numbers, never the text. A scanner's ``finding`` is a label too."""
 
-    traits = Traits("lasting", verdict=True, decided_by=("threats", "secrets", "user_chars", "memory_chars"))
+    traits = Traits("lasting")
 
     rule: Code
     subject: Annotated[Id | None, Ref("about")] = None
@@ -194,7 +194,7 @@ class TextQuarantined(Event, frozen=True):
     Memories have a quarantine of their own (MemoryQuarantined); this is for what was captured, added or summarized.
     """
 
-    traits = Traits("reversible", decided_by=("threats",))
+    traits = Traits("reversible")
 
     position: int
     finding: Code = ""
@@ -269,7 +269,7 @@ class ConsolidationCompleted(Event, frozen=True):
     are those that the sources had to have. Counts are of observations, and of what was not taken, by reason.
     """
 
-    traits = Traits("reversible", decided_by=("consolidate",), falls_with_cause=False)
+    traits = Traits("reversible", falls_with_cause=False)
 
     consolidator: Code
     over: Code

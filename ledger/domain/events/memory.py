@@ -24,7 +24,7 @@ class MemoryCaptured(Event, frozen=True):
     found it, and where. ``reference_count`` and ``last_referenced_at`` are what a merged memory takes over. ``admission`` is
     the line of the table that gave the status where no person did: the table with its version, and the line's name."""
 
-    traits = Traits("reversible", begins="memory", decided_by=("admit", "user_chars", "memory_chars"))
+    traits = Traits("reversible", begins="memory")
 
     content: Annotated[Text | None, Use("belief")]
     kind: Annotated[Code, Use("coined")]
@@ -77,7 +77,7 @@ class MemoryPromoted(Event, frozen=True):
 class MemoryRejected(Event, frozen=True):
     """A candidate was turned down; ``rule`` says by which rule where a policy let it expire."""
 
-    traits = Traits("reversible", decided_by=("candidate_days",))
+    traits = Traits("reversible")
 
     reason: Text | None = ""
     rule: Code = ""
@@ -141,7 +141,7 @@ class MemorySuperseded(Event, frozen=True):
     """``by`` is missing only where a policy let the memory expire; ``rule`` then says which. It held up to ``valid_to``, or not
     at all where it began later."""
 
-    traits = Traits("reversible", decided_by=("decay", "expire"))
+    traits = Traits("reversible")
 
     by: Annotated[Id | None, Ref("rests_on")]
     valid_to: Time
@@ -176,7 +176,7 @@ class MemoryRestored(Event, frozen=True):
 class MemoryQuarantined(Event, frozen=True):
     """Kept out of recall: by somebody, or because of what a ``scanner`` found in it."""
 
-    traits = Traits("reversible", decided_by=("threats",))
+    traits = Traits("reversible")
 
     reason: Text | None = ""
     finding: Code = ""

@@ -11,7 +11,7 @@ class MergeProposed(Event, frozen=True):
     ``content`` is how one memory would say it.
     """
 
-    traits = Traits("reversible", begins="merge", decided_by=("merge",))
+    traits = Traits("reversible", begins="merge")
 
     memories: Annotated[tuple[Id, ...], Ref("about")]
     similarity: int
@@ -42,7 +42,7 @@ class MergeRejected(Event, frozen=True):
 class ConflictFound(Event, frozen=True):
     """Two or more active memories give one ``attribute`` ``values`` that cannot both be true at one time."""
 
-    traits = Traits("reversible", begins="conflict", decided_by=("conflicts",))
+    traits = Traits("reversible", begins="conflict")
 
     attribute: Text | None
     memories: Annotated[tuple[Id, ...], Ref("about")]

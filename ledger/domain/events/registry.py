@@ -81,15 +81,13 @@ TEXT_FIELDS: dict[str, tuple[str, ...]] = {
 def of(**wanted: object) -> tuple[type[Any], ...]:
     """The events with all of these traits, in the order of the catalogue; several values of one are given as a tuple.
 
-    ``decided_by="merge"`` asks whether that is among them: ``of(effect=("act", "lasting"))``, ``of(begins="memory")``.
+    Examples are ``of(effect=("act", "lasting"))`` and ``of(begins="memory")``.
     """
     return tuple(kind for kind in TYPES.values() if all(_has(kind, name, value) for name, value in wanted.items()))
 
 
 def _has(kind: type[Event], name: str, wanted: object) -> bool:
-    known = getattr(kind.traits, name)
-    options = wanted if isinstance(wanted, tuple) else (wanted,)
-    return any(each in known if isinstance(known, tuple) else each == known for each in options)
+    return getattr(kind.traits, name) in (wanted if isinstance(wanted, tuple) else (wanted,))
 
 
 def type_names(kinds: Iterable[type[object]]) -> tuple[str, ...]:
@@ -124,11 +122,6 @@ def _ids_under(hint: object, path: tuple[str, ...], ref: Ref | None) -> Iterator
         yield from (IdField((*path, *each.path), each.ref) for each in id_fields(hint))
     for part in get_args(hint):
         yield from _ids_under(part, path, ref)
-
-
-def with_role(role: Role, **wanted: object) -> tuple[type[object], ...]:
-    """The events with these traits that have an id of this role."""
-    return tuple(kind for kind in of(**wanted) if any(each.ref and each.ref.role == role for each in id_fields(kind)))
 
 
 def ids_in(data: Event, role: Role, needs: str | None = None) -> Iterator[str]:

@@ -174,7 +174,7 @@ class ExtractionCursorMoved(Event, frozen=True):
     ``dropped`` are what it came to, where no model was asked.
     """
 
-    traits = Traits("reversible", decided_by=("extract", "admit", "claim_confidence"))
+    traits = Traits("reversible")
 
     since: int
     to: int

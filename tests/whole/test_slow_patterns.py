@@ -48,7 +48,7 @@ READERS: dict[str, Callable[[str], Any]] = {
     "threats": threats.scan,
     "claims": claims.is_tool_limitation,
     "what a user says": lambda text: list(first_person.statements(text)),
-    "extraction": extraction.extract,
+    "extraction": lambda text: extraction.extract_all({"": text}),
     "clauses": lambda text: clauses.clauses(clauses.unquoted(text)),
     "entities": entities.found,
     "slots": lambda text: list(slots.of_text(text)),

@@ -262,6 +262,12 @@ class Finder:
             for each in some:
                 each.cosine = cosines.get(each.row)
 
+    def cosines_among(self, rows: Sequence[int]) -> dict[tuple[int, int], float]:
+        """Return the cosine of every two of these memories that both have a vector, by their rows, the smaller first."""
+        if self._sought is None or self._vectors is None or len(rows) < 2:
+            return {}
+        return self._vectors.cosines_among(self._connection, self._sought, self._asked.user, "m", rows)
+
     # --- rubino's tail -------------------------------------------------------------------------------------------
 
     def _tail(self, ranked: Sequence[Found]) -> list[Found]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from itertools import islice
 
 from ledger.domain.alike import ALIKE_CHARS, share_stems, telling_stems
@@ -46,22 +47,22 @@ def newer_first(ranked: list[Found], limit: int, cosines: Cosines) -> list[Found
     much that is more.
     """
     top = _statements(ranked, limit)
-    stems = {memory.row: telling_stems(memory.content or "") for _, memory in top}
+    stems = cache(telling_stems)
     moved: set[int] = set()
     before: dict[int, list[Found]] = {}
     for at, (older, old) in enumerate(top):
         if old.row in moved:
             continue
-        score = older.candidate.score
+        score, of_old = older.candidate.score, since(old)
         for newer, new in islice(top, at + 1, None):
             part = newer.candidate.score / score
             if part < OF_VECTORS:
                 break
-            if new.row in moved or new.project != old.project or since(new) < since(old):
+            if new.row in moved or new.project != old.project or since(new) < of_old:
                 continue
             cosine = cosines.get((min(old.row, new.row), max(old.row, new.row)))
             is_near = part >= OF_WORDS if cosine is None else cosine >= COSINE
-            if is_near and share_stems(stems[old.row], stems[new.row]):
+            if is_near and share_stems(stems(old.content or ""), stems(new.content or "")):
                 moved.add(new.row)
                 before.setdefault(old.row, []).append(newer)
                 newer.candidate.signals["newer"], newer.candidate.score = 1 / part, score

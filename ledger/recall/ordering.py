@@ -13,7 +13,7 @@ from ledger.recall.asked import Asked
 from ledger.recall.finding import Finder, Found
 from projections.search.stems import stem
 
-OF_WORDS, OF_VECTORS, COSINE = 0.6, 0.15, 0.6
+OF_WORDS, OF_VECTORS, COSINE = 0.3, 0.15, 0.6
 """The part of the older one's score that the newer needs: by words alone, and where both have vectors of at least this cosine."""
 
 AHEAD, MOST = 5, 60  # items behind the limit that are compared too; items that are compared at the most

@@ -129,12 +129,11 @@ def is_wrong(outcome: Outcome) -> bool:
 
 def count(figures: Counter[str], outcome: Outcome) -> None:
     if outcome.pair.kind == UPDATE:
-        alone = outcome.old is not None and outcome.new is None
-        figures.update(
-            {"updates": 1, "first": outcome.is_first, "by score": outcome.is_first_by_score, "alone": alone}
-        )
+        is_alone = outcome.old is not None and outcome.new is None
+        signs = {"first": outcome.is_first, "by score": outcome.is_first_by_score, "alone": is_alone}
+        figures.update({"updates": 1} | {name: int(sign) for name, sign in signs.items()})
     else:
-        figures.update({"both true": 1, "moved": is_wrong(outcome)})
+        figures.update({"both true": 1, "moved": int(is_wrong(outcome))})
 
 
 if __name__ == "__main__":

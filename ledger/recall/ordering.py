@@ -13,8 +13,11 @@ from ledger.recall.asked import Asked
 from ledger.recall.finding import Finder, Found
 from projections.search.stems import stem
 
-OF_WORDS, OF_VECTORS, COSINE = 0.3, 0.15, 0.6
-"""The part of the older one's score that the newer needs: by words alone, and where both have vectors of at least this cosine."""
+PART = 0.15
+"""The newer statement is moved where its score is at least this part of the older one's."""
+
+COSINE = 0.6
+"""Two statements that both have vectors say nearly the same from this cosine on, if they share their stems too."""
 
 AHEAD, MOST = 5, 60  # items behind the limit that are compared too; items that are compared at the most
 
@@ -56,13 +59,12 @@ def newer_first(ranked: list[Found], limit: int, cosines: Cosines) -> list[Found
         score, of_old = older.candidate.score, since(old)
         for newer, new in islice(top, at + 1, None):
             part = newer.candidate.score / score
-            if part < OF_VECTORS:
+            if part < PART:
                 break
             if new.row in moved or new.project != old.project or since(new) < of_old:
                 continue
-            cosine = cosines.get((min(old.row, new.row), max(old.row, new.row)))
-            is_near = part >= OF_WORDS if cosine is None else cosine >= COSINE
-            if is_near and share_stems(stems(old.content or ""), stems(new.content or "")):
+            cosine = cosines.get((min(old.row, new.row), max(old.row, new.row)), 1.0)
+            if cosine >= COSINE and share_stems(stems(old.content or ""), stems(new.content or "")):
                 moved.add(new.row)
                 before.setdefault(old.row, []).append(newer)
                 newer.candidate.signals["newer"], newer.candidate.score = 1 / part, score

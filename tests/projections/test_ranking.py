@@ -430,7 +430,7 @@ def test_rubino_adds_three_of_sixty_and_the_rank_of_every_list_times_the_weight_
 def test_a_list_that_has_not_got_it_adds_nothing() -> None:
     some = [memory(0, bm25=1.0), memory(1, cosine=0.5), memory(2)]
     found = by_rank(some)
-    assert [(each.key, each.score) for each in found] == [(1, 1 / 61), (0, 1 / 61)]
+    assert [(each.key, each.score) for each in found] == [(1, 3 / 61), (0, 3 / 61)]
 
 
 def test_of_equal_ranks_in_kind_the_newer_is_first() -> None:

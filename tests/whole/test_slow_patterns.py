@@ -40,7 +40,7 @@ def test_the_expressions_of_every_module_are_collected() -> None:
     for name in ("secrets 0 private_key", "secrets item", "threats 0 prompt_injection", "claims 0 tool_limitation"):
         assert name in names
     uses = {each.name: each.uses for each in expressions()}
-    assert uses["ledger.domain.slots._TOKEN"] == ("findall",)
+    assert uses["ledger.domain.slots._TOKEN"] == ("finditer",)
 
 
 READERS: dict[str, Callable[[str], Any]] = {

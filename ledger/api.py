@@ -104,7 +104,7 @@ class LedgerRead(Area):
         budget: int | None = None,
         unit: Unit = "tokens",
         packing: Packing = "greedy",
-        ranking: Literal["score/2", "score/1", "rrf/1", "rubino/1"] = "score/2",
+        ranking: Literal["score/3", "rubino/1"] = "score/3",
         metadata: Metadata | None = None,
         min_match: float | None = None,
         observations: int = 3,
@@ -123,8 +123,7 @@ class LedgerRead(Area):
             budget: The most that the pack's ``as_text()`` takes, fence included, counted in ``unit``; None for no bound.
             unit: "tokens" or "chars".
             packing: "greedy" passes over an item that does not fit; "prefix" stops at it; "shares" divides it between kinds.
-            ranking: "score/2" adds words and vectors to one score, "score/1" is the one before; "rrf/1" adds reciprocal
-                ranks; "rubino/1" is rubino's.
+            ranking: "score/3" adds words and vectors to one score; "rubino/1" is rubino's, by reciprocal ranks.
             metadata: Only what has each of these keys with this very value, a chunk those of its document; None is a value too.
             min_match: The least ``match`` of an item or observation, 0 to 1; None for half of the best item's with vectors.
             observations: The most observations next to the items, up to 50; 0 for none.

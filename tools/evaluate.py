@@ -1,6 +1,6 @@
 """How well recall finds the turns that hold the answers, on transcripts with questions: through the public library only.
 
-    python tools/evaluate.py DATA… [--vectors wordllama] [--ranking score/2] [--merged] [--json]
+    python tools/evaluate.py DATA… [--vectors wordllama] [--ranking score/3] [--merged] [--json]
     python tools/evaluate.py DATA… --memories [--by-score] [--min-match 0]
     python tools/evaluate.py DATA… --observations [--budget 1000 4000 …] [--merged] [--json]
 
@@ -49,7 +49,7 @@ class Store:
     def __init__(
         self,
         vectors: str | None = None,
-        ranking: str = "score/2",
+        ranking: str = "score/3",
         memories: bool = False,
         by_score: bool = False,
         min_match: float | None = None,
@@ -232,7 +232,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--vectors", metavar="MODEL", help="an embedder, as the command embed takes it: wordllama, onnx:DIR"
     )
-    parser.add_argument("--ranking", default="score/2")
+    parser.add_argument("--ranking", default="score/3")
     parser.add_argument("--memories", action="store_true", help="every turn as a memory")
     parser.add_argument("--by-score", action="store_true", help="memories without the newer first")
     parser.add_argument("--min-match", type=float, help="the floor, as recall takes it")

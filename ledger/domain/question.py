@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import date, timedelta
 from itertools import islice, pairwise
 
 from msgspec import Struct
 
 from ledger.domain.late import late
-from ledger.domain.passages import MONTHS, WEEKDAYS
+from ledger.domain.passages import MONTHS
 from ledger.domain.text import ascii_words
 
 READ_CHARS = 4_000
@@ -54,25 +54,7 @@ FORMS: dict[str, tuple[str, ...]] = {
     for family in re.split(r"[|\n]", _FAMILIES)
     for word in family.split()
 }
-MOVED = "moved"
-FORMS |= {each: (*FORMS.get(each, ()), MOVED) for each in ("live", "lives", "living", "reside")}
-"""The other forms of an irregular word, and a few everyday words for the same thing; the stemmer does the regular ones. Where
-somebody lives, "moved to Dresden" says too (``moves_home``)."""
-
-_DAYS = "|".join((*MONTHS, *WEEKDAYS))
-_THINGS = (  # that move without anybody's home
-    "it|repo|repository|project|company|office|team|meeting|call|deadline|release|launch|flight|event|appointment|party|exam"
-    "|session|class|shift|date|files?|folder|data|database|server|service|account|website|site|app|code|shop|store|production"
-)
-_MOVED_THING = late(
-    r".*\b(?:(?:was|were|be|been|being|is|are|got)(?: \w+ly| just)? moved"
-    rf"|(?:{_THINGS})(?: (?:has|have|had|just|\w+ly))* mov\w+)$"
-)
-_TIME = rf"(?:(?:{_DAYS}|next|noon|midnight|tomorrow|today|tonight|\d+(?:st|nd|rd|th))\b|\d\w*(?: (?:\d|am\b|pm\b|{_DAYS})|$))"
-_AGO = rf"(?: (?:(?:in|on) (?:{_TIME}|\d{{4}}\b)|last|an?|one|two|three|few|\d+|years?|months?|weeks?|days?|ago|recently))*"
-_TO_PLACE = late(
-    rf"{_AGO} (?:to|into|in|back|out|home|here|there|from|abroad|away|with)\b(?! (?:to )?(?:the )?{_TIME})"
-)
+"""The other forms of an irregular word, and a few everyday words for the same thing; the stemmer does the regular ones."""
 
 _WORD = late(r"[^\W_]+")
 _BETWEEN = late(r"[\W_]+")
@@ -133,12 +115,6 @@ def _parts(word: str) -> list[str]:
 
 def _says_little(word: str) -> bool:
     return word in STOP_WORDS or (len(word) == 1 and word.isascii())
-
-
-def moves_home(words: Sequence[str], at: int) -> bool:
-    """Whether somebody moves to a place at that word: no "deadline moved to Friday", no "moved the sofa"."""
-    there = _TO_PLACE.match(f" {' '.join(words[at + 1 : at + 8])}") is not None
-    return there and _MOVED_THING.match(" ".join(words[max(0, at - 4) : at + 1])) is None
 
 
 def folded(text: str) -> str:

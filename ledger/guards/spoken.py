@@ -310,6 +310,8 @@ def _has_figures(noun: re.Match[str]) -> bool:
 def _sentence(text: str, noun: re.Match[str]) -> Place:
     """Return the start and the end of the sentence of a noun, as far as it is looked at."""
     start = max(0, noun.start() - BEHIND)
+    while 0 < start < noun.start() and not text[start - 1].isspace():  # no word is cut
+        start += 1
     for hit in _part("sentence_end").finditer(text, start, noun.start()):
         start = hit.end()
     limit = min(len(text), noun.end() + AHEAD)
@@ -340,6 +342,9 @@ def _shown(text: str, noun: re.Match[str], kind: str, stated: list[Place], start
         if (kind == "opener" and not _is_entered(text, noun, start, place)) or _part("user_before").search(
             text, start, place[0]
         ):
+            continue
+        folder, _, name = bare.rpartition("/")
+        if "/" in folder or (folder and "." in name):  # a path or an address
             continue
         if stands_out(bare) and not is_example(bare) and not _part("reference").fullmatch(bare):
             yield place

@@ -1,4 +1,5 @@
-"""Conflicts: active memories of one slot whose values cannot both be so, found on a snapshot, recorded once, resolved by people.
+"""Conflicts: active memories of one slot whose values likely cannot both be so, found on a snapshot, recorded once, resolved
+by people.
 
 Nothing is merged, picked or dropped here. A conflict is within one user and one project, or among what is of none: a
 project's own word against the general one is no contradiction. Candidates and what is quarantined do not take part.
@@ -7,7 +8,7 @@ project's own word against the general one is no contradiction. Candidates and w
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cache, partial
 from itertools import combinations
 
@@ -16,7 +17,7 @@ from msgspec import Struct
 
 from ledger.domain import conflict as domain
 from ledger.domain import memory as memory_domain
-from ledger.domain import templates
+from ledger.domain import slots
 from ledger.domain.conflict import Conflict
 from ledger.domain.events import ConflictFound
 from ledger.domain.memory import Edge, Memory
@@ -27,8 +28,8 @@ from projections.views import conflicts, memories, projects
 
 ACTOR = "policy:conflicts"
 TOGETHER = 100  # conflicts of one append
-FILLERS = 64
-"""A slot that more active memories than this fill holds one value at a time for nobody, and is left out (ours)."""
+FILLERS = 8
+"""A slot that more active memories than this fill holds several values at a time, and is left out (ours)."""
 
 _edges = msgspec.json.Decoder(tuple[Edge, ...])
 
@@ -67,17 +68,37 @@ def search(
     if after is not None:
         changed = set(memories.changed(connection, user, after))
         changed_ones = (each for each in _active(connection, user, scope) if each.row in changed) if changed else ()
-        wanted = {(main(each.project), filled.slot) for each in changed_ones for filled in templates.filled(each)}
+        wanted = {(main(each.project), filled.slot) for each in changed_ones for filled in slots.filled(each)}
         if not wanted:
             return ()
+    if wanted is None:
+        wanted = _filled_twice((main(each.project), each) for each in _active(connection, user, scope))
     filled: dict[tuple[str | None, str], list[_Filling]] = {}
     for each in _active(connection, user, scope):
-        for one in templates.filled(each):
-            if wanted is None or (main(each.project), one.slot) in wanted:
+        for one in slots.filled(each):
+            if (main(each.project), one.slot) in wanted:
                 filled.setdefault((main(each.project), one.slot), []).append((each, one))
     known = {(main(project), slot, pair) for project, slot, pair in _recorded(connection, user)}
     several = {place: fillings for place, fillings in filled.items() if 1 < len(fillings) <= FILLERS}
-    return tuple(found for place, fillings in several.items() for found in _among(place, fillings, known))
+    by_edges = {
+        frozenset((one.row, other.row))
+        for fillings in several.values()
+        for (one, filled), (other, its) in combinations(fillings, 2)
+        if filled.rule == slots.EDGES and conflicts.clash((one, filled), (other, its))
+    }
+    return tuple(found for place, fillings in several.items() for found in _among(place, fillings, known, by_edges))
+
+
+def _filled_twice(memories: Iterable[tuple[str | None, Searched]]) -> set[tuple[str | None, str]]:
+    """Return the slots that more than one memory fills; of the many others only a number is kept."""
+    seen, found = set[int](), set[tuple[str | None, str]]()
+    for project, memory in memories:
+        for filled in slots.filled(memory):
+            number = hash((project, filled.slot))
+            if number in seen:
+                found.add((project, filled.slot))
+            seen.add(number)
+    return found
 
 
 def _active(connection: sqlite3.Connection, user: str, scope: Scope) -> Iterator[Searched]:
@@ -96,10 +117,20 @@ def _recorded(connection: sqlite3.Connection, user: str) -> _Decided:
     return found
 
 
-def _among(place: tuple[str | None, str], fillings: Sequence[_Filling], known: _Decided) -> Iterator[Found]:
-    """The groups within one slot that conflicts join, where at least one of their conflicts is new."""
+def _among(
+    place: tuple[str | None, str], fillings: Sequence[_Filling], known: _Decided, by_edges: Collection[frozenset[int]]
+) -> Iterator[Found]:
+    """Yield the groups within one slot that conflicts join, where at least one of their conflicts is new.
+
+    Two memories whose edges clash are in a conflict by these, and in no second one by their words.
+    """
     project, slot = place
-    clashing = [pair for pair in combinations(fillings, 2) if conflicts.clash(*pair)]
+    clashing = [
+        (one, other)
+        for one, other in combinations(fillings, 2)
+        if (one[1].rule == slots.EDGES or frozenset((one[0].row, other[0].row)) not in by_edges)
+        and conflicts.clash(one, other)
+    ]
     fresh = [pair for pair in clashing if (project, slot, _values_of(pair)) not in known]
     group: dict[int, set[int]] = {}
     for (one, _), (other, _) in clashing:
@@ -154,7 +185,7 @@ def _is_covered(known: Collection[Conflict], values: dict[str, str], rule: str) 
     return all(
         any(values_of.get(one) == values[one] and values_of.get(other) == values[other] for values_of in stated)
         for one, other in combinations(values, 2)
-        if templates.exclusive(rule, values[one], values[other])
+        if slots.exclusive(rule, values[one], values[other])
     )
 
 

@@ -15,7 +15,7 @@ from ledger.domain.metadata import checked as checked_pairs
 from ledger.domain.text import check_text, check_word, flags, one_of, text_list
 from ledger.engine.snapshot import LIST_CAP
 from ledger.types import Packing
-from projections.search.ranking import RANKINGS
+from projections.search.ranking import RANKINGS, SCORE
 
 QUERY_BYTES = 1024 * 1024
 AMONG = ("memories", "chunks", "turns")
@@ -48,7 +48,7 @@ class Asked(Struct, frozen=True, kw_only=True):
     @property
     def scored(self) -> bool:
         """Whether candidates are ranked by what they say, not by their places in lists."""
-        return self.ranking.startswith("score/")
+        return self.ranking == SCORE
 
     @property
     def lends(self) -> bool:
@@ -80,7 +80,7 @@ def checked(
     kinds: str | Iterable[str] = (),
     status: str | Iterable[str] = "active",
     packing: str = "greedy",
-    ranking: str = "score/2",
+    ranking: str = SCORE,
     explain: bool = False,
     metadata: Pairs = NO_PAIRS,
     min_match: float | None = None,

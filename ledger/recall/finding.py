@@ -9,23 +9,26 @@ from itertools import islice, pairwise
 from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ledger.domain import confidence as rules
+from ledger.domain import spelling
 from ledger.domain.memory import Memory
 from ledger.domain.passages import day_words
 from ledger.domain.policy import Policy
-from ledger.domain.question import READ_CHARS, Question
+from ledger.domain.question import Question, any_of, indexed_words, quoted, unspaced
 from ledger.engine.snapshot import ENOUGH, Snapshot, believed
+from ledger.recall import rubino
 from ledger.recall.asked import Asked
 from ledger.vectors.embedding import Asked as Sought
 from projections.core.rows import TextIndex, Values
 from projections.search import memory_hits as search
-from projections.search import passages, ranking, score_2
+from projections.search import passages, ranking
 from projections.search.passages import NUMBER_BITS, Passage
 from projections.search.ranking import Candidate
 from projections.search.stems import stem
 from projections.search.text_hits import BLOCK, MATCHED, Words, of_rows
-from projections.views import control, graph, memories, sessions
+from projections.views import control, memories, sessions
 
 if TYPE_CHECKING:
     from ledger.engine.engine import Engine
@@ -69,24 +72,18 @@ class Finder:
         if not asked.k:
             return []
         found = self._by_words()
+        if asked.scored and (widened := self._widened()) is not None:
+            self._question = widened
+            self._terms.clear()
+            found = self._by_words()
         self._add_nearest(found)
-        if asked.scored:
-            around = self._around(found) if asked.lends else {}
-            self._set_roles(found)
-            self._add_cosines(found)
-            weigh = score_2.weigh if asked.ranking == "score/2" else None
-            order = ranking.by_score([each.candidate for each in found], self._question, around, weigh)
-        else:
-            rubino = asked.ranking == "rubino/1"
-            weight = ranking.RUBINO_WEIGHT if rubino else 1.0
-            weights: dict[str, float] = {"text": weight, "vector": weight}
-            kinds = ranking.RUBINO_KINDS if rubino else {}
-            order = ranking.by_rank([each.candidate for each in found], weights, kinds)
-        by_id = {id(each.candidate): each for each in found}
-        ranked = [by_id[id(each)] for each in order]
-        if asked.ranking == "rubino/1" and "memories" in asked.among and len(ranked) < asked.k:
-            ranked += self._tail(ranked)
-        return ranked
+        if not asked.scored:
+            return self._filled_up(_in_order(found, rubino.by_rank([each.candidate for each in found])))
+        around = self._around(found) if asked.lends else {}
+        self._set_roles(found)
+        self._add_cosines(found)
+        order = ranking.by_score([each.candidate for each in found], self._question, around)
+        return _in_order(found, order)
 
     # --- by words ------------------------------------------------------------------------------------------------
 
@@ -102,6 +99,33 @@ class Finder:
             pieces = self._best(passages.PASSAGE_SEARCH, hits, of_passage)
         return found + _best_of_each_text(pieces)
 
+    def _widened(self) -> Question | None:
+        """Return the question with stored words for each of its words that nothing searched has; None where it has them all.
+
+        A word that no candidate has is looked for by itself, and then the words of texts that begin as it does: only texts
+        that are searched, so that nobody else's words count.
+        """
+        met = {terms.concepts[at] for terms in self._terms.values() for at in terms.met.concepts}
+        concepts = list(self._question.concepts)
+        for at, forms in enumerate(concepts):
+            word = forms[0]
+            if len(word) >= spelling.LEAST_CHARS and word.isalpha() and not unspaced(word) and frozenset(map(stem, forms)) not in met:
+                if not any(self._words_of(any_of([forms]), 1)):
+                    stored = self._words_of(f"{quoted(word[: spelling.HEAD_CHARS])} *", POOL)
+                    concepts[at] = (*forms, *spelling.nearest(word, stored))
+        return replace(self._question, concepts=tuple(concepts)) if concepts != list(self._question.concepts) else None
+
+    def _words_of(self, expression: str, limit: int) -> set[str]:
+        """Return the words of the best texts that an expression finds among what is searched."""
+        texts = list[str]()
+        if "memories" in self._asked.among:
+            hits = self._snapshot.memory_hits(expression, wanted=self.memories, limit=limit)
+            texts += [" ".join((memory.content or "", *memory.entities, *memory.tags)) for memory, _ in hits]
+        if self._asked.corpora:
+            pieces = self._snapshot.passage_hits(expression, wanted=self.passages, limit=limit)
+            texts += [f"{piece.above or ''} {piece.text}" for piece, _ in pieces]
+        return {word for text in texts for word in indexed_words(text)}
+
     def _best(
         self, index: TextIndex, hits: Callable[..., Iterator[tuple[T, float]]], make: Callable[..., Found]
     ) -> list[Found]:
@@ -111,7 +135,7 @@ class Finder:
             return found
         pool = most = max(POOL, asked.k)
         alone = asked.scored and (index is search.SEARCH or not asked.lends)
-        if alone:  # turns lend each other their scores, and the other rankings fuse ranks
+        if alone:  # turns lend each other their scores, and rubino's ranking fuses ranks
             most = min(pool, max(SCORED, TIMES * asked.k))
         enough = asked.k if words.indexed <= MATCHED else min(most, ENOUGH)
         for expression in words.narrowed(self._question):
@@ -262,33 +286,30 @@ class Finder:
             for each in some:
                 each.cosine = cosines.get(each.row)
 
+    def cosines_among(self, rows: Sequence[int]) -> dict[tuple[int, int], float]:
+        """Return the cosine of every two of these memories that both have a vector, by their rows, the smaller first."""
+        if self._sought is None or self._vectors is None or len(rows) < 2:
+            return {}
+        return self._vectors.cosines_among(self._connection, self._sought, self._asked.user, "m", rows)
+
     # --- rubino's tail -------------------------------------------------------------------------------------------
 
-    def _tail(self, ranked: Sequence[Found]) -> list[Found]:
-        """What rubino fills up with, never above a direct hit: memories near in the graph, then the newest."""
-        asked, wanted = self._asked, self.memories
-        missing, known = asked.k - len(ranked), {each.memory.row for each in ranked if each.memory is not None}
-        text, at = asked.query[:READ_CHARS], wanted.at or asked.now
-        near = graph.neighborhood(self._connection, text, asked.user, at=at, limit=2 * asked.k, projects=self._scope)
+    def _filled_up(self, ranked: list[Found]) -> list[Found]:
+        asked, wanted, missing = self._asked, self.memories, self._asked.k - len(ranked)
+        if "memories" not in asked.among or missing <= 0:
+            return ranked
+        near = rubino.near_in_graph(self._connection, asked, wanted)
         states = {row[0]: memories.from_row(row) for row in self._rows_of("m", [row for row, _ in near])}
-        tail = [(states[row], {"graph": 1 / (1 + hops)}) for row, hops in near if row in states and row not in known]
-        known |= {state.row for state, _ in tail}
-        newest = memories.listing(
-            self._connection,
-            user=asked.user,
-            statuses=wanted.statuses,
-            kinds=asked.kinds,
-            projects=self._scope,
-            limit=len(known) + missing,
-            valid=wanted.at,
-            metadata=asked.metadata,
-        )
-        tail += [(state, {"recency": 1.0}) for state in newest if state.row not in known]
-        found = []
-        for state, signals in tail[:missing]:
-            found.append(of_memory(state, self.policy, asked.now))
-            found[-1].candidate.signals = dict(signals)
-        return found
+        known = {each.memory.row for each in ranked if each.memory is not None}
+        for state, signals in rubino.tail(self._connection, asked, wanted, states, near, known, missing):
+            ranked.append(of_memory(state, self.policy, asked.now))
+            ranked[-1].candidate.signals = signals
+        return ranked
+
+
+def _in_order(found: Iterable[Found], order: Iterable[Candidate]) -> list[Found]:
+    by_id = {id(each.candidate): each for each in found}
+    return [by_id[id(candidate)] for candidate in order]
 
 
 def of_memory(state: Memory, policy: Policy, now: str, bm25: float = 0.0) -> Found:

@@ -2,33 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from itertools import islice
 
-from ledger.domain.memory import since
+from ledger.domain.alike import ALIKE_CHARS, share_stems, telling_stems
+from ledger.domain.memory import Memory, since
 from ledger.domain.question import Question, split
-from ledger.domain.updates import Reading, takes_place
 from ledger.recall.asked import Asked
 from ledger.recall.finding import Finder, Found
 from projections.search.stems import stem
 
-WITHIN, OF_SHORT = 0.3, 0.15
-"""The newer statement is moved where its score is at least this part of the older one's; the second where both are short."""
+PART = 0.15
+"""The newer statement is moved where its score is at least this part of the older one's."""
+
+COSINE = 0.6
+"""Two statements that both have vectors say nearly the same from this cosine on, if they share their stems too."""
 
 AHEAD, MOST = 5, 60  # items behind the limit that are compared too; items that are compared at the most
 
 FLOOR = 0.5
 """With vectors a memory or chunk that matches less than this part of the best match is cut, unless a floor is given."""
 
+Cosines = Mapping[tuple[int, int], float]
+"""The cosines of memories by their rows, the smaller row first."""
+
 
 def ordered(finder: Finder, asked: Asked, question: Question) -> tuple[list[Found], list[Found]]:
-    """The candidates in the order in which they are packed, and those that match too little."""
-    ranked = finder.ranked()
-    if asked.ranking == "score/2":  # an earlier ranking keeps its numbers
-        ranked = newer_first(ranked, asked.k)
-    of_best = 0.0
-    if asked.ranking != "rubino/1" and any(each.candidate.cosine is not None for each in ranked):
-        of_best = FLOOR  # rubino fills up with what does not match
+    """Return the candidates in the order in which they are packed, and those that match too little."""
+    ranked, of_best = finder.ranked(), 0.0
+    if asked.scored:
+        rows = [memory.row for _, memory in _statements(ranked, asked.k)]
+        ranked = newer_first(ranked, asked.k, finder.cosines_among(rows))
+        if any(each.candidate.cosine is not None for each in ranked):
+            of_best = FLOOR  # rubino fills up with what does not match
     if not asked.min_match and (asked.min_match is not None or not of_best):
         set_named(ranked if asked.explain else ranked[: asked.k], finder, question)
         return ranked, []
@@ -36,33 +43,31 @@ def ordered(finder: Finder, asked: Asked, question: Question) -> tuple[list[Foun
     return floored(ranked, asked.min_match, of_best)
 
 
-def newer_first(ranked: list[Found], limit: int) -> list[Found]:
-    """The ranked items, a memory directly before the first older one whose place it takes; each moves once at the most.
+def newer_first(ranked: list[Found], limit: int, cosines: Cosines) -> list[Found]:
+    """Return the ranked items, each memory directly before the first older one that says nearly the same.
 
-    It has the score of the older one from then on, and the factor ``newer`` says by how much that is more.
+    A memory moves once at the most. It has the score of the older one from then on, and the factor ``newer`` says by how
+    much that is more.
     """
-    top = [
-        (each, each.memory, Reading(each.memory))
-        for each in ranked[: min(limit + AHEAD, MOST)]
-        if each.memory is not None and each.memory.status == "active"
-    ]
+    top = _statements(ranked, limit)
+    stems = cache(telling_stems)
     moved: set[int] = set()
     before: dict[int, list[Found]] = {}
-    for at, (older, old, old_text) in enumerate(top):
+    for at, (older, old) in enumerate(top):
         if old.row in moved:
             continue
         score, of_old = older.candidate.score, since(old)
-        for newer, new, new_text in islice(top, at + 1, None):
-            if newer.candidate.score < OF_SHORT * score:
+        for newer, new in islice(top, at + 1, None):
+            part = newer.candidate.score / score
+            if part < PART:
                 break
-            if newer.candidate.score < WITHIN * score and not (new_text.is_short and old_text.is_short):
+            if new.row in moved or new.project != old.project or since(new) < of_old:
                 continue
-            if new.project != old.project or since(new) < of_old or new.row in moved:
-                continue
-            if takes_place(new_text, old_text):
+            cosine = cosines.get((min(old.row, new.row), max(old.row, new.row)), 1.0)
+            if cosine >= COSINE and share_stems(stems(old.content or ""), stems(new.content or "")):
                 moved.add(new.row)
                 before.setdefault(old.row, []).append(newer)
-                _raise(newer, older.candidate.score)
+                newer.candidate.signals["newer"], newer.candidate.score = 1 / part, score
     if not moved:
         return ranked
     found: list[Found] = []
@@ -75,14 +80,19 @@ def newer_first(ranked: list[Found], limit: int) -> list[Found]:
     return found
 
 
+def _statements(ranked: Sequence[Found], limit: int) -> list[tuple[Found, Memory]]:
+    """Return the first items that are short active memories: what can be newer or older than another."""
+    first = ((each, each.memory) for each in ranked[: min(limit + AHEAD, MOST)])
+    return [
+        (each, memory)
+        for each, memory in first
+        if memory is not None and memory.status == "active" and len(memory.content or "") <= ALIKE_CHARS
+    ]
+
+
 def _since(found: Found) -> tuple[str, int]:
     """Since when a memory holds."""
     return since(found.memory) if found.memory is not None else ("", 0)
-
-
-def _raise(newer: Found, score: float) -> None:
-    newer.candidate.signals["newer"] = score / newer.candidate.score
-    newer.candidate.score = score
 
 
 # --- a floor ---------------------------------------------------------------------------------------------------------
@@ -103,24 +113,20 @@ def set_named(found: Iterable[Found], finder: Finder, question: Question) -> Non
 
 
 def floored(found: Sequence[Found], least: float | None, of_best: float) -> tuple[list[Found], list[Found]]:
-    """(what matches enough, what does not): ``least``; where none is given, a memory or a chunk that part of the best match.
+    """Return what matches enough, and what does not: ``least``, or without one a part of what the best memory or chunk matches.
 
     A turn is found by its neighbors and its session too, so it has a floor only where one is given. What was moved before an
-    older statement is kept where that is: else the floor would leave what is so no more, alone.
+    older statement stays or goes together with that one, so that the floor leaves no outdated statement alone.
     """
+    exempt = "turn" if least is None else ""
     if least is None:
-        items = [each.candidate.match for each in found if each.candidate.corpus != "turn"]
-        least, exempt = of_best * max(items, default=0.0), "turn"
-    else:
-        exempt = ""
-    kept, weak, moved = list[Found](), list[Found](), list[Found]()
+        least = of_best * max((each.candidate.match for each in found if each.candidate.corpus != exempt), default=0.0)
+    kept, weak, group = list[Found](), list[Found](), list[Found]()
     for each in found:
+        group.append(each)
         if "newer" in each.candidate.signals:
-            moved.append(each)  # the older one follows
-            continue
-        matches = each.candidate.corpus == exempt or each.candidate.match >= least
-        for newer in moved:
-            (kept if matches or newer.candidate.match >= least else weak).append(newer)
-        moved.clear()
-        (kept if matches else weak).append(each)
+            continue  # the older one follows
+        matches = any(one.candidate.corpus == exempt or one.candidate.match >= least for one in group)
+        (kept if matches else weak).extend(group)
+        group.clear()
     return kept, weak

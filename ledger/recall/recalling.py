@@ -33,6 +33,7 @@ from projections.core.sqlite import any_waits
 from projections.search import passages
 from projections.search.passages import MESSAGE
 from projections.search.passages import Passage as PassageRow
+from projections.search.ranking import SCORE
 from projections.views import conflicts, control, documents, memories, projects, quarantine, sessions
 
 PROFILE_KINDS, PROFILE_CHARS = ("user_profile", "identity", "preference"), 1375  # rubino's limit (SEEDS 2b)
@@ -58,7 +59,7 @@ def recall(
     budget: int | None = None,
     unit: str = "chars",
     packing: str = "greedy",
-    ranking: str = "score/2",
+    ranking: str = SCORE,
     explain: bool = False,
     receipt: Who | None = None,
     observations: int = OBSERVATIONS,
@@ -73,8 +74,7 @@ def recall(
     ``status`` finds hidden ones too, candidates never. With a project: what is of it or of none; without, or with "": all
     of the user's. ``packing`` is "greedy" (what does not fit is passed over), "prefix" (up to the
     first that does not fit) or "shares" (ATOCore's: trusted state, identity and preference, project, the rest).
-    ``ranking`` is "score/2" (words and, where there are any, vectors in one score), "score/1" (the one before), "rrf/1"
-    (reciprocal ranks) or "rubino/1". ``explain`` lists the candidates that were ranked (up to 1,000), with their signals.
+    ``ranking`` is "score/3" (words and, where there are any, vectors in one score) or "rubino/1" (reciprocal ranks). ``explain`` lists the candidates that were ranked (up to 1,000), with their signals.
     Nothing is written but, where it is asked for, a ``receipt``: what was given, for ``reopen()``.
 
     At most so many ``observations`` (up to 50, 0 for none) stand next to the items in a list of their own: fresh ones,
@@ -106,7 +106,7 @@ def recall(
 
 def packed(engine: Engine, asked: Asked) -> tuple[Pack, str | None]:
     """The pack, and the id of the project that it is about."""
-    asking = question.read(asked.query, numeric=asked.ranking == "score/2")
+    asking = question.read(asked.query, numeric=asked.scored)
     sought = sought_of(engine, asked, asking)
     with searchable(engine) as snapshot:
         connection = snapshot.connection

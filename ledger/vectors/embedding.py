@@ -122,6 +122,19 @@ class VectorSearch:
                 raise
             return {}
 
+    def cosines_among(
+        self, connection: sqlite3.Connection, asked: Asked, user: str, corpus: str, rows: Sequence[int]
+    ) -> dict[tuple[int, int], float]:
+        """Return the cosine of every two of these texts of a user that both have a vector, by their rows, the smaller first."""
+        if asked.vector is None:
+            return {}
+        try:
+            return self._fresh(connection, asked.dimension).cosines_among(connection, user, corpus, rows)
+        except Exception as error:
+            if closed.is_denied(error):
+                raise
+            return {}
+
     def clear(self) -> None:
         """Drop the vectors kept in memory; the next search reads them again."""
         if self._index is not None:

@@ -201,6 +201,15 @@ class Index:
             found = self._matrix.of(query, [(corpus, row) for row in rows])
         return {row: cosine for _, row, cosine in self._current(connection, found, user, None)}
 
+    def cosines_among(
+        self, connection: sqlite3.Connection, user: str, corpus: str, rows: Sequence[int]
+    ) -> dict[tuple[int, int], float]:
+        """Return the cosine of every two of these texts that have a vector, by their rows, the smaller first."""
+        with self._lock:
+            marks, cosines = self._matrix.among([(corpus, row) for row in sorted(rows)])
+        current = {row for _, row, _ in self._current(connection, marks, user, None)}
+        return {pair: cosine for pair, cosine in cosines.items() if current.issuperset(pair)}
+
     def _current(
         self, connection: sqlite3.Connection, ranked: Sequence[Ranked], user: str, keep: Keep | None
     ) -> list[Hit]:
@@ -350,6 +359,21 @@ class Matrix:
             (*key, round(cosine, DECIMALS), self._marks[place])
             for (key, place), cosine in zip(known, found.tolist(), strict=True)
         ]
+
+    def among(self, keys: Sequence[Key]) -> tuple[list[Ranked], dict[tuple[int, int], float]]:
+        """Return the digests of those of these texts that have a vector, and the cosine of every two by their rows."""
+        known = [(key, place) for key in keys if (place := self._places.get(key)) is not None and self._alive[place]]
+        places, rows = [place for _, place in known], [row for (_, row), _ in known]
+        if len(known) < 2:
+            return [], {}
+        matrix = self._data[places]
+        table = (matrix @ matrix.T).tolist()
+        cosines = {
+            (rows[at], rows[to]): round(table[at][to], DECIMALS)
+            for at in range(len(rows))
+            for to in range(at + 1, len(rows))
+        }
+        return [(*key, 1.0, self._marks[place]) for key, place in known], cosines
 
 
 def _order(ranked: Ranked) -> tuple[float, str, int]:

@@ -1,7 +1,7 @@
 """How candidates are ranked: what of the question their words match, what their neighbors and session add, how vectors and
 confidence weigh in. Pure: scores in, scores out, each with the signals that it was made of.
 
-``score/1``, for a text x of a session S, in the order of the steps (``score/2``, the default, has two factors more):
+``score/3``, for a text x of a session S, in the order of the steps:
 
     words(x)    (BM25, each word of the question and its other forms taken as one, + idf of each pair of words that stand
                 together there as in the question) x (1/2 + 1/2 the share of the question's idf that x matches); of a turn
@@ -10,7 +10,8 @@ confidence weigh in. Pure: scores in, scores out, each with the signals that it 
                 a turn before that asks
     + session   1/2 the mean of the three best of S
     fused       0.6 x that / the best of all + 0.4 x the cosine, min-max over all candidates; with words alone the first
-    x boosts    each bounded: who is named, I and my, a date near, a time told, a bare question, confidence, kind
+    x boosts    each bounded: who is named, I and my, a date near, a time told, a bare question, a rule of the user's, confidence,
+                kind
 
 What context, session and factors add to turns is taken off all of them alike before they stand next to memories and chunks.
 """
@@ -26,8 +27,9 @@ from operator import attrgetter
 from msgspec import Struct
 
 from ledger.domain.confidence import ONE
+from ledger.domain.late import late
 from ledger.domain.passages import ASSISTANTS, PEOPLE, speaker
-from ledger.domain.question import FORMS, MOVED, Question, folded, indexed_words, moves_home, nearness, split, unspaced
+from ledger.domain.question import Question, folded, indexed_words, nearness, split, unspaced
 from ledger.domain.times import day_of
 
 K1, B = 1.2, 0.75
@@ -49,11 +51,10 @@ VECTOR = 0.4
 CONFIDENCE = 0.2  # what is not believed at all counts this much less
 KIND_WEIGHTS = {"identity": 1.1, "user_profile": 1.1, "preference": 1.05, "env": 1.05}
 
-RRF_K = 60
-RUBINO_WEIGHT = 3.0
-RUBINO_KINDS = {"user_profile": 1.3, "preference": 1.2, "env": 1.1}
+RULE = 0.5
 
-RANKINGS = ("score/2", "score/1", "rrf/1", "rubino/1")
+SCORE, RUBINO = "score/3", "rubino/1"
+RANKINGS = (SCORE, RUBINO)
 
 _WORD = re.compile(r"[^\W_]+")
 _TIME_WORD = re.compile(
@@ -61,6 +62,15 @@ _TIME_WORD = re.compile(
     r"|this (?:morning|summer|past)|(?:mon|tues|wednes|thurs|fri|satur|sun)day"
     r"|january|february|march|april|june|july|august|september|october|november|december|\d{4})\b",
     re.IGNORECASE,
+)
+
+_WHAT_WAS = frozenset(["did", "was", "were", "had", "have", "has", "been", "ve", "happened"])
+_MARKS = ("always", "never", "from now on", "going forward", "prefer", "rather")  # the pattern asks for one of these
+_RULE = late(
+    r"^\W*(?:(?:please|and|also|in (?:the )?future)\W+)*(?:always|never)\b|\b(?:from now on|going forward)\b"
+    r"|\b(?:always|never)\b[^.?!\n]{0,120}\bwhen(?:ever)? i\b"
+    r"|\bi(?:['’]d| would)?(?: really| always| usually| generally| much| also)? prefer\b"
+    r"|\bi(?:['’]d| would) rather\b|\bmy (?:preference|preferred)\b"
 )
 
 
@@ -105,7 +115,6 @@ class Terms(Struct, frozen=True):
     total: float  # of all weights
     missing: float  # what nothing stored says weighs as the rarest
     met: Met  # the concepts that a word is of
-    moving: frozenset[int]  # concepts that are met where somebody moves, too
 
 
 class Met:
@@ -128,6 +137,11 @@ class Met:
             self._met |= fresh
         return [(word, self._of_word[word]) for word in self._of_word.keys() & words]
 
+    @property
+    def concepts(self) -> set[int]:
+        """The concepts that some text had."""
+        return {concept for concepts in self._of_word.values() for concept in concepts}
+
 
 def terms(question: Question, stem: Callable[[str], str], idf: Callable[[Iterable[str]], float], mean: float) -> Terms:
     found, weights, runs = list[frozenset[str]](), list[float](), list[tuple[str, float]]()
@@ -144,7 +158,6 @@ def terms(question: Question, stem: Callable[[str], str], idf: Callable[[Iterabl
         for left, right in dict.fromkeys(pairwise(question.words))
         if left != right and left in by_word and right in by_word
     ]
-    moving = frozenset(at for word, at in by_word.items() if MOVED in FORMS.get(word, ()))
     of_stem: dict[str, tuple[int, ...]] = {}
     for at, stems in enumerate(found):
         for each in stems:
@@ -152,7 +165,7 @@ def terms(question: Question, stem: Callable[[str], str], idf: Callable[[Iterabl
     total = sum(weights) + sum(weight for _, weight in runs)
     missing = weights.count(0.0) * max(weights, default=0.0)
     shared = (tuple(found), tuple(weights), tuple(pairs), max(mean, 1.0), tuple(runs))
-    return Terms(*shared, total, missing, Met(of_stem, stem), moving)
+    return Terms(*shared, total, missing, Met(of_stem, stem))
 
 
 def word_score(text: str, terms: Terms) -> tuple[float, float]:
@@ -198,8 +211,6 @@ def _places(text: str, terms: Terms) -> tuple[dict[int, list[int]], int, str]:
         places = [words.index(word)]
         for _ in range(words.count(word) - 1):
             places.append(words.index(word, places[-1] + 1))
-        if terms.moving and word.startswith("mov") and not any(moves_home(words, at) for at in places):
-            concepts = tuple(each for each in concepts if each not in terms.moving)
         for concept in concepts:
             found[concept] = [*found[concept], *places] if concept in found else places
     return found, len(words), "".join(_WORD.findall(folded(text))) if terms.runs else ""
@@ -288,6 +299,8 @@ def _turn_factors(each: Candidate, question: Question) -> dict[str, float]:
         factors["first person"] = 1 + FIRST_PERSON
     if question.when and _TIME_WORD.search(each.text):
         factors["time"] = 1 + TIME_NAMED
+    if person and _WHAT_WAS.isdisjoint(question.words) and is_rule(each.text):
+        factors["rule"] = 1 + RULE
     if not person and each.text.rstrip().endswith("?"):
         factors["question"] = 1 - BARE_QUESTION
     return factors
@@ -299,13 +312,16 @@ def who(each: Candidate) -> tuple[str, bool]:
     return name, name in PEOPLE if name else each.role == "prompt"
 
 
-Weigh = Callable[[Sequence[Candidate], Question], None]  # multiplies the scores of turns, and says so in their signals
+def is_rule(text: str) -> bool:
+    """Return True if a user says what holds from then on: a rule for the answers, or a preference."""
+    plain = text.lower()
+    return any(mark in plain for mark in _MARKS) and _RULE.search(speaker(plain)[1]) is not None
 
 
 def by_score(
-    candidates: list[Candidate], question: Question, around: Mapping[str, Sequence[int]], weigh: Weigh | None = None
+    candidates: list[Candidate], question: Question, around: Mapping[str, Sequence[int]]
 ) -> list[Candidate]:
-    """``score/1``, and ``weigh`` besides: best first; ``words`` of each candidate are set, and its score becomes the whole."""
+    """Return the candidates by ``score/3``, best first; ``words`` of each are set, and its score becomes the whole."""
     for each in candidates:
         each.score, each.signals = each.words, {"text": each.words} if each.words else {}
     turns = [each for each in candidates if each.corpus == "turn"]
@@ -318,12 +334,10 @@ def by_score(
     plain = max((each.score for each in turns), default=0.0)
     for each in candidates:
         boost(each, question)
-    if weigh is not None:
-        weigh(turns, question)
     if (factor := _levelled(turns, plain)) != 1:
         for each in turns:
             each.signals["level"] = factor
-    return _best_first([each for each in candidates if each.score > 0], "score")
+    return best_first([each for each in candidates if each.score > 0], "score")
 
 
 def _levelled(turns: Sequence[Candidate], most: float) -> float:
@@ -340,26 +354,7 @@ def _levelled(turns: Sequence[Candidate], most: float) -> float:
     return most / top
 
 
-def by_rank(candidates: list[Candidate], weights: Mapping[str, float], kinds: Mapping[str, float]) -> list[Candidate]:
-    """Reciprocal rank fusion: for each list weight / (60 + rank), summed, times the weight of the kind."""
-    for each in candidates:
-        each.score, each.signals = 0.0, {}
-    lists: dict[str, list[Candidate]] = {
-        "text": _best_first([each for each in candidates if each.bm25 > 0], "bm25"),
-        "vector": _best_first([each for each in candidates if each.cosine is not None], "cosine"),
-    }
-    for name, ranked in lists.items():
-        for rank, each in enumerate(ranked, 1):
-            each.signals[name] = weights[name] / (RRF_K + rank)
-            each.score += each.signals[name]
-    for each in candidates:
-        if (factor := kinds.get(each.kind, 1.0)) != 1:
-            each.signals["kind"] = factor
-            each.score *= factor
-    return _best_first([each for each in candidates if each.score > 0], "score")
-
-
-def _best_first(candidates: list[Candidate], value: str) -> list[Candidate]:
+def best_first(candidates: Iterable[Candidate], value: str) -> list[Candidate]:
     """Equals newest first; what one event holds stays in its order."""
     in_order = sorted(candidates, key=attrgetter("key"))
     return sorted(in_order, key=attrgetter(value, "time", "position"), reverse=True)

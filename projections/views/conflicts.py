@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from itertools import combinations
 
-from ledger.domain import conflict, slots, templates
+from ledger.domain import conflict, slots
 from ledger.domain.conflict import ACCEPT, LAPSED, OPEN, RESOLVED, Conflict
 from ledger.domain.events import AnyEvent
 from ledger.domain.memory import Memory
@@ -48,18 +48,26 @@ class Conflicts:
 
 
 def clash(one: tuple[Statement, Filled], other: tuple[Statement, Filled]) -> bool:
-    """Whether two memories fill one slot with values that cannot both be so, at one time."""
-    differ = templates.exclusive(one[1].rule, one[1].value, other[1].value)
+    """Return True if two memories fill one slot with values that likely cannot both be so, at one time."""
+    differ = one[1].rule == other[1].rule and slots.exclusive(one[1].rule, one[1].value, other[1].value)
     return differ and slots.overlap(slots.during(*one), slots.during(*other))
 
 
-def clashes(one: Statement, other: Statement, found: Conflict) -> bool:
-    """The same of two memories as they are, by the rule of a conflict and in its slot; in whatever slot they meet, where that
-    was erased."""
-    ours, theirs = ({each.slot: each for each in templates.filled(memory)} for memory in (one, other))
-    slots_of_both = [slot for slot in ours.keys() & theirs.keys() if found.slot in (None, slot)]
-    by_rule = [slot for slot in slots_of_both if ours[slot].rule == theirs[slot].rule == found.rule]
-    return any(clash((one, ours[slot]), (other, theirs[slot])) for slot in by_rule)
+def clashes(one: Memory, other: Memory, found: Conflict) -> bool:
+    """Return True if two members still say what they said when the conflict was found, at one time.
+
+    That holds for conflicts of every rule, also of one that is gone. Where the values were erased, the members are compared
+    again, in whatever slot they meet.
+    """
+    values = dict(zip(found.members, found.values, strict=False))
+    if one.id in values and other.id in values:
+        ours, theirs = (slots.said(each, found.slot, values[each.id]) for each in (one, other))
+        if ours is None or theirs is None or not slots.exclusive(found.rule, ours.value, theirs.value):
+            return False
+        return slots.overlap(slots.during(one, ours), slots.during(other, theirs))
+    both = ({each.slot: each for each in slots.filled(memory)} for memory in (one, other))
+    mine, others = both
+    return any(clash((one, mine[slot]), (other, others[slot])) for slot in mine.keys() & others.keys())
 
 
 def status_of(

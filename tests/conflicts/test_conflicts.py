@@ -23,7 +23,7 @@ def lives(ledger: Ledger, name: str) -> list[str]:
 def test_a_conflict_is_found_once_and_resolved(ledger: Ledger) -> None:
     _, porto = lives(ledger, "Ana")
     (found,) = ledger.conflicts.find().found
-    assert (found.attribute, len(found.memories), found.status) == ("ana: lives_in", 2, "open")
+    assert (found.attribute, len(found.memories), found.status) == ("ana lives in …", 2, "open")
     assert ledger.conflicts.find().found == ()
     then = ledger.at(ledger.position)
     done = ledger.conflicts.resolve(found.id, keep=porto, reason="she moved")

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from ledger import Ledger
 from ledger.domain.confidence import ONE
 from ledger.domain.question import indexed, read
+from ledger.recall.rubino import by_rank
 from projections.core.sqlite import TOKENIZER
 from projections.search import ranking
 from projections.search.ranking import (
@@ -25,27 +26,26 @@ from projections.search.ranking import (
     NAMED,
     NEAR_DAY,
     NEIGHBORS,
-    RUBINO_KINDS,
+    RULE,
     SESSION,
     SHORT_CHARS,
     TIME_NAMED,
     VECTOR,
     Candidate,
     boost,
-    by_rank,
     by_score,
     fuse,
+    is_rule,
     terms,
     with_context,
     with_sessions,
     word_score,
 )
-from projections.search.score_2 import COMPANY, RULE, is_rule, weigh
 from projections.search.stems import stem
 
-FACTORS = ("named", "first person", "time", "question", "confidence", "kind", "date")
+FACTORS = ("named", "first person", "time", "question", "rule", "confidence", "kind", "date", "level")
 LOW = (1 - BARE_QUESTION) * (1 - ranking.CONFIDENCE)
-HIGH = (1 + NAMED) * (1 + FIRST_PERSON) * (1 + TIME_NAMED) * (1 + NEAR_DAY) * max(KIND_WEIGHTS.values())
+HIGH = (1 + NAMED) * (1 + FIRST_PERSON) * (1 + RULE) * (1 + TIME_NAMED) * (1 + NEAR_DAY) * max(KIND_WEIGHTS.values())
 
 
 def one(stems: Iterable[str]) -> float:
@@ -72,52 +72,6 @@ def memory(key: int, words: float = 0.0, **more: object) -> Candidate:
 
 def test_a_text_without_a_word_of_the_question_has_no_score() -> None:
     assert scored("The user drinks tea.", "coffee") == scored("", "coffee") == scored("coffee", "?!") == 0
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Ana moved to Dresden.",
-        "I've just moved into a flat.",
-        "She moved back to Rome in May.",
-        "moved in with Tom",
-        "moved to 12 Elm Street",
-        "The user moved to Kent",
-        "I'm moving to Kent",
-        "He moved there",
-        "Ben moved from Bern to Basel",
-        "moved in June to Basel",
-        "I moved a year ago with my kids",
-        "The Millers moved to Bern",
-        "We moved to Mayfair",
-        "She moved abroad",
-        "My sister moved to 3 Mill Lane",
-    ],
-)
-def test_where_somebody_lives_is_where_they_moved(text: str) -> None:
-    assert scored(text, "Where does Ben live?") > 0
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "The deadline moved to Friday",
-        "My deadline has moved to 14 May",
-        "The flight was moved to 13:15",
-        "The call moved to 3 pm",
-        "It moved to next week",
-        "The release moved to the 5th",
-        "Zack moved the sofa to the attic",
-        "The repository has just moved to GitHub",
-        "Ana moved in March",
-        "The shift moved from Monday to Friday",
-        "The exam moved from the 5th to the 8th",
-        "The old office has recently moved to Bern",
-        "moved",
-    ],
-)
-def test_and_not_where_a_thing_was_moved_or_to_a_time(text: str) -> None:
-    assert scored(text, "Where does Ben live?") == 0 < scored(text, "What was moved?")
 
 
 def test_any_form_of_a_word_is_that_word_and_counts_once() -> None:
@@ -336,7 +290,7 @@ def test_the_order_is_that_of_the_scores_then_the_newer_whatever_came_first(
 ) -> None:
     for rank in (
         lambda some: by_score(some, read(question), {}),
-        lambda some: by_rank(some, {"text": 1, "vector": 1}, {}),
+        by_rank,
     ):
         found = rank(candidates)
         told = [(each.score, each.time, each.position, -each.key) for each in found]
@@ -377,7 +331,7 @@ def test_one_vector_or_equal_ones_are_the_nearest() -> None:
     assert some[0].score == pytest.approx(VECTOR)
 
 
-# --- what score/2 adds -------------------------------------------------------------------------------------------------
+# --- a rule of the user's -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -419,7 +373,7 @@ def test_what_is_so_once_is_none(text: str) -> None:
 
 def signals(each: Candidate, question: str) -> dict[str, float]:
     each.score = 1.0
-    weigh([each], read(question))
+    boost(each, read(question))
     assert each.score == pytest.approx(math.prod(each.signals.values()))
     return each.signals
 
@@ -428,45 +382,16 @@ def test_a_rule_of_the_user_counts_more_for_what_is_asked_now() -> None:
     def rule(role: str) -> Candidate:
         return turn(0, text="Always use bullet points when I ask about lists.", role=role)
 
-    assert signals(rule("prompt"), "How do I format a list?") == {"rule": 1 + RULE}
-    assert signals(rule("response"), "How do I format a list?") == {}, "an assistant's is none"
+    assert signals(rule("prompt"), "How is a list formatted?") == {"rule": 1 + RULE}
+    assert signals(rule("response"), "How is a list formatted?") == {}, "an assistant's is none"
     for past in (
-        "Which list did I format?",
-        "Have I formatted a list?",
+        "Which list did Ann format?",
+        "Have they formatted a list?",
         "What was on the list?",
-        "Lists I've made?",
+        "Lists they've made?",
         "What happened?",
     ):
         assert signals(rule("prompt"), past) == {}, "a rule is no answer to what was"
-
-
-def test_who_sat_together_with_whom_is_named_counts_more() -> None:
-    turns = [
-        turn(0, 1.0, text="Ann: I run.", group="s"),
-        turn(1, 1.0, text="Bob: I run, too.", group="s"),
-        turn(2, 1.0, text="Cid: I run.", group="t"),
-        turn(3, 1.0, text="I run.", group=None),
-    ]
-    found = by_score(turns, read("Where does Ann run?"), {}, weigh)
-    company = {each.key: each.signals.get("company") for each in found}
-    assert company == {0: 1 + COMPANY, 1: 1 + COMPANY, 2: None, 3: None}
-    assert "company" not in {name for each in by_score(turns, read("Who runs?"), {}, weigh) for name in each.signals}
-
-
-@given(CANDIDATES, QUESTIONS | st.just("What should I run?"), st.lists(st.integers(0, 12), unique=True))
-def test_every_score_is_shown_in_its_signals_and_memories_and_chunks_score_as_before(
-    candidates: list[Candidate], question: str, keys: list[int]
-) -> None:
-    asked, around = read(question), {"s": sorted(keys), "t": keys}
-    before = {id(each): each.score for each in by_score(candidates, asked, around)}
-    found = by_score(candidates, asked, around, weigh)
-    factors = (*FACTORS, "rule", "company", "level")
-    for each in found:
-        parts = sum(value for name, value in each.signals.items() if name not in factors)
-        product = math.prod(value for name, value in each.signals.items() if name in factors)
-        assert each.score == pytest.approx(parts * product)
-        assert each.corpus == "turn" or each.score == before[id(each)]
-    assert {id(each) for each in found} == before.keys()
 
 
 def test_a_rule_is_found_for_the_question_that_it_is_about(ledger: Ledger) -> None:
@@ -476,21 +401,16 @@ def test_a_rule_is_found_for_the_question_that_it_is_about(ledger: Ledger) -> No
         )
     ledger.capture("Always mention sustainability when I ask about sneaker materials.", "I will.", session="s")
     question = "What sneaker materials should I look for?"
-    ranks = {}
-    for name in ("score/1", "score/2"):
-        items = ledger.recall(question, among=["turns"], ranking=name).items
-        ranks[name] = next(item for item in items if item.content.startswith("Always"))
-    assert ranks["score/2"].rank < ranks["score/1"].rank and ranks["score/2"].signals["rule"] == 1.5
-    assert is_rule(ranks["score/2"].content)
+    first = ledger.recall(question, among=["turns"]).items[0]
+    assert first.content.startswith("Always") and first.signals["rule"] == 1 + RULE
 
 
 @pytest.mark.parametrize("day", ["08.05.2023", "05/08/2023", "2023/05/08"])
 def test_a_turn_is_found_by_its_date_in_numbers(ledger: Ledger, day: str) -> None:
     for number in (8, 20):
         ledger.capture("We went to the lake.", "Nice.", occurred_at=f"2023-05-{number:02}T10:00:00Z")
-    found = ledger.recall(f"What did we do on {day}?", among=["turns"], ranking="score/2").items
+    found = ledger.recall(f"What did we do on {day}?", among=["turns"]).items
     assert found[0].passage.occurred_at.startswith("2023-05-08") and found[0].signals["date"] == 2
-    assert "date" not in ledger.recall(f"What did we do on {day}?", among=["turns"], ranking="score/1").items[0].signals
 
 
 # --- ranks -----------------------------------------------------------------------------------------------------------
@@ -499,7 +419,7 @@ def test_a_turn_is_found_by_its_date_in_numbers(ledger: Ledger, day: str) -> Non
 def test_rubino_adds_three_of_sixty_and_the_rank_of_every_list_times_the_weight_of_the_kind() -> None:
     kinds = ("fact", "env", "preference", "user_profile", "odd")
     some = [memory(n, bm25=9.0 - n, cosine=n / 10, kind=kind) for n, kind in enumerate(kinds)]
-    by_rank(some, {"text": 3.0, "vector": 3.0}, RUBINO_KINDS)
+    by_rank(some)
     weights = (1.0, 1.1, 1.2, 1.3, 1.0)
     for rank, each in enumerate(some, 1):
         assert each.score == (3.0 / (60 + rank) + 3.0 / (60 + 6 - rank)) * weights[rank - 1]
@@ -509,12 +429,12 @@ def test_rubino_adds_three_of_sixty_and_the_rank_of_every_list_times_the_weight_
 
 def test_a_list_that_has_not_got_it_adds_nothing() -> None:
     some = [memory(0, bm25=1.0), memory(1, cosine=0.5), memory(2)]
-    found = by_rank(some, {"text": 1.0, "vector": 1.0}, {})
-    assert [(each.key, each.score) for each in found] == [(1, 1 / 61), (0, 1 / 61)]
+    found = by_rank(some)
+    assert [(each.key, each.score) for each in found] == [(1, 3 / 61), (0, 3 / 61)]
 
 
 def test_of_equal_ranks_in_kind_the_newer_is_first() -> None:
     some = [memory(1, bm25=1.0), memory(2, bm25=1.0)]
-    assert [each.key for each in by_rank(some, {"text": 3.0, "vector": 3.0}, RUBINO_KINDS)] == [2, 1]
+    assert [each.key for each in by_rank(some)] == [2, 1]
     some = [memory(1, bm25=1.0, kind="preference"), memory(2, bm25=1.0)]
-    assert [each.key for each in by_rank(some, {"text": 3.0, "vector": 3.0}, RUBINO_KINDS)] == [1, 2]
+    assert [each.key for each in by_rank(some)] == [1, 2]

@@ -1,4 +1,4 @@
-"""The order of what recall gives: of two statements of one attribute the newer first, and nothing that matches too little."""
+"""The order of what recall gives: of two statements that say nearly the same the newer first, and a floor of match."""
 
 from __future__ import annotations
 
@@ -17,18 +17,14 @@ from hypothesis import strategies as st
 from places import ROOT
 
 from ledger import Ledger
-from ledger.domain.updates import Reading, takes_place
 from ledger.recall.finding import Found
-from ledger.recall.ordering import newer_first
+from ledger.recall.ordering import PART, newer_first
 from ledger.recall.packs import Pack
 from projections.search.ranking import Candidate
 
 
-def pairs_of(name: str) -> list[dict[str, str]]:
-    return [json.loads(line) for line in (ROOT / f"tests/corpus/{name}.jsonl").read_text(encoding="utf-8").splitlines()]
-
-
-PAIRS = pairs_of("updates")
+LINES = (ROOT / "tests/corpus/update_pairs.jsonl").read_text(encoding="utf-8").splitlines()
+PAIRS = [pair for pair in map(json.loads, LINES) if pair["half"] == "seen"]
 GYM = "Is it 40 euros a month that the gym costs?"
 FORTY, FORTY_FIVE = "The gym costs 40 euros a month.", "The gym costs 45 euros a month."
 
@@ -49,33 +45,15 @@ def book(tmp_path: Path, clock: Clock) -> Iterator[Ledger]:
 @pytest.mark.parametrize(
     ("old", "new", "question"),
     [
-        (
-            "Ana lives in Lisbon.",
-            "Ana moved to Porto in May.",
-            "To which city did Ana move, is it Lisbon that she lives in?",
-        ),
-        ("Ana works at Siemens as an engineer.", "Ana works at Bosch now.", "Where does Ana work as an engineer?"),
         (FORTY, FORTY_FIVE, GYM),
-        ("The deadline is May 10.", "The deadline was extended to May 20.", "When is the deadline?"),
         ("Ana's dentist is Dr. Lee.", "Ana's dentist is Dr. Okafor.", "Is Dr. Lee the dentist of Ana?"),
-        ("I live in Leipzig.", "I moved to Dresden.", "Is it Leipzig that I live in?"),
-        (
-            "The dentist appointment is on 12 November 2026 at 9:30.",
-            "The dentist appointment is on 19 November 2026 at 11:00.",
-            "Is the dentist appointment on 12 November 2026?",
-        ),
+        ("The deadline is May 10.", "The deadline was extended to May 20.", "Is the deadline May 10?"),
+        ("Mon loyer est de 720 euros.", "Mon loyer est de 765 euros.", "Mon loyer est de 720 euros ?"),
+        ("Ana lives alone in Lisbon.", "Ana lives with Ben in Porto.", "Does Ana live in Lisbon?"),
     ],
-    ids=[
-        "she moved",
-        "she changed her job",
-        "the price went up",
-        "the deadline was extended",
-        "she has another dentist",
-        "I moved",
-        "a date with its time",
-    ],
+    ids=["another price", "another name", "another date", "another language", "other words"],
 )
-def test_of_two_statements_of_one_attribute_the_newer_comes_first(
+def test_of_two_statements_that_say_nearly_the_same_the_newer_comes_first(
     book: Ledger, clock: Clock, old: str, new: str, question: str
 ) -> None:
     book.remember(old)
@@ -94,36 +72,45 @@ def test_of_two_statements_of_one_attribute_the_newer_comes_first(
 @pytest.mark.parametrize(
     ("one", "other", "question"),
     [
-        ("Ana's sister is called Ines.", "Ana's sister Rita is a pilot.", "Is Ines the sister of Ana?"),
-        ("Ana speaks French.", "Ana speaks Italian.", "Does Ana speak French?"),
-        ("Ana ran 10 km on Saturday.", "Ana ran 12 km on Sunday.", "Did Ana run 10 km on Saturday?"),
-        ("The red bike costs 400 euros.", "The blue bike costs 650 euros.", "Does the red bike cost 400 euros?"),
+        ("Ana plays the violin in Rome.", "Ana has a red bike and two cats.", "Does Ana play the violin?"),
+        ("Ana's sister is called Ines.", "The rent is due on Friday.", "Is Ines the sister of Ana?"),
+        (f"{FORTY} {'It has a pool. ' * 20}", FORTY_FIVE, f"{GYM} Has it a pool?"),
     ],
-    ids=["two sisters", "two languages", "two runs", "two bikes"],
+    ids=["another thing", "nothing in common", "a longer text"],
 )
-def test_what_can_both_be_true_stays_in_the_order_of_scores(
+def test_what_says_something_else_stays_in_the_order_of_scores(
     book: Ledger, clock: Clock, one: str, other: str, question: str
 ) -> None:
+    one = one.strip()
     book.remember(one)
     clock.advance(days=30)
     book.remember(other)
-    assert texts(book.recall(question)) == [one, other]
+    assert texts(book.recall(question))[0] == one
 
 
-def test_where_somebody_lives_is_found_where_they_moved(book: Ledger) -> None:
-    book.remember("I live in Leipzig.")
-    book.remember("I moved to Dresden.")
-    assert texts(book.recall("Where do I live?")) == ["I moved to Dresden.", "I live in Leipzig."]
+def test_the_newer_one_needs_a_part_of_the_score_of_the_older_one(book: Ledger, clock: Clock) -> None:
+    asked = "Which strings and which bow does the violin of Ana in Rome have?"
+    old = "The violin of Ana has gut strings and a heavy bow in Rome."
+    book.remember(old)
+    clock.advance(days=1)
+    new = book.remember("Ana sold the violin.")
+    pack = book.recall(asked)
+    assert texts(pack) == [old, new.content] and pack.items[1].score < PART * pack.items[0].score
 
 
-def test_a_short_statement_comes_first_also_where_the_older_one_answers_far_better(book: Ledger) -> None:
-    for each in ("Tom likes hiking.", "The printer is broken.", "Bea lives in Rome.", "The sky is grey."):
-        book.remember(each)
-    older, newer = "Ada works at Acme as a nurse.", "Ada started a new job at Globex."
-    book.remember(older)
-    book.remember(newer)
-    first, second, *_ = book.recall("Where does Ada work?").items
-    assert [first.content, second.content] == [newer, older] and first.signals["newer"] > 1 / 0.3
+def test_a_day_of_updates_reads_newest_first_and_the_past_as_it_was(book: Ledger, clock: Clock) -> None:
+    weights = [f"The puppy of Ana weighs {kilos} kg." for kilos in (9, 12, 17)]
+    for text in weights:
+        book.remember(text)
+        clock.advance(days=30)
+    then = book.position
+    asked = "Does the puppy of Ana weigh 9 kg?"
+    newest_first = list(reversed(weights))
+    assert texts(book.recall(asked)) == newest_first
+    assert [item.content for item in book.context(asked).items] == newest_first
+    book.remember("The puppy of Ana weighs 21 kg.")
+    assert texts(book.at(then).recall(asked)) == newest_first
+    assert texts(book.recall(asked))[0] == "The puppy of Ana weighs 21 kg."
 
 
 def test_newer_is_what_holds_since_later_whenever_it_was_recorded(book: Ledger) -> None:
@@ -170,13 +157,12 @@ def test_a_turn_stays_where_its_score_puts_it(book: Ledger, clock: Clock) -> Non
     assert texts(book.recall(GYM, among=["turns"])) == [FORTY, FORTY_FIVE]
 
 
-def test_earlier_rankings_and_those_of_others_keep_their_order(book: Ledger, clock: Clock) -> None:
+def test_the_ranking_of_another_product_keeps_its_order(book: Ledger, clock: Clock) -> None:
     for text in (FORTY, FORTY_FIVE):
         book.remember(text)
         clock.advance(days=1)
-    for ranking in ("score/1", "rrf/1", "rubino/1"):
-        found = book.recall(GYM, ranking=ranking)  # type: ignore[arg-type]
-        assert texts(found) == [FORTY, FORTY_FIVE] and not any("newer" in each.signals for each in found.items)
+    found = book.recall(GYM, ranking="rubino/1")
+    assert texts(found) == [FORTY, FORTY_FIVE] and not any("newer" in each.signals for each in found.items)
 
 
 def test_the_order_of_a_moment_is_of_what_was_known_then(book: Ledger, clock: Clock) -> None:
@@ -211,91 +197,6 @@ def test_a_budget_goes_to_the_newer_one(book: Ledger, clock: Clock) -> None:
     pack = book.recall(GYM, budget=60, unit="chars", explain=True)
     assert texts(pack) == [FORTY_FIVE]
     assert [(item.content, item.cut) for item in pack.cut] == [(FORTY, "budget")]
-
-
-def statement(text: str) -> Reading:
-    return Reading(SimpleNamespace(content=text, edges=(), valid_from="", valid_to=None))
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ("Ana's sister is Ines.", "Ana's sister is Rita."),
-        ("Ana's cat is called Tom.", "Ana's cat is called Kit."),
-        ("Ana goes to the gym on Monday.", "Ana goes to the gym on Friday."),
-        ("The bakery is open on Monday.", "The bakery is open on Tuesday."),
-        ("Room 113 has a projector.", "Room 115 has a projector."),
-        ("Invoice 4711 is open.", "Invoice 4712 is open."),
-        ("Ana drives a Polo.", "Ana drives a Vespa."),
-        ("Ana uses Linux.", "Ana uses Emacs."),
-        ("Ana studies Spanish.", "Ana studies French."),
-        ("Ana speaks French.", "Ana studies Spanish."),
-        ("Ana's mother lives in Ulm.", "Ana moved to Ulm."),
-        ("Ana lives in a flat with a hall.", "Ana moved the piano to the hall."),
-        ("My bank password is fern-11.", "My new mail password is moss-93."),
-        ("I work at Bosch.", "I joined the choir."),
-        ("Mia speaks German.", "Mia now also speaks Spanish."),
-        ("Mia speaks German.", "Mia now speaks Spanish."),
-        ("Kaya teaches yoga.", "Kaya now teaches pilates."),
-        ("My sister has a cat.", "My sister now has a dog."),
-        ("My rent is 900.", "My rent is due on the 5th."),
-        ("My rent is due on the 5th.", "My rent is now 900."),
-        ("The price is 30 euros.", "The price is listed at page 7."),
-        ("The city of Ana is Turin.", "The city of Ana is known for chocolate."),
-        ("I live in Ghent.", "My deadline moved to Friday."),
-        ("Ida lives in Basel.", "Ida moved to the window seat."),
-        ("Ida lives in Bern.", "Ida moved to Basel for a month in 2010."),
-        ("Ida lives in Bern.", "Ida moved to Python 3.12."),
-    ],
-)
-def test_one_of_several_takes_no_place(one: str, other: str) -> None:
-    assert not takes_place(statement(other), statement(one))
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ("I live in Leipzig.", "I moved to Dresden."),
-        ("The rent is 820 euros.", "The rent went up to 900."),
-        ("The rent is 820 euros.", "The rent rose to 900 euros."),
-        ("The fee is 5 euros.", "The fee is now 6 euros."),
-        ("My wifi password is tulip-42.", "My new wifi password is heron-77."),
-        ("My PIN is 1234.", "My new PIN is 4321."),
-        ("Ana drives a Polo.", "Ana now drives a Golf."),
-        ("I work at Bosch.", "I got a job at Siemens."),
-        ("I work for Bosch.", "I joined Siemens."),
-        ("We live in Ghent.", "We've just moved into a house in Bruges."),
-        ("The deadline is Wednesday.", "The deadline moved to Friday."),
-        ("My shift is on Monday.", "My shift was moved to Tuesday."),
-        ("The user takes the bus to work.", "The user now takes the train to work."),
-        ("The kids go to Greenfield.", "The kids now go to Hillside."),
-        ("The user sleeps in the attic.", "The user now sleeps in the study."),
-        ("Ella lives in Paris.", "Since May Ella lives in Lyon."),
-        ("Ella lives in Paris.", "Ella has relocated to a village near Lyon."),
-        ("I bank at Sparkasse.", "I now bank at Triodos."),
-        ("The user works at Bosch.", "The user started a new job at Siemens."),
-        ("Lea is 5.", "Lea turned 6."),
-        ("Ada likes sushi.", "Ada does not like sushi any more."),
-        ("Kaya teaches yoga on Monday.", "Kaya now teaches yoga on Friday."),
-        ("The team hosts on Heroku.", "The team now hosts on Fly."),
-        ("The user rides a bike to work.", "The user now rides a scooter to work."),
-    ],
-)
-def test_what_is_new_is_read_as_what_holds_since_then(one: str, other: str) -> None:
-    assert takes_place(statement(other), statement(one)) and not takes_place(statement(one), statement(other))
-
-
-@pytest.mark.parametrize(
-    ("pairs", "missed", "taken"),
-    [("updates", 7, 0), ("updates_third", 7, 7)],  # the rules were chosen on the first; of two cars both can be true
-)
-def test_most_pairs_of_the_corpus_are_read_rightly(pairs: str, missed: int, taken: int) -> None:
-    wrong = [
-        row["kind"]
-        for row in pairs_of(pairs)
-        if takes_place(statement(row["new"]), statement(row["old"])) != (row["kind"] == "update")
-    ]
-    assert wrong.count("update") <= missed and wrong.count("both") <= taken
 
 
 # --- laws ------------------------------------------------------------------------------------------------------------
@@ -333,7 +234,7 @@ def ranked(rows: list[tuple[str, float, str, str | None]]) -> list[Found]:
 def test_each_is_moved_once_at_the_most_and_the_others_keep_their_order(rows: Any) -> None:
     before = ranked(rows)
     scores = [each.candidate.score for each in before]
-    after = newer_first(ranked(rows), 20)
+    after = newer_first(ranked(rows), 20, {})
     moved = [each for each in after if "newer" in each.candidate.signals]
     assert sorted(each.candidate.key for each in after) == sorted(each.candidate.key for each in before)
     assert [each.candidate.key for each in after if each not in moved] == [
@@ -349,8 +250,8 @@ def test_each_is_moved_once_at_the_most_and_the_others_keep_their_order(rows: An
 
 @given(rows=MEMORIES)
 def test_the_same_candidates_give_the_same_order_and_a_second_pass_moves_nothing(rows: Any) -> None:
-    once = newer_first(ranked(rows), 20)
-    assert [each.candidate.key for each in once] == [each.candidate.key for each in newer_first(ranked(rows), 20)]
+    once = newer_first(ranked(rows), 20, {})
+    assert [each.candidate.key for each in once] == [each.candidate.key for each in newer_first(ranked(rows), 20, {})]
     if not any("newer" in each.candidate.signals for each in once):
         assert [each.candidate.key for each in once] == [each.candidate.key for each in ranked(rows)]
 
@@ -380,6 +281,19 @@ def test_a_floor_does_not_leave_the_older_one_alone(book: Ledger, clock: Clock) 
     assert (new.content, new.match < 1, old.match) == (FORTY_FIVE, True, 1)
     assert texts(book.recall(GYM, min_match=1)) == [FORTY_FIVE, FORTY]
     assert texts(book.recall(f"{GYM} zebra", min_match=1)) == []
+
+
+def test_with_vectors_two_statements_need_a_near_vector_too(tmp_path: Path, clock: Clock) -> None:
+    with Ledger.open(tmp_path / "memory.db", embedder=Words(), clock=clock) as ledger:
+        for text in (FORTY, FORTY_FIVE):
+            ledger.remember(text)
+            clock.advance(days=1)
+        ledger.vectors.update()
+        pack = ledger.recall(GYM)
+        assert texts(pack) == [FORTY_FIVE, FORTY] and pack.items[0].signals["newer"] > 1
+        order = [(FORTY, 1.0, "a", None), (FORTY_FIVE, 0.9, "b", None)]
+        assert [each.memory.row for each in newer_first(ranked(order), 20, {(0, 1): 0.5})] == [0, 1]  # type: ignore[union-attr]
+        assert [each.memory.row for each in newer_first(ranked(order), 20, {(0, 1): 0.7})] == [1, 0]  # type: ignore[union-attr]
 
 
 def test_a_name_that_the_question_has_counts_as_it_is_rare(book: Ledger) -> None:

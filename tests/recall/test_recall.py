@@ -23,7 +23,7 @@ from places import QUICK
 from ledger import LedgerError, NotFoundError, RejectedError
 from ledger.domain import tokens
 from ledger.domain.harmless import UNSAFE
-from ledger.recall import finding
+from ledger.recall import finding, ordering
 from ledger.recall.asked import AMONG, PACKINGS, UNITS, checked
 from ledger.recall.packing import packed, shared, with_observations
 from ledger.recall.packs import Item, Pack
@@ -800,6 +800,7 @@ def test_of_many_hits_the_best_are_those_of_all(
     with ledger.batch():
         for _ in range(300):
             ledger.remember(" ".join(draw.choices(words, k=draw.randint(1, 9)) + draw.choices("abcdefghijkl", k=5)))
+    monkeypatch.setattr(ordering, "newer_first", lambda ranked, limit, cosines: ranked)
     few = [(item.id, item.score) for item in ledger.recall(question, k=k).items]
     monkeypatch.setattr(finding, "SCORED", 300)
     monkeypatch.setattr(finding, "POOL", 300)

@@ -566,7 +566,7 @@ def test_a_fold_that_fails_parks_them_and_recall_goes_on(ledger: Ledger, monkeyp
 def test_no_question_is_an_error_for_them(drinker: tuple[Ledger, list[str], str], query: str) -> None:
     ledger, _, id = drinker
     before = ledger.position
-    for asked in ({}, {"explain": True}, {"ranking": "rrf/1"}, {"packing": "shares", "budget": 500}):
+    for asked in ({}, {"explain": True}, {"ranking": "rubino/1"}, {"packing": "shares", "budget": 500}):
         assert set(shown(ledger, query, **asked)) <= {id}
         assert set(shown(ledger.at(before), query, **asked)) <= {id}
     assert ledger.position == before

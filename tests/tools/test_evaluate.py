@@ -202,22 +202,18 @@ def tool(name: str) -> ModuleType:
 def test_pairs_are_read_and_their_order_is_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = [
         {"kind": "update", "old": "Rent is 40 euros.", "new": "Rent is 45 euros.", "question": "Is the rent 40 euros?"},
-        {"kind": "both", "old": "Ana speaks French.", "new": "Ana speaks Italian.", "question": "Is it French?"},
+        {"kind": "both", "old": "Ana plays chess.", "new": "Ben has a red bike.", "question": "Does Ana play chess?"},
     ]
     path = tmp_path / "pairs.jsonl"
-    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    path.write_text("\n".join(json.dumps(row | {"half": half}) for half in ("seen", "unseen") for row in rows))
     assert tool("evaluate_updates").main([str(path), "--json"]) == 0
-    counted = json.loads(capsys.readouterr().out)["pairs.jsonl"]
-    assert counted == {"pairs": 1, "found": 1, "before": 0, "after": 1, "both true": 1, "moved": 0}
-
-
-def test_the_pair_of_an_update_is_the_turn_with_the_answers_figure_and_the_first() -> None:
-    turns = [{"dia_id": str(at), "text": text} for at, text in enumerate(("45 books now", "how nice", "52 books"))]
-    one = {"category": "knowledge_update", "answer": "52 books", "evidence": ["0", "1", "2"], "question": "how many?"}
-    found = list(
-        tool("evaluate_updates").pairs_of_conversation({"turns": turns, "qa": [one, one | {"answer": "many"}]})
-    )
-    assert [(pair.old, pair.new) for pair in found] == [("45 books now", "52 books")]
+    counted = {"updates": 1, "first": 1, "by score": 0, "alone": 0, "both true": 1, "moved": 0}
+    assert json.loads(capsys.readouterr().out) == {"seen": counted, "unseen": counted}
+    assert tool("evaluate_updates").main([str(path), "--half", "seen"]) == 0
+    told = "seen: of 1 updates the newer first in 1 (100%), by score 0, the older alone 0; of 1 both true 0 moved (0%)\n"
+    assert capsys.readouterr().out == told
+    with pytest.raises(SystemExit):  # the texts of the unseen half are not shown by the way
+        tool("evaluate_updates").main([str(path), "--list"])
 
 
 def test_a_case_of_the_benchmark_asks_for_what_answers_and_nothing_besides() -> None:

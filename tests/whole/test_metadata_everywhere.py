@@ -144,7 +144,7 @@ def everything(ledger: Ledger, app: str, number: int) -> list[str]:
     return [fact.id, turn.id, notes.chunks[0].id]
 
 
-@pytest.mark.parametrize("ranking", ["score/2", "score/1", "rrf/1", "rubino/1"])
+@pytest.mark.parametrize("ranking", ["score/3", "rubino/1"])
 def test_recall_fills_its_limit_with_what_has_it(ledger: Ledger, ranking: Any) -> None:
     for number in range(60):
         everything(ledger, "mail", number)

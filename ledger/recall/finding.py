@@ -109,7 +109,12 @@ class Finder:
         concepts = list(self._question.concepts)
         for at, forms in enumerate(concepts):
             word = forms[0]
-            if len(word) >= spelling.LEAST_CHARS and word.isalpha() and not unspaced(word) and frozenset(map(stem, forms)) not in met:
+            if (
+                len(word) >= spelling.LEAST_CHARS
+                and word.isalpha()
+                and not unspaced(word)
+                and frozenset(map(stem, forms)) not in met
+            ):
                 if not any(self._words_of(any_of([forms]), 1)):
                     stored = self._words_of(f"{quoted(word[: spelling.HEAD_CHARS])} *", POOL)
                     concepts[at] = (*forms, *spelling.nearest(word, stored))

@@ -294,7 +294,7 @@ def test_a_secret_in_json_within_json_is_taken_out_and_the_json_stays_whole(text
     "path", ["/srv/app-372/run_0/test_of_i0/ledger.toml", "build_7/run_of_i0.log", "https://x.org/a1/b2"]
 )
 def test_a_path_beside_a_key_is_no_secret(path: str) -> None:
-    assert scan(f"{path}: the file is not valid, an '=' is missing after a key in a pair (at the end)") == []
+    assert secrets.scan(f"{path}: the file is not valid, an '=' is missing after a key in a pair (at the end)") == []
 
 
 def test_a_backslash_in_a_password_is_part_of_it() -> None:

@@ -1,7 +1,7 @@
 """Short statements that say nearly the same, of which the newer is likely the one that holds.
 
-The rule knows no language and no attribute: two statements share at least half of the stems of the shorter one. Where both
-have vectors, recall asks for their cosine too (``ledger/recall/ordering.py``).
+The rule knows no language and no attribute: two statements share two stems, and half of those of the shorter one. Where
+both have vectors, recall asks for their cosine too (``ledger/recall/ordering.py``).
 """
 
 from __future__ import annotations
@@ -15,7 +15,10 @@ ALIKE_CHARS = 200
 """A longer text is no single statement, and is like no other."""
 
 SHARED = 0.5
-"""The stems in common of those of the shorter statement. Chosen on the seen half of ``tests/corpus/update_pairs.jsonl``."""
+"""The least part of the shorter statement's stems that both have. Chosen on the seen half of ``tests/corpus/update_pairs.jsonl``."""
+
+COMMON = 2
+"""The least stems in common: of two words a shared topic is one ("the vault is in Geneva", "the coins are in the vault")."""
 
 
 def telling_stems(text: str) -> frozenset[str]:
@@ -26,6 +29,6 @@ def telling_stems(text: str) -> frozenset[str]:
 
 
 def share_stems(one: AbstractSet[str], other: AbstractSet[str]) -> bool:
-    """Return True if two statements have at least half of the stems of the shorter one in common."""
+    """Return True if two statements have two stems in common, and half of those of the shorter one."""
     common = len(one & other)
-    return common > 0 and common >= SHARED * min(len(one), len(other))
+    return common >= COMMON and common >= SHARED * min(len(one), len(other))

@@ -117,7 +117,7 @@ def exclusive(rule: str, one: str, other: str) -> bool:
     return not (_has(words(one), words(other)) or _has(words(other), words(one)))
 
 
-def said(memory: Statement, slot: str | None, value: str) -> Filled | None:
+def still_stated(memory: Statement, slot: str | None, value: str) -> Filled | None:
     """Return what a memory says of a recorded value, by an edge or in its words; None if it says so no more."""
     for each in of_edges(memory.edges):
         if each.value == value and slot in (None, each.slot):

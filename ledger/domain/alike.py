@@ -18,7 +18,7 @@ SHARED = 0.5
 """The stems in common of those of the shorter statement. Chosen on the seen half of ``tests/corpus/update_pairs.jsonl``."""
 
 
-def telling_stems(text: str) -> frozenset[str]:
+def content_stems(text: str) -> frozenset[str]:
     """Return the stems of a short statement without stop words; none of a longer text."""
     if len(text) > ALIKE_CHARS:
         return frozenset()

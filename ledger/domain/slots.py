@@ -14,7 +14,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from ledger.domain.alike import ALIKE_CHARS, telling_stems
+from ledger.domain.alike import ALIKE_CHARS, content_stems
 from ledger.domain.memory import Edge
 from ledger.domain.text import words
 
@@ -93,7 +93,7 @@ def of_text(content: str) -> Iterator[Filled]:
     tokens = [token.lower() for token in _TOKEN.findall(content)] if len(content) <= ALIKE_CHARS else []
     if "?" in tokens:
         return
-    stems = [telling_stems(token) for token in tokens]
+    stems = [content_stems(token) for token in tokens]
     whole = len(frozenset[str]().union(*stems))
     for size in range(1, PLACE_WORDS + 1):
         for start in range(len(tokens) - size + 1):

@@ -67,7 +67,8 @@ def clashes(one: Memory, other: Memory, found: Conflict) -> bool:
         return slots.overlap(slots.during(one, ours), slots.during(other, theirs))
     both = ({each.slot: each for each in slots.filled(memory)} for memory in (one, other))
     ours_by_slot, theirs_by_slot = both
-    return any(clash((one, ours_by_slot[slot]), (other, theirs_by_slot[slot])) for slot in ours_by_slot.keys() & theirs_by_slot.keys())
+    shared = ours_by_slot.keys() & theirs_by_slot.keys()
+    return any(clash((one, ours_by_slot[slot]), (other, theirs_by_slot[slot])) for slot in shared)
 
 
 def status_of(

@@ -93,7 +93,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("data", nargs="*", type=Path, default=[PAIRS])
     parser.add_argument("--vectors", metavar="MODEL", help="an embedder: wordllama, onnx:DIR")
     parser.add_argument("--half", choices=HALVES, help="only this half of the pairs")
-    parser.add_argument("--list", action="store_true", help="list the pairs whose order is wrong, of the half that is named")
+    parser.add_argument(
+        "--list", action="store_true", help="list the pairs whose order is wrong, of the half that is named"
+    )
     parser.add_argument("--json", action="store_true")
     asked = parser.parse_args(arguments)
     if asked.list and not asked.half:

@@ -42,7 +42,7 @@ _TOKEN = re.compile(r"[^\W_]+(?:[.,:/'’-][^\W_]+)*|[%$€£?]")
 
 
 class Filled(Struct, frozen=True):
-    """One slot and what is in it, as a rule reads it; ``valid_from`` and ``valid_to`` only where an edge has bounds of its own."""
+    """One slot and what is in it, as a rule reads it; ``valid_from`` and ``valid_to`` are the bounds of an edge."""
 
     slot: str
     value: str

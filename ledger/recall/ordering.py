@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from itertools import islice
 
-from ledger.domain.alike import ALIKE_CHARS, share_stems, content_stems
+from ledger.domain.alike import ALIKE_CHARS, content_stems, share_stems
 from ledger.domain.memory import Memory, since
 from ledger.domain.question import Question, split
 from ledger.recall.asked import Asked

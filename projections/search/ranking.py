@@ -318,9 +318,7 @@ def is_rule(text: str) -> bool:
     return any(mark in plain for mark in _MARKS) and _RULE.search(speaker(plain)[1]) is not None
 
 
-def by_score(
-    candidates: list[Candidate], question: Question, around: Mapping[str, Sequence[int]]
-) -> list[Candidate]:
+def by_score(candidates: list[Candidate], question: Question, around: Mapping[str, Sequence[int]]) -> list[Candidate]:
     """Return the candidates by ``score/3``, best first; ``words`` of each are set, and its score becomes the whole."""
     for each in candidates:
         each.score, each.signals = each.words, {"text": each.words} if each.words else {}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.domain.alike import share_stems, content_stems
+from ledger.domain.alike import content_stems, share_stems
 from ledger.domain.spelling import MOST, is_nearly, nearest
 
 

@@ -11,7 +11,9 @@ from ledger.domain.slots import EDGES, PLACE, exclusive, filled, still_stated
 
 
 def memory(content: str, *edges: tuple[str, str, str]) -> SimpleNamespace:
-    return SimpleNamespace(content=content, edges=tuple(Edge(*edge, None, None, 1) for edge in edges), valid_from="", valid_to=None)
+    return SimpleNamespace(
+        content=content, edges=tuple(Edge(*edge, None, None, 1) for edge in edges), valid_from="", valid_to=None
+    )
 
 
 def clash(one: str, other: str) -> set[str]:

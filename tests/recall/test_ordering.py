@@ -22,7 +22,6 @@ from ledger.recall.ordering import PART, newer_first
 from ledger.recall.packs import Pack
 from projections.search.ranking import Candidate
 
-
 LINES = (ROOT / "tests/corpus/update_pairs.jsonl").read_text(encoding="utf-8").splitlines()
 PAIRS = [pair for pair in map(json.loads, LINES) if pair["half"] == "seen"]
 GYM = "Is it 40 euros a month that the gym costs?"

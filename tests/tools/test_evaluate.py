@@ -210,7 +210,9 @@ def test_pairs_are_read_and_their_order_is_counted(tmp_path: Path, capsys: pytes
     counted = {"updates": 1, "first": 1, "by score": 0, "alone": 0, "both true": 1, "moved": 0}
     assert json.loads(capsys.readouterr().out) == {"seen": counted, "unseen": counted}
     assert tool("evaluate_updates").main([str(path), "--half", "seen"]) == 0
-    told = "seen: of 1 updates the newer first in 1 (100%), by score 0, the older alone 0; of 1 both true 0 moved (0%)\n"
+    told = (
+        "seen: of 1 updates the newer first in 1 (100%), by score 0, the older alone 0; of 1 both true 0 moved (0%)\n"
+    )
     assert capsys.readouterr().out == told
     with pytest.raises(SystemExit):  # the texts of the unseen half are not shown by the way
         tool("evaluate_updates").main([str(path), "--list"])

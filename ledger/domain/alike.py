@@ -21,7 +21,7 @@ COMMON = 2
 """The least stems in common: of two words a shared topic is one ("the vault is in Geneva", "the coins are in the vault")."""
 
 
-def telling_stems(text: str) -> frozenset[str]:
+def content_stems(text: str) -> frozenset[str]:
     """Return the stems of a short statement without stop words; none of a longer text."""
     if len(text) > ALIKE_CHARS:
         return frozenset()

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from ledger.domain.alike import ALIKE_CHARS, telling_stems
+from ledger.domain.alike import ALIKE_CHARS, content_stems
 from ledger.domain.memory import Edge
 from ledger.domain.text import words
 
@@ -42,7 +42,7 @@ _TOKEN = re.compile(r"[^\W_]+(?:[.,:/'’-][^\W_]+)*|[%$€£?]")
 
 
 class Filled(Struct, frozen=True):
-    """One slot and what is in it, as a rule reads it; ``valid_from`` and ``valid_to`` only where an edge has bounds of its own."""
+    """One slot and what is in it, as a rule reads it; ``valid_from`` and ``valid_to`` are the bounds of an edge."""
 
     slot: str
     value: str
@@ -93,7 +93,7 @@ def of_text(content: str) -> Iterator[Filled]:
     tokens = [token.lower() for token in _TOKEN.findall(content)] if len(content) <= ALIKE_CHARS else []
     if "?" in tokens:
         return
-    stems = [telling_stems(token) for token in tokens]
+    stems = [content_stems(token) for token in tokens]
     whole = len(frozenset[str]().union(*stems))
     for size in range(1, PLACE_WORDS + 1):
         for start in range(len(tokens) - size + 1):
@@ -117,7 +117,7 @@ def exclusive(rule: str, one: str, other: str) -> bool:
     return not (_has(words(one), words(other)) or _has(words(other), words(one)))
 
 
-def said(memory: Statement, slot: str | None, value: str) -> Filled | None:
+def still_stated(memory: Statement, slot: str | None, value: str) -> Filled | None:
     """Return what a memory says of a recorded value, by an edge or in its words; None if it says so no more."""
     for each in of_edges(memory.edges):
         if each.value == value and slot in (None, each.slot):

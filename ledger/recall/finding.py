@@ -109,15 +109,11 @@ class Finder:
         concepts = list(self._question.concepts)
         for at, forms in enumerate(concepts):
             word = forms[0]
-            if (
-                len(word) >= spelling.LEAST_CHARS
-                and word.isalpha()
-                and not unspaced(word)
-                and frozenset(map(stem, forms)) not in met
-            ):
-                if not any(self._words_of(any_of([forms]), 1)):
-                    stored = self._words_of(f"{quoted(word[: spelling.HEAD_CHARS])} *", POOL)
-                    concepts[at] = (*forms, *spelling.nearest(word, stored))
+            is_known = frozenset(map(stem, forms)) in met or not word.isalpha() or unspaced(word)
+            if len(word) < spelling.LEAST_CHARS or is_known or self._words_of(any_of([forms]), 1):
+                continue
+            stored = self._words_of(f"{quoted(word[: spelling.HEAD_CHARS])} *", POOL)
+            concepts[at] = (*forms, *spelling.nearest(word, stored))
         return replace(self._question, concepts=tuple(concepts)) if concepts != list(self._question.concepts) else None
 
     def _words_of(self, expression: str, limit: int) -> set[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from itertools import islice
 
-from ledger.domain.alike import ALIKE_CHARS, share_stems, telling_stems
+from ledger.domain.alike import ALIKE_CHARS, content_stems, share_stems
 from ledger.domain.memory import Memory, since
 from ledger.domain.question import Question, split
 from ledger.recall.asked import Asked
@@ -50,7 +50,7 @@ def newer_first(ranked: list[Found], limit: int, cosines: Cosines) -> list[Found
     much that is more.
     """
     top = _statements(ranked, limit)
-    stems = cache(telling_stems)
+    stems = cache(content_stems)
     moved: set[int] = set()
     before: dict[int, list[Found]] = {}
     for at, (older, old) in enumerate(top):

@@ -74,7 +74,8 @@ def recall(
     ``status`` finds hidden ones too, candidates never. With a project: what is of it or of none; without, or with "": all
     of the user's. ``packing`` is "greedy" (what does not fit is passed over), "prefix" (up to the
     first that does not fit) or "shares" (ATOCore's: trusted state, identity and preference, project, the rest).
-    ``ranking`` is "score/3" (words and, where there are any, vectors in one score) or "rubino/1" (reciprocal ranks). ``explain`` lists the candidates that were ranked (up to 1,000), with their signals.
+    ``ranking`` is "score/3" (words and, where there are any, vectors in one score) or "rubino/1" (reciprocal ranks).
+    ``explain`` lists the candidates that were ranked (up to 1,000), with their signals.
     Nothing is written but, where it is asked for, a ``receipt``: what was given, for ``reopen()``.
 
     At most so many ``observations`` (up to 50, 0 for none) stand next to the items in a list of their own: fresh ones,

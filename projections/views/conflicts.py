@@ -61,13 +61,14 @@ def clashes(one: Memory, other: Memory, found: Conflict) -> bool:
     """
     values = dict(zip(found.members, found.values, strict=False))
     if one.id in values and other.id in values:
-        ours, theirs = (slots.said(each, found.slot, values[each.id]) for each in (one, other))
+        ours, theirs = (slots.still_stated(each, found.slot, values[each.id]) for each in (one, other))
         if ours is None or theirs is None or not slots.exclusive(found.rule, ours.value, theirs.value):
             return False
         return slots.overlap(slots.during(one, ours), slots.during(other, theirs))
     both = ({each.slot: each for each in slots.filled(memory)} for memory in (one, other))
-    mine, others = both
-    return any(clash((one, mine[slot]), (other, others[slot])) for slot in mine.keys() & others.keys())
+    ours_by_slot, theirs_by_slot = both
+    shared = ours_by_slot.keys() & theirs_by_slot.keys()
+    return any(clash((one, ours_by_slot[slot]), (other, theirs_by_slot[slot])) for slot in shared)
 
 
 def status_of(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.domain.alike import share_stems, telling_stems
+from ledger.domain.alike import content_stems, share_stems
 from ledger.domain.spelling import MOST, is_nearly, nearest
 
 
@@ -21,8 +21,8 @@ from ledger.domain.spelling import MOST, is_nearly, nearest
     ],
 )
 def test_two_short_statements_are_alike_that_share_half_of_the_stems(one: str, other: str, alike: bool) -> None:
-    assert share_stems(telling_stems(one), telling_stems(other)) is alike
-    assert share_stems(telling_stems(other), telling_stems(one)) is alike
+    assert share_stems(content_stems(one), content_stems(other)) is alike
+    assert share_stems(content_stems(other), content_stems(one)) is alike
 
 
 @pytest.mark.parametrize(

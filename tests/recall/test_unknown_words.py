@@ -1,0 +1,45 @@
+"""A question word that nothing searched has brings stored words that begin alike or are one edit away."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ledger import Ledger
+
+TEXTS = ("The team deploys with Kubernetes.", "The dentist is Dr. Okafor.", "L'utente fuma dieci sigarette.")
+
+
+def contents(ledger: Ledger, question: str) -> list[str | None]:
+    return [item.content for item in ledger.recall(question).items]
+
+
+@pytest.fixture
+def book(tmp_path: Path):
+    with Ledger.open(tmp_path / "memory.db", user="ana") as ledger:
+        for text in TEXTS:
+            ledger.remember(text)
+        yield ledger
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [("kuber", TEXTS[0]), ("Kuberentes", TEXTS[0]), ("dentits", TEXTS[1]), ("sigaretta", TEXTS[2])],
+)
+def test_an_unknown_word_finds_what_is_nearly_called_so(book: Ledger, question: str, text: str) -> None:
+    assert contents(book, question) == [text] == contents(book.at(book.position), question)
+
+
+def test_a_word_that_is_stored_brings_no_others(book: Ledger) -> None:
+    book.remember("A kuber is a thing of its own.")
+    assert contents(book, "kuber") == ["A kuber is a thing of its own."]
+    assert contents(book, "zebra") == []
+
+
+def test_the_words_of_another_user_bring_nothing_and_take_nothing(book: Ledger) -> None:
+    other = book.bind(user="bob")
+    assert contents(other, "kuber") == []
+    other.remember("A kuber is a thing of its own.")
+    other.remember("Kubernotes are another.")
+    assert contents(book, "kuber") == [TEXTS[0]]

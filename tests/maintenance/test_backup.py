@@ -241,7 +241,7 @@ def test_two_backups_to_one_place_are_a_conflict_and_a_killed_one_is_in_nobodys_
 def test_somebody_who_takes_the_place_meanwhile_keeps_it(path, copy):
     with Ledger.open(path) as ledger:
         life(ledger)
-        with pytest.raises(RejectedError, match="meanwhile"):
+        with pytest.raises(RejectedError, match="in the meantime"):
             ledger.backup(copy, progress=lambda done, of: copy.write_text("theirs"))
     assert copy.read_text() == "theirs"
 

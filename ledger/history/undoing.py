@@ -307,7 +307,10 @@ def commands_named(
             raise NotFoundError("no command of this user is in that group")
         hint = "give a command's or event's id, a position, or a correlation id"
         if isinstance(target, str) and ids.is_prefix(target, target[:1]):
-            hint = "it is a subject, and history.events() lists the positions of its commands"
+            last = audit.trail(connection, user=user, subject=target, limit=1)
+            hint = "no subject with this id is known"
+            if last:
+                hint = f"it is a subject, and its last command ({last[0].command}) is at position {last[0].position}"
         raise NotFoundError(
             f"no command of this user is named by {target!r:.60}: {hint}; history.undo_all() takes a session, a verb or an actor"
         )

@@ -23,6 +23,7 @@ from msgspec.structs import replace
 
 from ledger.domain import passages as pieces
 from ledger.domain import question as questions
+from ledger.domain.alike import share_stems, content_stems
 from ledger.domain.errors import RejectedError
 from ledger.domain.memory import Memory, since
 from ledger.domain.salience import stated_spans
@@ -144,6 +145,7 @@ class _Choosing:
         self._room = self._budget
         self._profile: list[Found] = []
         self._contents = set[str]()
+        self._latest = list[frozenset[str]]()
         self._chosen, self._cut = dict[Key, tuple[Found, Item]](), dict[Key, Item]()
         self._window = _window_of(self._connection, request)
 
@@ -245,6 +247,9 @@ class _Choosing:
             return 0
         size = packing.sizes([item], self._asked.unit)[0]
         why = "repeated" if words in self._contents else ""
+        stems = content_stems(item.content or "") if item.section == LATEST and _is_turn(found) else frozenset()
+        if not why and any(share_stems(stems, newer) for newer in self._latest):
+            why = "repeated"
         if not why and size > self._room:
             why = "budget"
         elif not why and size > left:
@@ -255,6 +260,7 @@ class _Choosing:
         self._cut.pop(key, None)
         self._chosen[key] = found, item
         self._contents.add(words)
+        self._latest += [stems] if stems else []
         self._room -= size
         return size
 

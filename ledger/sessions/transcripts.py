@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, cast
 
 import msgspec
@@ -26,7 +27,10 @@ from ledger.sessions.counting import check_tokens
 
 ERASED = "(erased)"  # stands for a text that is gone
 _OWN = ("role", "speaker", "content", "parts", "reasoning", "model", "created_at", "token_count", "media", "extra")
-_OTHERS = {"reasoning_content": "reasoning", "model_name": "model", "tokens": "token_count"}
+_OTHERS = {"occurred_at": "created_at", "reasoning_content": "reasoning", "model_name": "model", "tokens": "token_count"}
+_TIMES = ("timestamp", "date", "time")
+"""Other names of ``created_at``, read where they hold a text that is a time with its day."""
+
 _IDS = ("id", "message_id", "uuid", "timestamp", "created", "date", "time")
 _CLEARED = re.compile(r"[^\n]{0,160}\b(?:cleared|omitted|removed|elided|truncated|expired)\b[^\n]{0,60}", re.I)
 _THINKING = ("thinking", "redacted_thinking")
@@ -149,11 +153,22 @@ def _message(given: object, what: str) -> Outside | None:
     if draft.is_transient:
         return None
     model = check_text(f"the model of {what}", fields.get("model") or "", blank_allowed=True)
-    at, tokens = fields.get("created_at"), fields.get("token_count")
+    at, tokens = fields.get("created_at") or _time_of(fields), fields.get("token_count")
     if tokens is not None:
         check_tokens(f"the token_count of {what}", tokens)
     moment = times.with_offset(f"the created_at of {what}", at) if at not in (None, "") else None
     return Outside(draft, model, moment, tokens, pairs)
+
+
+def _time_of(fields: Fields) -> str | None:
+    """Return the time of a message that has it under another name than ``created_at``; None if no field is a time."""
+    for name in _TIMES:
+        value = fields.get(name)
+        if isinstance(value, str):
+            with suppress(RejectedError):
+                times.parse(name, value)
+                return value
+    return None
 
 
 def _metadata(fields: Fields) -> Pairs:

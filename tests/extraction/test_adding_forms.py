@@ -142,3 +142,18 @@ def test_a_chat_in_one_text_is_told_that_it_is_a_list(memory: Ledger) -> None:
         added = memory.add(text)
         assert added.messages == 1 and not any("a chat is a list" in each for each in added.reasons)
     assert memory.add([{"role": "user", "content": "User: hi\nAssistant: hello"}]).messages == 1
+
+
+@pytest.mark.parametrize("name", ["created_at", "occurred_at", "timestamp", "date", "time"])
+def test_a_message_is_dated_by_the_usual_names_of_its_time(name: str) -> None:
+    with Ledger.temporary() as ledger:
+        ledger.add([{"role": "user", "content": "I like tea.", name: "2026-03-02T10:00:00Z"}], session="s")
+        (message,) = ledger.session("s").messages()
+    assert message.occurred_at == "2026-03-02T10:00:00.000000Z"
+
+
+def test_a_time_of_day_without_its_day_dates_nothing() -> None:
+    with Ledger.temporary() as ledger:
+        ledger.add([{"role": "user", "content": "I like tea.", "time": "10:03"}], session="s")
+        (message,) = ledger.session("s").messages()
+    assert message.occurred_at == message.recorded_at

@@ -193,6 +193,17 @@ def test_a_window_has_context_of_other_sessions_and_nothing_of_its_own_twice(age
 TEXTS = st.lists(st.sampled_from([*HOSTILE, EVIL, "I like tea.", "My tea is 茶 ``` cold\n- 2020-01-01: x"]), max_size=8)
 
 
+def test_chatter_of_one_kind_takes_one_line_of_the_latest(agent: Ledger, ledger_clock: Clock) -> None:
+    said(agent, "I have a hazelnut allergy.")
+    said(agent, "My home is at Vasagatan 12 in Gothenburg.")
+    for number in range(25):
+        ledger_clock.advance(hours=1)
+        said(agent, f"I watched episode {number} of that show, it was fun.")
+    text = agent.context("Where does the parcel go?").as_text()
+    assert "hazelnut" in text and "Vasagatan 12" in text
+    assert text.count("episode") == 1 and "episode 24" in text
+
+
 @given(TEXTS, TEXTS, st.integers(0, 300), st.sampled_from(["tokens", "chars"]))
 def test_the_budget_is_never_exceeded(
     tmp_path_factory: pytest.TempPathFactory, facts: list[str], turns: list[str], budget: int, unit: Unit

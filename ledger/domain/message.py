@@ -149,13 +149,16 @@ def _listed(parts: object, what: str) -> Sequence[object]:
     return items
 
 
-def _part(given: object, provider: str, what: str) -> Part:
-    if not isinstance(given, Mapping):
-        raise RejectedError(f"{what} is an object with a type, not {type(given).__name__}")
-    kind = given.get("type")
+def _part(raw_part: object, provider: str, what: str) -> Part:
+    if not isinstance(raw_part, Mapping):
+        raise RejectedError(f"{what} is an object with a type, not {type(raw_part).__name__}")
+    kind = raw_part.get("type")
     if not isinstance(kind, str) or not kind.strip():
         raise RejectedError(f"{what} has the type {kind!r:.40}, and a type is a text, such as: {', '.join(FIELDS)}")
-    extra_given, type_fields = given.get("extra"), {name: value for name, value in given.items() if name != "extra"}
+    extra_given, type_fields = (
+        raw_part.get("extra"),
+        {name: value for name, value in raw_part.items() if name != "extra"},
+    )
     fields, more = forms.read(type_fields)
     if fields["type"] == OTHER and more.keys() == {"type"}:
         raise RejectedError(f"{what} has the type {kind!r:.40} and nothing else; there are: {', '.join(FIELDS)}")

@@ -493,9 +493,8 @@ def _anthropic_result(call: str, result: Result) -> Fields:
 def _anthropic_block(block: Fields, role: str) -> Fields | None:
     more = extra_of(block.get("extra"), ANTHROPIC)
     if block["type"] == OTHER:
-        if (
-            more is not None
-        ):  # the signature of a thought does not fit any more if a secret was taken out of the thought
+        if more is not None:
+            # The signature of a thought no longer fits if a secret was taken out of the thought.
             cut = more.get("type") in _THINKING and any(MARK_BEGINS in text for text in forms.strings(more)[0])
             return None if cut else more
         return {"type": TEXT, "text": _as_text(block)} if role == USER else None

@@ -21,9 +21,8 @@ from ledger.domain.events import (
     SessionOpened,
 )
 
-SHARED = (
-    "main"  # many clients use this name for sessions of their own, so its history never goes over to another session
-)
+# Many clients use this name for sessions of their own, so its history never goes over to another session.
+SHARED = "main"
 EXTRACTED_ROLES = ("user", "assistant")  # extraction reads the messages of these roles
 
 
@@ -74,15 +73,15 @@ def add_alias(command: AddAlias, session: Session) -> list[tuple[str, Event]]:
     other session. A session that gives up a name gives up all its names: so no third session can take one of them, and an undo
     finds them free.
     """
-    other, alias = command.other, command.alias
-    if other is None:
+    owner, alias = command.other, command.alias
+    if owner is None:
         return [(session.id, SessionAliasAdded(alias))]
-    if other.id == session.id:
+    if owner.id == session.id:
         return []
-    if not other.messages:
-        names = [name for name in (other.name, *other.aliases) if name is not None]
+    if not owner.messages:
+        names = [name for name in (owner.name, *owner.aliases) if name is not None]
         return [
-            (other.id, SessionAliasAdded(alias, session.id)),
+            (owner.id, SessionAliasAdded(alias, session.id)),
             *((session.id, SessionAliasAdded(name)) for name in names),
         ]
     if session.messages:
@@ -96,8 +95,8 @@ def add_alias(command: AddAlias, session: Session) -> list[tuple[str, Event]]:
             rule="transition",
         )
     taken = [name for name in (session.name, *session.aliases) if name is not None]
-    gone: list[tuple[str, Event]] = [(session.id, SessionAliasAdded(name, other.id)) for name in taken[:1]]
-    return [*gone, *((other.id, SessionAliasAdded(name)) for name in taken)]
+    gone: list[tuple[str, Event]] = [(session.id, SessionAliasAdded(name, owner.id)) for name in taken[:1]]
+    return [*gone, *((owner.id, SessionAliasAdded(name)) for name in taken)]
 
 
 def evolve(session: Session | None, event: AnyEvent) -> Session | None:

@@ -25,11 +25,8 @@ from ledger.domain.events import (
 
 MADE, WINDOW, UNDER, REPLACED, INVALID, ERASED = "made", "window", "under", "replaced", "invalid", "erased"
 STATUSES = (MADE, WINDOW, UNDER, REPLACED, INVALID, ERASED)
-MOVING = (
-    ContextReplaced,
-    SummaryInvalidated,
-    SummaryRestored,
-)  # events that move summaries into the window or out of it
+# Events that move summaries into the window or out of it.
+MOVING = (ContextReplaced, SummaryInvalidated, SummaryRestored)
 
 Known = tuple[str, tuple[str, ...]]  # the status of a summary, and the summaries that it was written from
 Find = Callable[[str], Known | None]

@@ -160,8 +160,8 @@ class SessionRead(Area):
         """Return the part of the session for a model: the newest messages that fit, and summaries of older ones.
 
         The window begins with a message that a provider accepts, never with a tool's result without its call. The newest user
-        message is always included whole. If the turn that it began does not fit, the oldest tool results of that turn are shortened and
-        marked; ``over_budget`` says if that is not enough. ``Window.render`` returns a provider's messages.
+        message is always included whole. If the turn that it began does not fit, the oldest tool results of that turn are
+        shortened and marked; ``over_budget`` says if that is not enough. ``Window.render`` returns a provider's messages.
 
         Args:
             budget: The most that the window may take, counted in ``unit``; 1 or more.

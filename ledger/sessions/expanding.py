@@ -32,7 +32,7 @@ class Expanding:
         self.unknown: list[str | int] = []
         self.used = 0
         self._is_full = False
-        self._given: set[int] = set()
+        self._returned: set[int] = set()
 
     def take(self, requested: Sequence[str | int]) -> None:
         """Expand the requested ids and positions in the order of time, in whatever order they were requested."""
@@ -74,14 +74,14 @@ class Expanding:
 
     def _ranges(self, ranges: Ranges) -> None:
         for row in sessions.forwards(self._connection, self._state.row, ranges):
-            if row.row in self._given:
+            if row.row in self._returned:
                 continue
             size = 0 if self._is_full else self._size(row)
             if self._is_full or (self.rows and self.used + size > self._max):
                 self._is_full = True
                 self._leave([(max(first, row.row), last) for first, last in ranges if last >= row.row])
                 return
-            self._given.add(row.row)
+            self._returned.add(row.row)
             self.rows.append(row)
             self.used += size
             self._is_full = self.used > self._max

@@ -123,9 +123,8 @@ def _take_over(
     arguments = (conversation.name, [line.line for line in lines])
     planned = _plan(conversation, lines)
     while True:
-        plans = chain(
-            [planned], (_plan(conversation, lines) for _ in count())
-        )  # planned again if another process wrote meanwhile
+        # The plan is made again if another process wrote meanwhile.
+        plans = chain([planned], (_plan(conversation, lines) for _ in count()))
 
         def decide(plan: _Planned, asker: Who = asker) -> tuple[_Planned, answers.HistoryChange | None]:
             return plan, _apply(conversation, verb, lines, plan, asker, arguments)

@@ -113,7 +113,7 @@ def _request(
     if role is not None and scope == "summary":
         raise RejectedError("a summary has no role: leave the role out, or look among messages")
     if last is not None and since is not None:
-        raise RejectedError("since and last both say from when; give one of them")
+        raise RejectedError("since and last both set the earliest time; give one of them")
     return Asked(
         pattern=parsed,
         corpora=SCOPES[scope] if role is None else (MESSAGE,),
@@ -233,14 +233,12 @@ def expand(
         raise RejectedError(f"a budget is a whole number from 1, and {budget!r:.40} is not", rule="budget")
     one_of("unit", unit, tuple(UNITS))
     if not isinstance(what, str | int | Unexpanded | Iterable):
-        raise RejectedError(f"what is expanded are ids and positions, and {what!r:.40} is neither")
+        raise RejectedError(f"expand() takes ids of summaries and positions of messages, and {what!r:.40} is neither")
     entries = (what,) if isinstance(what, str | int | Unexpanded) else tuple(what)
     names = tuple(entry.name if isinstance(entry, Unexpanded) else entry for entry in entries)
     for name in names:
         if isinstance(name, bool) or not isinstance(name, str | int):
-            raise RejectedError(
-                f"what is expanded is a summary's id or a message's position, and {name!r:.40} is neither"
-            )
+            raise RejectedError(f"expand() takes a summary's id or a message's position, and {name!r:.40} is neither")
     with conversation.reading() as (connection, state):
         if state is None or conversation.kept_out == "ignored":
             return Expansion(messages=(), unknown=names, budget=budget, unit=unit)

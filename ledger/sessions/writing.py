@@ -287,7 +287,8 @@ def add_alias(conversation: Conversation, asker: Who, alias: str) -> answers.Ses
     check_kept_in(conversation)
     if why := conversation.engine.keeps_out(alias):
         raise RejectedError(
-            f"the name {alias!r:.60} is {why}: a session that took it would be kept out", rule="pattern"
+            f"the name {alias!r:.60} is {why} by a pattern, and a session with that name would be kept out; choose another name",
+            rule="pattern",
         )
 
     def body(work: Work) -> str:
@@ -363,9 +364,9 @@ def hide(work: Work, state: State, window: OpenWindow, span: tuple[int, int], wh
         work.emit(
             state.id, MessagesHidden(why, listed, *sessions.count(connection, state.row, listed)), first=state.row
         )
-    known = summaries.of_session(connection, state.row)
-    touched = {row.id for row in known if summaries.touches(row.ranges, tight)}
-    invalidate(work, state, known, touched, "hidden")
+    rows = summaries.of_session(connection, state.row)
+    touched = {row.id for row in rows if summaries.touches(row.ranges, tight)}
+    invalidate(work, state, rows, touched, "hidden")
 
 
 def _up_to_last(connection: Connection, row: int, span: tuple[int, int]) -> tuple[int, int] | None:
@@ -379,13 +380,13 @@ def _up_to_last(connection: Connection, row: int, span: tuple[int, int]) -> tupl
 
 
 def invalidate(
-    work: Work, state: State, known: Sequence[Summary], fallen: set[str], why: str, reason: str = ""
+    work: Work, state: State, rows: Sequence[Summary], fallen: set[str], why: str, reason: str = ""
 ) -> tuple[str, ...]:
     """Take summaries out of use, and all summaries that were written from them; return their ids.
 
     The sources of these summaries are in the window again.
     """
-    in_use = {row.id: row for row in known if row.status in (summaries.WINDOW, summaries.UNDER)}
+    in_use = {row.id: row for row in rows if row.status in (summaries.WINDOW, summaries.UNDER)}
     gone = with_those_above(in_use, fallen)
     returned = [source for id in gone for source in in_use[id].summaries if source in in_use and source not in gone]
     order = [id for id in in_use if id in gone]

@@ -98,8 +98,6 @@ class SessionRead(Area):
 
         Args:
             metadata: Only messages that have each of these keys with exactly this value; None is a value too.
-            limit: The most messages on a page.
-            after: The cursor of the page before.
             include_hidden: Include truncated, replaced and cleared messages; their ``hidden`` has the reason.
         """
 
@@ -209,10 +207,6 @@ class SessionRead(Area):
             pattern: Words, "a phrase", a beginning*, AND, OR, NOT and parentheses; or %any text%, inside of words too.
             scope: "both", "message" or "summary".
             role: Only messages of this role.
-            since: Only messages from this time on; summaries count if their time reaches into the range.
-            until: Only messages before this time.
-            limit: The most hits on a page.
-            after: The cursor of the page before.
             include_hidden: Include hidden messages, and summaries that were replaced or invalidated.
         """
         request = {"pattern": pattern, "scope": scope, "role": role, "since": since, "before": until}
@@ -452,7 +446,6 @@ class Session(SessionRead):
                 token_count if there are any. Messages of OpenAI chat completions and Anthropic are read too, and their other
                 fields kept as ``extra``. An empty transcript changes nothing, and ``skipped`` is "empty"; ``clear`` hides all
                 messages.
-            dry_run: Only return the changes that would be made.
 
         Raises:
             RejectedError: The transcript is no list of messages; nothing changes.
@@ -513,8 +506,6 @@ class SummariesRead:
         Args:
             statuses: Only summaries of these statuses: "window", "under" (another summary was written from it), "replaced",
                 "invalid", "erased"; none for every status.
-            limit: The most summaries on a page.
-            after: The cursor of the page before.
         """
         accepted = plural("statuses", statuses, get_args(SummaryStatus))
         filters = {"user": self._inner.user, "session": self._inner.name, "statuses": accepted}
@@ -554,18 +545,12 @@ class Summaries(SummariesRead):
         """Take a summary out of use, with every summary written from it; their sources are in the window again.
 
         Args:
-            id: The id of the summary, or its beginning.
             subtree: Also take out every summary under it, so that the messages themselves are in the window.
-            reason: A text for the log.
         """
         return summary_writes.invalidate_summary(self._inner, self._scope.asker(options), id, reason, subtree=subtree)
 
     def restore(self, id: str, *, reason: str = "", **options: Unpack[WriteOptions]) -> answers.Summary:
         """Bring an invalidated summary back into the window.
-
-        Args:
-            id: The id of the summary, or its beginning.
-            reason: A text for the log.
 
         Raises:
             RejectedError: Not all sources of the summary are in the window: some are hidden, or another summary stands for them.
@@ -583,7 +568,6 @@ class Summaries(SummariesRead):
         """Write a summary again from the same sources; the new summary takes its place.
 
         Args:
-            id: The id of the summary, or its beginning.
             summarizer: The writer: a function of a ``SummaryRequest``; None for the ledger's.
             timeout: Seconds to wait for one answer.
 
@@ -600,12 +584,10 @@ class SessionsRead(Area):
     def list(
         self, *, project: str | None = None, limit: int = LIMIT, after: str | None = None
     ) -> Page[answers.SessionInfo]:
-        """List sessions, the last one that began first.
+        """List sessions, newest first.
 
         Args:
             project: Only sessions of this project; "" for sessions of no project.
-            limit: The most sessions on a page.
-            after: The cursor of the page before.
         """
 
         def fetch(count: int, start: str | None) -> Sequence[answers.SessionInfo]:
@@ -642,10 +624,6 @@ class SessionsRead(Area):
             pattern: Words, "a phrase", a beginning*, AND, OR, NOT and parentheses; or %any text%, inside of words too.
             scope: "both", "message" or "summary".
             role: Only messages of this role.
-            since: Only messages from this time on; summaries count if their time reaches into the range.
-            until: Only messages before this time.
-            limit: The most hits on a page.
-            after: The cursor of the page before.
             include_hidden: Include hidden messages, and summaries that were replaced or invalidated.
         """
         request = {"pattern": pattern, "scope": scope, "role": role, "since": since, "before": until}

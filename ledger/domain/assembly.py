@@ -33,9 +33,9 @@ REASONS: Mapping[str, str] = MappingProxyType(
         " budget with its tool results shortened",
         "results_shortened": "the oldest tool results of the last user turn are shortened; the log has them whole",
         "turn_trimmed": "the last user turn is longer than the tail and over the budget: its oldest steps are left out",
-        "summaries_evicted": "not all summaries fit the share that is kept for them and what the messages leave",
+        "summaries_evicted": "not all summaries fit the share that is kept for them and the room that the messages leave",
         "unsafe_start": "a cut left tool calls or results at the beginning, whose user turn is gone",
-        "mid_turn": "the first message makes tool calls: its turn began in a summary, or with what did not fit",
+        "mid_turn": "the first message makes tool calls: its turn began in a summary, or with messages that did not fit",
         "orphan_result": "a tool result has no call among the messages before it",
         "unanswered_call": "a tool call before the end has no result: the call is left out, its message stays",
     }

@@ -54,12 +54,12 @@ SKIPS: Mapping[str, str] = MappingProxyType(
         "held": "the only messages outside the fresh tail belong to tool calls whose results lie inside",
         "too_few": "nowhere are enough messages, or summaries of one depth",
         "too_small": "the summaries that begin the window are too few for their depth and too short without it",
-        "too_large": "no two neighbors fit what one summary is written from",
+        "too_large": "two neighbors together are larger than the input of one summary",
         "apart": "enough summaries of a depth, but messages or other summaries lie between them",
         "fallback_only": "the only summaries outside the tail are fallbacks, which are never condensed",
         "no_model": "a condensed summary needs a model, and there is none",
         "refused": "no answer of the model was accepted at any level",
-        "no_improvement": "the new summary is not smaller than what it would replace",
+        "no_improvement": "the new summary is not smaller than the items that it would replace",
     }
 )
 """The codes in ``Skip.why`` with their meanings; the last three are for a caller whose run failed."""

@@ -215,7 +215,7 @@ def _taken(message: Draft, at: int) -> Draft:
     return replace(message, content=text, parts=tuple(rest), content_of=at)
 
 
-# --- what is stored --------------------------------------------------------------------------------------------------
+# --- the stored form -------------------------------------------------------------------------------------------------
 
 
 def stored_parts(parts: Raw | bytes | None) -> list[Part]:

@@ -72,7 +72,7 @@ class Content(Struct, frozen=True):
     extra: Mapping[str, object] = {}
 
 
-# --- the message that tells what is known ----------------------------------------------------------------------------
+# --- the message with summaries and memories -------------------------------------------------------------------------
 
 
 def summary_block(summaries: Sequence[Content]) -> str:
@@ -135,7 +135,7 @@ def context_text(summaries: Sequence[Content], memories: Iterable[str] = ()) -> 
     return "\n\n".join(block for block in (summary_block(summaries), memory_block(memories)) if block)
 
 
-# --- what every provider is told -------------------------------------------------------------------------------------
+# --- messages for every provider -------------------------------------------------------------------------------------
 
 
 class Result(Struct, frozen=True):

@@ -51,7 +51,7 @@ def rewrite(
     """
     if asker.key is not None:
         raise RejectedError(
-            "summaries.rewrite() has no idempotency_key: the summary it wrote is in summaries.list(), with what it replaces"
+            "summaries.rewrite() takes no idempotency_key: the new summary is in summaries.list(), and its replaces is the old id"
         )
     check_patience(conversation, timeout)
     writing.check_kept_in(conversation)

@@ -196,7 +196,7 @@ def _hint(
     if free != request and matches(free, here):
         hints.append("something matches outside of this scope, role and time")
     elif not request.hidden and matches(replace(free, hidden=True), here):
-        hints.append("what matches is hidden or out of use: ask with include_hidden=True")
+        hints.append("all matches are hidden or out of use: ask with include_hidden=True")
     other_sessions = _where(conversation, connection, None, everywhere=True)
     if state is not None:
         other_sessions.names.pop(state.row, None)

@@ -1,9 +1,9 @@
-"""What of a session's window fits a budget of tokens, and what of that a model's provider accepts.
+"""Assembly: the part of a session's window that fits a budget of tokens and that a model's provider accepts.
 
-The turn under way comes first: the newest user message whole, then its newest steps. A share is kept for summaries, which
-stand for what was said before; the other messages follow, newest first, up to the first that does not fit. The window is
-read from its newest item backwards, and no further than the budget reaches: it may be 100,000 items long. What was not
-looked at is left out as a whole, which the caller can state from the window's totals.
+The turn under way comes first: the newest user message whole, then its newest steps. A share of the budget is kept for
+summaries, which stand for older messages. The other messages follow, newest first, up to the first that does not fit. The
+window is read from its newest item backwards, and no further than the budget reaches, because a window can have 100,000
+items. Items that were not read are left out; the caller counts them from the window's totals.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from ledger.domain.errors import RejectedError
 from ledger.domain.window import WindowItem
 
 FRESH_TAIL = 32
-"""The newest items, messages and summaries alike, that are taken first and are never compacted unless forced."""
+"""The number of newest items, messages and summaries alike, that are taken first and never compacted unless forced."""
 
 USER, ASSISTANT, TOOL, SYSTEM = "user", "assistant", "tool", "system"
 
 SHORTEST = 64
-"""What a shortened tool result takes at the least, with its mark: tokens, or four times as many characters."""
+"""The least size of a shortened tool result with its mark: tokens, or four times as many characters."""
 
 REASONS: Mapping[str, str] = MappingProxyType(
     {
@@ -33,29 +33,30 @@ REASONS: Mapping[str, str] = MappingProxyType(
         " budget with its tool results shortened",
         "results_shortened": "the oldest tool results of the last user turn are shortened; the log has them whole",
         "turn_trimmed": "the last user turn is longer than the tail and over the budget: its oldest steps are left out",
-        "summaries_evicted": "not all summaries fit the share that is kept for them and what the messages leave",
+        "summaries_evicted": "not all summaries fit the share that is kept for them and the room that the messages leave",
         "unsafe_start": "a cut left tool calls or results at the beginning, whose user turn is gone",
-        "mid_turn": "the first message makes tool calls: its turn began in a summary, or with what did not fit",
-        "orphan_result": "a tool result whose call is not among the messages before it",
-        "unanswered_call": "a tool call without its result, not at the end: the call is left out, its message is not",
+        "mid_turn": "the first message makes tool calls: its turn began in a summary, or with messages that did not fit",
+        "orphan_result": "a tool result has no call among the messages before it",
+        "unanswered_call": "a tool call before the end has no result: the call is left out, its message stays",
     }
 )
-"""Why a fitted window is as it is; the codes that stand in ``Fitted.reasons`` and ``Dropped.why``."""
+"""The codes in ``Fitted.reasons`` and ``Dropped.why``, each with its meaning."""
 
 
 class Dropped(Struct, frozen=True):
-    """An item that was looked at and is not among the chosen ones, and why."""
+    """An item that was read and not chosen, with the reason (a code of ``REASONS``)."""
 
     item: WindowItem
     why: str
 
 
 class Fitted(Struct, frozen=True):
-    """A window for a model, oldest first, and how it came about.
+    """A window for a model, oldest item first, with the reasons why it is as it is.
 
-    The items' ``calls`` and ``results`` are what may be given to a provider: those left out of a message that is itself kept
-    are gone from them. ``shortened`` says how many tokens the items at these positions may take, and their ``tokens`` are
-    that. ``tokens`` is the sum of the items' own. ``looked_at`` counts the messages that were read, which are the newest.
+    ``calls`` and ``results`` of an item are those that a provider may be given: a call or result that was left out of a kept
+    message is not among them. ``shortened`` gives for the position of an item how many tokens the item may take, and the
+    ``tokens`` of the item are that number. ``tokens`` is the sum of the items' own tokens. ``looked_at`` counts the newest
+    messages that were read.
     """
 
     items: tuple[WindowItem, ...]
@@ -69,10 +70,12 @@ class Fitted(Struct, frozen=True):
 
 
 class Turn(Struct, frozen=True):
-    """The turn under way, oldest first: the user message that began it, where the window has that, and the steps that stay.
+    """The turn under way, oldest message first.
 
-    ``least`` are the tokens that it takes with all tool results but those of the last step shortened, ``whole`` without.
-    ``left_out`` are the oldest steps that were looked at; it is ``complete`` where all were.
+    ``messages`` are the user message that began the turn, if the window has it, and the steps that stay. ``least`` is the number
+    of tokens that the turn takes if all tool results are shortened except those of the last step; ``whole`` is the number without
+    shortening. ``left_out`` are the oldest steps that were read and do not stay. The turn is ``complete`` if all its steps were
+    read.
     """
 
     messages: tuple[WindowItem, ...]
@@ -83,7 +86,10 @@ class Turn(Struct, frozen=True):
 
     @property
     def looked_at(self) -> int:
-        """How many of the newest messages were read; a request that was not reached among them was found apart."""
+        """Return how many of the newest messages were read.
+
+        A request that was not reached among them was found apart and does not count.
+        """
         return len(self.messages) + len(self.left_out) - (not self.complete)
 
 
@@ -97,19 +103,28 @@ def fit(
     tail: int = FRESH_TAIL,
     shortest: int = SHORTEST,
 ) -> Fitted:
-    """As much of the window as ``budget`` tokens hold; more only where the last user turn cannot take less.
+    """Return as much of the window as the budget holds; more only if the last user turn cannot take less.
 
-    ``request`` is the newest user message and ``summaries`` are all of the window, for which ``kept`` tokens stay free of
-    messages. The turn that ``request`` began comes first: its oldest tool results are shortened, down to ``shortest`` tokens,
-    where it does not fit whole; where it is longer than ``tail`` items, its oldest steps are left out then. Older messages
-    follow, newest first, up to the first that does not fit, then summaries, those first that stand for most messages.
+    The turn that ``request`` began comes first. If the turn does not fit whole, its oldest tool results are shortened. If it
+    still does not fit and is longer than ``tail`` items, its oldest steps are left out. Older messages follow, newest first, up
+    to the first that does not fit. Then come the summaries, those that stand for most messages first.
 
-    Raises RejectedError (rule "budget") for a budget under 1, and (rule "tail") for a tail under 1.
+    Args:
+        newest_first: The items of the window; summaries among them are passed over.
+        budget: The most tokens (or characters, if the items are measured in characters).
+        request: The newest user message.
+        summaries: All summaries of the window.
+        kept: Tokens that messages leave free for the summaries.
+        tail: A turn of at most so many items keeps all its steps.
+        shortest: The least tokens of a shortened tool result.
+
+    Raises:
+        RejectedError: ``budget`` (rule "budget") or ``tail`` (rule "tail") is below 1.
     """
-    for name, given in (("budget", budget), ("tail", tail)):
-        if given < 1:
+    for name, value in (("budget", budget), ("tail", tail)):
+        if value < 1:
             raise RejectedError(
-                f"a {name} of {given:,} holds nothing; it is at least 1", rule=name, limit=1, requested=given
+                f"a {name} of {value:,} holds nothing; it is at least 1", rule=name, limit=1, requested=value
             )
     window = (item for item in newest_first if not item.is_summary)
     share = min(kept, _tokens(summaries))
@@ -124,7 +139,7 @@ def fit(
         dropped.append(last)
     stood, evicted = _best(summaries, budget - spent - _tokens(older))
     chosen = sorted([*stood, *older, *messages], key=lambda item: (item.place, item.position))
-    begun = _begun(chosen, [*evicted, *(each.item for each in dropped)])
+    begun = _begun(chosen, [*evicted, *(drop.item for drop in dropped)])
     dropped += [Dropped(item, "unsafe_start") for item in chosen[begun]]
     unsafe = bool(chosen[begun])
     del chosen[begun]
@@ -152,7 +167,10 @@ def fit(
 
 
 def _older(window: Iterator[WindowItem], free: int, share: int, fresh: int) -> tuple[list[WindowItem], Dropped | None]:
-    """What stands before the turn, newest first, and the first that does not fit: one of the ``fresh`` newest, or older."""
+    """Return the items before the turn that fit, newest first, and the first item that does not fit.
+
+    An item among the ``fresh`` newest is dropped as "tail_trimmed", an older one as "budget".
+    """
     older: list[WindowItem] = []
     while (free > 0 or len(older) < fresh) and (item := next(window, None)) is not None:
         if item.tokens > free - share:
@@ -170,14 +188,21 @@ def turn_of(
     tail: int = FRESH_TAIL,
     shortest: int = SHORTEST,
 ) -> Turn:
-    """The turn under way, as much of it as has to stay or could be in ``room`` tokens with its tool results shortened.
+    """Return the turn under way, as much of it as has to stay or fits the room with its tool results shortened.
 
-    Without a user message the last message is what has to stay, with the call that it answers. A turn of more than ``tail``
-    items may lose its oldest steps.
+    Without a user message the last message has to stay, with the call that it answers. A turn of more than ``tail`` items may
+    lose its oldest steps.
+
+    Args:
+        newest_first: The messages, newest first.
+        request: The user message that began the turn; None if the window has none.
+        room: Tokens that the turn may take.
+        tail: A turn of at most so many items loses no step.
+        shortest: The least tokens of a shortened tool result.
     """
     steps = list[WindowItem]()  # newest first
-    begun = least = 0  # how many items the last step has; what the turn takes with shortened results
-    complete, own = request is None, request.tokens if request is not None else 0
+    begun = least = 0  # items of the last step; tokens of the turn with shortened results
+    complete, request_tokens = request is None, request.tokens if request is not None else 0
     for item in newest_first:
         if request is not None and item.place == request.place:
             complete = True
@@ -188,12 +213,12 @@ def turn_of(
             begun = len(steps)
         if request is None and (not item.results or len(steps) >= tail):
             break
-        if len(steps) >= tail and begun and own + least > room:
+        if len(steps) >= tail and begun and request_tokens + least > room:
             break
     begun = begun or min(len(steps), 1)
     stay = len(steps)
     if not complete or len(steps) + 1 > tail:
-        stay, spent = begun, own + _tokens(steps[:begun])
+        stay, spent = begun, request_tokens + _tokens(steps[:begun])
         for count, item in enumerate(steps[begun:], begun + 1):
             spent += _floor(item, shortest)
             if spent > room:
@@ -205,7 +230,7 @@ def turn_of(
     messages = (*((request,) if request is not None else ()), *reversed(steps[:stay]))
     return Turn(
         messages=messages,
-        least=own + _tokens(steps[:begun]) + sum(_floor(item, shortest) for item in steps[begun:stay]),
+        least=request_tokens + _tokens(steps[:begun]) + sum(_floor(item, shortest) for item in steps[begun:stay]),
         whole=_tokens(messages),
         left_out=tuple(reversed(steps[stay:])),
         complete=complete,
@@ -213,7 +238,10 @@ def turn_of(
 
 
 def _shortened(turn: Turn, room: int, shortest: int) -> tuple[list[WindowItem], dict[int, int]]:
-    """The turn's messages with their oldest tool results as short as the room asks for, and the new sizes by position."""
+    """Return the messages of the turn, and the new sizes of the shortened ones by position.
+
+    The oldest tool results are shortened first, as far as the room requires.
+    """
     over, sizes = turn.whole - room, dict[int, int]()
     messages = list[WindowItem]()
     for item in turn.messages:
@@ -226,12 +254,15 @@ def _shortened(turn: Turn, room: int, shortest: int) -> tuple[list[WindowItem], 
 
 
 def _floor(item: WindowItem, shortest: int) -> int:
-    """What is left of a message whose tool results are shortened as far as can be."""
+    """Return the tokens of a message whose tool results are shortened as far as possible."""
     return min(item.tokens, shortest * len(item.results)) if item.results else item.tokens
 
 
 def _best(summaries: Sequence[WindowItem], room: int) -> tuple[list[WindowItem], list[WindowItem]]:
-    """The summaries that fit, those first that stand for most messages (the newer of two), and the others."""
+    """Return the summaries that fit and the summaries that do not.
+
+    Summaries that stand for more messages are preferred, and of equal ones the newer.
+    """
     fits, evicted = list[WindowItem](), list[WindowItem]()
     for item in sorted(summaries, key=lambda item: (item.messages, item.place), reverse=True):
         fits_still = item.tokens <= room
@@ -241,8 +272,11 @@ def _best(summaries: Sequence[WindowItem], room: int) -> tuple[list[WindowItem],
 
 
 def _begun(chosen: Sequence[WindowItem], missing: Sequence[WindowItem]) -> slice:
-    """The messages that no provider takes at the beginning: up to one that stands by itself, or comes directly after the
-    summary of what was before it, with nothing ``missing`` between."""
+    """Return the slice of messages that no provider accepts at the beginning.
+
+    The slice ends at a message that stands by itself. It is empty if the first message comes directly after the summary of the
+    messages before it, with no ``missing`` item between.
+    """
     first = next((at for at, item in enumerate(chosen) if not item.is_summary), len(chosen))
     gap = max((item.place for item in missing if first < len(chosen) and item.place < chosen[first].place), default=0)
     if first and chosen[first - 1].place > gap:
@@ -255,15 +289,16 @@ def _tokens(items: Iterable[WindowItem]) -> int:
 
 
 def is_turn(item: WindowItem) -> bool:
-    """Whether a user's turn begins here: a user message, other than one that only carries tool results."""
+    """Return True if a turn of the user begins with this item: a user message that is more than tool results."""
     return not item.is_summary and item.role == USER and not item.results
 
 
 def _safe_start(items: Sequence[WindowItem]) -> int:
-    """Where the chosen items begin for a provider: at a summary, or a message that neither makes nor answers tool calls.
+    """Return the index from which on a provider accepts the items.
 
-    Directly after a summary calls are safe, because it stands for the turn they belong to. Where neither a summary nor a user
-    message is left (within a turn longer than what fits) any assistant message will do: less of the turn would be worse.
+    That is a summary, or a message without tool calls and results. Directly after a summary calls are safe, because the summary
+    stands for the turn of the calls. If neither a summary nor a user message is left (within a turn that is longer than the
+    budget), any assistant message is accepted: to drop more of the turn would be worse.
     """
     within = not any(item.is_summary or is_turn(item) for item in items)
     for at, item in enumerate(items):
@@ -279,7 +314,7 @@ def _is_mid_turn(items: Iterable[WindowItem]) -> bool:
 
 
 def _lost(before: Iterable[WindowItem], after: Iterable[WindowItem], field: str) -> bool:
-    """Whether a message that is still there has fewer calls or results than it had."""
+    """Return True if a message that stayed has fewer calls or results than before."""
     had = {item.place: getattr(item, field) for item in before if not item.is_summary}
     return any(getattr(item, field) != had[item.place] for item in after if not item.is_summary)
 
@@ -288,26 +323,27 @@ def _lost(before: Iterable[WindowItem], after: Iterable[WindowItem], field: str)
 
 
 def answers(items: Iterable[WindowItem]) -> Iterator[tuple[int, int, str]]:
-    """Each tool result that answers a call before it, as (index of the call's item, index of the result's, id).
+    """Yield each tool result that answers a call before it.
 
-    The nearest call of that id is meant, for providers count from ``call_0`` in every turn; a call has one answer.
+    A result is (index of the call's item, index of the result's item, id). It answers the nearest call of its id, because
+    providers count from ``call_0`` in every turn. A call has one answer.
     """
-    asked: dict[str, int] = {}
+    callers: dict[str, int] = {}
     for at, item in enumerate(items):
         if item.role == ASSISTANT:
             for name in item.calls:
-                asked[name] = at
+                callers[name] = at
         elif item.results:
             for name in item.results:
-                if (call := asked.pop(name, None)) is not None:
+                if (call := callers.pop(name, None)) is not None:
                     yield call, at, name
 
 
 def paired(items: Sequence[WindowItem]) -> tuple[tuple[WindowItem, ...], tuple[Dropped, ...]]:
-    """The items with only such calls and results as belong together, and the tool messages that had none of them.
+    """Return the items with only the calls and results that belong together, and the tool messages that answer no call.
 
-    A call that nothing answers stays in the last message, or in the one after which only its own other results follow:
-    its result is still to come. What a message says besides stays in any case; done twice it changes nothing.
+    A call without an answer stays in the last message, or in the message after which only its own other results follow: its
+    result is still to come. The other contents of a message always stay. A second application changes nothing.
     """
     pairs = list(answers(items))
     answering: dict[int, list[str]] = {}
@@ -332,18 +368,18 @@ def paired(items: Sequence[WindowItem]) -> tuple[tuple[WindowItem, ...], tuple[D
 
 
 def _waiting(items: Sequence[WindowItem], pairs: Iterable[tuple[int, int, str]]) -> int:
-    """The index of the message at the end whose calls may still get results; -1 if there is none."""
+    """Return the index of the last message whose calls may still get results; -1 if there is none."""
     callers: dict[int, set[int]] = {}
     for call, at, _ in pairs:
         callers.setdefault(at, set()).add(call)
-    own: set[int] | None = None
+    last_callers: set[int] | None = None
     for at in range(len(items) - 1, -1, -1):
         item = items[at]
         if item.is_summary or (item.role == TOOL and at not in callers):
             continue
         if item.role == ASSISTANT:
-            return at if own is None or own == {at} else -1
-        if item.role != TOOL or (own is not None and callers[at] != own):
+            return at if last_callers is None or last_callers == {at} else -1
+        if item.role != TOOL or (last_callers is not None and callers[at] != last_callers):
             return -1
-        own = callers[at]
+        last_callers = callers[at]
     return -1

@@ -1,9 +1,9 @@
-"""Which part of a session's window is summarized next, how short the summary has to be, and what stands in without a model.
+"""The choice of the part of a session's window that is summarized next.
 
-A leaf stands for messages, a condensed summary for summaries of one depth. The rules and numbers are seahorse's; otherwise
-than there, nothing is reordered (only neighbors are condensed), a condensed summary has a greatest size as well, a fallback
-is never condensed, and nothing is replaced by what is not smaller. The models are called by the caller, outside of any lock:
-what is here only says whom to summarize and judges the answer.
+A leaf stands for messages; a condensed summary stands for summaries of one depth. The rules and numbers are those of
+seahorse, with four differences: only neighbors are condensed, so nothing is reordered; a condensed summary has a greatest
+size as well; a fallback is never condensed; nothing is replaced by something that is not smaller. This module only chooses
+the items and judges the answer. The caller asks the models, outside of any lock.
 """
 
 from __future__ import annotations
@@ -21,56 +21,57 @@ from ledger.domain.escalation import Attempt
 from ledger.domain.window import CONDENSED, FALLBACK, LEAF, SUMMARY, Ranges, WindowItem
 
 CONTEXT_THRESHOLD = (3, 4)
-"""The part of the budget, as a fraction, from which on a window is to be compacted."""
+"""The part of the budget, as a fraction, above which a window is to be compacted."""
 
 LEAF_FANOUT = 8
 CONDENSED_FANOUT = 4
 CONDENSED_FANOUT_HARD = 2
-"""Fewest messages of a leaf, summaries of a condensed one, and these where the window has to shrink."""
+"""The fewest messages of a leaf; the fewest summaries of a condensed summary, also if the window has to shrink."""
 
 FORCED_FANOUT = 2
-"""Fewest messages of a leaf where the window has to shrink."""
+"""The fewest messages of a leaf if the window has to shrink."""
 
 LEAF_CHUNK_TOKENS = 20_000
-"""What one summary is written from, at most; a longer message or tool exchange is a chunk by itself."""
+"""The most tokens that one summary is written from; a longer message or tool exchange is a chunk by itself."""
 
 MIN_TOKENS = 2_000
-"""Fewest tokens of a condensed run at the window's beginning, and of a leaf that the next message cut short."""
+"""The fewest tokens of a condensed run at the window's beginning, and of a leaf that the next message cut short."""
 
 WIDENED_FANOUT = 8
 PRECEDING = 2
-"""Most fallbacks that one new leaf takes over; earlier summaries given as context."""
+"""The most fallbacks that one new leaf takes over; the number of earlier summaries that are given as context."""
 
 ELEMENT_TOKENS = 100
-"""About what a window needs around each summary, so that many short ones are too much as well."""
+"""About the tokens that a window needs around each summary, so that many short summaries count as too much as well."""
 
 EXPAND_TOKENS = 4_000
 ITERATIONS = 20
-"""What expanding a summary returns at most; how many runs one call of ``compact_until_under`` applies at most."""
+"""The most tokens that expanding a summary returns; the most runs that one call of ``compact_until_under`` applies."""
 
 SKIPS: Mapping[str, str] = MappingProxyType(
     {
         "nothing_old": "everything of that kind lies in the fresh tail or, when forced, in the last user turn",
-        "held": "the only messages outside of it belong to tool calls whose results lie inside",
+        "held": "the only messages outside the fresh tail belong to tool calls whose results lie inside",
         "too_few": "nowhere are enough messages, or summaries of one depth",
         "too_small": "the summaries that begin the window are too few for their depth and too short without it",
-        "too_large": "no two neighbors fit what one summary is written from",
+        "too_large": "two neighbors together are larger than the input of one summary",
         "apart": "enough summaries of a depth, but messages or other summaries lie between them",
         "fallback_only": "the only summaries outside the tail are fallbacks, which are never condensed",
         "no_model": "a condensed summary needs a model, and there is none",
         "refused": "no answer of the model was accepted at any level",
-        "no_improvement": "the new summary is not smaller than what it would replace",
+        "no_improvement": "the new summary is not smaller than the items that it would replace",
     }
 )
-"""Why nothing is compacted: the codes in ``Skip.why``, and the last three for a caller whose run came to nothing."""
+"""The codes in ``Skip.why`` with their meanings; the last three are for a caller whose run failed."""
 
 
 class Run(Struct, frozen=True):
     """Items that one new summary of ``kind`` and ``depth`` is to stand for, oldest first, with nothing between them.
 
-    ``tokens`` is what they take in the window. ``context``, for a leaf, are up to two summaries before them, to be told to the
-    summarizer and not summarized. A leaf over fallbacks is written from the messages in ``ranges``, not from their texts;
-    where these are more than a summarizer takes (``readable`` false) it is not asked, and the new leaf is a fallback too.
+    ``tokens`` is the size of the items in the window. ``context``, for a leaf, are up to two summaries before the items; the
+    summarizer reads them and does not summarize them. A leaf over fallbacks is written from the messages in ``ranges``, not from
+    the fallbacks' texts. If these messages are larger than a summarizer's input, ``readable`` is false: the summarizer is not
+    asked, and the new leaf is a fallback too.
     """
 
     kind: str
@@ -82,12 +83,15 @@ class Run(Struct, frozen=True):
 
     @property
     def summaries(self) -> tuple[str, ...]:
-        """The ids of the summaries that leave the window."""
+        """Return the ids of the summaries that leave the window."""
         return tuple(item.id for item in self.items if item.is_summary)
 
     @property
     def ranges(self) -> Ranges:
-        """From the first message that the items stand for to the last: what the session hid between them is not meant."""
+        """Return one range, from the first message that the items stand for to the last.
+
+        Messages between them that the session hid are not meant.
+        """
         ends = [last for item in self.items for _, last in item.ranges or ((item.place, item.place),)]
         return ((self.items[0].place, max(ends)),)
 
@@ -97,16 +101,16 @@ class Run(Struct, frozen=True):
 
     @property
     def source_tokens(self) -> int:
-        """Tokens of the underlying messages."""
+        """Return the tokens of the underlying messages."""
         return sum(item.source_tokens if item.is_summary else item.tokens for item in self.items)
 
     @property
     def input_tokens(self) -> int:
-        """Tokens of what the summary is written from: messages for a leaf, summaries for a condensed one."""
+        """Return the tokens of the summarizer's input: messages for a leaf, summaries for a condensed summary."""
         return self.source_tokens if self.kind == LEAF else self.tokens
 
     def attempts(self, budget: int | None = None) -> tuple[Attempt, ...]:
-        """How a model is to be asked for a summary of a window with this budget; empty where it is not."""
+        """Return the calls of a model for a summary in a window with this budget; empty if no model is asked."""
         if not self.readable:
             return ()
         most = self.tokens if budget is None else escalation.most(budget) + 1
@@ -114,7 +118,7 @@ class Run(Struct, frozen=True):
 
 
 class Skip(Struct, frozen=True):
-    """Nothing to compact, and ``why`` (``SKIPS``); the messages and tokens that were looked at for it."""
+    """The answer that nothing can be compacted: ``why`` (a code of ``SKIPS``), with the messages and tokens considered."""
 
     why: str
     kind: str
@@ -123,19 +127,22 @@ class Skip(Struct, frozen=True):
 
 
 def is_due(tokens: int, budget: int) -> bool:
-    """Whether a window of so many tokens is over the part of the budget from which on it is compacted."""
+    """Return True if a window of so many tokens has to be compacted for this budget."""
     part, whole = CONTEXT_THRESHOLD
     return tokens * whole > budget * part
 
 
 def improves(run: Run, tokens: int) -> bool:
-    """Whether a summary of so many tokens is smaller than what it would replace; otherwise the run is skipped."""
+    """Return True if a summary of so many tokens is smaller than the items that it would replace."""
     return 0 < tokens < run.tokens
 
 
 def near(items: Sequence[WindowItem], budget: int) -> int | None:
-    """How many of the newest items stay where the fresh tail alone is over three quarters of a budget: what half of it holds,
-    so that not every turn is compacted. None where the tail is not over."""
+    """Return how many of the newest items stay if the fresh tail alone takes more than three quarters of a budget.
+
+    As many items stay as half of the budget holds, so that not every turn is compacted. The answer is None if the tail is small
+    enough.
+    """
     if not is_due(_tokens(items[-FRESH_TAIL:]), budget):
         return None
     count = spent = 0
@@ -156,19 +163,25 @@ def runs(
     entered: int | None = None,
     hard: bool = False,
 ) -> Iterator[Run]:
-    """All that could be compacted now, in the order to try it: the first that comes off changes the window.
+    """Yield every run that could be compacted now, in the order to try them; the first that succeeds changes the window.
 
-    Messages first, then summaries, then fallbacks that lie side by side; so those are only widened where the window holds
-    nothing else to shorten, or a model refuses what it does. With ``force`` each goes further into the tail, and with
-    ``entered``, of which so many items stay. ``hard`` also condenses two neighbors. Last, when nothing older can be
-    shortened, comes the turn that the user message at the index ``request`` began; that message itself is in no run.
+    Messages come first, then summaries, then fallbacks side by side. So fallbacks are only widened if the window has nothing else
+    to shorten, or if a model refuses the other runs. The turn under way comes last.
+
+    Args:
+        items: The window, oldest item first.
+        protect: The number of newest items that stay.
+        force: Go into the tail.
+        request: The index of the user message that began the turn under way; that message is in no run.
+        entered: Go into the tail, up to this number of newest items.
+        hard: Also condense two neighbors.
     """
     request = newest_request(items) if request is None else request
     seen = set[tuple[str, int, int]]()
     tail = 0 if force else protect if entered is None else entered
     closer = force or entered is not None
     fewest = FORCED_FANOUT if closer else LEAF_FANOUT
-    for found in (
+    for candidates in (
         leaf_runs(items, protect=protect, request=request),
         leaf_runs(items, force=True, request=request) if force else (),
         leaf_runs(items, protect=tail, request=request, fewest=fewest) if closer and not force else (),
@@ -178,7 +191,7 @@ def runs(
         leaf_runs(items, protect=tail, request=request, fewest=1) if closer and not force else (),
         turn_runs(items, protect=tail, request=request, fewest=fewest),
     ):
-        for run in found:
+        for run in candidates:
             name = (run.kind, run.items[0].place, len(run.items))
             if run.readable and name in seen:
                 continue
@@ -187,7 +200,10 @@ def runs(
 
 
 def newest_request(items: Sequence[WindowItem]) -> int:
-    """The index of the newest user message, whose turn is under way; one behind the last item where there is none."""
+    """Return the index of the newest user message, whose turn is under way.
+
+    Without a user message the index is the one behind the last item.
+    """
     return next((at for at in range(len(items) - 1, -1, -1) if is_turn(items[at])), len(items))
 
 
@@ -197,21 +213,21 @@ def newest_request(items: Sequence[WindowItem]) -> int:
 def leaf_run(
     items: Sequence[WindowItem], *, protect: int = FRESH_TAIL, force: bool = False, request: int | None = None
 ) -> Run | Skip:
-    """The oldest messages of a window (oldest first) that make a leaf, or why there are none.
+    """Return the oldest messages of a window (oldest first) that make a leaf, or the reason why there are none.
 
-    That is a stretch of messages with no summary between, outside the newest ``protect`` items and before the newest user
-    message: at least 8, or as many as 20,000 tokens hold. With ``force`` only that message and what follows it is protected,
-    and two messages, or one of 2,000 tokens, are enough. A shorter stretch is passed over. A call and its results are never
-    in and outside a run where both are short enough to be in one. Only where no message is older than the newest user
-    message, a run may lie behind it.
+    A leaf is a stretch of messages without a summary between them, outside the newest ``protect`` items and before the newest
+    user message. It has at least 8 messages, or as many as 20,000 tokens hold. With ``force`` only the newest user message and
+    the items after it are protected, and two messages, or one of 2,000 tokens, are enough. A shorter stretch is passed over. A
+    run never separates a call from its results if both are short enough for one run. A run lies behind the newest user message
+    only if no message is older than that.
     """
     request = newest_request(items) if request is None else request
-    found = next(leaf_runs(items, protect=protect, force=force, request=request), None)
+    run = next(leaf_runs(items, protect=protect, force=force, request=request), None)
     old = [item for item in items[:request] if not item.is_summary]
-    if found is None and not old:
-        found = next(turn_runs(items, protect=protect, request=request), None)
-    if found is not None:
-        return found
+    if run is None and not old:
+        run = next(turn_runs(items, protect=protect, request=request), None)
+    if run is not None:
+        return run
     border = _border(items, protect, force, request)
     held = _held(list(answers(items)), border)
     old = [item for item in items[:border] if not item.is_summary]
@@ -227,8 +243,10 @@ def leaf_runs(
     request: int | None = None,
     fewest: int = LEAF_FANOUT,
 ) -> Iterator[Run]:
-    """Every run older than the newest user message that ``leaf_run`` might have chosen, the oldest first. No two overlap: all
-    of them can be applied at once."""
+    """Yield every run that ``leaf_run`` might choose and that is older than the newest user message, oldest first.
+
+    No two runs overlap, so all of them can be applied at once.
+    """
     request = newest_request(items) if request is None else request
     yield from _leaves(items, 0, _border(items, protect, force, request), FORCED_FANOUT if force else fewest)
 
@@ -236,8 +254,11 @@ def leaf_runs(
 def turn_runs(
     items: Sequence[WindowItem], *, protect: int = FRESH_TAIL, request: int, fewest: int = LEAF_FANOUT
 ) -> Iterator[Run]:
-    """The runs within the turn under way, for when nothing older is left: neither the user message that began it, nor its
-    last call with the results, nor any of the newest ``protect`` items."""
+    """Yield the runs within the turn under way, for a window in which nothing older is left.
+
+    A run contains neither the user message that began the turn, nor the turn's last call with the results, nor any of the newest
+    ``protect`` items.
+    """
     newest_first = range(len(items) - 1, request, -1)
     step = next((at for at in newest_first if items[at].role == ASSISTANT), len(items) - 1)
     yield from _leaves(items, request + 1, min(step, _outside(items, protect)), fewest)
@@ -255,14 +276,18 @@ def _leaves(items: Sequence[WindowItem], start: int, border: int, fewest: int) -
 
 
 def _leaf(items: Sequence[WindowItem], first: int, stop: int, written: Sequence[int], *, readable: bool = True) -> Run:
-    """``written`` are the indexes of the summaries that can be context; a fallback would tell half a sentence."""
+    """Return a leaf over the items from ``first`` to ``stop``.
+
+    ``written`` are the indexes of the summaries that can be context. Fallbacks are not among them, because they end within a
+    sentence.
+    """
     chosen, end = tuple(items[first:stop]), bisect_left(written, first)
     context = tuple(items[at] for at in written[max(0, end - PRECEDING) : end])
     return Run(LEAF, 0, chosen, _tokens(chosen), context, readable)
 
 
 def _border(items: Sequence[WindowItem], protect: int, force: bool, request: int) -> int:
-    """Where the messages end that may be summarized: before the newest user message, and the tail unless forced."""
+    """Return the end of the messages that may be summarized: before the newest user message and, unless forced, the tail."""
     if not force:
         return min(request, _outside(items, protect))
     newest_first = range(len(items) - 1, -1, -1)
@@ -270,15 +295,14 @@ def _border(items: Sequence[WindowItem], protect: int, force: bool, request: int
 
 
 def _outside(items: Sequence[WindowItem], protect: int) -> int:
-    """Where the protected end of the window begins."""
+    """Return the index at which the protected end of the window begins."""
     return max(0, len(items) - max(0, protect))
 
 
 def _held(pairs: Sequence[tuple[int, int, str]], border: int) -> set[int]:
-    """Messages before the border whose call is answered after it, or that answer such a call: they wait for the rest.
+    """Return the messages before the border whose call is answered after the border, or that answer such a call.
 
-    Left where they are, they go into a later run together; without its call a result in the tail could not be given to a
-    model.
+    These messages stay, and go into a later run together: without its call a result in the tail could not be given to a model.
     """
     waiting = [at for call, at, _ in pairs if call < border <= at]
     reached, partners = set(waiting), dict[int, list[int]]()
@@ -295,10 +319,10 @@ def _held(pairs: Sequence[tuple[int, int, str]], border: int) -> set[int]:
 def _chunks(
     items: Sequence[WindowItem], start: int, end: int, last: Mapping[int, int], fewest: int
 ) -> Iterator[tuple[int, int]]:
-    """A stretch of messages cut into what one leaf each is written from, as half-open ranges of indexes.
+    """Cut a stretch of messages into the inputs of one leaf each, as half-open ranges of indexes.
 
-    A chunk ends before the message that would take it over 20,000 tokens; but a few short ones before a long message are
-    taken along with it, for between two leaves they would never be summarized.
+    A chunk ends before the message that would take it over 20,000 tokens. But a few short messages before a long one are taken
+    along with the long one, because between two leaves they would never be summarized.
     """
     begun, tokens, at = start, 0, start
     while at < end:
@@ -316,10 +340,11 @@ def _chunks(
 
 
 def _together(items: Sequence[WindowItem], at: int, end: int, last: Mapping[int, int]) -> int:
-    """Where what cannot be cut off from a message ends: after the last result of its calls, and of those between.
+    """Return the end of the messages that cannot be cut off from the message at ``at``.
 
-    Only if all that but its longest message fits a chunk, and only up to a summary. Otherwise the message is by itself: both
-    sides are old, so both are in a summary soon, and until then assembly leaves out a result without its call.
+    These are the messages up to the last result of its calls, and of the calls between. They stay together only if all but the
+    longest fit a chunk, and only up to a summary. Otherwise the message is by itself: both sides are old, so both are in a
+    summary soon, and until then assembly leaves out a result without its call.
     """
     reach = after = at
     tokens = longest = 0
@@ -338,15 +363,15 @@ def _together(items: Sequence[WindowItem], at: int, end: int, last: Mapping[int,
 
 
 def condensed_run(items: Sequence[WindowItem], *, protect: int = FRESH_TAIL, hard: bool = False) -> Run | Skip:
-    """The summaries of one depth that are condensed next, or why there are none.
+    """Return the summaries of one depth that are condensed next, or the reason why there are none.
 
-    First those that begin the window, if they have 2,000 tokens together (and up to 20,000); else the oldest four
-    neighbors of the shallowest depth that has as many outside the tail, with ``hard`` two to four. Never a fallback, never
-    one alone, and never two with anything between them.
+    The summaries that begin the window come first, if they have 2,000 tokens together (up to 20,000 are taken). Otherwise the
+    oldest four neighbors of the shallowest depth that has as many outside the tail are chosen, with ``hard`` two to four. A
+    fallback, a summary alone, and summaries with anything between them are never condensed.
     """
-    found = next(condensed_runs(items, protect=protect, hard=hard), None)
-    if found is not None:
-        return found
+    run = next(condensed_runs(items, protect=protect, hard=hard), None)
+    if run is not None:
+        return run
     fewest = CONDENSED_FANOUT_HARD if hard else CONDENSED_FANOUT
     old = [item for item in items[: _outside(items, protect)] if item.is_summary]
     real = [item for item in old if item.level != FALLBACK]
@@ -364,7 +389,7 @@ def condensed_run(items: Sequence[WindowItem], *, protect: int = FRESH_TAIL, har
 
 
 def condensed_runs(items: Sequence[WindowItem], *, protect: int = FRESH_TAIL, hard: bool = False) -> Iterator[Run]:
-    """Every run that ``condensed_run`` might have chosen, in its order; the first two may overlap."""
+    """Yield every run that ``condensed_run`` might choose, in its order; the first two may overlap."""
     fewest = CONDENSED_FANOUT_HARD if hard else CONDENSED_FANOUT
     groups = list(_neighbors(items, protect))
     opening = None
@@ -390,7 +415,10 @@ def _condensed(items: Sequence[WindowItem], first: int, stop: int) -> Run:
 
 
 def _neighbors(items: Sequence[WindowItem], protect: int) -> Iterator[tuple[int, int]]:
-    """Summaries of one depth side by side outside the tail, none of them a fallback, as half-open ranges of indexes."""
+    """Yield summaries of one depth side by side outside the tail, as half-open ranges of indexes.
+
+    A fallback is not among them.
+    """
     depths = [
         item.depth if item.is_summary and item.level != FALLBACK else None for item in items[: _outside(items, protect)]
     ]
@@ -401,7 +429,7 @@ def _neighbors(items: Sequence[WindowItem], protect: int) -> Iterator[tuple[int,
 
 
 def _within(items: Sequence[WindowItem], first: int, end: int) -> int:
-    """How far the items from ``first`` on fit what one summary is written from."""
+    """Return the end of the items from ``first`` on that fit the input of one summary."""
     tokens, stop = 0, first
     while stop < end and tokens + items[stop].tokens <= LEAF_CHUNK_TOKENS:
         tokens += items[stop].tokens
@@ -413,14 +441,14 @@ def _within(items: Sequence[WindowItem], first: int, end: int) -> int:
 
 
 def widened_runs(items: Sequence[WindowItem], *, protect: int = FRESH_TAIL, again: bool = False) -> Iterator[Run]:
-    """Fallback leaves side by side that one new leaf over all their messages can stand for, in the order to try them.
+    """Yield runs of neighboring fallback leaves that one new leaf can stand for, in the order to try them.
 
-    This keeps a window bounded where there is no model. It is for when no messages are left to summarize and nothing can be
-    condensed, because what is read again from the messages is the beginning only, once more, unless a model reads it.
+    Widening keeps a window bounded where there is no model. It is for a window without messages to summarize and without
+    summaries to condense: unless a model reads them, the messages give only their beginning, once more.
 
-    First neighbors whose messages a summarizer can read at once, oldest first. With ``again`` also each fallback by
-    itself, for a model that failed on it before. Then, whatever they stand for, up to eight neighbors that stand for the
-    fewest messages together: so that old fallbacks are not widened over and over, and n of them take about n / 7 runs.
+    Neighbors whose messages a summarizer can read at once come first, oldest first. With ``again`` each fallback by itself
+    follows, for a model that failed on it before. Last come up to eight neighbors that stand for the fewest messages together,
+    however large these are. So old fallbacks are not widened over and over, and n fallbacks take about n / 7 runs.
     """
     stretches = list(_fallbacks(items, protect))
     written = [at for at, item in enumerate(items) if item.is_summary and item.level != FALLBACK] if stretches else []
@@ -442,7 +470,7 @@ def widened_runs(items: Sequence[WindowItem], *, protect: int = FRESH_TAIL, agai
 
 
 def _fallbacks(items: Sequence[WindowItem], protect: int) -> Iterator[tuple[int, int]]:
-    """Fallback leaves side by side outside the tail, as half-open ranges of indexes."""
+    """Yield fallback leaves side by side outside the tail, as half-open ranges of indexes."""
     border = _outside(items, protect)
     is_cut = [item.is_summary and item.level == FALLBACK and item.summary_kind == LEAF for item in items[:border]]
     for cut, group in groupby(range(border), is_cut.__getitem__):
@@ -452,7 +480,7 @@ def _fallbacks(items: Sequence[WindowItem], protect: int) -> Iterator[tuple[int,
 
 
 def _readable(items: Sequence[WindowItem], first: int, end: int) -> int:
-    """How far the messages under the fallbacks from ``first`` on fit what one summary is written from."""
+    """Return the end of the fallbacks from ``first`` on whose messages fit the input of one summary."""
     tokens, stop = 0, first
     while stop < end and tokens + items[stop].source_tokens <= LEAF_CHUNK_TOKENS:
         tokens += items[stop].source_tokens

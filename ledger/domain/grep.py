@@ -1,4 +1,4 @@
-"""The pattern of a grep: an expression of FTS5 in which every term is quoted, or a text to look for as it stands.
+"""The pattern of a grep: an expression of FTS5 in which every term is quoted, or a text to look for literally.
 
     coffee machine          both words, in any order, and their inflections ("machines")
     "coffee machine"        the words next to each other
@@ -7,7 +7,7 @@
     (tea OR coffee) NOT cup
     %achin%                 a text of any characters, inside of words too; case makes no difference
 
-Words are what the index takes for words: signs between them are none, and each character of a script without spaces is one.
+Words are the words of the index: signs between words are no words, and each character of a script without spaces is a word.
 """
 
 from __future__ import annotations
@@ -37,8 +37,10 @@ _ALLOWED = (
 
 
 class Term(Struct, frozen=True):
-    """A word, phrase or beginning as FTS5 is asked for it; ``anywhere`` finds one row at least of a text that has it in
-    several."""
+    """A word, phrase or beginning of a word, as a query of FTS5.
+
+    ``anywhere`` is a query that finds at least one row of a text whose words lie in several rows.
+    """
 
     asked: str
     anywhere: str
@@ -46,7 +48,7 @@ class Term(Struct, frozen=True):
 
 
 class Pattern(Struct, frozen=True):
-    """A pattern as FTS5 is asked for it, with its terms; or the ``infix`` to look for, and no terms."""
+    """A pattern as an expression of FTS5 with its terms; or the ``infix`` to look for, without terms."""
 
     expression: str = ""
     terms: tuple[Term, ...] = ()
@@ -54,21 +56,21 @@ class Pattern(Struct, frozen=True):
 
     @property
     def any_term(self) -> str:
-        """An expression for the places of all terms."""
-        return " OR ".join(dict.fromkeys(each.asked for each in self.terms))
+        """Return an expression that finds the places of all terms."""
+        return " OR ".join(dict.fromkeys(term.asked for term in self.terms))
 
     @property
     def any_row(self) -> str:
-        """An expression that finds one row at least of every text that matches, where a text lies in several."""
-        return " OR ".join(dict.fromkeys(each.anywhere for each in self.terms))
+        """Return an expression that finds at least one row of every matching text, if a text lies in several rows."""
+        return " OR ".join(dict.fromkeys(term.anywhere for term in self.terms))
 
     def places(self, text: str) -> list[Span]:
-        """Return where a text has the infix."""
-        return [found.span() for found in re.finditer(re.escape(self.infix), text, re.IGNORECASE)]
+        """Return the places at which a text has the infix."""
+        return [match.span() for match in re.finditer(re.escape(self.infix), text, re.IGNORECASE)]
 
 
 def parse(pattern: object, stem: Stem) -> Pattern:
-    """Return what a pattern asks for; whether its operators are in order is for FTS5 to say.
+    """Return the query of a pattern; FTS5 checks later whether the operators are in order.
 
     Raises:
         RejectedError: The pattern is no text, blank, too long, or has a term without a word.
@@ -83,24 +85,24 @@ def parse(pattern: object, stem: Stem) -> Pattern:
     text = pattern.strip()
     if len(text) > 2 and text[0] == text[-1] == "%":
         return Pattern(infix=text[1:-1])
-    asked, terms = list[str](), list[Term]()
+    tokens, terms = list[str](), list[Term]()
     for piece in _PIECE.finditer(text.translate(_MARKS)):
         phrase, bracket, bare, lone = piece.groups()
         if lone:
-            refuse(pattern, "a double quotation mark has no other")
+            refuse(pattern, "a double quotation mark is not closed")
         token = bracket or (bare if bare in _OPERATORS else "")
         if not token:
             terms.append(_phrase(pattern, phrase) if phrase is not None else _bare(pattern, bare, stem))
             token = terms[-1].asked
-        if asked and asked[-1] not in (*_OPERATORS, "(") and token not in (*_OPERATORS, ")"):
-            asked.append("AND")
-        if token == "NOT" and asked[-1:] == ["AND"]:
-            asked.pop()
-        asked.append(token)
+        if tokens and tokens[-1] not in (*_OPERATORS, "(") and token not in (*_OPERATORS, ")"):
+            tokens.append("AND")
+        if token == "NOT" and tokens[-1:] == ["AND"]:
+            tokens.pop()
+        tokens.append(token)
     if len(terms) > MAX_TERMS:
         message = f"the pattern has {len(terms)} words and phrases; at most {MAX_TERMS} are allowed"
         raise RejectedError(message, rule="size", limit=MAX_TERMS, requested=len(terms))
-    return Pattern(" ".join(asked), tuple(terms))
+    return Pattern(" ".join(tokens), tuple(terms))
 
 
 def refuse(pattern: str, why: str) -> NoReturn:
@@ -124,9 +126,9 @@ def _bare(pattern: str, text: str, stem: Stem) -> Term:
     # The index holds stems: "run" for "running", which begins with "runn" all the same.
     word = term.words
     begins = f"{term.asked}*" if len(stem(word)) >= len(word) else term.asked
-    others = (word + ending for ending in _ENDINGS if not stem(word + ending).startswith(word))
-    asked = f"({' OR '.join((begins, *map(_quoted, others)))})"
-    return Term(asked, asked, word)
+    inflections = (word + ending for ending in _ENDINGS if not stem(word + ending).startswith(word))
+    expression = f"({' OR '.join((begins, *map(_quoted, inflections)))})"
+    return Term(expression, expression, word)
 
 
 def _quoted(*words: str) -> str:

@@ -1,13 +1,16 @@
-"""A message of a conversation: what a caller gives, checked and brought into the one form that is stored and compared.
+"""A message of a conversation, checked and brought into the one form that is stored and compared.
 
-Beside its text a message holds parts, each a JSON object with a ``type``: ``text`` (text), ``tool_use`` (id, name,
+Besides its text a message holds parts. A part is a JSON object with a ``type``: ``text`` (text), ``tool_use`` (id, name,
 arguments), ``tool_result`` (id of the call, text), ``media`` (uri, mime) and ``other`` (name). Reasoning is given as a part
 and kept apart.
-A message without a text of its own has the longest text of its parts as its ``content``, so that this is found and may be
-large; ``content_of`` says which part it is taken from, or has the same text as what was given as the content.
 
-What a provider's message has besides is ``extra`` of the message and of its parts (ledger.domain.provider_forms). It is
-stored apart, as ``{"message": {provider: fields}, "parts": {number: {provider: fields}}}``.
+A message without a text of its own has the longest text of its parts as its ``content``, so that search finds the text and
+the text may be large. ``content_of`` is the index of the part that has this text, or -1. A part with the same text as the
+given content counts as well.
+
+The fields of a provider's message for which there is no field here are the ``extra`` of the message and of its parts
+(ledger.domain.provider_forms). They are stored apart, as
+``{"message": {provider: fields}, "parts": {number: {provider: fields}}}``.
 """
 
 from __future__ import annotations
@@ -39,16 +42,17 @@ class Draft(Struct, frozen=True):
     parts: tuple[Part, ...] = ()
     content_of: int = -1
     speaker: str = ""
-    more: Fields | UnsetType = UNSET  # unset, for a keyed command is known by the JSON of what it was given
+    # Unset if empty, so that the JSON of a repeated command equals that of a command before this field existed.
+    more: Fields | UnsetType = UNSET
 
     @property
     def extra(self) -> Fields:
-        """What of it and of its parts is a provider's, as it is stored."""
+        """Return the provider's fields of the message and of its parts, in the stored form."""
         return self.more or {}
 
     @property
     def is_transient(self) -> bool:
-        """Whether it holds nothing but an assistant's reasoning, which is never stored (picoclaw)."""
+        """Return True if the message is only an assistant's reasoning, which is never stored (as in picoclaw)."""
         nothing = not self.content and not self.parts and not self.extra
         return bool(self.reasoning) and nothing and self.role == "assistant"
 
@@ -58,12 +62,12 @@ class Draft(Struct, frozen=True):
 
     @property
     def whole_parts(self) -> tuple[Part, ...]:
-        """The parts as they were given, each with its text and its extra."""
+        """Return the parts as they were given, each with its text and its extra."""
         return with_extra(whole_parts(self.encoded, self.content, self.content_of), self.extra, self.content)
 
     @property
     def read(self) -> tuple[list[str], int]:
-        """All texts that a model would read of it, and how many other things there are."""
+        """Return all texts of the message that a model would read, and the number of other things, such as media."""
         texts, media = read_of(with_extra(self.parts, self.extra, ""), self.extra.get("message", {}))
         return [self.content, self.reasoning, self.speaker, *texts], media
 
@@ -78,9 +82,19 @@ def draft(
     provider: str = "",
     what: str = "the message",
 ) -> Draft:
-    """What was given, as a message; ``RejectedError`` for an unknown role, a part that says nothing, or nothing at all.
+    """Return the given fields as a message.
 
-    ``extra`` is what the message has that is none of these, ``provider`` whose parts they are, where that is known.
+    Args:
+        role: One of ``ROLES``.
+        content: The text; None for "".
+        parts: Objects with a type; see the module.
+        speaker: The name of the author.
+        extra: The other fields of the message, by provider.
+        provider: The provider whose form the parts have; "" if it is not known.
+        what: The words for the message in an error.
+
+    Raises:
+        RejectedError: The role is unknown, a part says nothing, or the message says nothing.
     """
     if not isinstance(role, str) or role not in ROLES:
         named = "no role" if role is None else f"the role {role!r:.40}, which there is not"
@@ -90,9 +104,11 @@ def draft(
     )
     listed = _listed(parts, what)
     provider = provider or forms.provider_of((), listed)
-    given = [_part(part, provider, f"part {number} of {what}") for number, part in enumerate(listed, 1)]
-    reasoning = "\n".join(part["text"] for part in given if part["type"] == "reasoning" and part["text"].strip())
-    kept = [part for part in given if part["type"] != "reasoning" and not _is_empty(part)]
+    checked_parts = [_part(part, provider, f"part {number} of {what}") for number, part in enumerate(listed, 1)]
+    reasoning = "\n".join(
+        part["text"] for part in checked_parts if part["type"] == "reasoning" and part["text"].strip()
+    )
+    kept = [part for part in checked_parts if part["type"] != "reasoning" and not _is_empty(part)]
     if role == "tool" and not any(part["type"] == "tool_result" for part in kept):
         raise RejectedError(
             f"{what} is a tool's and names no call: give its tool_call_id, or the part"
@@ -100,17 +116,17 @@ def draft(
         )
     named = check_text(f"the speaker of {what}", speaker or "", blank_allowed=True).strip()
     more = _stored_extra(kept, forms.check_extra(what, extra) if extra is not None else {})
-    found = Draft(role, text, reasoning, tuple(map(_without_extra, kept)), speaker=named, more=more or UNSET)
+    message = Draft(role, text, reasoning, tuple(map(_without_extra, kept)), speaker=named, more=more or UNSET)
     if (
-        same := next((at for at, part in enumerate(found.parts) if part.get("text") == text), -1)
+        same := next((at for at, part in enumerate(message.parts) if part.get("text") == text), -1)
     ) >= 0 and text.strip():
-        found = _taken(found, same)
+        message = _taken(message, same)
     elif not text.strip() and kept:
-        found = _lifted(found)
+        message = _lifted(message)
     alone = any(name in forms.SAYS_SOMETHING for fields in more.get("message", {}).values() for name in fields)
-    if not found.content.strip() and not found.parts and not reasoning and not alone:
+    if not message.content.strip() and not message.parts and not reasoning and not alone:
         raise RejectedError(f"{what} is blank; it needs a content or a part that says something")
-    size = len(found.encoded) + len(json.encode(found.extra))
+    size = len(message.encoded) + len(json.encode(message.extra))
     if size > PARTS_BYTES:
         raise RejectedError(
             f"the parts of {what} take {size:,} bytes besides its longest text; at most {PARTS_BYTES:,} are"
@@ -119,7 +135,7 @@ def draft(
             limit=PARTS_BYTES,
             requested=size,
         )
-    return found
+    return message
 
 
 def _listed(parts: object, what: str) -> Sequence[object]:
@@ -127,26 +143,29 @@ def _listed(parts: object, what: str) -> Sequence[object]:
         return ()
     if isinstance(parts, str | bytes | Mapping) or not isinstance(parts, Iterable):
         raise RejectedError(f"the parts of {what} are a list of objects, not {type(parts).__name__}")
-    found = list(parts)
-    if len(found) > PARTS:
-        raise RejectedError(f"{what} has {len(found):,} parts; at most {PARTS:,} are allowed", rule="size", limit=PARTS)
-    return found
+    items = list(parts)
+    if len(items) > PARTS:
+        raise RejectedError(f"{what} has {len(items):,} parts; at most {PARTS:,} are allowed", rule="size", limit=PARTS)
+    return items
 
 
-def _part(given: object, provider: str, what: str) -> Part:
-    if not isinstance(given, Mapping):
-        raise RejectedError(f"{what} is an object with a type, not {type(given).__name__}")
-    kind = given.get("type")
+def _part(raw_part: object, provider: str, what: str) -> Part:
+    if not isinstance(raw_part, Mapping):
+        raise RejectedError(f"{what} is an object with a type, not {type(raw_part).__name__}")
+    kind = raw_part.get("type")
     if not isinstance(kind, str) or not kind.strip():
         raise RejectedError(f"{what} has the type {kind!r:.40}, and a type is a text, such as: {', '.join(FIELDS)}")
-    known, own = given.get("extra"), {name: value for name, value in given.items() if name != "extra"}
-    fields, more = forms.read(own)
+    extra_given, type_fields = (
+        raw_part.get("extra"),
+        {name: value for name, value in raw_part.items() if name != "extra"},
+    )
+    fields, more = forms.read(type_fields)
     if fields["type"] == OTHER and more.keys() == {"type"}:
         raise RejectedError(f"{what} has the type {kind!r:.40} and nothing else; there are: {', '.join(FIELDS)}")
     part: Part = {"type": fields["type"]}
     for name in FIELDS[part["type"]]:
         part[name] = _value(part["type"], name, fields.get(name), what)
-    extra = forms.check_extra(what, known) if known is not None else {}
+    extra = forms.check_extra(what, extra_given) if extra_given is not None else {}
     if more:
         check_json(f"what else {what} has", more)
         extra = extra | {provider: more | extra.get(provider, {})}
@@ -178,93 +197,107 @@ def _is_empty(part: Part) -> bool:
     return part["type"] == "media" and not part["uri"].strip()
 
 
-def _lifted(found: Draft) -> Draft:
-    """With the longest text of the parts as its content."""
-    sizes = [(len(part.get("text", "")), -number) for number, part in enumerate(found.parts)]
+def _lifted(message: Draft) -> Draft:
+    """Return the message with the longest text of its parts as its content."""
+    sizes = [(len(part.get("text", "")), -number) for number, part in enumerate(message.parts)]
     size, number = max(sizes)
     if not size:
-        return found
-    return _taken(found, -number)
+        return message
+    return _taken(message, -number)
 
 
-def _taken(found: Draft, at: int) -> Draft:
-    """With the text of one of the parts as its content; a text alone is no part any more."""
-    text, rest = found.parts[at]["text"], list(found.parts)
+def _taken(message: Draft, at: int) -> Draft:
+    """Return the message with the text of one part as its content; a text that is the only part is no part any more."""
+    text, rest = message.parts[at]["text"], list(message.parts)
     if len(rest) == 1 and rest[0]["type"] == "text":
-        return replace(found, content=text, parts=())
+        return replace(message, content=text, parts=())
     rest[at] = {name: value for name, value in rest[at].items() if name != "text"}
-    return replace(found, content=text, parts=tuple(rest), content_of=at)
+    return replace(message, content=text, parts=tuple(rest), content_of=at)
 
 
-# --- what is stored --------------------------------------------------------------------------------------------------
+# --- the stored form -------------------------------------------------------------------------------------------------
 
 
 def stored_parts(parts: Raw | bytes | None) -> list[Part]:
-    """The parts as they lie in the event; none where they were erased."""
-    found: list[Part] | None = json.decode(parts) if parts is not None else None
-    return found or []
+    """Return the parts of an event; none if they were erased."""
+    decoded: list[Part] | None = json.decode(parts) if parts is not None else None
+    return decoded or []
 
 
 def whole_parts(parts: Raw | bytes | None, content: str | None, content_of: int) -> tuple[Part, ...]:
-    """The parts as they were given, each with its text."""
-    found = stored_parts(parts)
-    if 0 <= content_of < len(found):
-        found[content_of] = found[content_of] | {"text": content}
-    return tuple(found)
+    """Return the parts as they were given, each with its text."""
+    whole = stored_parts(parts)
+    if 0 <= content_of < len(whole):
+        whole[content_of] = whole[content_of] | {"text": content}
+    return tuple(whole)
 
 
 def stored_extra(extra: Raw | bytes | None) -> Fields:
-    """The extra as it lies in the event; none where it was erased."""
-    found: Fields | None = json.decode(extra) if extra is not None else None
-    return found or {}
+    """Return the extra of an event; none if it was erased."""
+    decoded: Fields | None = json.decode(extra) if extra is not None else None
+    return decoded or {}
 
 
 def essence(extra: Fields | None) -> Fields:
-    """What is compared of the extra of a message: of itself ("message") and of each of its parts, where there is any."""
+    """Return the extra of a message ("message") and of each of its parts, without the fields that are not compared."""
     if not extra:
         return {}
     fields = {"message": extra.get("message", {})} | extra.get("parts", {})
-    return {name: compared for name, given in fields.items() if (compared := forms.compared(given))}
+    return {name: compared for name, provider_fields in fields.items() if (compared := forms.compared(provider_fields))}
 
 
 def together(own: Fields, more: Fields) -> Fields:
-    """The extra of a message with more of the same message; what both have stays."""
+    """Return the extra of a message completed by another extra of the same message; fields that both have stay."""
     return {
-        each: more.get(each, {}) | own.get(each, {}) for each in ("message", "parts") if each in own or each in more
+        level: more.get(level, {}) | own.get(level, {})
+        for level in ("message", "parts")
+        if level in own or level in more
     }
 
 
 def with_extra(parts: Sequence[Part], extra: Fields, content: str | None) -> tuple[Part, ...]:
-    """The whole parts, each with the extra that is its own; that of a text which is all there is makes it a part again."""
-    own = extra.get("parts", {})
-    found = parts or ([{"type": TEXT, "text": content}] if own else [])
+    """Return the whole parts, each with its own extra.
+
+    A text that is the whole message becomes a part again if it has an extra.
+    """
+    extra_by_number = extra.get("parts", {})
+    listed = parts or ([{"type": TEXT, "text": content}] if extra_by_number else [])
     return tuple(
-        part | {"extra": own[str(number)]} if str(number) in own else part for number, part in enumerate(found)
+        part | {"extra": extra_by_number[str(number)]} if str(number) in extra_by_number else part
+        for number, part in enumerate(listed)
     )
 
 
 def calls(parts: Sequence[Part]) -> tuple[str, ...]:
-    """The ids of the tool calls that a message makes."""
+    """Return the ids of the tool calls that a message makes."""
     return tuple(part["id"] for part in parts if part["type"] == "tool_use")
 
 
 def results(parts: Sequence[Part]) -> tuple[str, ...]:
-    """The ids of the tool calls that it answers."""
+    """Return the ids of the tool calls that a message answers."""
     return tuple(part["id"] for part in parts if part["type"] == "tool_result")
 
 
 def read_of(parts: Sequence[Part], extra: Fields) -> tuple[list[str], int]:
-    """What a model would read of parts with their extra, and of that of their message, and how many other things there
-    are: media, and data that are no text."""
+    """Return the texts that a model would read of parts and extra, and the number of other things.
+
+    Other things are media, and data that is no text.
+    """
     texts, data = read_besides(parts, extra)
     media = sum(part["type"] == "media" for part in parts)
     return [*(text for part in parts for text in _texts_of(part)), *texts], media + data
 
 
 def read_besides(parts: Iterable[Part], extra: Fields) -> tuple[list[str], int]:
-    """The extra alone. Of the message only what the openai form gives back; that of anthropic has no field for more."""
+    """Return the texts that a model would read of the extra alone, and the number of other things.
+
+    Of the message's own extra only the openai form is read, because the anthropic form has no field to give the extra back.
+    """
     texts, data = list[str](), 0
-    for fields in (extra.get(OPENAI, {}), *(each for part in parts for each in part.get("extra", {}).values())):
+    for fields in (
+        extra.get(OPENAI, {}),
+        *(part_extra for part in parts for part_extra in part.get("extra", {}).values()),
+    ):
         more, count = forms.strings(fields)
         texts, data = texts + more, data + count
     return texts, data
@@ -277,13 +310,16 @@ def _texts_of(part: Part) -> list[str]:
 
 
 def _is_inline(name: str, text: str) -> bool:
-    """Whether a medium lies in its address: it is counted as one, and nobody reads it."""
+    """Return True if the address of a medium holds the medium itself, which counts as a medium and not as text."""
     return name == "uri" and text.startswith("data:")
 
 
 def part_texts(parts: Raw | bytes | None) -> str:
-    """What stored parts say next to the content, as one text to search: which tools were called with what, what they gave,
-    what media there are. White space follows each sign of the arguments, for a long text is cut there."""
+    """Return the texts of stored parts next to the content, as one text to search.
+
+    The text has the tool calls with their arguments, the results, and the addresses of media. White space follows each sign of
+    the arguments, because a long text is cut at white space.
+    """
     texts: list[str] = []
     for part in whole_parts(parts, None, -1):
         match part["type"]:
@@ -299,7 +335,7 @@ def part_texts(parts: Raw | bytes | None) -> str:
 
 
 def readable(content: str | None, parts: Sequence[Part]) -> str:
-    """One text for people: the content, and in brackets what else there is."""
+    """Return a message as one text for people: the content, and in brackets the other parts."""
     texts = [content or ""] if not any(part.get("text") == content for part in parts) else []
     for part in parts:
         match part["type"]:

@@ -1,4 +1,4 @@
-"""What is no chat message, as one: items of OpenAI's Responses, its old functions, contents of Gemini."""
+"""Messages in forms other than chat: items of OpenAI's Responses API, old OpenAI functions, contents of Gemini."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ CALL, RESULT, REASONING = "function_call", "function_call_output", "reasoning"
 ITEMS = (CALL, RESULT, REASONING)  # of the Responses API, which have a type and no role
 
 
-def as_chat(given: Mapping[str, object]) -> Fields:
-    """The same message in the form of a chat; itself where it has it."""
-    fields: Fields = dict(given)
+def as_chat(message: Mapping[str, object]) -> Fields:
+    """Return a message in the form of a chat; a message that has this form is returned unchanged."""
+    fields: Fields = dict(message)
     role = fields.get("role")
-    if role is None and given.get("type") in ITEMS:
+    if role is None and message.get("type") in ITEMS:
         return _item(fields)
     if role == "function":
         fields |= {"role": "tool", "tool_call_id": fields.get("name")}
     if role == "model":
         fields["role"] = "assistant"
     if isinstance(parts := fields.get("parts"), list | tuple):
-        fields["parts"] = [_part(each) if isinstance(each, Mapping) and "type" not in each else each for each in parts]
+        fields["parts"] = [_part(part) if isinstance(part, Mapping) and "type" not in part else part for part in parts]
     return fields
 
 
@@ -33,12 +33,15 @@ def _item(fields: Fields) -> Fields:
             return {"role": "assistant", "tool_calls": [{"id": id, "type": "function", "function": function}]}
         case "function_call_output", id:
             return {"role": "tool", "tool_call_id": id, "content": _text(fields.get("output"))}
-        case _:  # thinking, which is closed to others but for a summary
+        case _:  # reasoning, which the provider encrypts but for a summary
             return {"role": "assistant", "content": ""}
 
 
 def _part(part: Mapping[str, object]) -> Fields:
-    """A part of Gemini, which is named by its field. Its calls have no id, and go by their function's name."""
+    """Return a part of Gemini, whose type is the name of its field, as a part of ours.
+
+    Calls of Gemini have no id, so the name of the function stands for the id.
+    """
     match Fields(part):
         case {"text": str(text)}:
             return {"type": "text", "text": text}

@@ -1,4 +1,4 @@
-"""Session patterns: which sessions a ledger takes nothing in of (ignored), and which it only reads (stateless)."""
+"""Session patterns: the sessions that a ledger ignores, and the sessions that a ledger only reads (stateless)."""
 
 from __future__ import annotations
 
@@ -11,19 +11,22 @@ from msgspec.structs import force_setattr
 from ledger.domain.errors import RejectedError
 
 MAX_PATTERNS = 1_000
-"""Of both kinds together. Ours: a name is held against each of them."""
+"""The most patterns of both kinds together. Our own number: a name is compared with each pattern."""
 
 ALWAYS_IGNORED = "heartbeat"
-"""The session of this name is ignored whatever the patterns say (SEEDS 3c)."""
+"""The session of this name is ignored whatever the patterns say, because a heartbeat is no conversation."""
 
 _TOKEN = re.compile(r"\*+|[^*]", re.DOTALL)
 
 
 class Patterns(Struct, frozen=True):
-    """Globs over the names of sessions: ``**`` is any text, ``*`` any without a colon, all else itself, case and all.
+    """Globs over the names of sessions.
 
-    A pattern holds for the whole name. More than two stars in a row are any text, as ``**`` followed by ``*`` is. Raises
-    RejectedError for what is not a list or tuple of texts, for a blank one, and for more than ``MAX_PATTERNS``.
+    ``**`` matches any text, ``*`` any text without a colon, and every other character itself, case included. A pattern has to
+    match the whole name. More than two stars in a row match any text, as ``**`` followed by ``*`` does.
+
+    Raises:
+        RejectedError: A value is not a list or tuple of texts, a pattern is blank, or there are more than ``MAX_PATTERNS``.
     """
 
     ignored: tuple[str, ...] = ()
@@ -37,30 +40,28 @@ class Patterns(Struct, frozen=True):
             raise RejectedError(message, rule="size", limit=MAX_PATTERNS, requested=count)
 
     def kind(self, name: str) -> str:
-        """What a session of this name is: "ignored", "stateless", or "" for neither. Ignored is the stronger."""
+        """Return the kind of a session of this name: "ignored", "stateless" or ""; ignored is the stronger."""
         if name == ALWAYS_IGNORED or any(fits(pattern, name) for pattern in self.ignored):
             return "ignored"
         return "stateless" if any(fits(pattern, name) for pattern in self.stateless) else ""
 
 
-def _checked(kind: str, given: object) -> tuple[str, ...]:
-    if not isinstance(given, list | tuple):
-        raise RejectedError(f"{kind} session patterns are a list of texts, not {type(given).__name__}")
-    for pattern in given:
+def _checked(kind: str, patterns: object) -> tuple[str, ...]:
+    if not isinstance(patterns, list | tuple):
+        raise RejectedError(f"{kind} session patterns are a list of texts, not {type(patterns).__name__}")
+    for pattern in patterns:
         if not isinstance(pattern, str):
             raise RejectedError(f"a session pattern is text (a str), not {type(pattern).__name__}")
         if not pattern.strip():
-            raise RejectedError(
-                f"among the {kind} session patterns is a blank one; give at least one character, or none"
-            )
-    return tuple(given)
+            raise RejectedError(f"one of the {kind} session patterns is blank; a pattern has at least one character")
+    return tuple(patterns)
 
 
 def fits(pattern: str, name: str) -> bool:
-    """Whether a pattern holds for a name.
+    """Return True if a pattern matches a name.
 
-    All places in the name that the pattern can have come to are kept at once, as the bits of one number, so that it is
-    gone through once and nothing is ever tried again: the time grows with the pattern, times the name by the word.
+    All places in the name that the pattern can have reached are kept at once, as the bits of one number. So the pattern is gone
+    through once, without backtracking: the time grows with the pattern times the words of memory that the name's bits take.
     """
     tokens = _tokens(pattern)
     if tokens and tokens[0][0] != "*" and tokens[0] != name[:1]:
@@ -88,7 +89,7 @@ def _tokens(pattern: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=16)
 def _where(name: str) -> dict[str, int]:
-    """For each character of a name the places where it stands, as bits."""
+    """Return for each character of a name the places at which it stands, as bits."""
     places: dict[str, bytearray] = {}
     for at, character in enumerate(name):
         bits = places.setdefault(character, bytearray(len(name) // 8 + 1))

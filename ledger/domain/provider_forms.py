@@ -1,9 +1,11 @@
-"""A provider's message as ours: what a part or a message of ours has no field for is kept as ``extra``, by provider.
+"""The conversion between a provider's messages and ours.
 
-``extra`` of a part or a message is ``{"openai": {…}}`` or ``{"anthropic": {…}}``: fields as they were given, without those
-that our own fields stand for. A field of None is no field. A block that is none of ours is a part of the type "other", by the
-name of its type. Of a list of contents in a tool's result the texts are the text of the part, and ``content`` has their
-lengths in their place. A text of the openai message that is not in its content (refusal, audio) is a part, and
+A field without a counterpart is kept as ``extra``, by provider.
+
+``extra`` of a part or a message is ``{"openai": {…}}`` or ``{"anthropic": {…}}``: the fields as they were given, without the
+fields for which there is a counterpart. A field of None is no field. A block of an unknown type is a part of the type "other",
+with the type as its name. If a tool's result is a list of contents, its texts are the text of the part, and ``content`` has
+the lengths of the texts in their places. A text of an openai message outside the content (refusal, audio) is a part, and
 ``message_field`` names the field.
 """
 
@@ -29,15 +31,16 @@ FIELDS = {
     OTHER: ("name",),
 }
 MESSAGE_FIELD = "message_field"
-SAYS_SOMETHING = ("audio", "function_call", "refusal")  # of an openai message, in the place of a content
-NOT_COMPARED = ("cache_control", "prompt_cache_breakpoint")  # what to cache is no part of what is said, and moves
-_FREE = ("input", "arguments")  # anything can be in it, and its keys are no words of a provider
+SAYS_SOMETHING = ("audio", "function_call", "refusal")  # an openai message may have these in the place of a content
+# Marks for caching are no content, and move from turn to turn.
+NOT_COMPARED = ("cache_control", "prompt_cache_breakpoint")
+_FREE = ("input", "arguments")  # objects of a tool: their keys are not names that a provider defines
 _CODES = ("type", "media_type", "format", "detail", "mode", "ttl", "stop_reason", "service_tier", MESSAGE_FIELD)
-_WORD = re.compile(r"[a-z][A-Za-z0-9_]*", re.ASCII)  # as the names of fields are
+_WORD = re.compile(r"[a-z][A-Za-z0-9_]*", re.ASCII)  # the form of a field's name
 DATA_CHARS = 256  # a longer text of ASCII without white space is data: a signature, or base64
 
 IMAGES = ("image/jpeg", "image/png", "image/gif", "image/webp")
-ANY_IMAGE = "image/*"  # at an address that does not say of which kind
+ANY_IMAGE = "image/*"  # for an address that does not show the kind of image
 INLINE = re.compile(r"data:([a-z]+/[a-z+.-]+);base64,([A-Za-z0-9+/]+={0,2})", re.ASCII)
 _IMAGE_FILE = re.compile(r"https://[^?#]+\.(?:jpe?g|png|gif|webp)(?:[?#].*)?", re.IGNORECASE)
 
@@ -52,20 +55,23 @@ _ANTHROPIC_FIELDS = {"input", "tool_use_id", "citations", "cache_control", "is_e
 
 
 def provider_of(message: Collection[str], parts: Iterable[object], *, answer: bool = False) -> str:
-    """Whose form a message has, by the names of its fields and by its parts; openai's where nothing tells. ``answer`` says
-    that it is an answer of the anthropic API, whose type is "message"."""
+    """Return the provider whose form a message has, by the names of its fields and by its parts.
+
+    Without any sign the answer is "openai". ``answer`` says that the message is an answer of the anthropic API, whose type is
+    "message".
+    """
     blocks = [part for part in parts if isinstance(part, Mapping)]
     kinds = {kind for part in blocks if isinstance(kind := part.get("type"), str)}
     if not _OPENAI_FIELDS.isdisjoint(message) or kinds & _OPENAI_TYPES:
         return OPENAI
-    known = not answer and kinds <= FIELDS.keys()
-    return OPENAI if known and not any(_ANTHROPIC_FIELDS & part.keys() for part in blocks) else ANTHROPIC
+    is_ours = not answer and kinds <= FIELDS.keys()
+    return OPENAI if is_ours and not any(_ANTHROPIC_FIELDS & part.keys() for part in blocks) else ANTHROPIC
 
 
-def read(given: Fields) -> tuple[Fields, Fields]:
-    """A part in our fields, with its type, not checked yet; and what else was given."""
-    kind = given["type"]
-    fields = {name: value for name, value in given.items() if value is not None and name != "type"}
+def read(part_given: Fields) -> tuple[Fields, Fields]:
+    """Return a part in our fields with its type, not checked yet, and the fields without a counterpart."""
+    kind = part_given["type"]
+    fields = {name: value for name, value in part_given.items() if value is not None and name != "type"}
     if kind in FIELDS:
         part, more = _ours(kind, fields)
         return (part, more) if kind != REASONING or not more else _other(kind, fields)
@@ -80,9 +86,9 @@ def read(given: Fields) -> tuple[Fields, Fields]:
 def _ours(kind: str, fields: Fields) -> tuple[Fields, Fields]:
     part, more = Fields({"type": kind}), Fields()
     for name, value in fields.items():
-        own = name if name in FIELDS[kind] else _ALSO.get(name, "")
-        if own in FIELDS[kind] and (own == name or (own not in fields and own not in part)):
-            part[own] = value
+        our_name = name if name in FIELDS[kind] else _ALSO.get(name, "")
+        if our_name in FIELDS[kind] and (our_name == name or (our_name not in fields and our_name not in part)):
+            part[our_name] = value
         else:
             more[name] = value
     if kind == TOOL_RESULT and isinstance(part.get("text"), list | tuple) and "text" not in fields:
@@ -96,7 +102,7 @@ def _other(kind: str, fields: Fields) -> tuple[Fields, Fields]:
 
 
 def _image(kind: str, fields: Fields) -> tuple[Fields, Fields] | None:
-    """An image of either provider as a medium; None where it is at no address."""
+    """Return an image of either provider as a medium; None if the image has no address."""
     more, where = dict(fields), fields.get("image_url" if kind == "image_url" else "source")
     if kind == "image_url":
         inner = {"url": where} if isinstance(where, str) else where
@@ -120,7 +126,10 @@ def _image(kind: str, fields: Fields) -> tuple[Fields, Fields] | None:
 
 
 def _divided(content: Sequence[Fields]) -> tuple[str, list[Fields]]:
-    """The texts of a list of contents, and the list with their lengths; no list where one text is all there is."""
+    """Return the texts of a list of contents joined, and the list with their lengths.
+
+    The list is empty if a text is all its contents.
+    """
     texts = [block["text"] for block in content if _is_text(block)]
     if len(content) == len(texts) <= 1 and all(block.keys() == {"type", "text"} for block in content):
         return "".join(texts), []
@@ -132,20 +141,22 @@ def _is_text(block: object) -> bool:
 
 
 def joined(text: str, content: Sequence[Fields]) -> list[Fields]:
-    """The list of contents with its texts in their places. Where the text has another length by now (something was taken
-    out of it or it was shortened) it is the first block."""
+    """Return the list of contents with the texts in their places.
+
+    If the text has another length by now (a secret was taken out, or the text was shortened), the text is the first block.
+    """
     sizes = [block["text"] for block in content if _is_size(block)]
     if sum(sizes) + max(0, len(sizes) - 1) != len(text):
         rest = [block for block in content if not _is_size(block)]
         return [{"type": TEXT, "text": text}, *rest] if text.strip() else rest
-    found, at = list[Fields](), 0
+    blocks, at = list[Fields](), 0
     for block in content:
         if _is_size(block):
-            found.append(block | {"text": text[at : at + block["text"]]})
+            blocks.append(block | {"text": text[at : at + block["text"]]})
             at += block["text"] + 1
         else:
-            found.append(block)
-    return found
+            blocks.append(block)
+    return blocks
 
 
 def _is_size(block: object) -> bool:
@@ -153,7 +164,11 @@ def _is_size(block: object) -> bool:
 
 
 def tool_call(call: Fields, what: str) -> Fields:
-    """A tool call of the OpenAI chat format as a part."""
+    """Return a tool call of the OpenAI chat format as a part.
+
+    Raises:
+        RejectedError: The call has no function.
+    """
     fields = {name: value for name, value in call.items() if value is not None}
     custom = fields.get("type") == "custom"
     function = fields.pop("custom" if custom else "function", None)
@@ -173,8 +188,10 @@ def tool_call(call: Fields, what: str) -> Fields:
 
 
 def plain_arguments(text: str) -> object:
-    """Arguments as the value that they are the JSON of; as ``{"": text}`` where they are none, or would not come out as they
-    went in: a key given twice, a number that no computer keeps."""
+    """Return arguments as the value of their JSON, or as ``{"": text}`` if they cannot be restored exactly.
+
+    The second form is for a text that is no JSON, for a key given twice, and for a number that a float does not keep.
+    """
     try:
         value = check_json("", loads(text, object_pairs_hook=_once, parse_float=_exact, parse_constant=_exact))
     except (ValueError, ArithmeticError, RecursionError, RejectedError):
@@ -183,10 +200,10 @@ def plain_arguments(text: str) -> object:
 
 
 def _once(pairs: list[tuple[str, object]]) -> Fields:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
         raise ValueError("a key is given twice")
-    return found
+    return fields
 
 
 def _exact(text: str) -> float:
@@ -196,14 +213,18 @@ def _exact(text: str) -> float:
 
 
 def text_of(arguments: object) -> str | None:
-    """The text of arguments that were kept as they were written, else None."""
+    """Return the text of arguments that were kept as they were written, else None."""
     if isinstance(arguments, dict) and arguments.keys() == {""} and isinstance(arguments[""], str):
         return arguments[""]
     return arguments if isinstance(arguments, str) else None
 
 
 def check_extra(what: str, extra: object) -> dict[str, Fields]:
-    """What somebody gave as ``extra``; ``RejectedError`` where it is no object of objects, by provider, or no JSON."""
+    """Return a given ``extra``.
+
+    Raises:
+        RejectedError: The extra is no object of objects by provider, or no JSON.
+    """
     if not isinstance(extra, dict) or not all(isinstance(fields, dict) for fields in extra.values()):
         raise RejectedError(f"the extra of {what} is an object with the fields of each provider, as an object")
     return check_json(f"the extra of {what}", extra)
@@ -213,38 +234,38 @@ def check_extra(what: str, extra: object) -> dict[str, Fields]:
 
 
 def extra_of(extra: object, provider: str) -> Fields | None:
-    """What the extra of a part or message has of a provider; None where it is another's, or there is none."""
-    found = extra.get(provider) if isinstance(extra, Mapping) else None
-    return dict(found) if isinstance(found, Mapping) else None
+    """Return the fields that the extra of a part or message has for a provider; None if it has none."""
+    fields = extra.get(provider) if isinstance(extra, Mapping) else None
+    return dict(fields) if isinstance(fields, Mapping) else None
 
 
 def merged(own: Fields, more: Fields) -> Fields:
-    """Our own fields, with those of a provider that we have none for."""
-    found = dict(own)
+    """Return our fields together with the provider's fields that have no counterpart."""
+    result = dict(own)
     for name, value in more.items():
-        if name not in found:
-            found[name] = value
-        elif isinstance(found[name], dict) and isinstance(value, dict):
-            found[name] = merged(found[name], value)
-    return found
+        if name not in result:
+            result[name] = value
+        elif isinstance(result[name], dict) and isinstance(value, dict):
+            result[name] = merged(result[name], value)
+    return result
 
 
 def openai_call(id: str, name: str, arguments: str, more: Fields) -> Fields:
-    """A tool call as it stands in an openai message."""
+    """Return a tool call as a part of an openai message."""
     if more.get("type") == "custom":
         return merged({"id": id, "type": "custom", "custom": {"name": name, "input": arguments}}, more)
     return merged({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}, more)
 
 
 def is_image(uri: str, mime: str) -> bool:
-    """Whether a medium is an image that both providers can see: at an https address, or inline."""
+    """Return True if a medium is an image that both providers can see: at an https address, or inline."""
     if inline := INLINE.fullmatch(uri):
         return inline.group(1) in IMAGES and mime in ("", ANY_IMAGE, inline.group(1))
     return uri.startswith("https://") if mime in (*IMAGES, ANY_IMAGE) else not mime and bool(_IMAGE_FILE.fullmatch(uri))
 
 
 def compared(extra: Fields) -> Fields:
-    """The fields of one part or message, by provider, without those that say nothing of what was said."""
+    """Return the fields of a part or message, by provider, without the fields that are no part of the content."""
     kept = {
         provider: {name: value for name, value in fields.items() if name not in NOT_COMPARED}
         for provider, fields in extra.items()
@@ -253,22 +274,25 @@ def compared(extra: Fields) -> Fields:
 
 
 def erasable(extra: object) -> list[str]:
-    """The texts that an erasure looks for in stored extra: what somebody wrote, without the words of the providers."""
+    """Return the texts of stored extra in which an erasure looks for a person's words.
+
+    Names of fields and codes of the providers are left out.
+    """
     texts, waiting = list[str](), [("", extra, False)]
     while waiting:
         name, value, free = waiting.pop()
         if isinstance(value, dict):
-            texts += (each for each in value if free or not _WORD.fullmatch(each))
-            waiting += [(each, inner, free or each in _FREE) for each, inner in value.items()]
+            texts += (key for key in value if free or not _WORD.fullmatch(key))
+            waiting += [(key, inner, free or key in _FREE) for key, inner in value.items()]
         elif isinstance(value, list):
-            waiting += [(name, each, free) for each in value]
+            waiting += [(name, inner, free) for inner in value]
         elif isinstance(value, str) and (free or name not in _CODES):
             texts.append(value)
     return texts
 
 
 def strings(extra: Fields) -> tuple[list[str], int]:
-    """The texts that a model reads of what is rendered from it, and how many other things there are that are no text."""
+    """Return the texts that a model reads of rendered extra, and the number of other things, such as base64 data."""
     texts, data, waiting = list[str](), 0, list[object](extra.values())
     while waiting:
         value = waiting.pop()

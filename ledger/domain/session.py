@@ -1,6 +1,7 @@
-"""A session: the names it goes by, and how much was said in it. Its messages and summaries are told by the projections.
+"""A session: the names that it goes by, and the amount of text in it.
 
-What a session's window holds is no part of this state, for the state is written again with every message.
+The state is written again with every message. So the window of a session is not part of the state: the projections keep the
+messages and the summaries.
 """
 
 from __future__ import annotations
@@ -20,15 +21,19 @@ from ledger.domain.events import (
     SessionOpened,
 )
 
-SHARED = "main"  # a name that many use for their own: it never brings a history along (picoclaw #2972)
-EXTRACTED_ROLES = ("user", "assistant")  # of whose messages something is extracted
+# Many clients use this name for sessions of their own, so its history never goes over to another session.
+SHARED = "main"
+EXTRACTED_ROLES = ("user", "assistant")  # extraction reads the messages of these roles
 
 
 class Session(Struct, frozen=True):
-    """The columns of its row, in order. ``messages`` and ``tokens`` are all that were ever appended and are in effect;
-    ``moved_to`` is the session that took its name. ``extractable_at`` is the position of the last message that something can be
-    extracted from, ``cursor`` that of the last one that was looked at for that, and ``failures`` counts the attempts to look
-    further that failed one after the other since something was said."""
+    """The state of a session; the fields are the columns of its row, in order.
+
+    ``messages`` and ``tokens`` count all messages that were ever appended and are in effect. ``moved_to`` is the session that
+    took the name of this session. ``extractable_at`` is the position of the last message that something can be extracted from.
+    ``cursor`` is the position of the last message that an extraction has read. ``failures`` counts the failed attempts to extract
+    further, one after the other, since the last new text.
+    """
 
     row: int
     id: str
@@ -50,44 +55,48 @@ class Session(Struct, frozen=True):
 
     @property
     def names(self) -> list[str]:
-        """Every name that it goes by and that was not erased."""
-        return [each for each in (self.name, *self.aliases) if each is not None]
+        """Return every name of the session that was not erased."""
+        return [name for name in (self.name, *self.aliases) if name is not None]
 
 
 class AddAlias(Struct, frozen=True):
-    """``other`` is the session that the name stands for already, if any."""
+    """A command that gives a session another name; ``other`` is the session that has the name already, if any."""
 
     alias: str
     other: Session | None = None
 
 
 def add_alias(command: AddAlias, session: Session) -> list[tuple[str, Event]]:
-    """The events, each with whose it is. A name that stands for a session with a history brings that along, if this one
-    has none: then it is this session's own names that go over to the other. Whoever gives up a name gives up all, so that
-    nobody else can take one of them and an undo finds them free."""
-    other, alias = command.other, command.alias
-    if other is None:
+    """Return the events that give a session another name, each with the id of its stream.
+
+    If another session with a history has the name and this session has no history, then the names of this session go over to the
+    other session. A session that gives up a name gives up all its names: so no third session can take one of them, and an undo
+    finds them free.
+    """
+    owner, alias = command.other, command.alias
+    if owner is None:
         return [(session.id, SessionAliasAdded(alias))]
-    if other.id == session.id:
+    if owner.id == session.id:
         return []
-    if not other.messages:
-        names = [name for name in (other.name, *other.aliases) if name is not None]
+    if not owner.messages:
+        names = [name for name in (owner.name, *owner.aliases) if name is not None]
         return [
-            (other.id, SessionAliasAdded(alias, session.id)),
+            (owner.id, SessionAliasAdded(alias, session.id)),
             *((session.id, SessionAliasAdded(name)) for name in names),
         ]
     if session.messages:
         raise ConflictError(
-            f"the name {alias!r:.60} stands for a session with a history of its own, and this one has one too;"
+            f"the name {alias!r:.60} stands for another session with a history, and this session has a history too;"
             " replace() or clear() one of them first"
         )
     if alias == SHARED or alias.endswith(":" + SHARED):
         raise RejectedError(
-            f"the name {alias!r:.60} is shared by many, so its history goes over to nobody", rule="transition"
+            f"the name {alias!r:.60} is shared by many clients, so its history goes over to no other session",
+            rule="transition",
         )
     taken = [name for name in (session.name, *session.aliases) if name is not None]
-    gone: list[tuple[str, Event]] = [(session.id, SessionAliasAdded(name, other.id)) for name in taken[:1]]
-    return [*gone, *((other.id, SessionAliasAdded(name)) for name in taken)]
+    gone: list[tuple[str, Event]] = [(session.id, SessionAliasAdded(name, owner.id)) for name in taken[:1]]
+    return [*gone, *((owner.id, SessionAliasAdded(name)) for name in taken)]
 
 
 def evolve(session: Session | None, event: AnyEvent) -> Session | None:
@@ -113,7 +122,10 @@ def evolve(session: Session | None, event: AnyEvent) -> Session | None:
 
 
 def has_content(data: MessageAppended) -> bool:
-    """Whether somebody said something in a message, that may have been erased since; not by what tools give."""
+    """Return True if a user or an assistant wrote a text in this message, even if the text was erased since.
+
+    The result of a tool is no such text.
+    """
     return data.role in EXTRACTED_ROLES and (data.content != "" or data.interaction is not None)
 
 
@@ -141,5 +153,5 @@ def _opened(event: AnyEvent, data: SessionOpened) -> Session:
 
 
 def admits(session: Session | None, data: Event) -> bool:
-    """Whether an event still makes sense once others before it are void."""
+    """Return True if an event still makes sense when events before it are void."""
     return session is not None or isinstance(data, SessionOpened)

@@ -1,8 +1,8 @@
-"""Which of a session's summaries stand in its window: what each event says, and what holds of it after an undo.
+"""The status of a session's summaries: the rule of each event, and the rule after an undo.
 
-A summary whose text was erased stands for nothing, at no moment: whatever an event says of it is said of those that it was
-written from. Where events are void, those left may say what cannot be: then a summary stands only for exactly the
-messages that it was made of, and of two that share some the one that was put there last.
+A summary whose text was erased stands for nothing, at any moment: an event about that summary applies to the summaries under
+it. After an undo the events that are left may contradict each other. Then a summary stands only for exactly the messages that
+it was made of, and of two summaries that share messages the summary stands that was put into the window last.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ from ledger.domain.events import (
 
 MADE, WINDOW, UNDER, REPLACED, INVALID, ERASED = "made", "window", "under", "replaced", "invalid", "erased"
 STATUSES = (MADE, WINDOW, UNDER, REPLACED, INVALID, ERASED)
-MOVING = (ContextReplaced, SummaryInvalidated, SummaryRestored)  # what moves summaries into the window and out of it
+# Events that move summaries into the window or out of it.
+MOVING = (ContextReplaced, SummaryInvalidated, SummaryRestored)
 
-Known = tuple[str, tuple[str, ...]]  # how a summary stands, and what it was written from
+Known = tuple[str, tuple[str, ...]]  # the status of a summary, and the summaries that it was written from
 Find = Callable[[str], Known | None]
 
 
@@ -36,58 +37,61 @@ def first_status(data: SummaryCreated) -> str:
 
 
 def moved(data: object, find: Find) -> dict[str, str]:
-    """How the summaries stand that one of the ``MOVING`` events is about; those it leaves as they are may be among them."""
+    """Return the new statuses of the summaries that a ``MOVING`` event is about.
+
+    Summaries whose status does not change may be among them.
+    """
     match data:
         case ContextReplaced(summary, summaries) | SummaryRestored(summary, summaries):
             return _put(data, summary, summaries, find)
         case SummaryInvalidated(summaries, _, returned):
-            erased = [id for each in summaries for id in _underlying(each, find) if _status(id, find) == ERASED]
+            erased = [id for summary in summaries for id in _underlying(summary, find) if _status(id, find) == ERASED]
             back = meant((*returned, *erased), find)
-            found = {id: WINDOW for id in back if _status(id, find) in (UNDER, WINDOW)}
-            return found | {id: INVALID for id in summaries if _status(id, find) not in (None, ERASED)}
+            statuses = {id: WINDOW for id in back if _status(id, find) in (UNDER, WINDOW)}
+            return statuses | {id: INVALID for id in summaries if _status(id, find) not in (None, ERASED)}
         case _:
             return {}
 
 
 def _put(data: object, summary: str, summaries: Sequence[str], find: Find) -> dict[str, str]:
-    known = find(summary)
-    if known is None:
+    state = find(summary)
+    if state is None:
         return {}
-    underlying = set(meant(known[1], find))
+    underlying = set(meant(state[1], find))
     leaving = UNDER if isinstance(data, SummaryRestored) else REPLACED
-    found = {id: UNDER if id in underlying else leaving for id in meant(summaries, find)}
-    if known[0] != ERASED:
-        return found | {summary: WINDOW}
-    return {id: status for id, status in found.items() if id not in underlying} | {
+    statuses = {id: UNDER if id in underlying else leaving for id in meant(summaries, find)}
+    if state[0] != ERASED:
+        return statuses | {summary: WINDOW}
+    return {id: status for id, status in statuses.items() if id not in underlying} | {
         id: WINDOW for id in underlying if _status(id, find) == UNDER
     }
 
 
 def meant(ids: Iterable[str], find: Find) -> Iterator[str]:
-    """These summaries, and for an erased one those under it."""
+    """Yield these summaries; for an erased summary, yield the summaries under it."""
     for id in ids:
-        known = find(id)
-        if known is not None and known[0] == ERASED:
-            yield from meant(known[1], find)
-        elif known is not None:
+        state = find(id)
+        if state is not None and state[0] == ERASED:
+            yield from meant(state[1], find)
+        elif state is not None:
             yield id
 
 
 def _status(id: str, find: Find) -> str | None:
-    known = find(id)
-    return known[0] if known is not None else None
+    state = find(id)
+    return state[0] if state is not None else None
 
 
 def _underlying(id: str, find: Find) -> tuple[str, ...]:
-    known = find(id)
-    return known[1] if known is not None else ()
+    state = find(id)
+    return state[1] if state is not None else ()
 
 
 # --- folded again ----------------------------------------------------------------------------------------------------
 
 
 class Visible:
-    """The positions of the messages that nothing hides, as they are appended and hidden."""
+    """The positions of the messages that nothing hides, updated as messages are appended and hidden."""
 
     def __init__(self) -> None:
         self.positions: list[int] = []
@@ -96,7 +100,7 @@ class Visible:
         self.positions.append(position)
 
     def hide(self, ranges: Ranges) -> list[int]:
-        """Those that these ranges hid, and no act before."""
+        """Return the positions that these ranges hide now and that were visible before."""
         gone: list[int] = []
         for first, last in ranges:
             here = slice(bisect_left(self.positions, first), bisect_right(self.positions, last))
@@ -109,7 +113,7 @@ class Visible:
 
 
 class Made(Struct, frozen=True):
-    """What a summary is of."""
+    """The messages and summaries that a summary was made of."""
 
     ranges: Ranges
     messages: int
@@ -117,7 +121,7 @@ class Made(Struct, frozen=True):
 
 
 class WindowFold:
-    """The fold of the events of one session that are in effect, all of them in order."""
+    """The fold of all events of a session that are in effect, in their order."""
 
     def __init__(self) -> None:
         self.visible = Visible()
@@ -142,12 +146,14 @@ class WindowFold:
             self._placed |= {id: event.position for id, status in now.items() if status == WINDOW}
 
     def _cascade(self, gone: set[str], position: int) -> None:
-        """What was written from these goes with them, and the rest of what it was written from is in the window again: the event
-        does not name what was out of use then by an act that is void."""
+        """Invalidate the summaries that were written from these, and put the rest of their sources back into the window.
+
+        The event does not name summaries that were out of use at its time because of an act that is void now.
+        """
         for id, made in self._made.items():  # in the order of writing
             if self.status[id] in (WINDOW, UNDER) and not gone.isdisjoint(made.summaries):
                 gone.add(id)
-                left = [each for each in meant(made.summaries, self._find) if self.status[each] == UNDER]
+                left = [source for source in meant(made.summaries, self._find) if self.status[source] == UNDER]
                 self.status |= {id: INVALID} | dict.fromkeys(left, WINDOW)
                 self._placed |= dict.fromkeys(left, position)
 
@@ -156,35 +162,38 @@ class WindowFold:
         return (self.status[id], made.summaries) if made is not None else None
 
     def consistent(self) -> dict[str, str]:
-        """How each stands, so that no message is under two and none under one that was not made of it."""
-        found, taken = dict(self.status), list[tuple[int, int]]()
-        waiting = sorted((each for each in found if found[each] == WINDOW), key=lambda each: self._placed[each])
+        """Return the status of each summary, such that no message is under two summaries.
+
+        A summary stands for exactly the messages that it was made of.
+        """
+        statuses, taken = dict(self.status), list[tuple[int, int]]()
+        waiting = sorted((id for id in statuses if statuses[id] == WINDOW), key=lambda id: self._placed[id])
         while waiting:
             id = waiting.pop()
             made = self._made[id]
             if self.visible.count(made.ranges) != made.messages:
-                found[id] = INVALID
-                waiting += [each for each in meant(made.summaries, self._find) if self.status[each] == UNDER]
-            elif any(_shared(taken, each) for each in made.ranges):
-                found[id] = REPLACED
+                statuses[id] = INVALID
+                waiting += [source for source in meant(made.summaries, self._find) if self.status[source] == UNDER]
+            elif any(_shared(taken, span) for span in made.ranges):
+                statuses[id] = REPLACED
             else:
-                found[id] = WINDOW
-                for each in made.ranges:
-                    insort(taken, each)
-        under = self._under(id for id, status in found.items() if status == WINDOW)
-        return {id: REPLACED if status == UNDER and id not in under else status for id, status in found.items()}
+                statuses[id] = WINDOW
+                for span in made.ranges:
+                    insort(taken, span)
+        under = self._under(id for id, status in statuses.items() if status == WINDOW)
+        return {id: REPLACED if status == UNDER and id not in under else status for id, status in statuses.items()}
 
     def _under(self, summaries: Iterable[str]) -> set[str]:
-        """All that these were written from, one under the other."""
-        found, waiting = set[str](), list(summaries)
+        """Return all summaries that these were written from, directly or indirectly."""
+        reached, waiting = set[str](), list(summaries)
         while waiting:
-            underlying = [each for each in self._made[waiting.pop()].summaries if each in self._made]
-            waiting += [each for each in underlying if each not in found]
-            found.update(underlying)
-        return found
+            underlying = [source for source in self._made[waiting.pop()].summaries if source in self._made]
+            waiting += [source for source in underlying if source not in reached]
+            reached.update(underlying)
+        return reached
 
 
 def _shared(taken: list[tuple[int, int]], span: tuple[int, int]) -> bool:
-    """Whether a range touches one of these, which are in order and touch each other nowhere."""
+    """Return True if a range overlaps a taken range; the taken ranges are in order and do not overlap."""
     at = bisect_right(taken, (span[1], 2**63))
     return at > 0 and taken[at - 1][1] >= span[0]

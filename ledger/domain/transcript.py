@@ -1,17 +1,19 @@
-"""Reconciling a session with a transcript kept elsewhere: what of it stays, what is mended, hidden and appended.
+"""The reconciliation of a session with a transcript kept elsewhere.
 
-Two messages are the same when role, content and parts are equal and nothing told of both differs in what was said or when:
+A plan names the messages that stay, are repaired, are hidden or are appended.
 
-- Token counts are not compared: two counters differ about the same text.
-- Times are compared as instants, so one moment written with two offsets is one. A time that only one side has is
-  compatible. Two different instants are two messages: "ok" said twice is not "ok" once, and a session that kept the other
+Two messages are the same if role, content and parts are equal, and nothing that both have differs in content or time:
+
+- Token counts are not compared, because two counters differ about the same text.
+- Times are compared as instants, so one moment written with two offsets is the same. A time that only one side has is
+  compatible. Two different instants make two messages: "ok" said twice is not "ok" once, and a session that kept the other
   time would answer wrongly what had been said by then. So for a message that was appended without a time of its own,
-  ``created_at`` of ours is None, not the time of the append.
-- Reasoning that only one side has is compatible; two different reasonings are two messages, for a model reads it again.
-- What a provider's message or a part of it has besides (``extra``) is compared as reasoning is, and added where ours has
-  none; but for what to cache, which moves from turn to turn.
-- The model is not compared: it says who wrote, not what; under an alias of its name the conversation is the same. Ours
-  stays as it is; so with metadata.
+  ``created_at`` of the session's message is None, not the time of the append.
+- Reasoning that only one side has is compatible. Two different reasonings make two messages, because a model reads them again.
+- The other fields of a provider's message or part (``extra``) are compared as reasoning is, and added if the session's message
+  has none. Fields about caching are not compared, because they move from turn to turn.
+- The model is not compared: the model says who wrote a message, not its content, and under an alias of the model the
+  conversation is the same. The session's model stays as it is; the same holds for metadata.
 """
 
 from __future__ import annotations
@@ -29,7 +31,10 @@ UNCHANGED, APPEND, REPLACE = "unchanged", "append", "replace"
 
 
 class Line(Struct, frozen=True):
-    """A message as both sides tell it. ``parts`` in any form in which equal parts are equal; "" and None: not told."""
+    """A message in the form in which the session and the transcript are compared.
+
+    ``parts`` has any form in which equal parts are equal. "" and None mean that a field is missing.
+    """
 
     role: str
     content: str
@@ -43,14 +48,14 @@ class Line(Struct, frozen=True):
 
 
 class Known(Struct, frozen=True):
-    """A message of the session, with the log position it is known by."""
+    """A message of the session, with its position in the log."""
 
     position: int
     line: Line
 
 
 class Repair(Struct, frozen=True):
-    """What the message at ``position`` had not been told and the transcript tells; None: nothing to mend."""
+    """The fields that the message at ``position`` lacks and the transcript has; None for a field without a repair."""
 
     position: int
     reasoning: str | None = None
@@ -61,11 +66,11 @@ class Repair(Struct, frozen=True):
 
 
 class Plan(Struct, frozen=True):
-    """How the session comes to say what the transcript says.
+    """The changes that make the session equal to the transcript.
 
-    The first ``kept`` messages stay, with ``repairs``; the session's messages at ``hidden`` leave it, in their order; the
-    transcript's from ``kept`` on, ``appended`` of them, are appended. ``kind`` is "replace" where any are hidden, else
-    "append" where any are appended, else "unchanged", with repairs or without.
+    The first ``kept`` messages stay, with ``repairs``. The session's messages at the positions ``hidden`` leave the session, in
+    their order. The messages of the transcript from ``kept`` on, ``appended`` of them, are appended. ``kind`` is "replace" if any
+    are hidden, else "append" if any are appended, else "unchanged", with repairs or without.
     """
 
     kind: str
@@ -76,14 +81,16 @@ class Plan(Struct, frozen=True):
 
 
 def reconcile(known: Sequence[Known], outside: Sequence[Line]) -> Plan:
-    """The plan that makes the session equal to the transcript, in time that grows with the shorter of the two.
+    """Return the plan that makes the session equal to the transcript, in time that grows with the shorter of the two.
 
-    Messages are compared by place, from the first until two differ, and never looked for by what they say. All of ours
-    after that are hidden; also where the transcript only ends earlier than the session, and all of them where it is empty.
-    Raises RejectedError where a time has to be compared and is none.
+    Messages are compared by place, from the first until two differ, and never looked for by their texts. All messages of the
+    session after that are hidden. So they are if the transcript ends earlier than the session, and an empty transcript hides all.
+
+    Raises:
+        RejectedError: A time that has to be compared is no time.
     """
     kept = _common(known, outside)
-    hidden = tuple(each.position for each in islice(known, kept, None))
+    hidden = tuple(message.position for message in islice(known, kept, None))
     appended = len(outside) - kept
     kind = REPLACE if hidden else APPEND if appended else UNCHANGED
     return Plan(kind, kept, appended, hidden, tuple(_repairs(known, outside, kept)))
@@ -99,7 +106,7 @@ def _common(known: Sequence[Known], outside: Sequence[Line]) -> int:
 
 
 def same(ours: Line, theirs: Line) -> bool:
-    """Whether two messages are the same, by the rules of this module."""
+    """Return True if two messages are the same by the rules of this module."""
     return (
         ours.content == theirs.content
         and ours.role == theirs.role
@@ -117,8 +124,8 @@ def _compatible(ours: str | None, theirs: str | None) -> bool:
 def _same_extra(ours: Fields | UnsetType | None, theirs: Fields | UnsetType | None) -> bool:
     if not ours or not theirs or ours == theirs:
         return True
-    own, other = essence(ours), essence(theirs)
-    return all(own[name] == other[name] for name in own.keys() & other.keys())
+    our_fields, their_fields = essence(ours), essence(theirs)
+    return all(our_fields[name] == their_fields[name] for name in our_fields.keys() & their_fields.keys())
 
 
 def _same_time(ours: str | None, theirs: str | None) -> bool:

@@ -12,11 +12,12 @@ Ranges = tuple[tuple[int, int], ...]
 
 
 class WindowItem(Struct, frozen=True):
-    """One entry of a window, without its text. Its place is the order: a message's position, a summary's oldest message.
+    """An entry of a window, without its text.
 
-    ``position`` is that of the event which has the text; ``messages`` and ``source_tokens`` are what it stands for (1 and
-    its own tokens for a message). ``calls`` are the ids of the tool calls that a message makes, ``results`` of those that it
-    answers.
+    ``place`` gives the order: the position of a message, or the position of a summary's oldest message. ``position`` is the
+    position of the event that has the text. ``messages`` and ``source_tokens`` are the amount that the entry stands for (1 and
+    its own tokens for a message). ``calls`` are the ids of the tool calls that a message makes, ``results`` those of the calls
+    that a message answers.
     """
 
     kind: str

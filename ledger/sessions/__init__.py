@@ -1,1 +1,1 @@
-"""Sessions: what was said, in order; summaries that stand for it; and what of both fits a model's window."""
+"""Sessions: conversations with their messages in order, summaries of older messages, and windows for a model."""

@@ -1,4 +1,4 @@
-"""What sessions answer: frozen objects with the same names in Python and in ``--json``."""
+"""The answers of sessions: frozen objects with the same names in Python and in ``--json``."""
 
 from __future__ import annotations
 
@@ -15,10 +15,13 @@ from projections.views.summaries import Summary as SummaryRow
 
 
 class Message(Answer, frozen=True, kw_only=True):
-    """A message, known by its ``position``, and as a source by its ``id``. ``content`` is its text, or the longest one of its
-    ``parts``; None where it was erased. What a provider's message has besides is ``extra`` of it and of its parts, by
-    provider. ``occurred_at`` and ``recorded_at`` are UTC text. Where a pattern keeps a session's messages out, or there was
-    nothing to store, ``skipped`` says so and the position is 0."""
+    """A message of a session, known by its ``position``, and as a source by its ``id``.
+
+    ``content`` is the text of the message, or the longest text of its ``parts``; None if it was erased. ``extra`` has the fields
+    of a provider's message for which there is no field here, by provider; parts have their own ``extra``. ``occurred_at`` and
+    ``recorded_at`` are UTC text. If a pattern keeps the session's messages out, or there was nothing to store, ``skipped`` has
+    the reason and the position is 0.
+    """
 
     id: str = ""
     position: int
@@ -37,21 +40,25 @@ class Message(Answer, frozen=True, kw_only=True):
     extra: Fields = field(default_factory=dict)
     metadata: Mapping[str, Value] = field(default_factory=dict)
     hidden: str = ""  # "truncate", "replace" or "clear"
-    quarantined: bool = False  # its text is kept out of recall; a conversation shows it as it was
+    quarantined: bool = False  # recall does not return the text; the conversation still shows it
     replayed: bool = False
     skipped: str = ""
     warnings: tuple[str, ...] = ()  # of an append: the secrets that were redacted, by field and kind
 
     @property
     def text(self) -> str:
-        """All of it as one text for people."""
+        """Return the whole message as one text for people."""
         return readable(self.content, self.parts)
 
 
 class Summary(Answer, frozen=True, kw_only=True):
-    """A summary in the graph over a session. ``status`` is "window", "under" (another was written from it), "replaced" (by
-    one of the same messages), "invalid" or "erased"; ``level`` "normal", "aggressive" or "fallback". ``messages`` are how
-    many it stands for, ``ranges`` their positions, ``summaries`` what it was written from (none: the messages)."""
+    """A summary of messages or of other summaries of a session.
+
+    ``status`` is "window", "under" (another summary was written from this one), "replaced" (by a summary of the same messages),
+    "invalid" or "erased". ``level`` is "normal", "aggressive" or "fallback". ``messages`` is the number of messages that the
+    summary stands for, ``ranges`` their positions. ``summaries`` are the ids of the summaries that it was written from; none for
+    a summary of messages.
+    """
 
     id: str
     session: str | None
@@ -77,8 +84,11 @@ class Summary(Answer, frozen=True, kw_only=True):
 
 
 class SessionInfo(Answer, frozen=True, kw_only=True):
-    """A session as it stands: ``messages`` are those not hidden, with their ``tokens``; the window is what of them, and
-    which summaries instead, stands for the conversation."""
+    """The state of a session: names, counts and the size of its window.
+
+    ``messages`` and ``tokens`` count the messages that are not hidden. The window consists of the messages and summaries that
+    stand for the conversation.
+    """
 
     id: str
     name: str | None
@@ -95,14 +105,18 @@ class SessionInfo(Answer, frozen=True, kw_only=True):
     recorded_at: str
     updated_at: str
     position: int
-    cursor: int = 0  # the position up to which it was looked at for what to remember
-    turns: int = 0  # captured in it as interactions
+    cursor: int = 0  # the position up to which extraction has read the session
+    turns: int = 0  # interactions that were captured in the session
 
 
 class HistoryChange(Answer, frozen=True, kw_only=True):
-    """What became of a session's history: how many messages were kept, appended, repaired in place and hidden, and which
-    summaries stand for nothing since; of a key used again the position alone. ``change`` is "none", "appended", "replaced",
-    "truncated" or "cleared"; ``skipped`` says why nothing was done at all: "ignored", "stateless" or "empty"."""
+    """The effect of a command on a session's history.
+
+    ``kept``, ``appended``, ``repaired`` and ``hidden`` count messages. ``invalidated`` are the summaries that stand for nothing
+    since. ``change`` is "none", "appended", "repaired", "replaced", "truncated", "cleared" or "invalidated". ``skipped`` is the
+    reason why nothing was done at all: "ignored", "stateless" or "empty". If an idempotency key was used again, only the position
+    is known.
+    """
 
     session: str | None
     change: str
@@ -110,7 +124,7 @@ class HistoryChange(Answer, frozen=True, kw_only=True):
     appended: int = 0
     repaired: int = 0
     hidden: int = 0
-    left_out: int = 0  # messages that say nothing, and are not stored
+    left_out: int = 0  # messages without any content, which are not stored
     invalidated: tuple[str, ...] = ()
     position: int = 0
     dry_run: bool = False
@@ -120,9 +134,12 @@ class HistoryChange(Answer, frozen=True, kw_only=True):
 
 
 class CompactionSkip(Answer, frozen=True, kw_only=True):
-    """Something that was not compacted, and why: a code of ``ledger.domain.compaction.SKIPS``, or "ignored", "stateless",
-    "under_way" (another compaction of the session is), "failed" (the summarizer; ``error`` says how) or "moved" (the window
-    was no longer what was summarized)."""
+    """Items that were not compacted, with the reason.
+
+    ``why`` is a code of ``ledger.domain.compaction.SKIPS``, or "ignored", "stateless", "under_way" (another compaction of the
+    session runs), "failed" (the summarizer failed; ``error`` is the kind of the failure) or "moved" (the window changed while the
+    summary was written).
+    """
 
     why: str
     kind: str
@@ -132,8 +149,10 @@ class CompactionSkip(Answer, frozen=True, kw_only=True):
 
 
 class CompactionReport(Answer, frozen=True, kw_only=True):
-    """What a compaction did: the summaries it made, what it passed over, and the window before and after. ``under`` says
-    whether the window fits the ``budget``; ``calls`` is how often the summarizer was asked."""
+    """The effect of a compaction: the summaries made, the items passed over, and the window before and after.
+
+    ``under`` is True if the window fits the ``budget``. ``calls`` counts the calls of the summarizer.
+    """
 
     session: str
     created: tuple[Summary, ...] = ()
@@ -153,7 +172,7 @@ def summary(row: SummaryRow, session: str | None, content: str | None, recorded_
 
 
 def skipped(role: str, session: str, why: str, texts: Mapping[str, Any]) -> Message:
-    """A message that was not stored."""
+    """Return the answer for a message that was not stored."""
     return Message(
         position=0,
         session=session,

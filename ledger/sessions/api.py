@@ -1,4 +1,4 @@
-"""``ledger.session(name)``, one conversation, and ``ledger.sessions``, all of a user's."""
+"""The public interface of sessions: ``ledger.session(name)`` and ``ledger.sessions``, which is all of a user's."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ Scopes = Literal["both", "message", "summary"]
 
 
 class SessionRead(Area):
-    """One conversation as it can be read, now or as it was at a moment. Asking for one writes nothing."""
+    """One conversation for reading, now or as it was at a moment. To request a conversation writes nothing."""
 
     __slots__ = ("_inner", "_project")
 
@@ -65,24 +65,24 @@ class SessionRead(Area):
 
     @property
     def name(self) -> str:
-        """The name, alias or id that it was asked for by."""
+        """The name, alias or id by which the session was requested."""
         return self._inner.name
 
     @property
     def user(self) -> str:
-        """Whose session it is."""
+        """The user whose session it is."""
         return self._scope.user
 
     def info(self) -> answers.SessionInfo:
-        """Return how the session stands: its names, how many messages, and what its window takes.
+        """Return the state of the session: its names, counts and the size of its window.
 
         Raises:
             NotFoundError: The session has no messages yet.
         """
-        found = reading.get_info(self._inner)
-        if found is None:
+        info = reading.get_info(self._inner)
+        if info is None:
             raise NotFoundError(f"no session of this user has messages under the name {self.name!r:.60}")
-        return found
+        return info
 
     def messages(
         self,
@@ -92,11 +92,13 @@ class SessionRead(Area):
         after: str | None = None,
         include_hidden: bool = False,
     ) -> Page[answers.Message]:
-        """List messages in the order of time: the first page holds the newest, the next one those before.
+        """List messages in the order of time.
+
+        The first page holds the newest messages, the next page the messages before them.
 
         Args:
-            metadata: Only messages that have each of these keys with this very value; None is a value too.
-            include_hidden: Also what was truncated, replaced or cleared; each says so in ``hidden``.
+            metadata: Only messages that have each of these keys with exactly this value; None is a value too.
+            include_hidden: Include truncated, replaced and cleared messages; their ``hidden`` has the reason.
         """
 
         def fetch(count: int, start: int | None) -> Sequence[answers.Message]:
@@ -114,18 +116,18 @@ class SessionRead(Area):
         )
 
     def message(self, position: int) -> answers.Message:
-        """Return one message, hidden or not.
+        """Return a message, hidden or not.
 
         Args:
-            position: Its position in the log, as ``Message.position`` says it.
+            position: The position in the log, as in ``Message.position``.
 
         Raises:
-            NotFoundError: This session has no message there.
+            NotFoundError: This session has no message at the position.
         """
-        found = reading.get_message(self._inner, position)
-        if found is None:
+        message = reading.get_message(self._inner, position)
+        if message is None:
             raise NotFoundError(f"the session {self.name!r:.60} has no message at the position {position!r:.40}")
-        return found
+        return message
 
     def items(self) -> tuple[WindowItem, ...]:
         """Return the messages and summaries that stand for the conversation now, oldest first, without their texts."""
@@ -138,7 +140,7 @@ class SessionRead(Area):
 
     @property
     def summaries(self) -> SummariesRead:
-        """List the summaries of the session, and draw how one was written from others."""
+        """The summaries of the session, to list them and to draw their graph."""
         return SummariesRead(self._inner)
 
     def window(
@@ -153,25 +155,27 @@ class SessionRead(Area):
         tail: int = FRESH_TAIL,
         receipt: bool = False,
     ) -> Window:
-        """Return what a model is given of the session: the newest messages that fit, with summaries in their place.
+        """Return the part of the session for a model: the newest messages that fit, and summaries of older ones.
 
-        It begins where a provider takes it, never with a tool's result without its call. The newest user message is always
-        there whole. Where the turn that it began does not fit, the oldest tool results of that turn are shortened and marked;
-        ``over_budget`` says where that is not enough. ``Window.render`` gives a provider's messages.
+        The window begins with a message that a provider accepts, never with a tool's result without its call. The newest user
+        message is always included whole. If the turn that it began does not fit, the oldest tool results of that turn are
+        shortened and marked; ``over_budget`` says if that is not enough. ``Window.render`` returns a provider's messages.
 
         Args:
-            budget: The most that it may take, counted in ``unit``; 1 or more.
+            budget: The most that the window may take, counted in ``unit``; 1 or more.
             unit: "tokens" or "chars".
-            query: Also weave in what ``Ledger.context`` gives for this, without what the window shows.
-            share: The part of the budget that what is remembered may take of what the last user turn leaves, from 0 and
-                below 1.
-            summary_share: The part of the budget that is kept for summaries, from 0 and below 1;
-                ``Window.summaries_evicted`` says how many did not fit.
-            among: What that is made of: "memories", "chunks", "turns".
+            query: Also weave in the memories that ``Ledger.context`` returns for this text, without those that the window shows.
+            share: The part of the budget that memories may take of the room that the last user turn leaves, from 0 and below 1.
+            summary_share: The part of the budget that is kept for summaries, from 0 and below 1; ``Window.summaries_evicted`` is
+                the number of summaries that did not fit.
+            among: The sources of the memories: "memories", "chunks", "turns".
             tail: A last user turn of at most so many items loses none of them, only parts of its tool results.
-            receipt: Record what was delivered, so that ``reopen`` shows it again. Nothing else is written.
+            receipt: Record the delivered window, so that ``reopen`` returns the same window. Nothing else is written.
+
+        Raises:
+            RejectedError: An argument is out of range, or a receipt was requested for a session that a pattern keeps out.
         """
-        wanted = plural("among", among, get_args(Corpus))
+        corpora = plural("among", among, get_args(Corpus))
         texts(query=query)
         return assembling.assemble(
             self._inner,
@@ -180,7 +184,7 @@ class SessionRead(Area):
             query=query,
             share=share,
             summary_share=summary_share,
-            among=wanted,
+            among=corpora,
             tail=tail,
             record=receipt,
         )
@@ -203,10 +207,10 @@ class SessionRead(Area):
             pattern: Words, "a phrase", a beginning*, AND, OR, NOT and parentheses; or %any text%, inside of words too.
             scope: "both", "message" or "summary".
             role: Only messages of this role.
-            include_hidden: Also messages that were hidden, and summaries that were replaced or invalidated.
+            include_hidden: Include hidden messages, and summaries that were replaced or invalidated.
         """
-        asked = {"pattern": pattern, "scope": scope, "role": role, "since": since, "before": until}
-        return _grep(self._inner, asked | {"hidden": include_hidden}, limit, after, self._filters(), everywhere=False)
+        request = {"pattern": pattern, "scope": scope, "role": role, "since": since, "before": until}
+        return _grep(self._inner, request | {"hidden": include_hidden}, limit, after, self._filters(), everywhere=False)
 
     def expand(
         self,
@@ -217,11 +221,11 @@ class SessionRead(Area):
     ) -> Expansion:
         """Return the messages that summaries stand for, whole and in the order of time, as far as a budget reaches.
 
-        What does not fit is listed in ``rest``, to be expanded in turn.
+        The messages that do not fit are listed in ``rest``, to be expanded next.
 
         Args:
             ids: Ids of summaries, positions of messages (45 or "45-67"), or the ``rest`` of an expansion; one or several.
-            budget: The most that the messages may take, counted in ``unit``; a first message that is larger is given whole.
+            budget: The most that the messages may take, counted in ``unit``; a first message that is larger is returned whole.
             unit: "tokens" or "chars".
         """
         return searching.expand(self._inner, ids, budget=budget, unit=unit)
@@ -233,7 +237,7 @@ class SessionRead(Area):
 class Session(SessionRead):
     """One conversation: append to it, read it, keep it within a model's window.
 
-    It begins with its first message. One session belongs to one user; ``bind`` changes who acts in it.
+    A session begins with its first message and belongs to one user. ``bind`` changes who acts in it.
     """
 
     __slots__ = ()
@@ -246,13 +250,13 @@ class Session(SessionRead):
         channel: Channel | None = None,
         agent: str | None = None,
     ) -> Session:
-        """Return the same session with other words for who acts in it.
+        """Return the same session with another actor, client, channel or agent.
 
         Args:
-            actor: Who acts; None leaves it as it is, as for all of them.
-            client: Through which program.
-            channel: What kind of input: "user", "tool", "web", "agent" or "file".
-            agent: For which agent.
+            actor: The person or program that acts; None keeps the value, for every argument.
+            client: The program through which the actor acts.
+            channel: The kind of input: "user", "tool", "web", "agent" or "file".
+            agent: The agent for which the actor acts.
         """
         scope = self._scope.bound({"actor": actor, "client": client, "channel": channel, "agent": agent})
         return Session(self._engine, scope, self.name, self._project)
@@ -272,19 +276,21 @@ class Session(SessionRead):
         metadata: Metadata | None = None,
         **options: Unpack[WriteOptions],
     ) -> answers.Message:
-        """Add a message. One that a pattern keeps out, or that holds nothing but reasoning, says why in ``skipped``.
+        """Add a message and return it.
+
+        A message that a pattern keeps out, or that holds nothing but reasoning, is not stored; ``skipped`` has the reason.
 
         Args:
             role: "user", "assistant", "system", "developer" or "tool".
-            content: Its text.
+            content: The text of the message.
             parts: Objects with a type: text, tool_use (id, name, arguments), tool_result (id, text), media (uri, mime),
-                reasoning (text), or one of OpenAI chat completions or Anthropic messages. What else they have is kept as
+                reasoning (text), or a type of OpenAI chat completions or Anthropic messages. Their other fields are kept as
                 their ``extra``.
             tool_calls: Calls in the form of the OpenAI chat format.
-            tool_call_id: Of which call the content is the result.
-            token_count: What the model's own tokenizer counted; without it the ledger's counter does.
-            model: Which model wrote it.
-            speaker: The name of who wrote it, where several share a role.
+            tool_call_id: The id of the call whose result the content is.
+            token_count: The count of the model's own tokenizer; without it the ledger's counter counts.
+            model: The model that wrote the message.
+            speaker: The name of the author, if several share a role.
             extra: Other fields of the message for its provider, as in {"openai": {"annotations": […]}}.
             metadata: Keys of your own, which no model is given: {"channel": "C024BE91L"}.
 
@@ -308,7 +314,7 @@ class Session(SessionRead):
 
     @property
     def summaries(self) -> Summaries:
-        """List the summaries of the session, take one out of use, bring it back or write it again."""
+        """The summaries of the session, to list them, take one out of use, bring it back or write it again."""
         return Summaries(self._inner, self._scope)
 
     def reopen(self, receipt: str) -> Window:
@@ -320,16 +326,16 @@ class Session(SessionRead):
         Raises:
             NotFoundError: This session has no such receipt.
         """
-        found = assembling.reopen(self._inner, receipt)
-        if found is None:
+        window = assembling.reopen(self._inner, receipt)
+        if window is None:
             raise NotFoundError(f"the session {self.name!r:.60} has no window with the receipt {receipt!r:.60}")
-        return found
+        return window
 
     def set_abstract(self, text: str, **options: Unpack[WriteOptions]) -> str:
         """Set the summary of the whole session, and return it.
 
         Args:
-            text: At most 1 MiB of UTF-8; "" takes it away.
+            text: At most 1 MiB of UTF-8; "" removes the summary.
         """
         return writing.set_summary(self._inner, self._scope.asker(options), text)
 
@@ -343,24 +349,31 @@ class Session(SessionRead):
         timeout: float = TIMEOUT_SECONDS,
         **options: Unpack[WriteOptions],
     ) -> answers.CompactionReport:
-        """Put summaries in the place of older messages where there are enough of them; meant for every turn.
+        """Put summaries in the place of older messages if there are enough; meant to be called in every turn.
 
         Without a summarizer or a model a summary is the cut beginning of its messages, marked "fallback".
 
         Args:
-            budget: Tokens that the window is meant for: it is shortened while it takes more than three quarters of them,
-                also the newest 32 items where these alone do.
-            until_under: Go on until it takes no more than ``budget``, the newest items too, up to the last user turn.
-            force: One step more than is due.
+            budget: The tokens that the window is meant for. The window is shortened while it takes more than three quarters of
+                them; the newest 32 items are shortened too if these alone take more.
+            until_under: Go on until the window takes no more than ``budget``; the newest items are shortened too, up to the last
+                user turn.
+            force: Make one step more than is due.
             summarizer: Stands in for the ledger's: a function of a ``SummaryRequest``.
             timeout: Seconds to wait for one summary.
+
+        Raises:
+            RejectedError: The call is inside a batch, the budget is below 1, or ``until_under`` comes without a budget or with
+                ``force``.
         """
         if not until_under:
             return compacting.compact(
                 self._inner, self._scope.asker(options), budget, summarizer=summarizer, force=force, timeout=timeout
             )
         if budget is None or force:
-            raise RejectedError("until_under goes on until the window fits a budget: give one, and no force")
+            raise RejectedError(
+                "until_under goes on until the window fits a budget: give a budget, and leave force out"
+            )
         return compacting.compact_until_under(
             self._inner, self._scope.asker(options), budget, summarizer=summarizer, timeout=timeout
         )
@@ -377,20 +390,25 @@ class Session(SessionRead):
         cancel: Cancel | None = None,
         **options: Unpack[WriteOptions],
     ) -> ledger_answers.ExtractionReport:
-        """Find candidates for memories in the messages since the last time.
+        """Find candidates for memories in the messages since the last extraction.
 
         Args:
             method: "model" or "rules"; None for the model if there is one.
             model: Another model than the ledger's, for this call.
             since: Go back to the messages behind this position first; 0 for the beginning.
-            dry_run: Only show what the model proposes or the rules find, in ``dropped``; not even the calls are recorded.
-            gate: Ask no model about small talk; without it, and with ``since``, also about what was passed over as such.
+            dry_run: Only show the proposals of the model or the rules, in ``dropped``; not even the calls are recorded.
+            gate: Ask no model about small talk. If false, together with ``since``, small talk that was passed over is read too.
             timeout: Seconds to wait for one answer of the model.
             cancel: An event or a function that says when to give up.
+
+        Raises:
+            RejectedError: ``dry_run`` comes with ``since``.
         """
         if dry_run:
             if since is not None:
-                raise RejectedError("a dry run shows what is found behind the cursor, which since would move")
+                raise RejectedError(
+                    "a dry run reads behind the cursor and moves nothing, but since moves the cursor; leave one of them out"
+                )
             return session_extraction.preview(
                 self._inner, using=method, model=model, timeout=timeout, cancelled=cancel, gate=gate
             )
@@ -408,32 +426,34 @@ class Session(SessionRead):
     def skip_extraction(
         self, *, parent: str | None = None, until: int | None = None, **options: Unpack[WriteOptions]
     ) -> answers.SessionInfo:
-        """Pass over the beginning in later extractions, for a session that branched off another.
+        """Pass over the beginning of the session in later extractions, for a session that branched off another.
 
         Args:
-            parent: The session it branched off: what both begin with is passed over.
-            until: Pass over up to the message at this position; with both whichever comes first.
+            parent: The session from which this one branched off; their common beginning is passed over.
+            until: The position of the last message to pass over. If both are given, the earlier end applies.
         """
         return cursor.skip_extraction(self._inner, self._scope.asker(options), parent, until)
 
     def reconcile(
         self, transcript: Iterable[Mapping[str, Any]], *, dry_run: bool = False, **options: Unpack[WriteOptions]
     ) -> answers.HistoryChange:
-        """Bring the session to what a transcript kept elsewhere says: append what is missing, replace what differs.
+        """Bring the session to the content of a transcript kept elsewhere.
+
+        Missing messages are appended, and messages that differ are replaced.
 
         Args:
             transcript: Messages as objects with role and content, and parts, reasoning, model, speaker, created_at and
-                token_count where there are any; those of OpenAI chat completions and Anthropic messages are read too, and
-                their other fields kept as ``extra``. One without messages changes
-                nothing, and ``skipped`` is "empty"; ``clear`` hides all.
+                token_count if there are any. Messages of OpenAI chat completions and Anthropic are read too, and their other
+                fields kept as ``extra``. An empty transcript changes nothing, and ``skipped`` is "empty"; ``clear`` hides all
+                messages.
 
         Raises:
-            RejectedError: It is no list of messages; nothing changes.
+            RejectedError: The transcript is no list of messages; nothing changes.
         """
         return reconciling.reconcile(self._inner, self._scope.asker(options), transcript, dry_run=dry_run)
 
     def replace(self, messages: Iterable[Mapping[str, Any]], **options: Unpack[WriteOptions]) -> answers.HistoryChange:
-        """Make these messages the whole history; what both have in common from the beginning stays as it is.
+        """Make these messages the whole history; the common beginning stays as it is.
 
         Args:
             messages: As in ``reconcile``.
@@ -441,10 +461,10 @@ class Session(SessionRead):
         return reconciling.replace_messages(self._inner, self._scope.asker(options), messages)
 
     def truncate(self, keep: int, **options: Unpack[WriteOptions]) -> answers.HistoryChange:
-        """Hide all but the newest messages; they stay in the log and readable with ``include_hidden``.
+        """Hide all but the newest messages; hidden messages stay in the log and readable with ``include_hidden``.
 
         Args:
-            keep: How many stay; 0 hides all.
+            keep: The number of messages that stay; 0 hides all.
 
         Raises:
             RejectedError: ``keep`` is below 0.
@@ -452,17 +472,20 @@ class Session(SessionRead):
         return writing.truncate(self._inner, self._scope.asker(options), keep)
 
     def clear(self, **options: Unpack[WriteOptions]) -> answers.HistoryChange:
-        """Begin the session again: hide every message, invalidate every summary, take the abstract away."""
+        """Begin the session again: hide every message, invalidate every summary, remove the abstract."""
         return writing.clear(self._inner, self._scope.asker(options))
 
     def add_alias(self, alias: str, **options: Unpack[WriteOptions]) -> answers.SessionInfo:
         """Give the session another name.
 
         Args:
-            alias: A name that stands for a session with messages brings these along, if this one has none.
+            alias: The new name. If it stands for a session with messages, these come to this session, provided that this session
+                has none.
 
         Raises:
             ConflictError: Both sessions have messages.
+            RejectedError: The messages are those of "main", which many clients share; or a pattern keeps this session or the name
+                out.
         """
         return writing.add_alias(self._inner, self._scope.asker(options), alias)
 
@@ -481,34 +504,34 @@ class SummariesRead:
         """List summaries, newest first.
 
         Args:
-            statuses: Only summaries of these statuses: "window", "under" (another was written from it), "replaced",
+            statuses: Only summaries of these statuses: "window", "under" (another summary was written from it), "replaced",
                 "invalid", "erased"; none for every status.
         """
-        wanted = plural("statuses", statuses, get_args(SummaryStatus))
-        filters = {"user": self._inner.user, "session": self._inner.name, "statuses": wanted}
+        accepted = plural("statuses", statuses, get_args(SummaryStatus))
+        filters = {"user": self._inner.user, "session": self._inner.name, "statuses": accepted}
 
         def fetch(count: int, start: int | None) -> Sequence[answers.Summary]:
-            return reading.newest_summaries(self._inner, wanted or get_args(SummaryStatus), count, start)
+            return reading.newest_summaries(self._inner, accepted or get_args(SummaryStatus), count, start)
 
-        return page("summaries", filters, limit, after, fetch, lambda each: each.position)
+        return page("summaries", filters, limit, after, fetch, lambda summary: summary.position)
 
     def graph(self, *, include_replaced: bool = False) -> SummaryGraph:
-        """Return the window with the summaries that each summary was written from; ``as_mermaid()`` gives a flowchart.
+        """Return the window with the sources of each summary; ``as_mermaid()`` gives a flowchart.
 
         Args:
-            include_replaced: Also summaries that are out of use.
+            include_replaced: Include summaries that are out of use.
 
         Raises:
             NotFoundError: The session has no messages yet.
         """
-        found = diagram.dag(self._inner, everything=include_replaced)
-        if found is None:
+        graph = diagram.dag(self._inner, everything=include_replaced)
+        if graph is None:
             raise NotFoundError(f"no session of this user has messages under the name {self._inner.name!r:.60}")
-        return found
+        return graph
 
 
 class Summaries(SummariesRead):
-    """The summaries of one session, with what changes them."""
+    """The summaries of one session, with the commands that change them."""
 
     __slots__ = ("_scope",)
 
@@ -519,10 +542,10 @@ class Summaries(SummariesRead):
     def invalidate(
         self, id: str, *, subtree: bool = False, reason: str = "", **options: Unpack[WriteOptions]
     ) -> answers.HistoryChange:
-        """Take a summary out of use, and what was written from it; what it was written from is in the window again.
+        """Take a summary out of use, with every summary written from it; their sources are in the window again.
 
         Args:
-            subtree: Also every summary that it was written from, so that the messages themselves are.
+            subtree: Also take out every summary under it, so that the messages themselves are in the window.
         """
         return summary_writes.invalidate_summary(self._inner, self._scope.asker(options), id, reason, subtree=subtree)
 
@@ -530,7 +553,7 @@ class Summaries(SummariesRead):
         """Bring an invalidated summary back into the window.
 
         Raises:
-            RejectedError: Not all that it stands for is in the window: hidden meanwhile, or another summary stands for it.
+            RejectedError: Not all sources of the summary are in the window: some are hidden, or another summary stands for them.
         """
         return summary_writes.restore_summary(self._inner, self._scope.asker(options), id, reason)
 
@@ -542,10 +565,10 @@ class Summaries(SummariesRead):
         timeout: float = TIMEOUT_SECONDS,
         **options: Unpack[WriteOptions],
     ) -> answers.Summary:
-        """Write a summary again from the same sources; the new one takes its place.
+        """Write a summary again from the same sources; the new summary takes its place.
 
         Args:
-            summarizer: Who writes it: a function of a ``SummaryRequest``; None for the ledger's.
+            summarizer: The writer: a function of a ``SummaryRequest``; None for the ledger's.
             timeout: Seconds to wait for one answer.
 
         Raises:
@@ -561,10 +584,10 @@ class SessionsRead(Area):
     def list(
         self, *, project: str | None = None, limit: int = LIMIT, after: str | None = None
     ) -> Page[answers.SessionInfo]:
-        """List sessions, the one that began last first.
+        """List sessions, newest first.
 
         Args:
-            project: Only those of this project; "" for those of no project.
+            project: Only sessions of this project; "" for sessions of no project.
         """
 
         def fetch(count: int, start: str | None) -> Sequence[answers.SessionInfo]:
@@ -573,10 +596,10 @@ class SessionsRead(Area):
         return page("sessions", {"user": self._scope.user, "project": project}, limit, after, fetch, _id)
 
     def get(self, name: str) -> answers.SessionInfo:
-        """Return how one session stands.
+        """Return the state of a session.
 
         Args:
-            name: Its name, an alias or its id.
+            name: A name, an alias or the id of the session.
 
         Raises:
             NotFoundError: This user has no such session.
@@ -601,12 +624,12 @@ class SessionsRead(Area):
             pattern: Words, "a phrase", a beginning*, AND, OR, NOT and parentheses; or %any text%, inside of words too.
             scope: "both", "message" or "summary".
             role: Only messages of this role.
-            include_hidden: Also messages that were hidden, and summaries that were replaced or invalidated.
+            include_hidden: Include hidden messages, and summaries that were replaced or invalidated.
         """
-        asked = {"pattern": pattern, "scope": scope, "role": role, "since": since, "before": until}
+        request = {"pattern": pattern, "scope": scope, "role": role, "since": since, "before": until}
         every = EveryConversation(self._engine, self._scope)
         filters = {"user": self._scope.user}
-        return _grep(every, asked | {"hidden": include_hidden}, limit, after, filters, everywhere=True)
+        return _grep(every, request | {"hidden": include_hidden}, limit, after, filters, everywhere=True)
 
 
 class Sessions(SessionsRead):
@@ -615,7 +638,7 @@ class Sessions(SessionsRead):
 
 def _grep(
     inner: Conversation,
-    asked: dict[str, Any],
+    request: dict[str, Any],
     limit: int,
     after: str | None,
     filters: dict[str, Any],
@@ -623,7 +646,7 @@ def _grep(
     everywhere: bool,
 ) -> Hits:
     now = inner.engine.writer.now()
-    since, until = asked["since"], asked["before"]
+    since, until = request["since"], request["before"]
     bounds = {
         "since": times.since("since", since, now) if since is not None else None,
         "before": times.since("until", until, now) if until is not None else None,
@@ -634,15 +657,15 @@ def _grep(
     def fetch(count: int, start: int | None) -> Sequence[Hit]:
         nonlocal first
         behind: dict[str, Any] = {} if start is None else {"after": start}
-        found: GrepResult = searching.grep_messages(
-            inner, **asked | bounds, limit=count, everywhere=everywhere, **behind
+        result: GrepResult = searching.grep_messages(
+            inner, **request | bounds, limit=count, everywhere=everywhere, **behind
         )
-        first = first or found
-        places.update(zip((each.position for each in found.hits), found.places, strict=True))
-        return found.hits
+        first = first or result
+        places.update(zip((hit.position for hit in result.hits), result.places, strict=True))
+        return result.hits
 
-    found = page("grep", asked | filters, limit, after, fetch, lambda hit: places[hit.position])
-    return Hits(found, first)
+    hits = page("grep", request | filters, limit, after, fetch, lambda hit: places[hit.position])
+    return Hits(hits, first)
 
 
 def _id(answer: Any) -> str:

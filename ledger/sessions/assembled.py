@@ -1,4 +1,4 @@
-"""What an assembly gives: the entries of a window with their texts, and how a provider takes them."""
+"""The answer of an assembly: a window's entries with their texts, and their form for a provider."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ledger.recall.packs import Pack, shown
 
 
 def texts_of(pack: Pack | None) -> tuple[str, ...]:
-    """What was recalled, one text each with its day: the items, then the observations with their proof and trend."""
+    """Return the recalled texts with their days: items, then observations with their proof and trend."""
     if pack is None:
         return ()
     return tuple(shown(item) for item in (*pack.items, *pack.observations) if item.content is not None)
@@ -27,9 +27,11 @@ PROVIDERS = {"openai": rendering.openai, "anthropic": rendering.anthropic}
 
 
 class Entry(Answer, frozen=True, kw_only=True):
-    """A message or summary with its texts; None where they were erased. ``item`` says which one it is, and which of its
-    tool calls and results can be shown. Of ``shortened`` tool results so many characters each are there, and a mark of the
-    rest, which the log has; None where they are whole."""
+    """A message or summary with its texts; a text is None if it was erased.
+
+    ``item`` identifies the message or summary and names the tool calls and results that can be shown. ``shortened`` is the number
+    of characters that each tool result keeps, with a mark for the rest, which the log has; None if the results are whole.
+    """
 
     item: WindowItem
     content: str | None
@@ -41,11 +43,11 @@ class Entry(Answer, frozen=True, kw_only=True):
     latest: str = ""
     speaker: str = ""
     extra: Fields = field(default_factory=dict)  # of the message; its parts have their own
-    quarantined: bool = False  # kept out of recall; a conversation is given as it was
+    quarantined: bool = False  # recall does not return the text; the conversation still shows it
     shortened: int | None = None
 
     def shortened_to(self, chars: int, tokens: int) -> Entry:
-        """The entry with so many characters of each tool result, taking so many tokens."""
+        """Return the entry with so many characters of each tool result, taking so many tokens."""
         position, parts = self.item.position, list[Part]()
         content = self.content
         for part in self.parts:
@@ -60,13 +62,13 @@ class Entry(Answer, frozen=True, kw_only=True):
 
     @property
     def chars(self) -> int:
-        """How many characters of text it has."""
+        """Return the number of characters of the entry's texts."""
         besides, _ = read_besides(self.parts, self.extra)
         return sum(map(len, (readable(self.content, self.parts), self.reasoning, *besides)))
 
     @property
     def as_content(self) -> Content:
-        """As it is rendered: a text that lies in one of the parts is not said twice."""
+        """Return the entry in the form for rendering; a text that lies in one of the parts is not repeated."""
         content = self.content if self.content is not None else "(erased)"
         content = "" if any(part.get("text") == content for part in self.parts) else content
         return Content(
@@ -84,7 +86,7 @@ class Entry(Answer, frozen=True, kw_only=True):
 
 
 class Evicted(Struct, frozen=True):
-    """What of the window is not in it: items, the messages that these stand for, and their tokens."""
+    """The part of the window that was not chosen: items, the messages that these stand for, and their tokens."""
 
     items: int = 0
     messages: int = 0
@@ -92,12 +94,12 @@ class Evicted(Struct, frozen=True):
 
 
 class Window(Answer, frozen=True, kw_only=True):
-    """What a model is given of a session within a ``budget`` of tokens or characters (``unit``), oldest first.
+    """The entries of a session for a model, oldest first, within a ``budget`` of tokens or characters (``unit``).
 
-    ``used`` is what all of it takes: the entries, the ``overhead`` of the note around summaries, and what was recalled
-    (``pack``). ``left_out`` are entries that were considered and not taken, as (position, why); ``reasons`` are codes of
-    ``ledger.domain.assembly.REASONS``. ``evicted`` counts in tokens; ``summaries_evicted`` are how many of them are summaries.
-    ``receipt`` reopens it.
+    ``used`` is the size of everything: the entries, the ``overhead`` of the note around summaries, and the recalled memories
+    (``pack``). ``left_out`` are entries that were considered and not taken, as (position, reason). ``reasons`` are codes of
+    ``ledger.domain.assembly.REASONS``. ``evicted`` counts in tokens; ``summaries_evicted`` is the number of summaries among the
+    evicted items. ``receipt`` is the id by which ``reopen`` returns the same window.
     """
 
     session: str
@@ -118,30 +120,35 @@ class Window(Answer, frozen=True, kw_only=True):
 
     @property
     def items(self) -> tuple[WindowItem, ...]:
-        return tuple(each.item for each in self.entries)
+        return tuple(entry.item for entry in self.entries)
 
     @property
     def summary(self) -> str:
-        """The summaries as one block of XML, with a note of what they are; "" without any."""
-        return rendering.summary_block([each.as_content for each in self.entries if each.item.is_summary])
+        """Return the summaries as one block of XML with an explaining note; "" without summaries."""
+        return rendering.summary_block([entry.as_content for entry in self.entries if entry.item.is_summary])
 
     @property
     def memories(self) -> tuple[str, ...]:
-        """What was recalled, one text each."""
+        """Return the recalled texts."""
         return texts_of(self.pack)
 
     @property
     def memory_ids(self) -> tuple[str, ...]:
-        """The ids of the memories among what was recalled, for ``capture(memories_used=…)``."""
+        """Return the ids of the recalled memories, for ``capture(memories_used=…)``."""
         return self.pack.memory_ids if self.pack is not None else ()
 
     def __repr__(self) -> str:
         return f"<Window of {len(self.entries)}, {self.used:,} of {self.budget:,} {self.unit}>"
 
     def render(self, provider: str = "openai", *, system: str = "") -> Rendered:
-        """Messages as a provider takes them ("openai" for chat completions, "anthropic" for messages). Summaries and what
-        was recalled come first, as data in a user's message and never among instructions; ``system`` is the caller's own.
-        ``extra`` goes to the provider that it is of; of ``cache_control`` the last four are given, which is all it takes.
+        """Return the window as messages for a provider.
+
+        Summaries and recalled memories come first, as data in a user's message and never among instructions. The ``extra`` of a
+        message is given only to its provider. Of ``cache_control`` the last four are given, the most that the provider accepts.
+
+        Args:
+            provider: "openai" for chat completions, "anthropic" for messages.
+            system: The caller's own instructions.
         """
         one_of("provider", provider, tuple(PROVIDERS))
-        return PROVIDERS[provider]([each.as_content for each in self.entries], memories=self.memories, system=system)
+        return PROVIDERS[provider]([entry.as_content for entry in self.entries], memories=self.memories, system=system)

@@ -1,4 +1,4 @@
-"""Assembly: what of a session goes into a model's window, within a budget of tokens; recorded where that is asked for."""
+"""The assembly of a window: the part of a session that fits a model's budget, recorded on request."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ from projections.core.rows import Connection
 from projections.views import audit, quarantine, sessions, summaries
 
 MOST = 2**62  # tokens, or items
-SHARE = 0.25  # of the budget, for what is recalled
+SHARE = 0.25  # of the budget, for recalled memories
 SUMMARY_SHARE = 0.2  # of the budget, for summaries
-LATEST = 400  # tokens up to which the latest statements fill what is recalled: the conversation needs the rest
+LATEST = 400  # tokens that the latest statements may fill among the recalled memories; the conversation needs the rest
 REFITS = 3
-CHARS = 4  # about as many as a token has
+CHARS = 4  # about the characters of a token
 
 
 class Wanted(Struct, frozen=True):
-    """A window as it was asked for, checked."""
+    """A request for a window, checked."""
 
     budget: int
     unit: str
@@ -68,50 +68,62 @@ def assemble(
     record: bool = False,
     unit: str = "tokens",
 ) -> Window:
-    """What ``assembly.fit`` takes of the window for this budget: the newest user message with what follows it, summaries in
-    their place in time, and the newest of the other messages. It begins where a provider takes it, never with a tool's
-    result without its call.
+    """Return the part of the session that fits a budget: see ``assembly.fit`` for the order in which items are chosen.
 
-    ``used`` counts the texts, the frames of messages and of the block of summaries and memories. Rendered it may be up to
-    20 tokens more, where a provider has to be told that the beginning is missing, and 6 for each call.
+    The window begins with a message that a provider accepts, never with a tool's result without its call. An ignored session has
+    an empty window.
 
-    With ``query`` what is remembered about it is woven in, within ``share`` of the budget and in what the last user turn
-    leaves; what that does not use is the conversation's. ``record`` leaves an event, by whose ``receipt`` ``reopen()`` gives
-    the same again. An ignored session has an empty window. ``RejectedError`` for a budget below 1.
+    ``used`` counts the texts, the frames of messages, and the frame of the block of summaries and memories. Rendered, the window
+    may take up to 20 tokens more, if a provider has to be told that the beginning is missing, and 6 more for each call.
+
+    Args:
+        conversation: The session.
+        budget_tokens: The most that the window may take, counted in ``unit``.
+        query: Also weave in the memories about this text, within ``share`` of the budget and within the room that the last user
+            turn leaves. The conversation takes the rest of the share.
+        share: The part of the budget for memories, from 0 and below 1.
+        summary_share: The part of the budget that is kept for summaries, from 0 and below 1.
+        among: The corpora of the memories.
+        tail: A last user turn of at most so many items loses none of them.
+        record: Record an event, by whose ``receipt`` ``reopen()`` returns the same window.
+        unit: "tokens" or "chars".
+
+    Raises:
+        RejectedError: The budget is below 1, a share is out of range, or a window to record is of a session that is kept out.
     """
-    wanted = Wanted(_whole("budget", budget_tokens), unit, share, summary_share, tail)
+    request = Wanted(_whole("budget", budget_tokens), unit, share, summary_share, tail)
     one_of("unit", unit, tuple(UNITS))
     _whole("tail", tail)
     for name, part in (("share", share), ("summary_share", summary_share)):
         if isinstance(part, bool) or not isinstance(part, int | float) or not 0 <= part < 1:
-            raise RejectedError(f"{name} is a part of the budget, from 0 and below 1, and {part!r:.40} is not")
+            raise RejectedError(f"{name} is a part of the budget, a number from 0 and below 1, and {part!r:.40} is not")
     if record and conversation.kept_out:
         raise RejectedError(
-            f"the session {conversation.name!r:.60} is {conversation.kept_out}: nothing of it is recorded",
+            f"the session {conversation.name!r:.60} is {conversation.kept_out} by a pattern, so no receipt of it can be recorded",
             rule="pattern",
         )
-    pack = _recalled(conversation, query, wanted, among, record)
+    pack = _recalled(conversation, query, request, among, record)
     if conversation.kept_out == "ignored":
-        return _of_nothing(conversation, wanted, pack, skipped="ignored")
+        return _of_nothing(conversation, request, pack, skipped="ignored")
     with conversation.reading() as (connection, state):
         seen, _ = read_tip(connection.cursor())
         if state is None:
-            found = replace(_of_nothing(conversation, wanted, pack), seen=seen)
+            window = replace(_of_nothing(conversation, request, pack), seen=seen)
         else:
-            found = _assembled(Measured(conversation, connection, state, wanted), pack, seen)
-    return _recorded(conversation, found, tail) if record else found
+            window = _assembled(Measured(conversation, connection, state, request), pack, seen)
+    return _recorded(conversation, window, tail) if record else window
 
 
-def _of_nothing(conversation: Conversation, wanted: Wanted, pack: Pack | None, skipped: str = "") -> Window:
-    """A window without entries: what was recalled is all there is."""
-    overhead = _frame(conversation, (), pack, wanted.unit)
+def _of_nothing(conversation: Conversation, request: Wanted, pack: Pack | None, skipped: str = "") -> Window:
+    """Return a window without entries, which has only the recalled memories."""
+    overhead = _frame(conversation, (), pack, request.unit)
     total = _used(pack) + overhead
     return Window(
         session=conversation.name,
-        budget=wanted.budget,
+        budget=request.budget,
         used=total,
-        unit=wanted.unit,
-        over_budget=total > wanted.budget,
+        unit=request.unit,
+        over_budget=total > request.budget,
         overhead=overhead,
         pack=pack,
         skipped=skipped,
@@ -119,134 +131,145 @@ def _of_nothing(conversation: Conversation, wanted: Wanted, pack: Pack | None, s
 
 
 def _recalled(
-    conversation: Conversation, query: str | None, wanted: Wanted, among: Iterable[str], record: bool
+    conversation: Conversation, query: str | None, window_request: Wanted, among: Iterable[str], record: bool
 ) -> Pack | None:
-    """What is remembered, with its fence in what the conversation leaves of the budget."""
+    """Return the recalled memories, which together with their fence fit the room that the conversation leaves."""
     if query is None or not query.strip():
         return None
-    leaves, shown = wanted.budget, frozenset[int]()
+    leaves, shown = window_request.budget, frozenset[int]()
     with conversation.reading() as (connection, state):
         project, session = (state.project, state.id) if state is not None else (conversation.project, None)
         if state is not None:
-            measured = Measured(conversation, connection, state, wanted)
+            measured = Measured(conversation, connection, state, window_request)
             leaves -= measured.needed
-            shown = frozenset(item.position for item in measured.fitted(wanted.budget).items if not item.is_summary)
+            shown = frozenset(
+                item.position for item in measured.fitted(window_request.budget).items if not item.is_summary
+            )
     engine = conversation.engine
     request = context.request_of(
         engine,
         conversation.user,
         query,
-        budget=max(0, min(int(wanted.budget * wanted.share), leaves)),
-        unit=wanted.unit,
+        budget=max(0, min(int(window_request.budget * window_request.share), leaves)),
+        unit=window_request.unit,
         project=project,
         session=session,
         among=among,
         shown=shown,
-        latest=LATEST * (CHARS if wanted.unit == "chars" else 1),
+        latest=LATEST * (CHARS if window_request.unit == "chars" else 1),
     )
-    asked = request.asked
+    recall_request = request.asked
     while True:
         pack, about = context.packed(engine, request)
-        over = pack.used + _frame(conversation, (), pack, wanted.unit) - leaves
-        if over <= 0 or not asked.budget:
+        over = pack.used + _frame(conversation, (), pack, window_request.unit) - leaves
+        if over <= 0 or not recall_request.budget:
             break
-        asked = replace(asked, budget=max(0, min(asked.budget - over, asked.budget * 3 // 4)))
-        request = replace(request, asked=asked)
+        recall_request = replace(
+            recall_request, budget=max(0, min(recall_request.budget - over, recall_request.budget * 3 // 4))
+        )
+        request = replace(request, asked=recall_request)
     if not record:
         return pack
-    return replace(pack, receipt=reopening.recorded(engine, asked, about, pack, conversation.who, session))
+    return replace(pack, receipt=reopening.recorded(engine, recall_request, about, pack, conversation.who, session))
 
 
 class Measured:
-    """A session's window on one snapshot, with its items measured in the unit of the budget."""
+    """A session's window on a snapshot, with its items measured in the unit of the budget."""
 
-    def __init__(self, conversation: Conversation, connection: Connection, state: State, wanted: Wanted) -> None:
-        self.conversation, self.connection, self.wanted = conversation, connection, wanted
+    def __init__(
+        self, conversation: Conversation, connection: Connection, state: State, window_request: Wanted
+    ) -> None:
+        self.conversation, self.connection, self.window_request = conversation, connection, window_request
         self.window = OpenWindow(connection, state)
         request = self.window.request()
-        self._tokens = dict[int, int]()  # of each item that was measured in characters, or with its frame
+        self._tokens = dict[int, int]()  # by position, of items measured in characters or with their frame
         self.request = self._measured(request) if request is not None else None
         self.summaries = [self._framed(of_summary(row)) for row in self.window.summaries]
 
     @property
     def needed(self) -> int:
-        """What the last user turn takes of the budget: whole where it fits, else with its older tool results shortened."""
-        wanted, newest = self.wanted, (item for item in self.items() if not item.is_summary)
-        room = wanted.budget - int(wanted.budget * wanted.share)
-        turn = assembly.turn_of(newest, self.request, room, tail=wanted.tail, shortest=wanted.shortest)
-        whole = turn.complete and not turn.left_out and turn.whole <= wanted.budget
+        """Return the part of the budget that the last user turn takes.
+
+        The turn is measured whole if it fits, else with its older tool results shortened.
+        """
+        request, newest = self.window_request, (item for item in self.items() if not item.is_summary)
+        room = request.budget - int(request.budget * request.share)
+        turn = assembly.turn_of(newest, self.request, room, tail=request.tail, shortest=request.shortest)
+        whole = turn.complete and not turn.left_out and turn.whole <= request.budget
         return turn.whole if whole else turn.least
 
     def items(self) -> Iterator[WindowItem]:
-        """The items from the newest to the oldest."""
+        """Yield the items from the newest to the oldest."""
         return map(self._measured, self.window.backwards())
 
     def fitted(self, room: int, *, without_summaries: bool = False) -> Fitted:
-        wanted = self.wanted
+        request = self.window_request
         return assembly.fit(
             self.items(),
             room,
             request=self.request,
             summaries=[replace(item, tokens=MOST) for item in self.summaries] if without_summaries else self.summaries,
-            kept=0 if without_summaries else int(wanted.budget * wanted.summary_share),
-            tail=wanted.tail,
-            shortest=wanted.shortest,
+            kept=0 if without_summaries else int(request.budget * request.summary_share),
+            tail=request.tail,
+            shortest=request.shortest,
         )
 
     def entry(self, item: WindowItem, most: int | None) -> Entry:
-        """The item with its texts, its tool results cut where it may take only so much."""
-        found = _entry(self.conversation, self.connection, item)
+        """Return the item with its texts; ``most`` limits the size by cutting the tool results."""
+        entry = _entry(self.conversation, self.connection, item)
         if item.position in self._tokens:
-            found = replace(found, item=replace(item, tokens=self._tokens[item.position]))
+            entry = replace(entry, item=replace(item, tokens=self._tokens[item.position]))
         if most is None:
-            return found
-        whole = max(1, self._size(found))
-        chars = max(len(str(part.get("text") or "")) for part in found.parts) * most // whole
+            return entry
+        whole = max(1, self._size(entry))
+        chars = max(len(str(part.get("text") or "")) for part in entry.parts) * most // whole
         while True:
-            tokens = min(self._taken(found.shortened_to(chars, 0)), found.item.tokens)
-            cut = found.shortened_to(chars, tokens)
+            tokens = min(self._taken(entry.shortened_to(chars, 0)), entry.item.tokens)
+            cut = entry.shortened_to(chars, tokens)
             if not chars or self._size(cut) <= most:
                 return cut
             chars = max(0, chars * 4 // 5 - 16)
 
     def _measured(self, item: WindowItem) -> WindowItem:
-        if self.wanted.unit != "chars":
+        if self.window_request.unit != "chars":
             return item
         self._tokens[item.position] = item.tokens
         return replace(item, tokens=_entry(self.conversation, self.connection, item).chars)
 
     def _framed(self, item: WindowItem) -> WindowItem:
-        """A summary with what its element around it takes."""
+        """Return a summary with the size of its XML element."""
         self._tokens[item.position] = item.tokens
         shown = rendering.summary_element(_entry(self.conversation, self.connection, item).as_content)
-        if self.wanted.unit == "chars":
+        if self.window_request.unit == "chars":
             return replace(item, tokens=len(shown))
         return replace(item, tokens=max(item.tokens, self.conversation.counter.of_text(shown)))
 
     def size_of(self, entries: Sequence[Entry], pack: Pack | None) -> tuple[int, int]:
-        """What a window of these entries takes, and how much of it is around summaries and memories."""
-        frame = _frame(self.conversation, entries, pack, self.wanted.unit)
-        own = sum(each.chars if self.wanted.unit == "chars" else each.item.tokens for each in entries)
-        return own + _used(pack) + frame, frame
+        """Return the size of a window of these entries, and the part of it around summaries and memories."""
+        frame = _frame(self.conversation, entries, pack, self.window_request.unit)
+        entries_size = sum(
+            entry.chars if self.window_request.unit == "chars" else entry.item.tokens for entry in entries
+        )
+        return entries_size + _used(pack) + frame, frame
 
     def _size(self, entry: Entry) -> int:
-        return entry.chars if self.wanted.unit == "chars" else self._taken(entry)
+        return entry.chars if self.window_request.unit == "chars" else self._taken(entry)
 
     def _taken(self, entry: Entry) -> int:
-        """Tokens of a message, by the ledger's counter."""
+        """Return the tokens of a message by the ledger's counter."""
         texts, media = messages.read_of(entry.parts, entry.extra)
-        own = [] if entry.content in texts else [entry.content or ""]
-        counted = map(self.conversation.counter.of_text, [*own, entry.reasoning, entry.speaker, *texts])
+        content = [] if entry.content in texts else [entry.content or ""]
+        counted = map(self.conversation.counter.of_text, [*content, entry.reasoning, entry.speaker, *texts])
         return sum(counted, MESSAGE_TOKENS + MEDIA_TOKENS * media)
 
 
 def _assembled(measured: Measured, pack: Pack | None, seen: int) -> Window:
-    conversation, wanted = measured.conversation, measured.wanted
-    around = _frame(conversation, (), pack, wanted.unit) + _used(pack)
-    note = _note(conversation, measured.summaries, wanted.unit)
+    conversation, request = measured.conversation, measured.window_request
+    around = _frame(conversation, (), pack, request.unit) + _used(pack)
+    note = _note(conversation, measured.summaries, request.unit)
     over, without, fits = 0, False, 0
-    while True:  # what all takes is known once it is chosen
-        room = wanted.budget - around - (0 if without else note) - over
+    while True:  # the whole size is known only after the choice
+        room = request.budget - around - (0 if without else note) - over
         fitted = measured.fitted(max(1, room), without_summaries=without)
         entries = [measured.entry(item, fitted.shortened.get(item.position)) for item in fitted.items]
         used, overhead = measured.size_of(entries, pack)
@@ -255,21 +278,21 @@ def _assembled(measured: Measured, pack: Pack | None, seen: int) -> Window:
             break
         if not without and measured.summaries and fitted.summaries_evicted == len(measured.summaries):
             without = True
-        elif used > wanted.budget and not fitted.over_budget:
-            over += used - wanted.budget
+        elif used > request.budget and not fitted.over_budget:
+            over += used - request.budget
         else:
             break
     return Window(
         session=conversation.name,
-        budget=wanted.budget,
+        budget=request.budget,
         entries=tuple(entries),
         used=used,
-        unit=wanted.unit,
-        over_budget=used > wanted.budget,
+        unit=request.unit,
+        over_budget=used > request.budget,
         reasons=fitted.reasons,
-        evicted=_evicted(measured.window, [each.item for each in entries]),
+        evicted=_evicted(measured.window, [entry.item for entry in entries]),
         summaries_evicted=fitted.summaries_evicted,
-        left_out=tuple((each.item.position, each.why) for each in fitted.dropped),
+        left_out=tuple((dropped.item.position, dropped.why) for dropped in fitted.dropped),
         overhead=overhead,
         pack=pack,
         seen=seen,
@@ -297,23 +320,26 @@ def _entry(conversation: Conversation, connection: Connection, item: WindowItem)
 
 
 def _frame(conversation: Conversation, entries: Sequence[Entry], pack: Pack | None, unit: str) -> int:
-    """What the message before the conversation takes besides the summaries and memories in it: notes, tags and a fence."""
-    found = [each for each in entries if each.item.is_summary]
-    known = rendering.context_text([each.as_content for each in found], texts_of(pack))
-    if not known:
+    """Return the size of the message before the conversation without the summaries and memories in it.
+
+    That is the size of the notes, the tags and the fence.
+    """
+    summary_entries = [entry for entry in entries if entry.item.is_summary]
+    context = rendering.context_text([entry.as_content for entry in summary_entries], texts_of(pack))
+    if not context:
         return 0
     if unit == "chars":
-        return max(0, len(known) - sum(each.chars for each in found) - _used(pack))
-    inside = sum(each.item.tokens for each in found) + _used(pack)
-    return max(0, conversation.counter.of_text(known) + MESSAGE_TOKENS - inside)
+        return max(0, len(context) - sum(entry.chars for entry in summary_entries) - _used(pack))
+    inside = sum(entry.item.tokens for entry in summary_entries) + _used(pack)
+    return max(0, conversation.counter.of_text(context) + MESSAGE_TOKENS - inside)
 
 
-def _note(conversation: Conversation, found: Sequence[WindowItem], unit: str) -> int:
-    """What the note of these summaries takes, and the message that it stands in."""
-    if not found:
+def _note(conversation: Conversation, items: Sequence[WindowItem], unit: str) -> int:
+    """Return the size of the note of these summaries, and of the message that holds it."""
+    if not items:
         return 0
-    note = rendering.summary_block([Content(item=item) for item in found])
-    elements = [rendering.summary_element(Content(item=item)) for item in found]
+    note = rendering.summary_block([Content(item=item) for item in items])
+    elements = [rendering.summary_element(Content(item=item)) for item in items]
     if unit == "chars":
         return len(note) - sum(map(len, elements)) + CHARS
     count = conversation.counter.of_text
@@ -323,67 +349,70 @@ def _note(conversation: Conversation, found: Sequence[WindowItem], unit: str) ->
 # --- receipts --------------------------------------------------------------------------------------------------
 
 
-def _recorded(conversation: Conversation, found: Window, tail: int) -> Window:
+def _recorded(conversation: Conversation, window: Window, tail: int) -> Window:
     if conversation.engine.is_past:
         raise ReadOnlyError(
-            "a receipt is written, and this is a session of the past; ask the ledger itself", rule="readonly"
+            "a receipt is written to the log, and a session of the past is read-only; call window() on the ledger itself",
+            rule="readonly",
         )
     with conversation.reading() as (connection, state):
-        given = [each.item.position for each in found.entries if not each.item.is_summary]
-        ranges = joined(connection, state.row, [(each, each) for each in given]) if state is not None else ()
+        positions = [entry.item.position for entry in window.entries if not entry.item.is_summary]
+        ranges = (
+            joined(connection, state.row, [(position, position) for position in positions]) if state is not None else ()
+        )
     settings: dict[str, int | str | tuple[str, ...] | None] = {
         "tail": tail,
-        "over_budget": int(found.over_budget),
-        "overhead": found.overhead,
-        "evicted_items": found.evicted.items,
-        "evicted_messages": found.evicted.messages,
-        "evicted_tokens": found.evicted.tokens,
-        "summaries_evicted": found.summaries_evicted,
-        "reasons": found.reasons,
-        "unit": found.unit,
+        "over_budget": int(window.over_budget),
+        "overhead": window.overhead,
+        "evicted_items": window.evicted.items,
+        "evicted_messages": window.evicted.messages,
+        "evicted_tokens": window.evicted.tokens,
+        "summaries_evicted": window.summaries_evicted,
+        "reasons": window.reasons,
+        "unit": window.unit,
     }
-    cut = [each for each in found.entries if each.shortened is not None]
+    cut = [entry for entry in window.entries if entry.shortened is not None]
     if cut:
         settings["shortening"] = shortening.RULE
     event = WindowAssembled(
-        seen=found.seen or 0,
-        budget=found.budget,
-        tokens=found.used,
+        seen=window.seen or 0,
+        budget=window.budget,
+        tokens=window.used,
         messages=ranges[:LISTED],
-        summaries=tuple(each.item.id for each in found.entries if each.item.is_summary),
-        left_out=tuple(LeftOut(*each) for each in found.left_out),
-        recall=found.pack.receipt if found.pack is not None else None,
+        summaries=tuple(entry.item.id for entry in window.entries if entry.item.is_summary),
+        left_out=tuple(LeftOut(position, why) for position, why in window.left_out),
+        recall=window.pack.receipt if window.pack is not None else None,
         settings=settings,
-        shortened=tuple(Shortened(each.item.position, each.shortened or 0, each.item.tokens) for each in cut),
+        shortened=tuple(Shortened(entry.item.position, entry.shortened or 0, entry.item.tokens) for entry in cut),
     )
 
     def body(work: Work) -> str:
         stream, first = opened(conversation, work)
         work.emit(stream, event, first=first)
         for start in range(LISTED, len(ranges), LISTED):
-            more = WindowAssembled(found.seen or 0, 0, 0, ranges[start : start + LISTED])
+            more = WindowAssembled(window.seen or 0, 0, 0, ranges[start : start + LISTED])
             work.emit(stream, more, first=first)
         return stream
 
     outcome = conversation.engine.writer.run("session.window", conversation.who, body)
-    recorded = next(each for each in outcome.events if isinstance(each.data, WindowAssembled))
-    return replace(found, receipt=str(recorded.envelope.event_id))
+    recorded = next(event for event in outcome.events if isinstance(event.data, WindowAssembled))
+    return replace(window, receipt=str(recorded.envelope.event_id))
 
 
 def _entries_of(conversation: Conversation, data: WindowAssembled, ranges: Ranges) -> tuple[Entry, ...]:
-    """What was given, as it is at this session's moment."""
-    out = {each.position for each in data.left_out}
+    """Return the delivered entries, as they are at the moment of this conversation's snapshot."""
+    out = {item.position for item in data.left_out}
     with conversation.reading() as (connection, state):
         if state is None:
             return ()
         rows = sessions.within(connection, state.row, ranges)
-        found = [of_message(row) for row in rows if row.row not in out]
-        given = (summaries.find(connection, state.row, id) for id in data.summaries)
-        found += [of_summary(row) for row in given if row is not None]
-        found.sort(key=lambda item: (item.place, item.position))
-        entries = [_entry(conversation, connection, item) for item in assembly.paired(found)[0]]
-        cut = {each.position: each for each in data.shortened}
-        return tuple(_cut_again(each, cut.get(each.item.position)) for each in entries)
+        items = [of_message(row) for row in rows if row.row not in out]
+        summary_rows = (summaries.find(connection, state.row, id) for id in data.summaries)
+        items += [of_summary(row) for row in summary_rows if row is not None]
+        items.sort(key=lambda item: (item.place, item.position))
+        entries = [_entry(conversation, connection, item) for item in assembly.paired(items)[0]]
+        cut = {shortened.position: shortened for shortened in data.shortened}
+        return tuple(_cut_again(entry, cut.get(entry.item.position)) for entry in entries)
 
 
 def _cut_again(entry: Entry, cut: Shortened | None) -> Entry:
@@ -391,17 +420,19 @@ def _cut_again(entry: Entry, cut: Shortened | None) -> Entry:
 
 
 def reopen(conversation: Conversation, receipt: str) -> Window | None:
-    """The window that an ``assemble(…, record=True)`` of this session gave, as it was given; None without such a
-    receipt. What was erased since has no text."""
+    """Return the window that an ``assemble(…, record=True)`` of this session gave, as it was delivered.
+
+    Texts that were erased since are None. The answer is None if the session has no such receipt.
+    """
     with conversation.reading() as (connection, state):
         entry = audit.by_event(connection, receipt) if isinstance(receipt, str) and state is not None else None
         if entry is None or state is None or entry.subject != state.id or entry.type != WindowAssembled.__name__:
             return None
         data: WindowAssembled = read_known(connection, entry.position, state.row).data
         ranges = [*data.messages]
-        for other in audit.command_at(connection, entry.position):
-            if other.type == entry.type and other.position != entry.position:
-                ranges += read_known(connection, other.position, state.row).data.messages
+        for further in audit.command_at(connection, entry.position):
+            if further.type == entry.type and further.position != entry.position:
+                ranges += read_known(connection, further.position, state.row).data.messages
     engine = conversation.engine
     then = Conversation(at(engine, data.seen), conversation.who, state.id)
     settings, reasons = data.settings, data.settings.get("reasons")
@@ -415,7 +446,7 @@ def reopen(conversation: Conversation, receipt: str) -> Window | None:
         reasons=reasons if isinstance(reasons, tuple) else (),
         evicted=Evicted(*(_number(settings, f"evicted_{name}") for name in ("items", "messages", "tokens"))),
         summaries_evicted=_number(settings, "summaries_evicted"),
-        left_out=tuple((each.position, each.why) for each in data.left_out),
+        left_out=tuple((item.position, item.why) for item in data.left_out),
         overhead=_number(settings, "overhead"),
         pack=reopening.reopen(engine, conversation.user, data.recall) if data.recall is not None else None,
         seen=data.seen,
@@ -430,7 +461,7 @@ def _of(item: WindowItem, texts: MessageTexts) -> Entry:
 
 
 def _evicted(window: OpenWindow, chosen: Sequence[WindowItem]) -> Evicted:
-    """Everything of the window that was not chosen."""
+    """Return the size of the part of the window that was not chosen."""
     messages = window.messages - sum(item.messages for item in chosen)
     return Evicted(window.count - len(chosen), messages, window.tokens - sum(item.tokens for item in chosen))
 

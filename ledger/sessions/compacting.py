@@ -1,7 +1,7 @@
-"""Compaction: older items of a session's window give way to a summary, which is written outside of any lock.
+"""Compaction: a summary takes the place of older items in a session's window.
 
-What is to be summarized is chosen on a snapshot, the summarizer is asked, and under the lock the window is looked at again:
-if anything that was summarized is no longer there as it was, the summary is dropped, and the log says so.
+The items are chosen on a snapshot, and the summarizer is asked outside of any lock. Then the window is read again under the
+lock. If any of the items has changed, the summary is dropped, and the log records that.
 """
 
 from __future__ import annotations
@@ -42,12 +42,15 @@ from ledger.sessions.window import OpenWindow
 from ledger.store.lease import Lease, leased
 from projections.views import erasures
 
-FORWARD_TOKENS = 2 * LEAF_CHUNK_TOKENS  # of a long window so much is looked at, from its beginning
+FORWARD_TOKENS = 2 * LEAF_CHUNK_TOKENS  # tokens of a long window that are read, from its beginning
 
 
 class Seen(Struct, frozen=True):
-    """A window on one snapshot: as many of its first items as one compaction can concern, how many of these are of the fresh
-    tail, and at which index the newest user message is (behind the last where it is not among them)."""
+    """A window on a snapshot: as many of its first items as a compaction can concern.
+
+    ``protect`` is the number of these items that belong to the fresh tail. ``request`` is the index of the newest user message;
+    it is behind the last item if the message is not among them.
+    """
 
     items: tuple[WindowItem, ...]
     protect: int
@@ -63,15 +66,26 @@ def compact(
     force: bool = False,
     timeout: float = TIMEOUT_SECONDS,
 ) -> answers.CompactionReport:
-    """One leaf over the oldest messages outside the newest 32 items, where there are 8 of them or 20,000 tokens; then,
-    while the window takes more than three quarters of ``budget`` (or once, with ``force``), whatever shortens it more: where
-    the newest 32 items alone are more than that, the older of these too, and of the turn under way only what nothing older
-    is left for. The newest user message is never summarized.
+    """Put summaries in the place of older messages where there are enough of them; meant to be called in every turn.
 
-    Meant for every turn. ``summarizer`` stands in for the ledger's; without any a leaf is the cut beginning of its
-    messages, marked "fallback". The summarizer is asked outside of any lock, for at most ``timeout`` seconds a time;
-    where it raises nothing is replaced. One compaction of a session runs at a time, in all processes. The report says
-    what was made, and why nothing more was. ``RejectedError`` inside a batch, and for a budget below 1.
+    First one leaf is made over the oldest messages outside the newest 32 items, if there are 8 of them or 20,000 tokens. Then the
+    window is shortened further while it takes more than three quarters of ``budget``, or once with ``force``. If the newest 32
+    items alone take more than that, the older of these are summarized too. Steps of the turn under way are summarized only if
+    nothing older is left. The newest user message is never summarized.
+
+    If the summarizer raises, nothing is replaced. One compaction of a session runs at a time, in all processes. The report lists
+    the summaries made and the reasons why no more were made.
+
+    Args:
+        conversation: The session.
+        asker: Who acts.
+        budget: The tokens that the window is meant for.
+        summarizer: Stands in for the ledger's. Without any a leaf is the cut beginning of its messages, marked "fallback".
+        force: Make one step more than is due.
+        timeout: Seconds to wait for one answer of the summarizer.
+
+    Raises:
+        RejectedError: The call is inside a batch, or the budget is below 1.
     """
     bound = _whole(budget) if budget is not None else None
 
@@ -95,8 +109,10 @@ def compact(
 def compact_until_under(
     conversation: Conversation, asker: Who, budget: int, *, summarizer: object = None, timeout: float = TIMEOUT_SECONDS
 ) -> answers.CompactionReport:
-    """Compacts until the window takes no more than ``budget`` tokens, the fresh tail too, up to the last user turn; in
-    at most 20 steps. ``under`` in the report says whether it came to that."""
+    """Compact until the window takes no more than ``budget`` tokens, in at most 20 steps.
+
+    The fresh tail is compacted too, up to the last user turn. ``under`` in the report is True if the window fits the budget.
+    """
     bound = _whole(budget)
 
     def steps(compactor: Compactor) -> None:
@@ -114,16 +130,18 @@ def _compacting(
     conversation: Conversation,
     steps: Callable[[Compactor], None],
     bound: int | None,
-    given: object,
+    summarizer: object,
     timeout: float,
     asker: Who,
     *,
     force: bool,
 ) -> answers.CompactionReport:
     check_patience(conversation, timeout)
-    writer = writer_of(conversation, given)
+    writer = writer_of(conversation, summarizer)
     if asker.key is not None:
-        raise RejectedError("a compaction has no idempotency_key: called again it goes on from where the window is")
+        raise RejectedError(
+            "a compaction takes no idempotency_key: a second call goes on from the window as it is; leave the key out"
+        )
     if conversation.kept_out:
         return _report(conversation, [], [answers.CompactionSkip(why=conversation.kept_out, kind="")], None, bound, 0)
     with conversation.reading() as (_, state):
@@ -140,7 +158,7 @@ def _compacting(
 
 
 def _window_size(conversation: Conversation) -> tuple[int, int]:
-    """Tokens and items of the window."""
+    """Return the tokens and the number of items of the window."""
     with conversation.reading() as (connection, state):
         window = OpenWindow(connection, conversation.needed(state))
         return window.tokens, window.count
@@ -177,11 +195,11 @@ def _report(
 
 
 class _TakenOver(Exception):
-    """The lease ran out, and somebody else compacts the session."""
+    """The signal that the lease ran out and another process compacts the session."""
 
 
 class Compactor:
-    """One compaction of one session under way: what it made, and what it passed over."""
+    """A compaction of a session under way: the summaries that it made, and the items that it passed over."""
 
     def __init__(
         self,
@@ -201,31 +219,31 @@ class Compactor:
         self.calls = self._erased = 0
         self._attempts: list[ModelAttempt] = []  # of the summary under way
         self._read: Ranges = ()
-        self._passed: set[Run] = set()  # what came to nothing is not tried again
+        self._passed: set[Run] = set()  # runs that failed are not tried again
         self._ended = False  # the summarizer failed, or somebody else changed the window
 
     def tokens(self) -> int:
-        """What the window takes."""
+        """Return the tokens of the window."""
         return _window_size(self.session)[0]
 
     def weight(self) -> int:
-        """The same with what a window needs around its summaries."""
+        """Return the tokens of the window with the tokens around its summaries."""
         with self.session.reading() as (connection, state):
             window = OpenWindow(connection, self.session.needed(state))
             return window.tokens + compaction.ELEMENT_TOKENS * len(window.summaries)
 
     def step(self, *, leaf_only: bool = False) -> bool:
-        """Makes one summary, if any can be made; whether the window changed."""
+        """Make a summary, if one can be made; return True if the window changed."""
         if self._ended:
             return False
         with self.session.reading() as (connection, state):
             seen = seen_of(OpenWindow(connection, self.session.needed(state)))
         if leaf_only:
-            found = compaction.leaf_run(seen.items, protect=seen.protect, request=seen.request)
-            if isinstance(found, Skip):
-                self._skip(found.why, LEAF, found.messages, found.tokens)
+            run_or_skip = compaction.leaf_run(seen.items, protect=seen.protect, request=seen.request)
+            if isinstance(run_or_skip, Skip):
+                self._skip(run_or_skip.why, LEAF, run_or_skip.messages, run_or_skip.tokens)
                 return False
-            return self._comes_off(found)
+            return self._succeeds(run_or_skip)
         tried = False
         bound, entered = self.bound, None
         if bound is not None and seen.protect and not self.force:
@@ -239,7 +257,7 @@ class Compactor:
             hard=bound is not None,
         ):
             tried = True
-            if self._comes_off(run):
+            if self._succeeds(run):
                 return True
             if self._ended:
                 return False
@@ -247,7 +265,7 @@ class Compactor:
             self._skip_all(seen)
         return False
 
-    def _comes_off(self, run: Run) -> bool:
+    def _succeeds(self, run: Run) -> bool:
         if run in self._passed:
             return False
         why = self._try(run)
@@ -257,12 +275,12 @@ class Compactor:
         return not why
 
     def _skip_all(self, seen: Seen) -> None:
-        for found in (
+        for skip in (
             compaction.leaf_run(seen.items, protect=seen.protect, force=self.force, request=seen.request),
             compaction.condensed_run(seen.items, protect=0 if self.force else seen.protect, hard=self.force),
         ):
-            if isinstance(found, Skip):
-                self._skip(found.why, found.kind, found.messages, found.tokens)
+            if isinstance(skip, Skip):
+                self._skip(skip.why, skip.kind, skip.messages, skip.tokens)
 
     def _skip(self, why: str, kind: str, messages: int, tokens: int, error: str = "") -> str:
         skip = answers.CompactionSkip(why=why, kind=kind, messages=messages, tokens=tokens, error=error)
@@ -271,10 +289,10 @@ class Compactor:
         return why
 
     def _try(self, run: Run) -> str:
-        """Why a run came to nothing, or ""."""
+        """Summarize a run; return the reason why that failed, or ""."""
         if run.kind == CONDENSED and self.writer is None:
             return self._skip("no_model", run.kind, run.messages, run.tokens)
-        asked = self.calls
+        calls_before = self.calls
         self._attempts.clear()
         try:
             sources, written = self._write(run)
@@ -290,13 +308,13 @@ class Compactor:
             return self._skip("moved", run.kind, run.messages, run.tokens)
         if written is None or not compaction.improves(run, written.tokens):
             why = "refused" if written is None else "no_improvement"
-            if self.calls > asked:
+            if self.calls > calls_before:
                 self._record_skip(why, run, "")
             return self._skip(why, run.kind, run.messages, run.tokens)
         return self._record(run, sources, written)
 
     def _write(self, run: Run) -> tuple[Sources | None, Written | None]:
-        """What the run is of, and its summary, written outside of the lock."""
+        """Return the sources of the run and its summary, written outside of the lock."""
         session = self.session
         with session.reading() as (connection, state):
             window = OpenWindow(connection, session.needed(state))
@@ -306,8 +324,8 @@ class Compactor:
             self._read = sources.ranges
             tries = run.attempts(self.bound) if self.writer is not None else ()
             texts = source_texts(session, connection, window.state.row, run.kind, sources) if tries else []
-            before = {each.id for each in run.context}
-            previous = [summary_text(session, connection, each) for each in window.summaries if each.id in before]
+            context = {item.id for item in run.context}
+            previous = [summary_text(session, connection, row) for row in window.summaries if row.id in context]
             beginning: list[str] = []
             if run.kind == LEAF:
                 beginning = texts or list(_beginning(message_texts(session, connection, window.state.row, sources)))
@@ -332,7 +350,7 @@ class Compactor:
             nonlocal made
             state = writing.known(self.session, work)
             connection = work.connection()
-            there = erasures.last(connection) == self._erased  # a summary may repeat what was erased meanwhile
+            there = erasures.last(connection) == self._erased  # a summary may repeat a text that was erased meanwhile
             if there and sources_of(OpenWindow(connection, state), run) == sources:
                 made = record(work, state, sources, written)
                 emit_attempts(work, self.writer, self._attempts, sources.ranges, made, "refused")
@@ -363,7 +381,10 @@ class Compactor:
 
 
 def seen_of(window: OpenWindow) -> Seen:
-    """The beginning of a window, unless all of it is short; the tail is then beyond, and nothing here is in it."""
+    """Return the beginning of a window, or all of a short window.
+
+    The fresh tail of a long window lies beyond the beginning, so none of the items are protected then.
+    """
     items, tokens, protect = list[WindowItem](), 0, FRESH_TAIL
     for item in window.forwards():
         items.append(item)
@@ -371,25 +392,25 @@ def seen_of(window: OpenWindow) -> Seen:
         if tokens > FORWARD_TOKENS and window.count - len(items) > FRESH_TAIL:
             protect = 0
             break
-    asked = window.request()
-    request = next((at for at, item in enumerate(items) if item == asked), len(items))
+    request_item = window.request()
+    request = next((at for at, item in enumerate(items) if item == request_item), len(items))
     return Seen(tuple(items), protect, request)
 
 
 def sources_of(window: OpenWindow, run: Run) -> Sources | None:
-    """What a run is of, if all of it is in the window as it was chosen."""
+    """Return the sources of a run; None if not all of them are in the window as they were chosen."""
     if not run.summaries:
-        found = of_messages(window, run.items[0].place, run.items[-1].place)
-        whole = found is not None and (found.messages, found.tokens) == (len(run.items), run.tokens)
-        return found if whole else None
-    in_window = {each.id: each for each in window.summaries}
-    if len(run.summaries) != len(run.items) or not all(each in in_window for each in run.summaries):
+        sources = of_messages(window, run.items[0].place, run.items[-1].place)
+        whole = sources is not None and (sources.messages, sources.tokens) == (len(run.items), run.tokens)
+        return sources if whole else None
+    in_window = {row.id: row for row in window.summaries}
+    if len(run.summaries) != len(run.items) or not all(id in in_window for id in run.summaries):
         return None
-    return of_summaries(window.connection, window.state.row, [in_window[each] for each in run.summaries])
+    return of_summaries(window.connection, window.state.row, [in_window[id] for id in run.summaries])
 
 
 def _beginning(texts: Iterator[str]) -> Iterator[str]:
-    """As many texts as a fallback can need."""
+    """Yield as many texts as a fallback can need."""
     size = 0
     for text in islice(texts, escalation.FALLBACK_BYTES):
         yield text

@@ -1,6 +1,6 @@
-"""Messages that go on with a session: what is new of them is appended, with the turns that they make captured in the same append.
+"""Messages that go on with a session: the new ones are appended, and their turns are captured in the same append.
 
-A text is stored once: that of a prompt and of a response lies with the interaction, and the message refers to it.
+A text is stored once. The text of a prompt or a response lies with the interaction, and the message refers to it.
 """
 
 from __future__ import annotations
@@ -40,12 +40,14 @@ from projections.views.sessions import Message as MessageRow
 TOGETHER = 1_000  # messages in one append
 _CHAT = late(r"\s*(?:user|human)\s*:.*^[ \t]*(?:assistant|ai|bot)\s*:", re.I | re.M | re.S)
 INSTRUCTIONS = ("system", "developer")
-LOOP = 1_000  # messages of tools after a prompt, behind which its answer is no more looked for
+LOOP = 1_000  # after so many messages of tools the answer to a prompt is no longer looked for
 
 
 class Plan(Struct, frozen=True):
-    """What of some messages a session has that stood at the position ``seen``; ``turn`` is the interaction that waits for its
-    response there, and ``taken`` the secrets that were taken out of the messages."""
+    """The comparison of some messages with a session that stood at the position ``seen``.
+
+    ``turn`` is the interaction that waits for its response there. ``taken`` are the secrets that were taken out of the messages.
+    """
 
     seen: int
     known: Known
@@ -54,8 +56,11 @@ class Plan(Struct, frozen=True):
 
 
 class Continued(Struct):
-    """What became of the messages so far. ``first`` is the position before the first append, ``correlation`` that under which a
-    repeated command was recorded."""
+    """The progress of appending messages.
+
+    ``first`` is the position before the first append. ``correlation`` is the correlation id under which a repeated command was
+    recorded.
+    """
 
     known: Known = Known(0)
     appended: int = 0
@@ -67,59 +72,70 @@ class Continued(Struct):
 
 
 def messages_of(messages: object) -> tuple[list[Outside], int]:
-    """The messages of a text, of one message or of several, in any form of a provider, and how many say nothing or are
-    instructions to the model: these are no part of what was said, and change from call to call."""
+    """Return the messages in a text, a message or a list, in any provider's form, and the number of those left out.
+
+    Blank messages are left out. Instructions to the model are left out too: they are no part of the conversation, and change from
+    call to call.
+    """
     lines, left_out = outside(_listed(messages))
-    kept = [each for each in lines if each.draft.role not in INSTRUCTIONS]
+    kept = [line for line in lines if line.draft.role not in INSTRUCTIONS]
     return kept, left_out + len(lines) - len(kept)
 
 
 def reads_as_chat(messages: object) -> bool:
-    """Whether one text, which is one message, has the lines of several: roles that a text names are nobody's word."""
+    """Return True if a text, which is taken as one message, looks like the lines of several messages.
+
+    Roles that a text names are not trusted, so such a text is not split.
+    """
     return isinstance(messages, str) and _CHAT.match(messages) is not None
 
 
-def _listed(given: object) -> object:
-    if isinstance(given, str):
-        return [{"role": "user", "content": given}] if given.strip() else []
-    if isinstance(given, Mapping) and (name := next((each for each in ("messages", "contents") if each in given), "")):
-        given = given[name]
-        if isinstance(given, str | Mapping):
-            raise RejectedError(f"messages are a list of messages, not {type(given).__name__}")
-    elif isinstance(given, Mapping) or _dumps(given):
-        given = [given]
-    if isinstance(given, Iterable) and not isinstance(given, bytes | bytearray):
-        return [dump() if (dump := _dumps(each)) else each for each in given]
+def _listed(messages: object) -> object:
+    if isinstance(messages, str):
+        return [{"role": "user", "content": messages}] if messages.strip() else []
+    if isinstance(messages, Mapping) and (
+        name := next((field for field in ("messages", "contents") if field in messages), "")
+    ):
+        messages = messages[name]
+        if isinstance(messages, str | Mapping):
+            raise RejectedError(f"messages are a list of messages, not {type(messages).__name__}")
+    elif isinstance(messages, Mapping) or _dumps(messages):
+        messages = [messages]
+    if isinstance(messages, Iterable) and not isinstance(messages, bytes | bytearray):
+        return [dump() if (dump := _dumps(message)) else message for message in messages]
     raise RejectedError(
-        f"messages are a text, a message ({{'role': 'user', 'content': …}}) or a list of messages, not {type(given).__name__}"
+        f"messages are a text, a message ({{'role': 'user', 'content': …}}) or a list of messages, not {type(messages).__name__}"
     )
 
 
-def _dumps(given: object) -> Callable[[], object] | None:
-    """What makes a dictionary of an object of a provider's library."""
-    dump = getattr(given, "model_dump", None)
-    return dump if callable(dump) and not isinstance(given, type) else None
+def _dumps(value: object) -> Callable[[], object] | None:
+    """Return the method of a provider's object that makes a dictionary of the object; None if there is none."""
+    dump = getattr(value, "model_dump", None)
+    return dump if callable(dump) and not isinstance(value, type) else None
 
 
 def look(conversation: Conversation, lines: list[Outside]) -> Plan:
-    """What of them the session has, on a snapshot; the secrets are taken out of them, as they are out of what is stored."""
+    """Return the comparison of the messages with the session, on a snapshot.
+
+    The secrets are taken out of the messages first, as they are taken out of stored texts.
+    """
     with conversation.reading() as (connection, state):
         taken = clean(conversation, connection, lines)
         if state is None:
             return Plan(0, Known(0), None, taken)
         rows = sessions.backwards(connection, state.row)
         newest = Newest(_Message(conversation, connection, row) for row in rows)
-        given = [each.line for each in lines]
-        first = (given[0].role, writing.count_tokens(conversation, lines[0].draft, lines[0].token_count)[0])
-        found = continuing.known(newest, given, _same, _is_exchange, lambda each: each.looks == first)
-        if not found.count:
-            by_text = continuing.repeated(newest, given, _same_but_for_ids, _is_exchange)
-            found = by_text if by_text.count else found
-        return Plan(state.position, found, _open_turn(conversation, connection, state), taken)
+        given_lines = [line.line for line in lines]
+        first = (given_lines[0].role, writing.count_tokens(conversation, lines[0].draft, lines[0].token_count)[0])
+        known = continuing.known(newest, given_lines, _same, _is_exchange, lambda message: message.looks == first)
+        if not known.count:
+            by_text = continuing.repeated(newest, given_lines, _same_but_for_ids, _is_exchange)
+            known = by_text if by_text.count else known
+        return Plan(state.position, known, _open_turn(conversation, connection, state), taken)
 
 
 class _Message:
-    """A message of the session, whose texts are read once they are asked for."""
+    """A message of the session, whose texts are read when they are needed."""
 
     def __init__(self, conversation: Conversation, connection: Connection, row: MessageRow) -> None:
         self._conversation, self._connection, self._row = conversation, connection, row
@@ -127,7 +143,7 @@ class _Message:
 
     @cached_property
     def line(self) -> Line | None:
-        """None of one that was erased."""
+        """Return the message for a comparison; None if it was erased."""
         texts = reading.texts(self._conversation, self._connection, self._row)
         data = texts.event.data
         is_erased = None in (texts.content, data.reasoning, texts.extra) or bytes(data.parts) == b"null"
@@ -135,7 +151,10 @@ class _Message:
 
 
 def _same(ours: _Message, theirs: Line) -> bool:
-    """What was erased is taken for what it may have been; and thinking that only one of them has is none, as reasoning is."""
+    """Return True if a message of the session and a given message are the same.
+
+    An erased message counts as the same. Thinking that only one of them has does not make a difference, as with reasoning.
+    """
     if ours.looks[0] != theirs.role:
         return False
     line = ours.line
@@ -145,8 +164,8 @@ def _same(ours: _Message, theirs: Line) -> bool:
         return True
     if line.content != theirs.content:
         return False
-    plain, other = without_thinking(line), without_thinking(theirs)
-    return (plain is line) != (other is theirs) and transcript.same(plain, other)
+    our_plain, their_plain = without_thinking(line), without_thinking(theirs)
+    return (our_plain is line) != (their_plain is theirs) and transcript.same(our_plain, their_plain)
 
 
 def _same_but_for_ids(ours: _Message, theirs: Line) -> bool:
@@ -154,11 +173,11 @@ def _same_but_for_ids(ours: _Message, theirs: Line) -> bool:
 
 
 def _is_exchange(part: Sequence[Line]) -> bool:
-    return {"user", "assistant"} <= {each.role for each in part}
+    return {"user", "assistant"} <= {line.role for line in part}
 
 
 def _open_turn(conversation: Conversation, connection: Connection, state: State) -> Interaction | None:
-    """The captured turn at the end of a session that has no response yet."""
+    """Return the captured turn at the end of a session that has no response yet."""
     for _, row in zip(range(LOOP), sessions.backwards(connection, state.row), strict=False):
         if row.interaction is not None:
             turn: Interaction | None = load(connection, row.interaction, "i", conversation.user)
@@ -179,18 +198,20 @@ def _is_result(connection: Connection, row: MessageRow) -> bool:
 def go_on(
     conversation: Conversation, asker: Who, lines: list[Outside], stopping: Stopping, metadata: Pairs = NO_PAIRS
 ) -> Continued:
-    """Appends what is new of the messages, 1,000 at a time, and captures their turns, with ``metadata``. Where it is cut, the
-    same call goes on."""
+    """Append the new messages, 1,000 at a time, and capture their turns with ``metadata``.
+
+    If the call is cut, the same call goes on from there.
+    """
     done, stored = Continued(turns={}), event_form(metadata)
-    arguments = (conversation.name, [each.line for each in lines], *((stored,) if metadata else ()))
+    arguments = (conversation.name, [line.line for line in lines], *((stored,) if metadata else ()))
     looked, key = False, asker.key
     while True:
-        asked = replace(asker, key=key)
+        requester = replace(asker, key=key)
 
-        def decide(plan: Plan, asked: Who = asked) -> tuple[Plan, Outcome | None]:
-            if plan.known.count == len(lines) and asked.key is None:
+        def decide(plan: Plan, requester: Who = requester) -> tuple[Plan, Outcome | None]:
+            if plan.known.count == len(lines) and requester.key is None:
                 return plan, None
-            return plan, _append(conversation, asked, lines, plan, arguments, done.turns, stored)
+            return plan, _append(conversation, requester, lines, plan, arguments, done.turns, stored)
 
         plan, outcome = optimistic(lambda: look(conversation, lines), decide)
         if not looked:
@@ -213,7 +234,7 @@ def go_on(
 
 
 def _recorded(conversation: Conversation, outcome: Outcome) -> tuple[int, str]:
-    """Where a repeated command was recorded, and under which correlation id."""
+    """Return the position and the correlation id under which a repeated command was recorded."""
     with conversation.engine.reading() as connection:
         entries = audit.command_at(connection, outcome.position)
     return (entries[0].position, entries[0].correlation_id or "") if entries else (outcome.position, "")
@@ -230,7 +251,7 @@ def _append(
 ) -> Outcome:
     first = plan.known.count
     new = lines[first : first + TOGETHER]
-    tokens = [writing.count_tokens(conversation, each.draft, each.token_count) for each in new]
+    tokens = [writing.count_tokens(conversation, line.draft, line.token_count) for line in new]
     captured = dict[str, None]()
 
     def body(work: Work) -> str:
@@ -265,11 +286,13 @@ class _Appending:
         self.open = current if current is not None and current.response_at is None else None
 
     def emit(self, lines: Sequence[Outside], counted: Sequence[tuple[int, str]]) -> None:
-        work, found = self.work, continuing.places([line.draft for line in lines])
+        work, turn_places = self.work, continuing.places([line.draft for line in lines])
         work.need("interactions", "quarantine")
-        responses = {each.turn: at for at, each in enumerate(found) if each is not None and each.field == "response"}
+        responses = {
+            place.turn: at for at, place in enumerate(turn_places) if place is not None and place.field == "response"
+        }
         ids: dict[int, str] = {}
-        for line, place, tokens in zip(lines, found, counted, strict=True):
+        for line, place, tokens in zip(lines, turn_places, counted, strict=True):
             work.occurred_at = line.created_at or work.who.occurred_at
             data = writing.appended(line.draft, *tokens, line.model, line.metadata)
             if place is not None and place.field == "prompt":
@@ -289,7 +312,7 @@ class _Appending:
         return id
 
     def _answer(self, line: Outside, place: Place) -> Place | None:
-        """The answer to a prompt of an earlier append; None where none waits for it."""
+        """Return the place of the answer to a prompt of an earlier append; None if no prompt waits for an answer."""
         if self.open is None:
             return None
         attached = ResponseAttached(self.work.body(line.draft.content), metadata=self.metadata)

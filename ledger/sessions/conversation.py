@@ -1,4 +1,4 @@
-"""One conversation as commands and queries are given it: whose it is, what it was called, and how its state is found."""
+"""A conversation in the form that commands and queries take: its user, the name it was requested by, and its state."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ NO_PATTERNS = Patterns()
 
 
 class Conversation:
-    """Nothing is written by asking for one: it begins with its first message, in ``project``.
+    """A session of a user, which may not exist yet.
 
-    ``name`` is its name, an alias or its id; ``who`` acts, and its user is whose conversation it is. ``kept_out`` says whether a
-    pattern keeps its messages out: "", "ignored" or "stateless".
+    To construct a conversation writes nothing. The session begins with its first message, in ``project``. ``name`` is a name, an
+    alias or the id of the session. ``who`` acts, and the conversation belongs to the user of ``who``. ``kept_out`` is the reason
+    why a pattern keeps the session's messages out: "ignored", "stateless" or "".
     """
 
     def __init__(self, engine: Engine, who: Who, name: str, project: str | None = None) -> None:
@@ -38,7 +39,7 @@ class Conversation:
 
     @property
     def id(self) -> str | None:
-        """Its own id (``s_…``); None while the session has no messages."""
+        """Return the id of the session (``s_…``); None while the session has no messages."""
         with self.reading() as (_, state):
             return state.id if state is not None else None
 
@@ -50,28 +51,30 @@ class Conversation:
         return f"<{type(self).__name__} {self.name!r}>"
 
     def _names(self) -> list[str]:
-        """Every name of the session, by whichever it was asked for; looked up only where a pattern could mean one."""
+        """Return every name of the session; names are only looked up if a pattern could match one."""
         if self.engine.patterns == NO_PATTERNS and len(self.name) != ids.LENGTH:
             return [self.name]
         with self.engine.reading() as connection:
             state = self.found(connection)
-            known = (state.name, *state.aliases) if state is not None else ()
-            return [self.name, *(each for each in known if each is not None)]
+            names = (state.name, *state.aliases) if state is not None else ()
+            return [self.name, *(name for name in names if name is not None)]
 
     @contextmanager
     def reading(self) -> Iterator[tuple[Connection, State | None]]:
-        """A snapshot, and the session's state in it."""
+        """Yield a snapshot, and the session's state in it."""
         with self.engine.reading() as connection:
             yield connection, self.state(connection)
 
     def state(self, connection: Connection) -> State | None:
-        """The session of this name or whole id; a name is never taken for the beginning of an id. Of one that is ignored
-        nothing is read."""
+        """Return the state of the session with this name or whole id.
+
+        A name is never taken for the beginning of an id. Nothing is read of a session that is ignored.
+        """
         return None if self.kept_out == "ignored" else self.found(connection)
 
     def found(self, connection: Connection) -> State | None:
-        found = projects.find(connection, self.user, "s", self.name)
-        id = found[0] if found is not None else self.name if len(self.name) == ids.LENGTH else None
+        match = projects.find(connection, self.user, "s", self.name)
+        id = match[0] if match is not None else self.name if len(self.name) == ids.LENGTH else None
         state: State | None = load(connection, id, "s", self.user) if id is not None else None
         return state
 
@@ -82,7 +85,7 @@ class Conversation:
 
 
 class EveryConversation(Conversation):
-    """All sessions of a user, to be searched."""
+    """All sessions of a user, for a search."""
 
     def __init__(self, engine: Engine, who: Who) -> None:
         super().__init__(engine, who, "every")
@@ -95,6 +98,10 @@ class EveryConversation(Conversation):
         return None
 
 
-def session_name(given: object) -> str:
-    """A session's name as somebody gave it; ``RejectedError`` where it is blank."""
-    return check_text("a session's id", given)
+def session_name(name: object) -> str:
+    """Return a given name of a session.
+
+    Raises:
+        RejectedError: The name is blank or no text.
+    """
+    return check_text("a session's id", name)

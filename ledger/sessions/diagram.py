@@ -1,4 +1,4 @@
-"""The graph of a session: its window from the oldest to the newest, with the summaries that each summary was written from."""
+"""The graph of a session: its window from the oldest to the newest item, with the sources of each summary."""
 
 from __future__ import annotations
 
@@ -21,9 +21,12 @@ MODEL_CHARS = 40
 
 
 class Node(Answer, frozen=True, kw_only=True):
-    """Messages that stand side by side in the window as themselves (``kind`` "messages"), or a summary ("leaf" or
-    "condensed"), which stands for so many messages with ``source_tokens`` and takes ``tokens``. ``sources`` are the
-    summaries that it was written from; they are left out where ``again`` says that it is drawn before, with them."""
+    """A summary, or messages side by side in the window.
+
+    ``kind`` is "messages", "leaf" or "condensed". A summary stands for ``messages`` messages with ``source_tokens``, and takes
+    ``tokens``. ``sources`` are the summaries that it was written from. They are left out if ``again`` is True: then the summary
+    is drawn before, with its sources.
+    """
 
     kind: str
     first: int  # position of its oldest message, and the newest
@@ -60,7 +63,7 @@ class Node(Answer, frozen=True, kw_only=True):
 
 
 class SummaryGraph(Answer, frozen=True, kw_only=True):
-    """The window of a session, oldest first; ``replaced`` are the summaries that stand for nothing any more, where asked for."""
+    """The window of a session, oldest first; ``replaced`` are the summaries out of use, if they were requested."""
 
     session: SessionInfo
     window: tuple[Node, ...]
@@ -68,7 +71,7 @@ class SummaryGraph(Answer, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        """The session and what it takes, on one harmless line."""
+        """Return the session's name and size on one harmless line."""
         about = self.session
         hidden = f", {about.hidden:,} hidden" if about.hidden else ""
         counts = f"{_count(about.messages, 'message')}, {_count(about.tokens, 'token')}{hidden}"
@@ -76,33 +79,38 @@ class SummaryGraph(Answer, frozen=True, kw_only=True):
         return f"{one_line(about.name or about.id)} · {counts} · {window}"
 
     def as_mermaid(self) -> str:
-        """Return a flowchart for Mermaid: the window along thick arrows, and from a summary arrows to its sources."""
+        """Return a flowchart for Mermaid.
+
+        Thick arrows lead along the window, thin arrows from a summary to its sources.
+        """
         lines = ["flowchart LR", f'  s["{mermaid_label(self.title)}"]']
         for number, node in _numbered(self):
             ends = ("[[", "]]") if node.level == FALLBACK else ("[", "]") if node.kind == MESSAGES else ("(", ")")
-            label = "<br/>".join(mermaid_label(each) for each in (node.name, *node.details) if each)
+            label = "<br/>".join(mermaid_label(text) for text in (node.name, *node.details) if text)
             lines.append(f'  {number}{ends[0]}"{label}"{ends[1]}')
         lines += [f"  {source} {'==>' if main else '-->'} {target}" for source, target, main in _edges(self)]
         return "\n".join(lines) + "\n"
 
 
 def diagram(
-    about: SessionInfo, known: Sequence[Summary], window: Iterable[WindowItem], *, everything: bool = False
+    about: SessionInfo, rows_of_session: Sequence[Summary], window: Iterable[WindowItem], *, everything: bool = False
 ) -> SummaryGraph:
-    """The graph of a window (oldest first), of the summaries that there are of its session; with ``everything`` also of
-    those that stand neither in it nor under one that does."""
-    rows = {each.id: each for each in known}
+    """Return the graph of a window (oldest first) and of the summaries of its session.
+
+    With ``everything`` the summaries are included that stand neither in the window nor under a summary that does.
+    """
+    rows = {row.id: row for row in rows_of_session}
     drawn: set[str] = set()
     nodes: list[Node] = []
     for is_summary, items in groupby(window, key=lambda item: item.is_summary):
         side_by_side = [*items]
         nodes += [_node(item.id, rows, drawn) for item in side_by_side] if is_summary else [_run(side_by_side)]
-    roots = _roots(known, drawn) if everything else ()
+    roots = _roots(rows_of_session, drawn) if everything else ()
     return SummaryGraph(session=about, window=tuple(nodes), replaced=tuple(_node(id, rows, drawn) for id in roots))
 
 
 def _run(items: Sequence[WindowItem]) -> Node:
-    """Messages side by side as one node."""
+    """Return messages side by side as one node."""
     tokens = sum(item.tokens for item in items)
     return Node(
         kind=MESSAGES,
@@ -117,10 +125,10 @@ def _run(items: Sequence[WindowItem]) -> Node:
 
 
 def _node(id: str, rows: Mapping[str, Summary], drawn: set[str]) -> Node:
-    """A summary with all that is under it, which is drawn once."""
+    """Return a summary with all summaries under it; a summary that was drawn before is returned without its sources."""
     row, again = rows[id], id in drawn
     drawn.add(id)
-    underlying = () if again else tuple(_node(each, rows, drawn) for each in row.summaries if each in rows)
+    underlying = () if again else tuple(_node(source, rows, drawn) for source in row.summaries if source in rows)
     return Node(
         kind=row.kind,
         first=row.ranges[0][0],
@@ -140,16 +148,16 @@ def _node(id: str, rows: Mapping[str, Summary], drawn: set[str]) -> Node:
     )
 
 
-def _roots(known: Sequence[Summary], drawn: set[str]) -> list[str]:
-    """Those not drawn yet that are under none of the others, in the order in which they were written."""
-    left = [each for each in known if each.id not in drawn]
-    underlying = {id for each in left for id in each.summaries}
-    return [each.id for each in left if each.id not in underlying]
+def _roots(rows: Sequence[Summary], drawn: set[str]) -> list[str]:
+    """Return the summaries not drawn yet that are under no other, in the order in which they were written."""
+    left = [row for row in rows if row.id not in drawn]
+    underlying = {id for row in left for id in row.summaries}
+    return [row.id for row in left if row.id not in underlying]
 
 
 def span(earliest: str, latest: str) -> str:
-    """From one stored time to another, to the minute, in UTC; what they have in common is said once."""
-    start, end = (each[:16].replace("T", " ") for each in (earliest, latest))
+    """Return the time from one stored time to another, to the minute, in UTC; a common day is written once."""
+    start, end = (time[:16].replace("T", " ") for time in (earliest, latest))
     if start == end:
         return start
     return f"{start} – {end[11:] if start[:10] == end[:10] else end}"
@@ -169,34 +177,34 @@ def _all(nodes: Iterable[Node]) -> Iterator[Node]:
 
 
 def _number(node: Node) -> str:
-    """What it is called in a drawing: an id is of letters, digits and _."""
+    """Return the name of a node in a drawing; an id has only letters, digits and _."""
     return node.id or f"m{node.first}"
 
 
-def _numbered(found: SummaryGraph) -> Iterator[tuple[str, Node]]:
-    """Every node once."""
-    yield from {_number(node): node for node in _all((*found.window, *found.replaced)) if not node.again}.items()
+def _numbered(graph: SummaryGraph) -> Iterator[tuple[str, Node]]:
+    """Yield every node once."""
+    yield from {_number(node): node for node in _all((*graph.window, *graph.replaced)) if not node.again}.items()
 
 
-def _edges(found: SummaryGraph) -> Iterator[tuple[str, str, bool]]:
-    """(from, to, whether it is the order of the window)."""
-    order = ["s", *map(_number, found.window)]
+def _edges(graph: SummaryGraph) -> Iterator[tuple[str, str, bool]]:
+    """Yield the edges as (from, to, True for the order of the window)."""
+    order = ["s", *map(_number, graph.window)]
     yield from ((before, after, True) for before, after in pairwise(order))
-    for node in _all((*found.window, *found.replaced)):
-        yield from ((_number(node), _number(each), False) for each in node.sources)
+    for node in _all((*graph.window, *graph.replaced)):
+        yield from ((_number(node), _number(source), False) for source in node.sources)
 
 
 # --- asked for -------------------------------------------------------------------------------------------------------
 
 
 def dag(conversation: Conversation, *, everything: bool = False) -> SummaryGraph | None:
-    """The graph of its window and of the summaries under it.
+    """Return the graph of the session's window and of the summaries under it.
 
-    With ``everything`` also of the summaries that stand for nothing any more. None while nothing was said in it, and
-    where it is ignored.
+    With ``everything`` the summaries out of use are included. The answer is None while the session has no messages, and if the
+    session is ignored.
     """
     with conversation.reading() as (connection, state):
         if state is None or conversation.kept_out == "ignored":
             return None
-        known = summaries.of_session(connection, state.row)
-        return diagram(info(connection, state), known, OpenWindow(connection, state).forwards(), everything=everything)
+        rows = summaries.of_session(connection, state.row)
+        return diagram(info(connection, state), rows, OpenWindow(connection, state).forwards(), everything=everything)

@@ -1,4 +1,4 @@
-"""A summary before it is recorded: who writes it, from which texts, and the first of its answers that is short enough."""
+"""A summary before it is recorded: its summarizer, its source texts, and the first answer that is short enough."""
 
 from __future__ import annotations
 
@@ -28,40 +28,45 @@ from ledger.sessions.summary_writes import Sources, Written
 from projections.core.rows import Connection
 from projections.views.summaries import Summary
 
-SUMMARY_CHARS = 64 * 1024  # of a summary, however few tokens somebody counts in it
+SUMMARY_CHARS = 64 * 1024  # the most characters of a summary, however few tokens a counter finds in them
 
 
 def check_patience(conversation: Conversation, timeout: object) -> None:
-    """``RejectedError`` where no model can be waited for: under the lock of a batch, or for a time that is none."""
+    """Raise if no model can be waited for.
+
+    Raises:
+        RejectedError: The call is part of a batch, which holds the lock; or ``timeout`` is no number of seconds.
+    """
     if conversation.writer.batching:
         raise RejectedError(
-            "a compaction asks a model and takes its time, so it cannot be part of a batch", rule="batch"
+            "a compaction waits for a model, so it cannot be part of a batch; call it outside of the batch",
+            rule="batch",
         )
     check_seconds(timeout)
 
 
-def writer_of(conversation: Conversation, given: object) -> NamedSummarizer | None:
-    return as_summarizer(given) if given is not None else conversation.engine.summarizer
+def writer_of(conversation: Conversation, summarizer: object) -> NamedSummarizer | None:
+    return as_summarizer(summarizer) if summarizer is not None else conversation.engine.summarizer
 
 
 def source_texts(
     conversation: Conversation, connection: Connection, row: int, kind: str, sources: Sources
 ) -> list[str]:
-    """What a summary is written from, each message or summary as one text."""
+    """Return the sources of a summary, each message or summary as one text."""
     if kind == CONDENSED:
-        return [summary_text(conversation, connection, each) for each in sources.summaries]
+        return [summary_text(conversation, connection, summary) for summary in sources.summaries]
     return list(message_texts(conversation, connection, row, sources))
 
 
 def message_texts(conversation: Conversation, connection: Connection, row: int, sources: Sources) -> Iterator[str]:
-    for each, texts in reading.all_texts(conversation, connection, row, sources.ranges):
-        name = f"{each.role} {speaker}" if (speaker := texts.event.data.speaker) else each.role
-        yield f"{name} ({each.time[:16]}): {readable(texts.content, texts.parts)}"
+    for message, texts in reading.all_texts(conversation, connection, row, sources.ranges):
+        name = f"{message.role} {speaker}" if (speaker := texts.event.data.speaker) else message.role
+        yield f"{name} ({message.time[:16]}): {readable(texts.content, texts.parts)}"
 
 
-def summary_text(conversation: Conversation, connection: Connection, each: Summary) -> str:
-    content = reading.summary_shown(conversation, connection, each).content or ""
-    return f"{each.earliest[:16]} to {each.latest[:16]}, {each.messages} messages: {content}"
+def summary_text(conversation: Conversation, connection: Connection, summary: Summary) -> str:
+    content = reading.summary_shown(conversation, connection, summary).content or ""
+    return f"{summary.earliest[:16]} to {summary.latest[:16]}, {summary.messages} messages: {content}"
 
 
 def first_short_enough(
@@ -75,10 +80,13 @@ def first_short_enough(
     counted: Callable[[], None] | None,
     model_attempts: list[ModelAttempt],
 ) -> Written | None:
-    """The first answer that is short enough; None where none is. Into ``model_attempts`` goes each call of a language model."""
+    """Return the first answer of the summarizer that is short enough; None if there is none.
+
+    Each call of a language model is appended to ``model_attempts``.
+    """
     attempt = escalation.following(tries)
     while attempt is not None:
-        asked = SummaryRequest(
+        request = SummaryRequest(
             kind=kind,
             level=attempt.level,
             texts=tuple(texts),
@@ -89,7 +97,7 @@ def first_short_enough(
         )
         if counted is not None:
             counted()
-        text = answer_of(writer, asked, timeout, model_attempts)
+        text = answer_of(writer, request, timeout, model_attempts)
         tokens = conversation.counter.of_text(text)
         accepted = len(text) <= SUMMARY_CHARS and escalation.accepts(attempt, text, tokens)
         if model_attempts and not accepted:
@@ -108,7 +116,7 @@ def record_calls(
     ranges: Ranges,
     why: str,
 ) -> None:
-    """Calls that came to nothing, in a command of their own."""
+    """Record calls that led to no summary, in a command of their own."""
 
     def body(work: Work) -> str:
         state = writing.known(conversation, work)

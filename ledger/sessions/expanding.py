@@ -1,4 +1,4 @@
-"""From summaries down to their messages, oldest first, as far as a budget reaches; the rest by name."""
+"""The expansion of summaries to their messages, oldest first, within a budget; the rest is listed by name."""
 
 from __future__ import annotations
 
@@ -18,7 +18,11 @@ _SPAN = re.compile(r"\s*#?(\d{1,19})(?:\s*[-–]\s*#?(\d{1,19}))?\s*", re.ASCII)
 
 
 class Expanding:
-    """One expansion on one snapshot: the ``rows`` that fit, what of the graph is the ``rest``, and what is ``unknown``."""
+    """An expansion on a snapshot.
+
+    ``rows`` are the messages that fit, ``rest`` is the part of the graph that does not, and ``unknown`` are the requested ids and
+    positions that the session does not have.
+    """
 
     def __init__(self, connection: Connection, state: Session, budget: int, size: Callable[[Message], int]) -> None:
         self._connection, self._state, self._max, self._size = connection, state, budget, size
@@ -28,75 +32,75 @@ class Expanding:
         self.unknown: list[str | int] = []
         self.used = 0
         self._is_full = False
-        self._given: set[int] = set()
+        self._returned: set[int] = set()
 
-    def take(self, wanted: Sequence[str | int]) -> None:
-        """Goes through what was asked for in the order of time, whatever order it was asked in."""
-        found: dict[tuple[int, int], Summary | Span] = {}
-        for each in wanted:
-            subject = self._find(each)
+    def take(self, requested: Sequence[str | int]) -> None:
+        """Expand the requested ids and positions in the order of time, in whatever order they were requested."""
+        subjects: dict[tuple[int, int], Summary | Span] = {}
+        for name in requested:
+            subject = self._find(name)
             if subject is None:
-                self.unknown.append(each)
+                self.unknown.append(name)
             else:
-                found[(subject.first, subject.row) if isinstance(subject, Summary) else subject] = subject
-        for place in sorted(found):
-            asked = found[place]
-            if isinstance(asked, Summary):
-                self._summary(asked)
+                subjects[(subject.first, subject.row) if isinstance(subject, Summary) else subject] = subject
+        for place in sorted(subjects):
+            subject = subjects[place]
+            if isinstance(subject, Summary):
+                self._summary(subject)
             else:
-                self._ranges([asked])
-        self.rows.sort(key=lambda row: row.row)  # two summaries may tell of the same time
+                self._ranges([subject])
+        self.rows.sort(key=lambda row: row.row)  # the times of two summaries may overlap
 
-    def _find(self, given: str | int) -> Summary | Span | None:
-        """The summary, or the positions, that this session has something of."""
-        span = (given, given) if isinstance(given, int) else _span(given)
+    def _find(self, name: str | int) -> Summary | Span | None:
+        """Return the summary, or the positions if the session has messages there; else None."""
+        span = (name, name) if isinstance(name, int) else _span(name)
         if span is not None:
             held = 0 < span[0] <= span[1] < 2**62 and sessions.count(self._connection, self._state.row, [span])[0]
             return span if held else None
-        return summaries.find(self._connection, self._state.row, str(given)) if len(str(given)) > 2 else None
+        return summaries.find(self._connection, self._state.row, str(name)) if len(str(name)) > 2 else None
 
     def _summary(self, row: Summary) -> None:
         if self._is_full:
             self._leave(row.ranges, row.id)
             return
         underlying = (summaries.find(self._connection, self._state.row, id) for id in row.summaries)
-        children = [each for each in underlying if each is not None]
-        if len(children) < len(row.summaries):  # one of them was undone: its messages are what it stands for
+        children = [child for child in underlying if child is not None]
+        if len(children) < len(row.summaries):  # a source was undone, so only the messages themselves are complete
             children = []
-        for child in sorted(children, key=lambda each: (each.first, each.row)):
+        for child in sorted(children, key=lambda child: (child.first, child.row)):
             self._summary(child)
         if not children:
             self._ranges(row.ranges)
 
     def _ranges(self, ranges: Ranges) -> None:
         for row in sessions.forwards(self._connection, self._state.row, ranges):
-            if row.row in self._given:
+            if row.row in self._returned:
                 continue
             size = 0 if self._is_full else self._size(row)
             if self._is_full or (self.rows and self.used + size > self._max):
                 self._is_full = True
                 self._leave([(max(first, row.row), last) for first, last in ranges if last >= row.row])
                 return
-            self._given.add(row.row)
+            self._returned.add(row.row)
             self.rows.append(row)
             self.used += size
             self._is_full = self.used > self._max
 
     def _leave(self, ranges: Ranges, summary: str | None = None) -> None:
-        """What is not given is told: of a summary together, else range by range."""
-        counts = [sessions.count(self._connection, self._state.row, [each]) for each in ranges]
+        """Add to the rest: a summary as a whole, ranges without a summary one by one."""
+        counts = [sessions.count(self._connection, self._state.row, [span]) for span in ranges]
         left = list(zip(ranges, counts, strict=True))
         if summary is not None:
-            together = (sum(each[0] for each in counts), sum(each[1] for each in counts))
+            together = (sum(messages for messages, _ in counts), sum(tokens for _, tokens in counts))
             left = [((min(ranges)[0], max(last for _, last in ranges)), together)]
         for (first, last), (messages, tokens) in left:
-            texts_of = (each for each in self.rest if each.summary is None)
-            if messages and not any(each.first <= first and last <= each.last for each in texts_of):
+            listed = (entry for entry in self.rest if entry.summary is None)
+            if messages and not any(entry.first <= first and last <= entry.last for entry in listed):
                 unexpanded = Unexpanded(first=first, last=last, messages=messages, tokens=tokens, summary=summary)
                 self.rest.append(unexpanded)
 
 
-def _span(given: str) -> Span | None:
-    """Positions as people write them: ``45``, ``#45``, ``45-67``."""
-    found = _SPAN.fullmatch(given)
-    return (int(found[1]), int(found[2] or found[1])) if found is not None else None
+def _span(text: str) -> Span | None:
+    """Return positions as people write them: ``45``, ``#45``, ``45-67``."""
+    match = _SPAN.fullmatch(text)
+    return (int(match[1]), int(match[2] or match[1])) if match is not None else None

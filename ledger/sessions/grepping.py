@@ -1,4 +1,4 @@
-"""One grep on one snapshot: candidates of the text index, newest first, and what of them the pattern truly matches."""
+"""A grep on a snapshot: the candidates of the text index, newest first, and those that the pattern really matches."""
 
 from __future__ import annotations
 
@@ -20,14 +20,16 @@ from projections.views import sessions
 from projections.views.summaries import Summary
 
 COUNTED = 10_000
-"""So many matches are counted; where there are more, the total says so."""
+"""The most matches that are counted; the total says if there are more."""
 
 READ, READ_ON = 20_000, 1_000
-"""So many texts are read for one grep, the newest, to find what is shown; where the index alone cannot tell, a total counts
-what is among the first ``READ_ON``."""
+"""The most texts, newest first, that a grep reads to find its hits, and the most that it reads for the total.
+
+Texts are read if the index alone cannot tell that they match.
+"""
 
 GLANCED = 2_000
-"""So many rows of the index are looked at to say where else something matches."""
+"""The most rows of the index that are read for a hint at other places."""
 
 SNIPPET_CHARS = 240
 
@@ -35,7 +37,7 @@ Row = SearchedRow | Summary
 
 
 class Asked(Struct, frozen=True, kw_only=True):
-    """A grep, checked. Times are half-open, as text; "" for no bound."""
+    """A grep request, checked. Times are half-open, as text; "" for no bound."""
 
     pattern: Pattern
     corpora: tuple[str, ...]  # "message" and "summary"
@@ -44,11 +46,11 @@ class Asked(Struct, frozen=True, kw_only=True):
     before: str
     limit: int
     hidden: bool
-    after: int = 2**62  # the place of the last hit of the page before: only what comes behind it
+    after: int = 2**62  # the place of the last hit of the page before; only hits behind that place are returned
 
 
 class Where(Struct, frozen=True):
-    """The sessions that are searched, by row, with their names; the one session's id where it is only one."""
+    """The sessions to search, by row, with their names; ``only`` is the id of the session if there is only one."""
 
     user: str
     names: dict[int, str | None]
@@ -56,88 +58,96 @@ class Where(Struct, frozen=True):
 
 
 class Found(Struct):
-    """What a grep came to; ``left_off`` where there may be more."""
+    """The result of a grep; ``left_off`` is True if there may be more matches."""
 
     rows: list[Row]
-    places: list[int] = []  # of each row: what goes on behind it
+    places: list[int] = []  # the place of each row, from which the next page goes on
     total: int = 0
     read: int = 0
     left_off: bool = False
 
 
 class Search:
-    """``of_turn`` gives the text of a captured turn, by interaction and field."""
+    """A search for a pattern; ``of_turn`` gives the text of a captured turn, by interaction and field."""
 
     def __init__(
-        self, snapshot: Snapshot, asked: Asked, where: Where, of_turn: Callable[[str, str], str | None]
+        self, snapshot: Snapshot, request: Asked, where: Where, of_turn: Callable[[str, str], str | None]
     ) -> None:
         self._snapshot, self._connection = snapshot, snapshot.connection
-        self._asked, self._where, self._of_turn = asked, where, of_turn
+        self._request, self._where, self._of_turn = request, where, of_turn
         self._gone: dict[int, list[sessions.Hidden]] = {}
         self._why: dict[int, Why] = {}
-        self._pattern = asked.pattern
+        self._pattern = request.pattern
         self._doubts: set[int] = set()  # rows that the index alone cannot tell about
 
     def is_somewhere(self) -> bool:
-        """Whether it is worth to look here, as far as a glance can tell."""
+        """Return True if something matches among the first rows of the index."""
         return self.run(1, GLANCED).total > 0
 
     def run(self, counted: int = COUNTED, looked_at: int | None = None) -> Found:
-        found = Found([])
+        result = Found([])
         for place, row, is_sure in self._candidates(looked_at):
-            enough = READ_ON if len(found.rows) == self._asked.limit else READ
-            if found.total >= counted or found.read >= enough:
-                found.left_off = True
+            enough = READ_ON if len(result.rows) == self._request.limit else READ
+            if result.total >= counted or result.read >= enough:
+                result.left_off = True
                 break
             if not is_sure:
-                found.read += 1
+                result.read += 1
                 if not self._matches(self.text(row)):
                     continue
-            found.total += 1
-            if len(found.rows) < self._asked.limit:
-                found.rows.append(row)
-                found.places.append(place)
-        return found
+            result.total += 1
+            if len(result.rows) < self._request.limit:
+                result.rows.append(row)
+                result.places.append(place)
+        return result
 
     # --- candidates ----------------------------------------------------------------------------------------------
 
     def _candidates(self, looked_at: int | None) -> Iterator[tuple[int, Row, bool]]:
-        """What may match and is asked for, the newest first, with its place, and whether it is sure to match."""
-        known, rows, size = set[int](), islice(self._rows(), looked_at), session_texts.FEWEST
+        """Yield the candidates that the request includes, newest first, each with its place.
+
+        The third value is True if the candidate surely matches.
+        """
+        yielded, rows, size = set[int](), islice(self._rows(), looked_at), session_texts.FEWEST
         while batch := list(islice(rows, size)):
             size = min(2 * size, session_texts.MOST)
-            found: dict[int, Row] = {}
-            if SUMMARY in self._asked.corpora:
-                found |= session_texts.summaries(self._connection, batch, others=self._asked.hidden)
-            if MESSAGE in self._asked.corpora:
-                found |= session_texts.messages(self._connection, [row for row in batch if row not in found])
+            rows_by_index: dict[int, Row] = {}
+            if SUMMARY in self._request.corpora:
+                rows_by_index |= session_texts.summaries(self._connection, batch, others=self._request.hidden)
+            if MESSAGE in self._request.corpora:
+                rows_by_index |= session_texts.messages(
+                    self._connection, [row for row in batch if row not in rows_by_index]
+                )
             for row in batch:
-                message = found.get(row)
-                if message is not None and message.row not in known and self._is_wanted(message):
-                    known.add(message.row)
+                message = rows_by_index.get(row)
+                if message is not None and message.row not in yielded and self._is_wanted(message):
+                    yielded.add(message.row)
                     yield session_texts.place(row, message.row), message, row not in self._doubts
 
     def _rows(self) -> Iterator[int]:
-        """Rows of the index."""
+        """Yield the rows of the index."""
         first = self._first_visible()
         if self._pattern.infix:
             only = next(iter(self._where.names)) if self._where.only is not None else None
-            return self._doubted(session_texts.every(self._connection, only, first, self._asked.after))
+            return self._doubted(session_texts.every(self._connection, only, first, self._request.after))
         streams = self._newest((MESSAGE, SUMMARY), first)
         if self._where.only is not None:
-            streams += self._newest((TURN,), 0)  # a turn's text comes before its message, and that is hidden or not
+            streams += self._newest((TURN,), 0)  # a turn's text comes before its message, which may be visible
         late = session_texts.waiting(self._connection, self._snapshot.schema)
         then = self._snapshot.passages_gone("m.user = ?", (self._where.user,))
-        aside = sorted((row for row in {*late, *(row[0] for row in then)} if row < self._asked.after), reverse=True)
+        aside = sorted((row for row in {*late, *(row[0] for row in then)} if row < self._request.after), reverse=True)
         return heapq.merge(*streams, self._doubted(aside), reverse=True)
 
     def _newest(self, corpora: Sequence[str], first: int) -> list[Iterator[int]]:
-        """What the index finds. Of a text that lies in several rows each may have another of the words: these are found by
-        one of them, and doubted."""
+        """Return streams of rows from the index.
+
+        If a text lies in several rows, each row may have another of the words. Such texts are found by one of the words, and are
+        marked as doubtful.
+        """
 
         def stream(expression: str, several: bool | None) -> Iterator[int]:
-            asked = session_texts.asked(expression, self._where.only, corpora, several)
-            return session_texts.newest(self._connection, self._snapshot.schema, asked, first, self._asked.after)
+            query = session_texts.asked(expression, self._where.only, corpora, several)
+            return session_texts.newest(self._connection, self._snapshot.schema, query, first, self._request.after)
 
         if self._pattern.expression == self._pattern.any_row:
             return [stream(self._pattern.expression, None)]
@@ -149,24 +159,24 @@ class Search:
             yield row
 
     def _first_visible(self) -> int:
-        """The position before which all that is searched is hidden."""
-        if self._where.only is None or self._asked.hidden:
+        """Return the position before which all messages of the searched session are hidden."""
+        if self._where.only is None or self._request.hidden:
             return 0
         (row,) = self._where.names
-        left = sessions.besides([(each.first, each.last) for each in self._hidden(row)])
+        left = sessions.besides([(hidden.first, hidden.last) for hidden in self._hidden(row)])
         return next((first for first, last in reversed(left) if last > row), 0)
 
-    # --- what is asked for ---------------------------------------------------------------------------------------
+    # --- filters -------------------------------------------------------------------------------------------------
 
     def _is_wanted(self, row: Row) -> bool:
-        asked = self._asked
+        request = self._request
         if row.session not in self._where.names:
             return False
         if isinstance(row, Summary):
-            return (not asked.before or row.earliest < asked.before) and row.latest >= asked.since
-        if row.time < asked.since or (asked.before and row.time >= asked.before):
+            return (not request.before or row.earliest < request.before) and row.latest >= request.since
+        if row.time < request.since or (request.before and row.time >= request.before):
             return False
-        return asked.role in (None, row.role) and (asked.hidden or not self._why_hidden(row))
+        return request.role in (None, row.role) and (request.hidden or not self._why_hidden(row))
 
     def _hidden(self, session: int) -> list[sessions.Hidden]:
         if session not in self._gone:
@@ -178,7 +188,7 @@ class Search:
             self._why[row.session] = Why(self._hidden(row.session))
         return self._why[row.session].of(row.row)
 
-    # --- what is shown -------------------------------------------------------------------------------------------
+    # --- hits ----------------------------------------------------------------------------------------------------
 
     def text(self, row: Row) -> str:
         if isinstance(row, SearchedRow) and row.interaction is not None:

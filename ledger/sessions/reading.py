@@ -1,4 +1,4 @@
-"""What can be asked of a session: its messages, its summaries and how it stands. On a moment of the past too."""
+"""The queries of a session: its messages, its summaries and its state, now or at a moment of the past."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from projections.views.summaries import Summary as SummaryRow
 
 
 class MessageTexts(Struct, frozen=True):
-    """The texts of a message, as they are in the log and were repaired."""
+    """The texts of a message, as they are in the log with later repairs."""
 
     event: Recorded[MessageAppended]
     content: str | None
@@ -53,32 +53,36 @@ def list_messages(
     hidden: bool = False,
     pairs: Pairs = NO_PAIRS,
 ) -> list[answers.Message]:
-    """What was said, oldest first: the last ``limit`` messages (all of them), or those before a position.
+    """Return the last ``limit`` messages (all without a limit), or those before a position, oldest first.
 
-    Summaries take nothing away from it. With ``hidden`` also what was truncated, replaced or cleared, each saying so.
+    Messages that a summary stands for are among them. With ``hidden`` truncated, replaced and cleared messages are included, each
+    with the reason.
+
+    Raises:
+        RejectedError: ``limit`` or ``before`` is no whole number.
     """
-    for what, value in (("limit", limit), ("before", before)):
+    for name, value in (("limit", limit), ("before", before)):
         if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
-            raise RejectedError(f"{what} is a whole number, and {value!r:.40} is not")
+            raise RejectedError(f"{name} is a whole number, and {value!r:.40} is not")
     if limit is not None and limit <= 0:
         return []
     with conversation.reading() as (connection, state):
         if state is None:
             return []
         gone = sessions.hidden(connection, state.row)
-        without = [] if hidden else [(each.first, each.last) for each in gone]
+        without = [] if hidden else [(span.first, span.last) for span in gone]
         if before is not None:
             without.append((before, 2**62))
-        found: list[MessageRow] = []
+        rows: list[MessageRow] = []
         for row in sessions.backwards(connection, state.row, without, batch=min(limit or 4_096, 4_096), pairs=pairs):
-            found.append(row)
-            if len(found) == limit:
+            rows.append(row)
+            if len(rows) == limit:
                 break
-        return messages_shown(conversation, connection, found[::-1], gone)
+        return messages_shown(conversation, connection, rows[::-1], gone)
 
 
 def get_message(conversation: Conversation, position: int) -> answers.Message | None:
-    """One message by its position, hidden or not, or None."""
+    """Return a message by its position, hidden or not; None if the session has no message there."""
     with conversation.reading() as (connection, state):
         row = sessions.at_position(connection, position) if state is not None and type(position) is int else None
         if state is None or row is None or row.session != state.row:
@@ -97,39 +101,39 @@ def messages_shown(
 
 
 def _message_shown(
-    conversation: Conversation, row: MessageRow, own: MessageTexts, hidden: str, connection: Connection
+    conversation: Conversation, row: MessageRow, message_texts: MessageTexts, hidden: str, connection: Connection
 ) -> answers.Message:
     return answers.Message(
-        id=ids.message_id(own.event.stream, row.row),
+        id=ids.message_id(message_texts.event.stream, row.row),
         position=row.row,
         session=conversation.name,
         role=row.role,
-        content=own.content,
-        reasoning=own.reasoning,
-        parts=own.parts,
+        content=message_texts.content,
+        reasoning=message_texts.reasoning,
+        parts=message_texts.parts,
         tokens=row.tokens,
-        counter=own.event.data.counter,
-        model=own.model,
-        speaker=own.event.data.speaker,
-        extra=(own.extra or {}).get("message", {}),
+        counter=message_texts.event.data.counter,
+        model=message_texts.model,
+        speaker=message_texts.event.data.speaker,
+        extra=(message_texts.extra or {}).get("message", {}),
         metadata=of_row(row.metadata),
         interaction=row.interaction,
         occurred_at=row.time,
-        recorded_at=own.event.envelope.recorded_at,
+        recorded_at=message_texts.event.envelope.recorded_at,
         hidden=hidden,
         quarantined=is_held(connection, row),
     )
 
 
 def texts(conversation: Conversation, connection: Connection, row: MessageRow) -> MessageTexts:
-    """The texts of a message; those of a captured turn lie with its interaction."""
+    """Return the texts of a message; the texts of a captured turn lie with its interaction."""
     return texts_of(conversation, connection, row, read_known(connection, row.row, row.session))
 
 
 def all_texts(
     conversation: Conversation, connection: Connection, session: int, ranges: Ranges
 ) -> Iterator[tuple[MessageRow, MessageTexts]]:
-    """The messages of a session in these ranges with their texts, oldest first."""
+    """Yield the messages of a session in these ranges with their texts, oldest first."""
     for row, event in read_messages(connection, session, ranges):
         yield row, texts_of(conversation, connection, row, event)
 
@@ -160,7 +164,7 @@ def of_interaction(conversation: Conversation, connection: Connection, interacti
 
 
 def abstract(conversation: Conversation) -> str:
-    """The summary of the whole session that somebody set; "" without one."""
+    """Return the summary of the whole session that was set by hand; "" without one."""
     with conversation.reading() as (connection, state):
         return abstract_of(connection, state)
 
@@ -174,12 +178,12 @@ def abstract_of(connection: Connection, state: State | None) -> str:
 def newest_summaries(
     conversation: Conversation, statuses: Sequence[str], limit: int, before: int | None = None
 ) -> list[answers.Summary]:
-    """The summaries of these statuses, newest first, behind the one at a position."""
+    """Return the summaries of these statuses before a position, newest first."""
     with conversation.reading() as (connection, state):
         if state is None:
             return []
-        found = summaries.listing(connection, state.row, statuses, before, limit)
-        return [summary_shown(conversation, connection, row) for row in found]
+        rows = summaries.listing(connection, state.row, statuses, before, limit)
+        return [summary_shown(conversation, connection, row) for row in rows]
 
 
 def summary_shown(conversation: Conversation, connection: Connection, row: SummaryRow) -> answers.Summary:
@@ -188,26 +192,26 @@ def summary_shown(conversation: Conversation, connection: Connection, row: Summa
     return answers.summary(row, conversation.name, content, event.envelope.recorded_at)
 
 
-def summary_row(connection: Connection, state: State, given: object) -> SummaryRow:
-    found = None
-    if isinstance(given, str) and len(given) > 2 and ids.is_prefix(given, "y"):
-        found = summaries.find(connection, state.row, given)
-    if found is None:
-        raise NotFoundError(f"no summary of this session has the id {given!r:.40}")
-    return found
+def summary_row(connection: Connection, state: State, id: object) -> SummaryRow:
+    row = None
+    if isinstance(id, str) and len(id) > 2 and ids.is_prefix(id, "y"):
+        row = summaries.find(connection, state.row, id)
+    if row is None:
+        raise NotFoundError(f"no summary of this session has the id {id!r:.40}")
+    return row
 
 
 def window_items(conversation: Conversation) -> list[WindowItem]:
-    """The messages and summaries that stand for the conversation now, oldest first, without their texts."""
+    """Return the messages and summaries that stand for the conversation now, oldest first, without their texts."""
     with conversation.reading() as (connection, state):
         return OpenWindow(connection, state).items() if state is not None and conversation.kept_out != "ignored" else []
 
 
-# --- how it stands -------------------------------------------------------------------------------------------
+# --- state ---------------------------------------------------------------------------------------------------
 
 
 def get_info(conversation: Conversation) -> answers.SessionInfo | None:
-    """How the session stands, or None while the session has no messages."""
+    """Return the state of the session; None while the session has no messages."""
     with conversation.reading() as (connection, state):
         return info(connection, state) if state is not None else None
 
@@ -218,7 +222,7 @@ def info(connection: Connection, state: State) -> answers.SessionInfo:
     return answer_of(
         answers.SessionInfo,
         state,
-        aliases=tuple(each for each in state.aliases if each is not None),
+        aliases=tuple(alias for alias in state.aliases if alias is not None),
         project=project or state.project,
         messages=window.messages,
         tokens=window.message_tokens,
@@ -243,19 +247,22 @@ def list_sessions(
     limit: int | None = LIST_LIMIT,
     after: str | None = None,
 ) -> list[answers.SessionInfo]:
-    """The sessions of a user, the one opened last first; ``project`` is that which they were opened in."""
+    """Return the sessions of a user, the last opened first; ``project`` is the one they were opened in."""
     with engine.reading() as connection:
-        wanted = scope_of(connection, user, project)
-        if wanted == [NOWHERE]:
+        projects = scope_of(connection, user, project)
+        if projects == [NOWHERE]:
             return []
         before = first_position(connection, after) if after is not None else None
-        with sessions.listing(connection, user=user, projects=wanted, before=before) as found:
-            shown = (state for state in found if engine.keeps_out(*state.names) != "ignored")
+        with sessions.listing(connection, user=user, projects=projects, before=before) as states:
+            shown = (state for state in states if engine.keeps_out(*state.names) != "ignored")
             return [info(connection, state) for state in islice(shown, listed(limit, MEMORY_CAP))]
 
 
 def is_held(connection: Connection, row: MessageRow | SearchedRow | SummaryRow) -> bool:
-    """Whether the text of a message or summary is in quarantine; that of a captured turn lies with its interaction."""
+    """Return True if the text of a message or summary is in quarantine.
+
+    The text of a captured turn lies with its interaction.
+    """
     at: int | None = row.row
     if not isinstance(row, SummaryRow) and row.interaction is not None:
         at = interactions.text_at(connection, row.interaction, row.field or "")
@@ -263,11 +270,11 @@ def is_held(connection: Connection, row: MessageRow | SearchedRow | SummaryRow) 
 
 
 class Why:
-    """Why a message is hidden, by its position: ranges that were hidden do not overlap."""
+    """The reasons why messages are hidden, by position; ranges that were hidden do not overlap."""
 
     def __init__(self, gone: Sequence[sessions.Hidden]) -> None:
-        self._gone = sorted(gone, key=lambda each: each.first)
-        self._firsts = [each.first for each in self._gone]
+        self._gone = sorted(gone, key=lambda span: span.first)
+        self._firsts = [span.first for span in self._gone]
 
     def of(self, position: int) -> str:
         at = bisect_right(self._firsts, position) - 1

@@ -1,4 +1,7 @@
-"""Making a session say what a transcript kept elsewhere says: nothing to do, append the rest, or replace from where they part."""
+"""The reconciliation of a session with a transcript kept elsewhere.
+
+The session may have all messages already, lack messages at its end, or differ from some message on.
+"""
 
 from __future__ import annotations
 
@@ -35,8 +38,11 @@ REPAIR_BYTES = 256 * 1024
 
 
 class _Planned(Struct, frozen=True):
-    """What makes a session say the same as a transcript: ``seen`` is the position that it stood at, ``taken`` the secrets that
-    were taken out, and ``counted`` how many tokens each line has and who counted them."""
+    """A plan that makes a session equal to a transcript.
+
+    ``seen`` is the position at which the session stood, ``taken`` are the secrets that were taken out, and ``counted`` are the
+    tokens of each line with the name of their counter.
+    """
 
     seen: int
     plan: Plan
@@ -47,15 +53,21 @@ class _Planned(Struct, frozen=True):
 def reconcile(
     conversation: Conversation, asker: Who, transcript: Iterable[Mapping[str, object]], *, dry_run: bool = False
 ) -> answers.HistoryChange:
-    """Brings the session to what an outside transcript says: nothing, or what is missing at its end is appended, or it
-    is replaced from the first message that differs (what differed is hidden, and stays in the log).
+    """Bring the session to the content of an outside transcript.
 
-    A message is an object with ``role``, ``content`` and, if it has them, ``parts``, ``reasoning``, ``model``,
-    ``speaker``, ``created_at`` and ``token_count``; OpenAI chat completions and Anthropic messages are read too. Role,
-    speaker, content and parts decide; token counts do not; reasoning (up to 256 KiB), model, time, ``extra`` or
-    metadata that only the transcript has is added in place.
-    Summaries of what is hidden stand for nothing. Above 5,000 messages it goes in several appends, and a later call goes
-    on with one that was cut. A transcript of nothing is taken for a mistake: nothing changes, and ``skipped`` is "empty".
+    Nothing happens, or the messages missing at the end are appended, or the session is replaced from the first message that
+    differs. Messages that differ are hidden and stay in the log; summaries of hidden messages stand for nothing.
+
+    Role, speaker, content and parts are compared; token counts are not. Reasoning (up to 256 KiB), model, time, ``extra`` or
+    metadata that only the transcript has is added in place. More than 5,000 messages go in several appends, and a later call
+    goes on after an interruption. An empty transcript is taken for a mistake: nothing changes, and ``skipped`` is "empty".
+
+    Args:
+        conversation: The session.
+        asker: Who acts.
+        transcript: Objects with ``role``, ``content`` and, if they have them, ``parts``, ``reasoning``, ``model``, ``speaker``,
+            ``created_at`` and ``token_count``; OpenAI chat completions and Anthropic messages are read too.
+        dry_run: Only return the changes that would be made.
     """
     lines, left_out = outside(transcript)
     if not lines and not conversation.kept_out:
@@ -70,22 +82,22 @@ def reconcile(
 def replace_messages(
     conversation: Conversation, asker: Who, messages: Iterable[Mapping[str, object]]
 ) -> answers.HistoryChange:
-    """Makes these messages the whole history. What they have in common with it from the beginning stays as it is."""
+    """Make these messages the whole history; the common beginning stays as it is."""
     return _take_over(conversation, "session.replace", *outside(messages), asker)
 
 
 def _would_be(conversation: Conversation, lines: list[Outside], left_out: int) -> answers.HistoryChange:
-    """What a reconciliation would do."""
+    """Return the changes that a reconciliation would make."""
     none = answers.HistoryChange(session=conversation.name, change="none", left_out=left_out, dry_run=True)
     if conversation.kept_out:
         return replace(none, skipped=conversation.kept_out)
     planned = _plan(conversation, lines)
     plan = planned.plan
     with conversation.reading() as (connection, state):
-        known = summaries.of_session(connection, state.row) if state is not None and plan.hidden else []
-    in_use = {each.id: each for each in known if each.status in (summaries.WINDOW, summaries.UNDER)}
+        rows = summaries.of_session(connection, state.row) if state is not None and plan.hidden else []
+    in_use = {row.id: row for row in rows if row.status in (summaries.WINDOW, summaries.UNDER)}
     span = [(plan.hidden[0], 2**62)] if plan.hidden else []
-    touched = {each.id for each in in_use.values() if summaries.touches(each.ranges, span)}
+    touched = {row.id for row in in_use.values() if summaries.touches(row.ranges, span)}
     gone = with_those_above(in_use, touched)
     change = "repaired" if plan.kind == transcript.UNCHANGED and plan.repairs else _CHANGES.get(plan.kind, "none")
     return replace(
@@ -108,16 +120,17 @@ def _take_over(
             session=conversation.name, change="none", skipped=conversation.kept_out, left_out=left_out
         )
     total = answers.HistoryChange(session=conversation.name, change="none", left_out=left_out)
-    arguments = (conversation.name, [each.line for each in lines])
+    arguments = (conversation.name, [line.line for line in lines])
     planned = _plan(conversation, lines)
     while True:
-        plans = chain([planned], (_plan(conversation, lines) for _ in count()))  # again where somebody wrote meanwhile
+        # The plan is made again if another process wrote meanwhile.
+        plans = chain([planned], (_plan(conversation, lines) for _ in count()))
 
-        def decide(each: _Planned, asker: Who = asker) -> tuple[_Planned, answers.HistoryChange | None]:
-            return each, _apply(conversation, verb, lines, each, asker, arguments)
+        def decide(plan: _Planned, asker: Who = asker) -> tuple[_Planned, answers.HistoryChange | None]:
+            return plan, _apply(conversation, verb, lines, plan, asker, arguments)
 
         planned, done = optimistic(plans.__next__, decide)
-        if done is None:  # nothing was said on either side
+        if done is None:  # both sides are empty
             return total
         if done.replayed and not _was_cut(planned.plan):
             return done
@@ -126,46 +139,46 @@ def _take_over(
             planned = replace(planned, seen=done.position, plan=_rest(planned.plan))
             if planned.plan.kind == transcript.UNCHANGED and not planned.plan.repairs:
                 return total
-        asker = replace(asker, key=None)  # the rest goes on without it
+        asker = replace(asker, key=None)  # the key belongs to the first append only
 
 
 def _plan(conversation: Conversation, lines: list[Outside]) -> _Planned:
-    """What makes the session say the same.
+    """Return the plan that makes the session equal to the transcript.
 
-    What is stored has no secrets, so what the transcript says is compared, and goes on, without them.
+    Stored texts have no secrets, so the transcript is compared and appended without its secrets.
     """
     with conversation.reading() as (connection, state):
         taken = clean(conversation, connection, lines)
         if state is None:
             return _Planned(
-                0, transcript.reconcile((), [each.line for each in lines]), taken, _counts(conversation, lines)
+                0, transcript.reconcile((), [line.line for line in lines]), taken, _counts(conversation, lines)
             )
         visible = sorted(besides(OpenWindow(connection, state).hidden_ranges))
-        known = [
+        known_lines = [
             Known(row.row, line_of(connection, row, texts, lines[at] if at < len(lines) else None))
             for at, (row, texts) in enumerate(reading.all_texts(conversation, connection, state.row, tuple(visible)))
         ]
-        plan = transcript.reconcile(known, [each.line for each in lines])
+        plan = transcript.reconcile(known_lines, [line.line for line in lines])
     return _Planned(state.position, plan, taken, _counts(conversation, lines))
 
 
 def _counts(conversation: Conversation, lines: Sequence[Outside]) -> list[tuple[int, str]]:
-    return [writing.count_tokens(conversation, each.draft, each.token_count) for each in lines]
+    return [writing.count_tokens(conversation, line.draft, line.token_count) for line in lines]
 
 
 def clean(conversation: Conversation, connection: Connection, lines: list[Outside]) -> dict[str, tuple[Taken, ...]]:
-    """Takes the secrets out of a transcript where the policy does; where marks stand in it then."""
+    """Take the secrets out of a transcript, in place, if the policy requires that; marks stand in their places."""
     taken: dict[str, tuple[Taken, ...]] = {}
     if control.policy(connection, conversation.user).secrets == "redact":
-        for at, each in enumerate(lines):
-            clean = conversation.writer.guard.cleaned(each.draft, taken)
-            if clean is not each.draft:
-                lines[at] = replace(each, draft=clean)
+        for at, line in enumerate(lines):
+            cleaned = conversation.writer.guard.cleaned(line.draft, taken)
+            if cleaned is not line.draft:
+                lines[at] = replace(line, draft=cleaned)
     return taken
 
 
 def line_of(connection: Connection, row: MessageRow, texts: MessageTexts, theirs: Outside | None) -> Line:
-    """A message of ours, to be compared; what was erased of it is taken to be what the other side still says."""
+    """Return a message of the session for a comparison; erased fields are taken to be equal to the other side's."""
     data, envelope = texts.event.data, texts.event.envelope
     parts = comparable(messages.stored_parts(data.parts), data.content_of, data.speaker)
     line = Line(
@@ -199,8 +212,10 @@ def _apply(
     asker: Who,
     arguments: object,
 ) -> answers.HistoryChange | None:
-    """One append: what differs is hidden, what was missing added, and the first of what follows appended. None where nothing
-    is there and nothing comes."""
+    """Make one append: hide the messages that differ, repair fields, and append the first of the missing messages.
+
+    The answer is None if both the session and the transcript are empty.
+    """
     plan, counted = planned.plan, planned.counted
     if not planned.seen and plan.kind == transcript.UNCHANGED:
         return None
@@ -220,9 +235,9 @@ def _apply(
         for repair in plan.repairs[:TOGETHER]:
             _repair(work, stream, first, repair)
         end = plan.kept + min(plan.appended, TOGETHER)
-        for one, tokens in zip(lines[plan.kept : end], counted[plan.kept : end], strict=True):
-            work.occurred_at = one.created_at
-            data = appended(one.draft, *tokens, one.model, one.metadata)
+        for line, tokens in zip(lines[plan.kept : end], counted[plan.kept : end], strict=True):
+            work.occurred_at = line.created_at
+            data = appended(line.draft, *tokens, line.model, line.metadata)
             work.emit(stream, with_bodies(work, data), first=first)
         return stream
 
@@ -232,8 +247,8 @@ def _apply(
 
 
 def _unchanged(conversation: Conversation, work: Work) -> str:
-    found = conversation.writer.named(work.who.user, "s", conversation.name)
-    return found if found is not None else writing.opened(conversation, work)[0]
+    id = conversation.writer.named(work.who.user, "s", conversation.name)
+    return id if id is not None else writing.opened(conversation, work)[0]
 
 
 def _repair(work: Work, stream: str, first: int, repair: transcript.Repair) -> None:
@@ -253,21 +268,26 @@ def _repair(work: Work, stream: str, first: int, repair: transcript.Repair) -> N
 
 
 def _same(time: str, theirs: Outside | None) -> str | None:
-    """The time of the append, where that is what the transcript says: it may have been read here."""
+    """Return the time of the append if the transcript has the same time, else None.
+
+    The transcript may have been read from this session.
+    """
     at = theirs.created_at if theirs is not None else None
     return time if at is not None and times.moment("created_at", at) == time else None
 
 
 def _rest(plan: Plan) -> Plan:
-    """What is left of a plan after one append."""
+    """Return the part of a plan that is left after one append."""
     appended = max(0, plan.appended - TOGETHER)
     kind = transcript.APPEND if appended else transcript.UNCHANGED
     return Plan(kind, plan.kept + plan.appended - appended, appended, (), plan.repairs[TOGETHER:])
 
 
 def _was_cut(plan: Plan) -> bool:
-    """Whether a command that began with an append long ago was cut before its last one: all that is there is what it put
-    there, and the end is missing."""
+    """Return True if a command that began with an append long ago was cut before its last append.
+
+    Then all messages of the session are from that command, and the end is missing.
+    """
     return plan.kind == transcript.APPEND and plan.kept >= TOGETHER
 
 
@@ -276,7 +296,7 @@ _WEIGHTS = ("none", "repaired", "appended", "replaced")
 
 
 def _together(total: answers.HistoryChange, done: answers.HistoryChange, plan: Plan) -> answers.HistoryChange:
-    """One answer for all appends: it changed what any of them changed."""
+    """Return one answer for all appends, with the strongest of their changes."""
     return replace(
         done,
         change=max(total.change, done.change, key=_WEIGHTS.index),

@@ -1,4 +1,4 @@
-"""A summary is written again from the same sources, and takes the place of the old one."""
+"""Writing a summary again from the same sources; the new summary takes the place of the old one."""
 
 from __future__ import annotations
 
@@ -27,21 +27,31 @@ from ledger.sessions.writing import invalidate
 from projections.views import erasures, summaries
 from projections.views.summaries import Summary
 
-REWRITTEN_TOKENS = 2 * LEAF_CHUNK_TOKENS  # a leaf may be of one message more than a chunk
+REWRITTEN_TOKENS = 2 * LEAF_CHUNK_TOKENS  # a leaf may have a message more than a chunk
 
 
 def rewrite(
     conversation: Conversation, asker: Who, id: str, *, summarizer: object = None, timeout: float = TIMEOUT_SECONDS
 ) -> answers.Summary:
-    """Writes a summary again from the same sources, by another summarizer perhaps, and puts it in the place of the old
-    one, which stays in the log. What was written from the old one stands for nothing any more.
+    """Write a summary again from the same sources, and put it in the place of the old one.
 
-    ``RejectedError`` without a summarizer, for a summary that does not stand, where no answer was short enough, and with a
-    key, for asked again there is nothing to rebuild; ``ModelError`` where it failed. Nothing is changed then.
+    The old summary stays in the log. Summaries that were written from the old one stand for nothing any more.
+
+    Args:
+        conversation: The session.
+        asker: Who acts.
+        id: The id of the summary, or its beginning.
+        summarizer: Stands in for the ledger's.
+        timeout: Seconds to wait for one answer.
+
+    Raises:
+        RejectedError: There is no summarizer, the summary is out of use, no answer was short enough, or a key was given: with a
+            key a second call would have to return the first summary, which cannot be rebuilt. Nothing is changed.
+        ModelError: The summarizer failed. Nothing is changed.
     """
     if asker.key is not None:
         raise RejectedError(
-            "summaries.rewrite() has no idempotency_key: the summary it wrote is in summaries.list(), with what it replaces"
+            "summaries.rewrite() takes no idempotency_key: the new summary is in summaries.list(), and its replaces is the old id"
         )
     check_patience(conversation, timeout)
     writing.check_kept_in(conversation)
@@ -55,7 +65,7 @@ def rewrite(
     model_attempts = list[ModelAttempt]()
 
     def kept(why: str) -> None:
-        """What was asked in vain is recorded too, by a command of its own."""
+        """Record the calls that led to no summary, by a command of their own."""
         calls = tuple(model_attempts)
         model_attempts.clear()
         if calls:
@@ -79,7 +89,9 @@ def rewrite(
         now = reading.summary_row(work.connection(), state, row.id)
         check_in_use(now, "rewritten")
         if erasures.last(work.connection()) != seen:
-            raise ConflictError("something was erased while the summary was written, which may repeat it; ask again")
+            raise ConflictError(
+                "a text was erased while the summary was written, and the summary may repeat that text; call rewrite() again"
+            )
         everything = summaries.of_session(work.connection(), state.row)
         invalidate(work, state, everything, {row.id}, "rewritten")
         made = record(work, state, sources, written, replaces=row.id)
@@ -95,16 +107,16 @@ def rewrite(
 
 
 def _to_rewrite(conversation: Conversation, id: str) -> tuple[Summary, Sources, list[str], int, int]:
-    """A summary that stands, what it is of and their texts, the last erasure until here, and the tokens of it all."""
+    """Return a summary in use, its sources, their texts, the last erasure until now, and the tokens of the texts."""
     with conversation.reading() as (connection, state):
         row = reading.summary_row(connection, conversation.needed(state), id)
         check_in_use(row, "rewritten")
-        known = {each.id: each for each in summaries.of_session(connection, row.session)}
-        underlying = tuple(known[each] for each in row.summaries if each in known)
+        rows = {row.id: row for row in summaries.of_session(connection, row.session)}
+        underlying = tuple(rows[id] for id in row.summaries if id in rows)
         sources = Sources(row.ranges, row.messages, row.source_tokens, row.earliest, row.latest, underlying)
         texts = source_texts(conversation, connection, row.session, row.kind, sources)
         seen = erasures.last(connection)
-    size = sum(each.tokens for each in underlying) if row.kind == CONDENSED else row.source_tokens
+    size = sum(summary.tokens for summary in underlying) if row.kind == CONDENSED else row.source_tokens
     if size > REWRITTEN_TOKENS:
         raise RejectedError(
             f"the summary {row.id} is of {size:,} tokens, and {REWRITTEN_TOKENS:,} can be rewritten at once; invalidate it"

@@ -1,4 +1,4 @@
-"""What searching a session answers: hits of a grep, and what a summary was written from."""
+"""The answers of searching a session: the hits of a grep, and the messages that summaries stand for."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from ledger.types import Page
 class Hit(Answer, frozen=True, kw_only=True):
     """A message or summary (``kind``) that a pattern matches, known by its ``position``.
 
-    ``occurred_at`` is when the message was said; of a summary ``occurred_at`` to ``until`` is the time that it covers. ``id``,
-    ``summary_kind``, ``depth``, ``level`` and ``status`` are a summary's, as in ``Summary``; ``role`` and ``hidden`` a
-    message's. ``snippet`` shows the first place that matches, ``spans`` where in the snippet there are some; ``score`` is in
-    how many places the text has what was looked for.
+    ``occurred_at`` is the time of a message; a summary covers the time from ``occurred_at`` to ``until``. ``id``,
+    ``summary_kind``, ``depth``, ``level`` and ``status`` are fields of a summary, as in ``Summary``; ``role`` and ``hidden`` are
+    fields of a message. ``snippet`` shows the first matching place, and ``spans`` are the matching places within the snippet.
+    ``score`` is the number of matching places in the text.
     """
 
     kind: str  # "message" or "summary"
@@ -29,7 +29,7 @@ class Hit(Answer, frozen=True, kw_only=True):
     tokens: int
     role: str | None = None
     hidden: str = ""
-    quarantined: bool = False  # kept out of recall, and shown here as it was said
+    quarantined: bool = False  # recall does not return the text; grep still shows it
     id: str | None = None
     summary_kind: str | None = None
     depth: int | None = None
@@ -38,11 +38,14 @@ class Hit(Answer, frozen=True, kw_only=True):
 
 
 class GrepResult(Answer, frozen=True, kw_only=True):
-    """The ``hits`` of a grep, newest first. ``total`` is how many there are in all where it ``is_exact``, else there may be
-    more. ``searched`` is among how many messages and summaries; ``hint`` says where to look where nothing was found."""
+    """The ``hits`` of a grep, newest first.
+
+    ``total`` is the number of all matches if ``is_exact``, else there may be more. ``searched`` is the number of messages and
+    summaries that were searched. ``hint`` says where to look if nothing was found.
+    """
 
     hits: tuple[Hit, ...]
-    places: tuple[int, ...] = ()  # of each hit: ``grep(after=)`` goes on behind it
+    places: tuple[int, ...] = ()  # the place of each hit, from which ``grep(after=)`` goes on
     total: int
     searched: int
     is_exact: bool = True
@@ -50,15 +53,23 @@ class GrepResult(Answer, frozen=True, kw_only=True):
 
 
 class Hits(Page[Hit]):
-    """A page of hits. ``total`` is how many match from this page on where it ``is_exact``, else there may be more;
-    ``searched`` among how many messages and summaries; ``hint`` says where to look where nothing was found."""
+    """A page of hits.
+
+    ``total`` is the number of matches from this page on if ``is_exact``, else there may be more. ``searched`` is the number of
+    messages and summaries that were searched. ``hint`` says where to look if nothing was found.
+    """
 
     __slots__ = ("hint", "is_exact", "searched", "total")
 
-    def __init__(self, page: Page[Hit], found: GrepResult | None) -> None:
+    def __init__(self, page: Page[Hit], result: GrepResult | None) -> None:
         super().__init__(page._items, page._next, page._follow)
-        found = found if found is not None else GrepResult(hits=(), total=0, searched=0)
-        self.total, self.searched, self.is_exact, self.hint = found.total, found.searched, found.is_exact, found.hint
+        result = result if result is not None else GrepResult(hits=(), total=0, searched=0)
+        self.total, self.searched, self.is_exact, self.hint = (
+            result.total,
+            result.searched,
+            result.is_exact,
+            result.hint,
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         rest = GrepResult(hits=(), total=self.total, searched=self.searched, is_exact=self.is_exact, hint=self.hint)
@@ -66,8 +77,10 @@ class Hits(Page[Hit]):
 
 
 class Unexpanded(Answer, frozen=True, kw_only=True):
-    """What did not fit: the messages at the positions ``first`` to ``last``, how many with how many tokens; where they are
-    all that a ``summary`` stands for, its id."""
+    """Messages that did not fit an expansion: the positions ``first`` to ``last``, their number and their tokens.
+
+    ``summary`` is an id if the messages are all that this summary stands for.
+    """
 
     first: int
     last: int
@@ -77,16 +90,16 @@ class Unexpanded(Answer, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """What to expand it by."""
+        """Return the id or the positions by which to expand the messages."""
         return self.summary if self.summary is not None else f"{self.first}-{self.last}"
 
 
 class Expansion(Answer, frozen=True, kw_only=True):
-    """Messages whole, in the order in which they were said; a hidden one says so. ``used`` is what they take of the
-    ``budget``, in tokens or characters (``unit``).
+    """Messages whole, in the order of time; a hidden message says so.
 
-    ``rest`` is what is still to expand, by its summary's id or its positions. ``over_budget`` where the first message
-    alone takes more than was allowed. ``unknown`` is what of the ids and positions asked for this session does not have.
+    ``used`` is the size of the messages, in tokens or characters (``unit``). ``rest`` lists the messages still to expand, by
+    summary or by positions. ``over_budget`` is True if the first message alone takes more than the ``budget``. ``unknown`` are
+    the requested ids and positions that this session does not have.
     """
 
     messages: tuple[Message, ...]

@@ -1,4 +1,4 @@
-"""Searching a session: grep over its messages and summaries, and expand from a summary down to what was said."""
+"""The search of a session: grep over its messages and summaries, and the expansion of summaries to messages."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from projections.search.stems import stem
 from projections.views.sessions import Message as MessageRow
 
 SCOPES = {"both": (MESSAGE, SUMMARY), "message": (MESSAGE,), "summary": (SUMMARY,)}
-HITS = 1_001  # a page, and whether there is another
+HITS = 1_001  # a page of 1,000, and one hit more to see if there is another page
 _LAST = re.compile(r"\s*([1-9]\d{0,4})\s*([hdwm])\s*")
 _HOURS = {"h": 1, "d": 24, "w": 7 * 24, "m": 30 * 24}
 
@@ -49,17 +49,25 @@ def grep_messages(
     hidden: bool = False,
     after: int = 2**62,
 ) -> GrepResult:
-    """The messages and summaries that a pattern (``ledger.domain.grep``) matches, newest first: of this session, or
-    ``everywhere`` in the user's.
+    """Return the messages and summaries that a pattern (``ledger.domain.grep``) matches, newest first.
 
-    ``scope`` is "both", "message" or "summary"; with a ``role`` messages of this only. ``since`` is inclusive, ``before``
-    is not, both of the time when something was said (a summary's reaches into it); ``last`` is "12h", "7d", "2w" or "3m"
-    (months of 30 days) up to now. With ``hidden`` also messages that were hidden, and summaries that were replaced or
-    stand for nothing any more. A message is searched with its tool calls and results, as one text. At most ``limit`` hits
-    (up to 500). The total is counted up to 10,000; where the index alone cannot tell, up to 20,000 texts are read for the
-    hits and 1,000 for the total.
+    A message is searched with its tool calls and results, as one text. The total is counted up to 10,000. If the index alone
+    cannot tell, up to 20,000 texts are read for the hits and 1,000 for the total.
+
+    Args:
+        conversation: The session; the user's other sessions are searched only with ``everywhere``.
+        pattern: See ``ledger.domain.grep``.
+        scope: "both", "message" or "summary".
+        role: Only messages of this role.
+        since: The earliest time, inclusive. A summary counts if its time reaches into the range.
+        before: The latest time, exclusive.
+        last: The time up to now, such as "12h", "7d", "2w" or "3m" (months of 30 days); in the place of ``since``.
+        limit: The most hits, up to 500.
+        everywhere: Search all sessions of the user.
+        hidden: Include hidden messages, and summaries that were replaced or invalidated.
+        after: The place behind which the hits begin.
     """
-    asked = replace(_asked(conversation, pattern, scope, role, since, before, last, limit, hidden), after=after)
+    request = replace(_request(conversation, pattern, scope, role, since, before, last, limit, hidden), after=after)
     if conversation.kept_out == "ignored":
         return GrepResult(hits=(), total=0, searched=0, hint="this session is ignored")
     recalling.index_texts(conversation.engine)
@@ -68,26 +76,26 @@ def grep_messages(
         if state is None and not everywhere:
             return GrepResult(hits=(), total=0, searched=0, hint="nothing was said in this session yet")
         where = _where(conversation, connection, state, everywhere=everywhere)
-        search = _search(conversation, connection, asked, where)
-        found = search.run()
-        searched = _searched(connection, asked, where)
+        search = _search(conversation, connection, request, where)
+        result = search.run()
+        searched = _searched(connection, request, where)
         hint = (
             ""
-            if found.rows or not asked.limit
-            else _hint(conversation, connection, asked, state, found, everywhere=everywhere)
+            if result.rows or not request.limit
+            else _hint(conversation, connection, request, state, result, everywhere=everywhere)
         )
-        hits = tuple(map(search.hit, found.rows))
+        hits = tuple(map(search.hit, result.rows))
     return GrepResult(
         hits=hits,
-        places=tuple(found.places),
-        total=found.total,
+        places=tuple(result.places),
+        total=result.total,
         searched=searched,
-        is_exact=not found.left_off,
+        is_exact=not result.left_off,
         hint=hint,
     )
 
 
-def _asked(
+def _request(
     conversation: Conversation,
     pattern: str,
     scope: str,
@@ -98,16 +106,16 @@ def _asked(
     limit: int,
     hidden: bool,
 ) -> Asked:
-    asked = _pattern(pattern)
+    parsed = _pattern(pattern)
     one_of("scope", scope, tuple(SCOPES))
     if role is not None:
         one_of("role", role, ROLES)
     if role is not None and scope == "summary":
         raise RejectedError("a summary has no role: leave the role out, or look among messages")
     if last is not None and since is not None:
-        raise RejectedError("since and last both say from when; give one of them")
+        raise RejectedError("since and last both set the earliest time; give one of them")
     return Asked(
-        pattern=asked,
+        pattern=parsed,
         corpora=SCOPES[scope] if role is None else (MESSAGE,),
         role=role,
         since=_ago(conversation, last)
@@ -122,15 +130,15 @@ def _asked(
 
 
 def _pattern(pattern: str) -> grep.Pattern:
-    asked = grep.parse(pattern, stem)
-    if asked.infix:
-        return asked
-    if why := one_text.why_unreadable(asked.expression):
+    parsed = grep.parse(pattern, stem)
+    if parsed.infix:
+        return parsed
+    if why := one_text.why_unreadable(parsed.expression):
         grep.refuse(pattern, why)
-    for term in asked.terms:
+    for term in parsed.terms:
         if not one_text.matches(term.asked, term.words):
-            grep.refuse(pattern, f"SQLite knows no letter of {term.words!r:.40}")
-    return asked
+            grep.refuse(pattern, f"SQLite takes no character of {term.words!r:.40} for a letter")
+    return parsed
 
 
 def _ago(conversation: Conversation, last: object) -> str:
@@ -146,58 +154,58 @@ def _ago(conversation: Conversation, last: object) -> str:
 
 def _where(conversation: Conversation, connection: Connection, state: State | None, *, everywhere: bool) -> Where:
     if everywhere or state is None:
-        known = session_texts.of_user(connection, conversation.user)
-        open_: dict[int, str | None] = {
-            row: names[0] for row, names in known.items() if conversation.engine.keeps_out(*names) != "ignored"
+        names_by_row = session_texts.of_user(connection, conversation.user)
+        searched: dict[int, str | None] = {
+            row: names[0] for row, names in names_by_row.items() if conversation.engine.keeps_out(*names) != "ignored"
         }
-        return Where(conversation.user, open_, None)
+        return Where(conversation.user, searched, None)
     return Where(conversation.user, {state.row: conversation.name}, state.id)
 
 
-def _search(conversation: Conversation, connection: Connection, asked: Asked, where: Where) -> Search:
+def _search(conversation: Conversation, connection: Connection, request: Asked, where: Where) -> Search:
     return Search(
         conversation.engine.seen(connection),
-        asked,
+        request,
         where,
         lambda id, field: reading.of_interaction(conversation, connection, id, field),
     )
 
 
-def _searched(connection: Connection, asked: Asked, where: Where) -> int:
-    messages, summaries = session_texts.count(connection, list(where.names), hidden=asked.hidden)
-    return messages * (MESSAGE in asked.corpora) + summaries * (SUMMARY in asked.corpora)
+def _searched(connection: Connection, request: Asked, where: Where) -> int:
+    messages, summaries = session_texts.count(connection, list(where.names), hidden=request.hidden)
+    return messages * (MESSAGE in request.corpora) + summaries * (SUMMARY in request.corpora)
 
 
 def _hint(
     conversation: Conversation,
     connection: Connection,
-    asked: Asked,
+    request: Asked,
     state: State | None,
-    found: Found,
+    result: Found,
     *,
     everywhere: bool,
 ) -> str:
-    """Where something is that matches, since nothing was found here."""
+    """Return a hint where something matches, since nothing was found here."""
     here = _where(conversation, connection, state, everywhere=everywhere)
 
-    def some(asked: Asked, where: Where) -> bool:
-        return _search(conversation, connection, asked, where).is_somewhere()
+    def matches(request: Asked, where: Where) -> bool:
+        return _search(conversation, connection, request, where).is_somewhere()
 
-    hints = [f"only the newest {READ:,} texts were read: bound the time"] if found.left_off else []
-    free = replace(asked, corpora=SCOPES["both"], role=None, since="", before="")
-    if free != asked and some(free, here):
+    hints = [f"only the newest {READ:,} texts were read: bound the time"] if result.left_off else []
+    free = replace(request, corpora=SCOPES["both"], role=None, since="", before="")
+    if free != request and matches(free, here):
         hints.append("something matches outside of this scope, role and time")
-    elif not asked.hidden and some(replace(free, hidden=True), here):
-        hints.append("what matches is hidden or out of use: ask with include_hidden=True")
-    others = _where(conversation, connection, None, everywhere=True)
+    elif not request.hidden and matches(replace(free, hidden=True), here):
+        hints.append("all matches are hidden or out of use: ask with include_hidden=True")
+    other_sessions = _where(conversation, connection, None, everywhere=True)
     if state is not None:
-        others.names.pop(state.row, None)
-    if not everywhere and some(free, others):
+        other_sessions.names.pop(state.row, None)
+    if not everywhere and matches(free, other_sessions):
         hints.append("other sessions have it: ask sessions.grep")
     return "; ".join(hints) or "nothing matches; try fewer words, OR between them, or %a part of a word%"
 
 
-# --- from a summary to what was said -------------------------------------------------------------------------
+# --- from a summary to its messages --------------------------------------------------------------------------
 
 
 def expand(
@@ -207,35 +215,40 @@ def expand(
     budget: int = EXPAND_TOKENS,
     unit: str = "tokens",
 ) -> Expansion:
-    """What summaries (by id or its beginning) stand for, down to the messages, or messages by their positions (45, or
-    "45-67"): whole, tool results too, in the order in which they were said.
+    """Return the messages that summaries stand for, or messages by their positions: whole, in the order of time.
 
-    As many as ``budget`` allows, up to the first that does not fit; that one is given whole where it is the first of
-    all. What is left is listed with its tokens, to be expanded in its turn (``expand(expansion.rest)``), and what this
-    session does not have is in ``unknown``.
+    Messages are returned up to the first that does not fit the budget; the very first is returned in any case. The others are
+    listed with their tokens, to be expanded next (``expand(expansion.rest)``).
+
+    Args:
+        conversation: The session.
+        what: Ids of summaries or their beginnings, positions (45 or "45-67"), or the rest of an expansion.
+        budget: The most that the messages may take, counted in ``unit``.
+        unit: "tokens" or "chars".
+
+    Raises:
+        RejectedError: The budget is below 1, or an entry is neither an id nor a position.
     """
     if isinstance(budget, bool) or not isinstance(budget, int) or budget < 1:
         raise RejectedError(f"a budget is a whole number from 1, and {budget!r:.40} is not", rule="budget")
     one_of("unit", unit, tuple(UNITS))
     if not isinstance(what, str | int | Unexpanded | Iterable):
-        raise RejectedError(f"what is expanded are ids and positions, and {what!r:.40} is neither")
-    given = (what,) if isinstance(what, str | int | Unexpanded) else tuple(what)
-    wanted = tuple(each.name if isinstance(each, Unexpanded) else each for each in given)
-    for each in wanted:
-        if isinstance(each, bool) or not isinstance(each, str | int):
-            raise RejectedError(
-                f"what is expanded is a summary's id or a message's position, and {each!r:.40} is neither"
-            )
+        raise RejectedError(f"expand() takes ids of summaries and positions of messages, and {what!r:.40} is neither")
+    entries = (what,) if isinstance(what, str | int | Unexpanded) else tuple(what)
+    names = tuple(entry.name if isinstance(entry, Unexpanded) else entry for entry in entries)
+    for name in names:
+        if isinstance(name, bool) or not isinstance(name, str | int):
+            raise RejectedError(f"expand() takes a summary's id or a message's position, and {name!r:.40} is neither")
     with conversation.reading() as (connection, state):
         if state is None or conversation.kept_out == "ignored":
-            return Expansion(messages=(), unknown=wanted, budget=budget, unit=unit)
+            return Expansion(messages=(), unknown=names, budget=budget, unit=unit)
 
         def chars(row: MessageRow) -> int:
             texts = reading.texts(conversation, connection, row)
             return len(readable(texts.content, texts.parts))
 
         expanding = Expanding(connection, state, budget, chars if unit == "chars" else lambda row: row.tokens)
-        expanding.take(wanted)
+        expanding.take(names)
         return Expansion(
             messages=tuple(reading.messages_shown(conversation, connection, expanding.rows, expanding.hidden)),
             rest=tuple(expanding.rest),

@@ -1,4 +1,4 @@
-"""The commands on summaries: record one in the place of what it was written from, take one out of use, bring it back."""
+"""The commands on summaries: record a summary in the place of its sources, take it out of use, bring it back."""
 
 from __future__ import annotations
 
@@ -37,8 +37,11 @@ class Written(Struct, frozen=True):
 
 
 class Sources(Struct, frozen=True):
-    """What a summary is of: ranges of messages, how many and how large, from when to when; and the summaries that they
-    stand under in the window, if it is written from these or takes their place."""
+    """The sources of a summary: ranges of messages, with their number, size and times.
+
+    ``summaries`` are the summaries that stand for the messages in the window, if the new summary is written from them or takes
+    their place.
+    """
 
     ranges: Ranges
     messages: int
@@ -49,57 +52,60 @@ class Sources(Struct, frozen=True):
 
 
 def of_messages(window: OpenWindow, first: int, last: int) -> Sources | None:
-    """The messages that are in the window as themselves, between two positions; None where there are none."""
+    """Return the messages between two positions that no summary stands for; None if there are none."""
     free = sorted(besides((*window.hidden_ranges, *window.covered), (first, last)))
-    what = "min(row), max(row), count(*), sum(tokens), min(time), max(time)"
-    sql = f"SELECT {what} FROM messages WHERE session = ? AND row BETWEEN ? AND ?"
-    sums = (window.connection.execute(sql, (window.state.row, *each)).fetchone() for each in free)
-    found = [each for each in sums if each[2]]
-    if not found:
+    columns = "min(row), max(row), count(*), sum(tokens), min(time), max(time)"
+    sql = f"SELECT {columns} FROM messages WHERE session = ? AND row BETWEEN ? AND ?"
+    sums = (window.connection.execute(sql, (window.state.row, *span)).fetchone() for span in free)
+    stretches = [stretch for stretch in sums if stretch[2]]
+    if not stretches:
         return None
     return Sources(
-        ranges=tuple((each[0], each[1]) for each in found),
-        messages=sum(each[2] for each in found),
-        tokens=sum(each[3] for each in found),
-        earliest=min(each[4] for each in found),
-        latest=max(each[5] for each in found),
+        ranges=tuple((stretch[0], stretch[1]) for stretch in stretches),
+        messages=sum(stretch[2] for stretch in stretches),
+        tokens=sum(stretch[3] for stretch in stretches),
+        earliest=min(stretch[4] for stretch in stretches),
+        latest=max(stretch[5] for stretch in stretches),
     )
 
 
-def of_summaries(connection: Connection, row: int, given: Sequence[Summary]) -> Sources:
-    """All that some summaries stand for."""
-    ranges = joined(connection, row, [each for summary in given for each in summary.ranges])
+def of_summaries(connection: Connection, row: int, rows: Sequence[Summary]) -> Sources:
+    """Return everything that some summaries stand for."""
+    ranges = joined(connection, row, [span for summary in rows for span in summary.ranges])
     return Sources(
         ranges=ranges,
-        messages=sum(each.messages for each in given),
-        tokens=sum(each.source_tokens for each in given),
-        earliest=min(each.earliest for each in given),
-        latest=max(each.latest for each in given),
-        summaries=tuple(given),
+        messages=sum(summary.messages for summary in rows),
+        tokens=sum(summary.source_tokens for summary in rows),
+        earliest=min(summary.earliest for summary in rows),
+        latest=max(summary.latest for summary in rows),
+        summaries=tuple(rows),
     )
 
 
 def joined(connection: Connection, row: int, ranges: Iterable[tuple[int, int]]) -> Ranges:
-    """The ranges in order; two between which nothing of the session lies become one."""
+    """Return the ranges in order; two ranges become one if no message of the session lies between them."""
     sql = "SELECT 1 FROM messages WHERE session = ? AND row > ? AND row < ? LIMIT 1"
-    found: list[tuple[int, int]] = []
+    result: list[tuple[int, int]] = []
     for first, last in sorted(ranges):
-        if found and connection.execute(sql, (row, found[-1][1], first)).fetchone() is None:
-            found[-1] = (found[-1][0], last)
+        if result and connection.execute(sql, (row, result[-1][1], first)).fetchone() is None:
+            result[-1] = (result[-1][0], last)
         else:
-            found.append((first, last))
-    return tuple(found)
+            result.append((first, last))
+    return tuple(result)
 
 
 def record(work: Work, state: State, sources: Sources, written: Written, replaces: str | None = None) -> str:
-    """The events of one summary: it stands for its messages, and what it was written from or replaces leaves the window."""
+    """Emit the events of a summary, and return its id.
+
+    The summary stands for its messages. Its sources, and a summary that it replaces, leave the window.
+    """
     underlying = sources.summaries if written.kind == CONDENSED else ()
     made = work.new_id("y")
     created = SummaryCreated(
         summary=made,
         kind=written.kind,
         level=written.level,
-        depth=max((each.depth for each in underlying), default=-1) + 1,
+        depth=max((summary.depth for summary in underlying), default=-1) + 1,
         content=work.body(written.content),
         tokens=written.tokens,
         counter=written.counter,
@@ -109,38 +115,40 @@ def record(work: Work, state: State, sources: Sources, written: Written, replace
         first=sources.ranges[0][0],
         earliest=sources.earliest,
         latest=sources.latest,
-        summaries=tuple(each.id for each in underlying),
-        descendants=sum(each.descendants + 1 for each in underlying),
-        descendant_tokens=sum(each.descendant_tokens + each.tokens for each in underlying),
+        summaries=tuple(summary.id for summary in underlying),
+        descendants=sum(summary.descendants + 1 for summary in underlying),
+        descendant_tokens=sum(summary.descendant_tokens + summary.tokens for summary in underlying),
         model=written.model,
         prompt=written.prompt,
         replaces=replaces,
     )
     work.emit(state.id, created, first=state.row)
-    work.emit(state.id, ContextReplaced(made, tuple(each.id for each in sources.summaries)), first=state.row)
+    work.emit(state.id, ContextReplaced(made, tuple(summary.id for summary in sources.summaries)), first=state.row)
     return made
 
 
 def invalidate_summary(
     conversation: Conversation, asker: Who, id: str, reason: str = "", *, subtree: bool = False
 ) -> answers.HistoryChange:
-    """Takes a summary out of use, with every one that was written from it: what it was written from is in the window
-    again. With ``subtree`` also all summaries under it, so that the messages themselves are."""
+    """Take a summary out of use, and every summary that was written from it; their sources are in the window again.
+
+    With ``subtree`` all summaries under it are taken out too, so that the messages themselves are in the window.
+    """
     check_reason("reason", reason)
 
     def body(work: Work) -> None:
         state = writing.known(conversation, work)
-        known = summaries.of_session(work.connection(), state.row)
+        rows = summaries.of_session(work.connection(), state.row)
         row = reading.summary_row(work.connection(), state, id)
         if row.status == summaries.INVALID:
             return
         check_in_use(row, "invalidated")
-        fallen, by_id = {row.id}, {each.id: each for each in known}
+        fallen, by_id = {row.id}, {summary.id: summary for summary in rows}
         waiting = list(row.summaries) if subtree else []
         while waiting:
             fallen.add(underlying := waiting.pop())
             waiting += by_id[underlying].summaries if underlying in by_id else ()
-        invalidate(work, state, known, fallen, "asked", reason)
+        invalidate(work, state, rows, fallen, "asked", reason)
 
     return writing.change(
         conversation, "session.summaries.invalidate", body, (id, reason, subtree), asker, "invalidated"
@@ -148,8 +156,11 @@ def invalidate_summary(
 
 
 def restore_summary(conversation: Conversation, asker: Who, id: str, reason: str = "") -> answers.Summary:
-    """Brings an invalidated summary back into the window, in the place of what it was written from; ``RejectedError`` where
-    that is no longer all there: hidden meanwhile, or summed up by another; and in a session that a pattern keeps out."""
+    """Bring an invalidated summary back into the window, in the place of its sources.
+
+    Raises:
+        RejectedError: Not all sources are in the window (hidden, or under another summary), or a pattern keeps the session out.
+    """
     writing.check_kept_in(conversation)
     check_reason("reason", reason)
 
@@ -174,7 +185,11 @@ def summary_now_of(conversation: Conversation, id: str) -> answers.Summary:
 
 
 def check_in_use(row: Summary, what: str) -> None:
-    """``RejectedError`` for a summary that stands neither in the window nor under another."""
+    """Raise if a summary is neither in the window nor under another summary.
+
+    Raises:
+        RejectedError: The summary is out of use.
+    """
     if row.status not in (summaries.WINDOW, summaries.UNDER):
         raise RejectedError(
             f"the summary {row.id} is {row.status}, so it cannot be {what}; one that stands in the window or under another can",
@@ -190,16 +205,18 @@ def _check_restorable(connection: Connection, window: OpenWindow, row: Summary) 
             rule="transition",
             subject=row.id,
         )
-    known = {each.id: (each.status, each.summaries) for each in summaries.of_session(connection, row.session)}
-    underlying, in_window = list(meant(row.summaries, known.get)), {each.id for each in window.summaries}
-    if missing := [each for each in underlying if each not in in_window]:
+    states = {
+        summary.id: (summary.status, summary.summaries) for summary in summaries.of_session(connection, row.session)
+    }
+    underlying, in_window = list(meant(row.summaries, states.get)), {summary.id for summary in window.summaries}
+    if missing := [id for id in underlying if id not in in_window]:
         raise RejectedError(
             f"the summary {row.id} was written from {missing[0]}, which is not in the window; restore that first",
             rule="transition",
             subject=row.id,
         )
-    others = [each for each in window.summaries if each.id not in underlying]
-    taken = [*window.hidden_ranges, *(span for each in others for span in each.ranges)]
+    others = [summary for summary in window.summaries if summary.id not in underlying]
+    taken = [*window.hidden_ranges, *(span for summary in others for span in summary.ranges)]
     count, tokens = sessions.count(connection, window.state.row, row.ranges)
     if summaries.touches(row.ranges, taken) or (count, tokens) != (row.messages, row.source_tokens):
         raise RejectedError(

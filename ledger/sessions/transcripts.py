@@ -1,5 +1,7 @@
-"""Transcripts kept elsewhere, as lists of objects: our own field names, and those of OpenAI chat completions and Anthropic
-messages (ledger.domain.provider_forms)."""
+"""The reading of transcripts kept elsewhere, as lists of objects.
+
+A message has our own field names, or those of OpenAI chat completions or Anthropic messages (ledger.domain.provider_forms).
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ from ledger.domain.transcript import Line
 from ledger.sessions.answers import Message
 from ledger.sessions.counting import check_tokens
 
-ERASED = "(erased)"  # stands for a text that is gone
+ERASED = "(erased)"  # in the place of an erased text
 _OWN = ("role", "speaker", "content", "parts", "reasoning", "model", "created_at", "token_count", "media", "extra")
 _OTHERS = {"occurred_at": "created_at", "reasoning_content": "reasoning", "model_name": "model", "tokens": "token_count"}
 _TIMES = ("timestamp", "date", "time")
@@ -39,7 +41,7 @@ _TEXTS = {"refusal": "", "audio": "transcript"}  # texts of a message outside it
 
 
 class Outside(Struct, frozen=True):
-    """One message of a transcript: checked, and ready to be compared or appended."""
+    """A message of a transcript, checked, and ready to be compared or appended."""
 
     draft: Draft
     model: str
@@ -62,12 +64,12 @@ class Outside(Struct, frozen=True):
 
 
 def comparable(parts: Iterable[messages.Part], content_of: int, speaker: str | None) -> tuple[bytes, int, str]:
-    """Parts, and who speaks, in a form in which equal ones are equal."""
+    """Return parts and speaker in a form in which equal values are equal."""
     return msgspec.json.encode([*parts], order="deterministic"), content_of, speaker or ""
 
 
 def without_thinking(line: Line) -> Line:
-    """The message without the blocks of thinking that Anthropic has among its parts; itself where it has none."""
+    """Return the message without Anthropic's blocks of thinking; the same object if it has none."""
     stored, content_of, speaker = cast(tuple[bytes, int, str], line.parts)
     if b'thinking"' not in stored:
         return line
@@ -80,61 +82,69 @@ def without_thinking(line: Line) -> Line:
         left, content_of = [], -1
     extra = line.extra
     if extra and "parts" in extra:
-        own = {str(at): extra["parts"][str(old)] for at, old in enumerate(kept) if str(old) in extra["parts"]}
-        extra = {name: fields for name, fields in (extra | {"parts": own}).items() if fields} or UNSET
+        extra_by_number = {
+            str(at): extra["parts"][str(old)] for at, old in enumerate(kept) if str(old) in extra["parts"]
+        }
+        extra = {name: fields for name, fields in (extra | {"parts": extra_by_number}).items() if fields} or UNSET
     return replace(line, parts=comparable(left, content_of, speaker), extra=extra)
 
 
 def cleared(ours: Line, theirs: Line) -> bool:
-    """Whether two messages differ alone in results of tools in the place of which theirs has a note that they were cleared."""
-    own, given = (messages.stored_parts(cast(tuple[bytes, int, str], each.parts)[0]) for each in (ours, theirs))
-    if len(own) != len(given):
+    """Return True if two messages differ only in tool results, and theirs has notes instead that results were cleared."""
+    our_parts, their_parts = (
+        messages.stored_parts(cast(tuple[bytes, int, str], line.parts)[0]) for line in (ours, theirs)
+    )
+    if len(our_parts) != len(their_parts):
         return False
-    kept, found = list[messages.Part](), False
-    for old, new in zip(own, given, strict=True):
+    kept, any_cleared = list[messages.Part](), False
+    for old, new in zip(our_parts, their_parts, strict=True):
         is_one = old["type"] == new["type"] == forms.TOOL_RESULT and old["id"] == new["id"] and old.get("extra") is None
         note = new.get("text") or theirs.content
         if (is_one and old != new) or (is_one and ours.content != theirs.content):
             if not _CLEARED.fullmatch(note):
                 return False
-            found, old = True, new
+            any_cleared, old = True, new
         kept.append(old)
     _, content_of, speaker = cast(tuple[bytes, int, str], ours.parts)
-    return found and transcript.same(
+    return any_cleared and transcript.same(
         replace(ours, content=theirs.content, parts=comparable(kept, content_of, speaker)), theirs
     )
 
 
 def without_ids(line: Line) -> Line:
-    """The message without what a program names it by, and when: fields of ours they are not, and new with each call."""
+    """Return the message without ids and times of a client, which are new with each call."""
     if not line.extra or "message" not in line.extra:
         return line
-    own = line.extra["message"].items()
-    left = {by: {name: each for name, each in fields.items() if name not in _IDS} for by, fields in own}
+    providers = line.extra["message"].items()
+    left = {by: {name: value for name, value in fields.items() if name not in _IDS} for by, fields in providers}
     return replace(line, extra=line.extra | {"message": left})
 
 
-def outside(given: object) -> tuple[list[Outside], int]:
-    """The messages of a transcript, and how many say nothing and are left out; ``RejectedError`` names the one that is none."""
-    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
-        raise RejectedError(f"a transcript is a list of messages, not {type(given).__name__}")
-    found, left_out = [], 0
-    for number, each in enumerate(given, 1):
+def outside(listed: object) -> tuple[list[Outside], int]:
+    """Return the messages of a transcript, and the number of blank messages that were left out.
+
+    Raises:
+        RejectedError: The transcript is no list of messages; the error names the message that is wrong.
+    """
+    if isinstance(listed, str | bytes | Mapping) or not isinstance(listed, Iterable):
+        raise RejectedError(f"a transcript is a list of messages, not {type(listed).__name__}")
+    lines, left_out = [], 0
+    for number, message in enumerate(listed, 1):
         what = f"message {number:,} of the transcript"
-        one = _message(each, what)
-        if one is None:
+        line = _message(message, what)
+        if line is None:
             left_out += 1
         else:
-            found.append(one)
-    return found, left_out
+            lines.append(line)
+    return lines, left_out
 
 
-def _message(given: object, what: str) -> Outside | None:
-    if not isinstance(given, Mapping):
-        raise RejectedError(f"{what} is an object with a role and a content, not {type(given).__name__}")
-    given = in_chat_form(given)
-    fields: dict[Any, Any] = {  # a field that holds nothing says nothing, whatever it is called
-        _OTHERS.get(name, name): value for name, value in given.items() if value is not None and value != []
+def _message(message: object, what: str) -> Outside | None:
+    if not isinstance(message, Mapping):
+        raise RejectedError(f"{what} is an object with a role and a content, not {type(message).__name__}")
+    message = in_chat_form(message)
+    fields: dict[Any, Any] = {  # an empty field of any name is dropped
+        _OTHERS.get(name, name): value for name, value in message.items() if value is not None and value != []
     }
     pairs = _metadata(fields)
     content, parts = _content(fields, what)
@@ -144,7 +154,7 @@ def _message(given: object, what: str) -> Outside | None:
         role = fields.get("role")
         if not parts and not extra and isinstance(role, str) and role in messages.ROLES:
             return None
-    name = "" if fields.get("role") == "tool" else fields.get("name")  # of a tool it is that of the function called
+    name = "" if fields.get("role") == "tool" else fields.get("name")  # the name in a tool's message is the function's
     speaker = fields.get("speaker", name)
     provider = _provider(fields, parts)
     draft = messages.draft(
@@ -172,13 +182,13 @@ def _time_of(fields: Fields) -> str | None:
 
 
 def _metadata(fields: Fields) -> Pairs:
-    """The metadata of a message, out of its fields; what is not flat, or too much, stays one of them."""
+    """Return the metadata of a message, taken out of its fields; metadata that is nested or too large stays a field."""
     try:
-        found = checked(fields.get("metadata", {}))
+        pairs = checked(fields.get("metadata", {}))
     except RejectedError:
         return NO_PAIRS
     fields.pop("metadata", None)
-    return found
+    return pairs
 
 
 def _provider(fields: Fields, parts: Iterable[object]) -> str:
@@ -186,18 +196,18 @@ def _provider(fields: Fields, parts: Iterable[object]) -> str:
 
 
 def _extra(fields: Fields, parts: list[Any], what: str) -> Fields | None:
-    """What a message has besides: its extra as we give it, and the fields that we have none for."""
-    own = fields.get("extra")
-    extra = forms.check_extra(what, own) if own is not None else {}
+    """Return the extra of a message: the given ``extra``, and the fields without a counterpart."""
+    given_extra = fields.get("extra")
+    extra = forms.check_extra(what, given_extra) if given_extra is not None else {}
     kept = ("name",) if fields.get("role") == "tool" else ()
     more = {name: value for name, value in fields.items() if name not in (*_OWN, *_CALLS) or name in kept}
     provider = _provider(fields, parts)
     for field, inner in _TEXTS.items() if provider == OPENAI else ():
-        given = more.get(field)
-        text = given if not inner else given.get(inner) if isinstance(given, Mapping) else None
+        field_value = more.get(field)
+        text = field_value if not inner else field_value.get(inner) if isinstance(field_value, Mapping) else None
         if isinstance(text, str) and text.strip():
             parts.append({"type": "text", "text": text, "extra": {OPENAI: {MESSAGE_FIELD: field}}})
-            rest = given.items() if isinstance(given, Mapping) else ()
+            rest = field_value.items() if isinstance(field_value, Mapping) else ()
             more[field] = {name: value for name, value in rest if name != inner} or None
     more = {name: value for name, value in more.items() if value is not None}
     check_json(f"what else {what} has", more)
@@ -205,7 +215,7 @@ def _extra(fields: Fields, parts: list[Any], what: str) -> Fields | None:
 
 
 def _content(fields: Fields, what: str) -> tuple[Any, list[Any]]:
-    """The text and the parts, whichever of the forms they are in."""
+    """Return the text and the parts of a message in any form."""
     content, parts = fields.get("content"), _listed(fields.get("parts"), f"the parts of {what}")
     if isinstance(content, list | tuple):
         content, parts = "", [*_contents(content, _provider(fields, content)), *parts]
@@ -215,7 +225,7 @@ def _content(fields: Fields, what: str) -> tuple[Any, list[Any]]:
         parts.append(forms.tool_call(dict(call), what))
     parts += [{"type": "media", "uri": uri} for uri in _listed(fields.get("media"), f"the media of {what}")]
     if fields.get("tool_call_id") and not any(
-        isinstance(each, Mapping) and each.get("type") == "tool_result" for each in parts
+        isinstance(part, Mapping) and part.get("type") == "tool_result" for part in parts
     ):
         parts.append({"type": "tool_result", "id": fields["tool_call_id"], "text": content or ""})
         content = ""
@@ -223,28 +233,31 @@ def _content(fields: Fields, what: str) -> tuple[Any, list[Any]]:
 
 
 def _contents(content: Sequence[Any], provider: str) -> list[Any]:
-    """The parts of a content. Several texts of an openai message are marked as what they were: others become one text."""
+    """Return the parts of a content.
+
+    Several texts of an openai message are marked as separate contents, because texts without a mark become one text.
+    """
     if provider != OPENAI or len(content) < 2:
         return list(content)
-    plain = [isinstance(each, Mapping) and each.get("type") == "text" and "extra" not in each for each in content]
-    return [dict(each) | {"extra": {OPENAI: {}}} if all(plain) else each for each in content]
+    plain = [isinstance(part, Mapping) and part.get("type") == "text" and "extra" not in part for part in content]
+    return [dict(part) | {"extra": {OPENAI: {}}} if all(plain) else part for part in content]
 
 
 def as_parts(content: str, parts: Any, tool_calls: Any, tool_call_id: str | None) -> tuple[Any, list[Any]]:
-    """A message in the OpenAI chat format as a content and parts."""
-    for name, given in (("parts", parts), ("tool_calls", tool_calls)):
-        if isinstance(given, str | bytes) or not isinstance(given, Iterable):
-            raise RejectedError(f"{name} takes several objects, and {given!r:.40} is not a list")
+    """Return a message in the OpenAI chat format as a content and parts."""
+    for name, value in (("parts", parts), ("tool_calls", tool_calls)):
+        if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+            raise RejectedError(f"{name} takes several objects, and {value!r:.40} is not a list")
     fields = {"content": content, "parts": list(parts), "tool_calls": list(tool_calls), "tool_call_id": tool_call_id}
     return _content(fields, "the message")
 
 
-def _listed(given: object, what: str) -> list[Any]:
-    if given is None:
+def _listed(value: object, what: str) -> list[Any]:
+    if value is None:
         return []
-    if not isinstance(given, list | tuple):
-        raise RejectedError(f"{what} are a list, not {type(given).__name__}")
-    return list(given)
+    if not isinstance(value, list | tuple):
+        raise RejectedError(f"{what} are a list, not {type(value).__name__}")
+    return list(value)
 
 
 def _reasoning(fields: Fields, what: str) -> list[Fields]:
@@ -256,7 +269,7 @@ def _reasoning(fields: Fields, what: str) -> list[Fields]:
 
 
 def as_chat(message: Message) -> Fields:
-    """A message in the form that ``outside`` reads; in the OpenAI chat format, as far as that has a place for it."""
+    """Return a message in the form that ``outside`` reads, in the OpenAI chat format as far as possible."""
     content = message.content if message.content is not None else ERASED
     entry: dict[str, object] = {"role": message.role, "content": content}
     kinds = [part["type"] for part in message.parts]
@@ -267,7 +280,7 @@ def as_chat(message: Message) -> Fields:
         entry["tool_calls"] = calls
     elif kinds:
         entry["parts"] = [dict(part) for part in message.parts]
-    by = "speaker" if message.role == "tool" else "name"  # of a tool that is the function's
+    by = "speaker" if message.role == "tool" else "name"  # the name in a tool's message is the function's
     more = {
         by: message.speaker,
         "reasoning": message.reasoning,
@@ -284,7 +297,10 @@ def _result(part: messages.Part, content: str) -> messages.Part:
 
 
 def _as_call(part: messages.Part) -> Fields | None:
-    """A part as a call of the OpenAI chat format; None for what is none, or would be another when it is read again."""
+    """Return a part as a call of the OpenAI chat format.
+
+    The answer is None if the part is no call, or would be read back as a different part.
+    """
     if part["type"] != "tool_use" or part.get("extra", {OPENAI: {}}).keys() != {OPENAI}:
         return None
     arguments, more = part["arguments"], part.get("extra", {}).get(OPENAI, {})

@@ -1,4 +1,4 @@
-"""A session's window as it stands on one snapshot: what is in it, read from its end, and what it takes in all."""
+"""A session's window on a snapshot: its items, read from either end, and its size."""
 
 from __future__ import annotations
 
@@ -14,29 +14,33 @@ from projections.views.summaries import Summary
 
 
 class OpenWindow:
-    """``tokens`` and ``count`` are those of its items; ``hidden`` and ``covered`` the ranges of positions that it leaves out."""
+    """The window of a session, with the ranges of positions that it leaves out.
+
+    ``tokens`` and ``count`` are the totals of its items. ``messages`` and ``message_tokens`` count the messages that are not
+    hidden.
+    """
 
     def __init__(self, connection: Connection, state: Session) -> None:
         self.connection, self.state = connection, state
         self.hidden = sessions.hidden(connection, state.row)
         self.summaries = summaries.in_window(connection, state.row)
-        gone = sum(each.messages for each in self.hidden), sum(each.tokens for each in self.hidden)
-        summed = sum(each.messages for each in self.summaries), sum(each.source_tokens for each in self.summaries)
-        self.messages, self.message_tokens = state.messages - gone[0], state.tokens - gone[1]  # that are not hidden
+        gone = sum(hidden.messages for hidden in self.hidden), sum(hidden.tokens for hidden in self.hidden)
+        summed = sum(row.messages for row in self.summaries), sum(row.source_tokens for row in self.summaries)
+        self.messages, self.message_tokens = state.messages - gone[0], state.tokens - gone[1]
         self.count = self.messages - summed[0] + len(self.summaries)
-        self.tokens = self.message_tokens - summed[1] + sum(each.tokens for each in self.summaries)
+        self.tokens = self.message_tokens - summed[1] + sum(row.tokens for row in self.summaries)
 
     @property
     def hidden_ranges(self) -> Ranges:
-        return tuple((each.first, each.last) for each in self.hidden)
+        return tuple((hidden.first, hidden.last) for hidden in self.hidden)
 
     @property
     def covered(self) -> Ranges:
-        """The messages that a summary stands for."""
-        return tuple(each for summary in self.summaries for each in summary.ranges)
+        """Return the ranges of the messages that a summary stands for."""
+        return tuple(span for summary in self.summaries for span in summary.ranges)
 
     def backwards(self) -> Iterator[WindowItem]:
-        """The items from the last to the first; read as far as they are asked for."""
+        """Yield the items from the last to the first, read only as far as they are needed."""
         waiting = list(self.summaries)  # the last by place is taken first
         for row in sessions.backwards(self.connection, self.state.row, (*self.hidden_ranges, *self.covered)):
             while waiting and waiting[-1].first > row.row:
@@ -45,15 +49,18 @@ class OpenWindow:
         yield from map(of_summary, reversed(waiting))
 
     def request(self) -> WindowItem | None:
-        """The newest user message, whose turn is under way; None without one, and where a summary stands for it."""
+        """Return the newest user message, whose turn is under way.
+
+        The answer is None without such a message, and if a summary stands for the message.
+        """
         rows = sessions.backwards(self.connection, self.state.row, self.hidden_ranges, role=USER)
-        found = next((row for row in rows if not row.results), None)
-        if found is None or any(first <= found.row <= last for first, last in self.covered):
+        newest = next((row for row in rows if not row.results), None)
+        if newest is None or any(first <= newest.row <= last for first, last in self.covered):
             return None
-        return of_message(found)
+        return of_message(newest)
 
     def forwards(self) -> Iterator[WindowItem]:
-        """The items from the first to the last; read as far as they are asked for."""
+        """Yield the items from the first to the last, read only as far as they are needed."""
         waiting = list(reversed(self.summaries))
         visible = sessions.besides((*self.hidden_ranges, *self.covered))
         for row in sessions.forwards(self.connection, self.state.row, visible):
@@ -63,7 +70,7 @@ class OpenWindow:
         yield from map(of_summary, reversed(waiting))
 
     def items(self) -> list[WindowItem]:
-        """All of them, the first first."""
+        """Return all items from the first to the last."""
         return [*self.backwards()][::-1]
 
 

@@ -1,4 +1,4 @@
-"""The commands on a session's history: append, truncate, clear, name it, and set its summary."""
+"""The commands on a session's history: append, truncate and clear messages, add an alias, set the abstract."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from projections.views import sessions, summaries
 from projections.views.sessions import besides
 from projections.views.summaries import Summary
 
-LISTED = 2_000  # in one event (DESIGN 3)
+LISTED = 2_000  # the most ranges or ids in one event, which bounds the size of an event
 SUMMARY_BYTES = 1024 * 1024
 
 
@@ -53,13 +53,24 @@ def append(
     extra: Mapping[str, object] | None = None,
     metadata: Pairs = NO_PAIRS,
 ) -> answers.Message:
-    """Adds a message: ``role`` is system, developer, user, assistant or tool; ``parts`` are objects with a type: text,
-    tool_use (id, name, arguments), tool_result (id, text), media (uri, mime), reasoning (text).
+    """Add a message to the session.
 
-    ``token_count`` is what the model's own tokenizer counted; without one the ledger's counter does. ``created_at`` is
-    when it was said, if not now, and ``speaker`` the name of who said it, where several share a role. A session that a
-    pattern keeps out, and an assistant's message of reasoning alone, store nothing, and the answer says so in
-    ``skipped``.
+    Nothing is stored if a pattern keeps the session out, or for an assistant's message of reasoning alone; then ``skipped`` of
+    the answer has the reason.
+
+    Args:
+        conversation: The session.
+        asker: Who acts.
+        role: "system", "developer", "user", "assistant" or "tool".
+        content: The text.
+        parts: Objects with a type: text, tool_use (id, name, arguments), tool_result (id, text), media (uri, mime), reasoning
+            (text).
+        created_at: The time of the message, if it is not now.
+        token_count: The count of the model's own tokenizer; without it the ledger's counter counts.
+        model: The model that wrote the message.
+        speaker: The name of the author, if several share a role.
+        extra: The other fields of the message, by provider.
+        metadata: Keys of the caller.
     """
     draft = messages.draft(role, content, parts, speaker=speaker, extra=extra)
     check_text("model", model, blank_allowed=True)
@@ -82,7 +93,7 @@ def append(
     outcome = conversation.writer.run("session.append", asker, body, arguments)
     if outcome.replayed:
         return _again(conversation, outcome)
-    if outcome.warnings:  # what is stored is not what was given
+    if outcome.warnings:  # the stored text differs from the given one, because secrets were taken out
         return replace(_stored(conversation, outcome), warnings=outcome.warnings)
     envelope = outcome.events[-1].envelope
     at = envelope.occurred_at
@@ -108,22 +119,22 @@ def append(
 
 def _stored(conversation: Conversation, outcome: Outcome) -> answers.Message:
     conversation.writer.write_waiting()
-    found = reading.get_message(conversation, outcome.events[-1].position)
-    assert found is not None
-    return found
+    message = reading.get_message(conversation, outcome.events[-1].position)
+    assert message is not None
+    return message
 
 
 def _again(conversation: Conversation, outcome: Outcome) -> answers.Message:
-    found = reading.get_message(conversation, outcome.position)
-    if found is None:
+    message = reading.get_message(conversation, outcome.position)
+    if message is None:
         raise NotFoundError(f"the message at position {outcome.position} was undone meanwhile")
-    return replace(found, replayed=True)
+    return replace(message, replayed=True)
 
 
-def count_tokens(conversation: Conversation, draft: Draft, given: int | None) -> tuple[int, str]:
-    """How many, and who counted them."""
-    if given is not None:
-        return check_tokens("token_count", given), "given"
+def count_tokens(conversation: Conversation, draft: Draft, token_count: int | None) -> tuple[int, str]:
+    """Return the tokens of a message, and the name of their counter."""
+    if token_count is not None:
+        return check_tokens("token_count", token_count), "given"
     return conversation.counter.of_message(draft), conversation.counter.name
 
 
@@ -131,10 +142,13 @@ def count_tokens(conversation: Conversation, draft: Draft, given: int | None) ->
 
 
 def opened(conversation: Conversation, work: Work) -> tuple[str, int]:
-    """The session's id and row, under the lock; it is opened in this append where there is none, with row 0."""
+    """Return the session's id and row, under the lock.
+
+    A session that does not exist is opened in this append; its row is 0.
+    """
     work.need("sessions", "summaries")
-    found = conversation.writer.named(work.who.user, "s", conversation.name)
-    state: State | None = work.find(found, "s") if found is not None else None
+    id = conversation.writer.named(work.who.user, "s", conversation.name)
+    state: State | None = work.find(id, "s") if id is not None else None
     if state is not None:
         work.project, work.session = state.project, state.id
         return state.id, state.row
@@ -145,7 +159,11 @@ def opened(conversation: Conversation, work: Work) -> tuple[str, int]:
 
 
 def known(conversation: Conversation, work: Work) -> State:
-    """The session, which has to be there."""
+    """Return the state of the session.
+
+    Raises:
+        NotFoundError: The session has no messages.
+    """
     stream, first = opened(conversation, work)
     if not first:
         raise NotFoundError(f"no session of this user is called {conversation.name!r:.60}")
@@ -157,7 +175,7 @@ def known(conversation: Conversation, work: Work) -> State:
 def change(
     conversation: Conversation, verb: str, body: Callable[[Work], None], arguments: object, asker: Who, change: str
 ) -> answers.HistoryChange:
-    """Runs a command on the history, and says what it came to."""
+    """Run a command on the history, and return its effect."""
     if conversation.kept_out:
         return answers.HistoryChange(session=conversation.name, change="none", skipped=conversation.kept_out)
 
@@ -174,8 +192,13 @@ def change(
 
 
 def truncate(conversation: Conversation, asker: Who, keep: int) -> answers.HistoryChange:
-    """Takes all but the last messages out of the session. They stay in the log, and can be read as they were with ``at()``.
-    Summaries of what is hidden stand for nothing any more."""
+    """Take all but the last messages out of the session.
+
+    The messages stay in the log, and can be read as they were with ``at()``. Summaries of hidden messages stand for nothing.
+
+    Raises:
+        RejectedError: ``keep`` is no whole number from 0.
+    """
     if isinstance(keep, bool) or not isinstance(keep, int) or keep < 0:
         raise RejectedError(f"keep is a whole number from 0, and {keep!r:.40} is not", rule="keep", limit=0)
 
@@ -185,8 +208,8 @@ def truncate(conversation: Conversation, asker: Who, keep: int) -> answers.Histo
         if window.messages <= keep:
             return
         above = 2**62
-        found = sessions.backwards(work.connection(), state.row, window.hidden_ranges)
-        for _, row in zip(range(keep), found, strict=False):
+        visible = sessions.backwards(work.connection(), state.row, window.hidden_ranges)
+        for _, row in zip(range(keep), visible, strict=False):
             above = row.row - 1
         hide(work, state, window, (state.row, above), "truncate")
 
@@ -194,7 +217,7 @@ def truncate(conversation: Conversation, asker: Who, keep: int) -> answers.Histo
 
 
 def clear(conversation: Conversation, asker: Who) -> answers.HistoryChange:
-    """Begins the session again: every message is hidden, every summary stands for nothing, and the set one is blank."""
+    """Hide every message, invalidate every summary, and set the abstract to ""."""
 
     def body(work: Work) -> None:
         state = known(conversation, work)
@@ -211,7 +234,10 @@ def clear(conversation: Conversation, asker: Who) -> answers.HistoryChange:
 
 
 def set_summary(conversation: Conversation, asker: Who, summary: str) -> str:
-    """Sets the summary of the whole session ("" takes it away), and returns it; the ones before stay in the log."""
+    """Set the summary of the whole session ("" removes it), and return it as it was stored.
+
+    Earlier summaries stay in the log.
+    """
     check_text("the summary", summary, max_bytes=SUMMARY_BYTES, blank_allowed=True)
     if conversation.kept_out:
         return ""
@@ -230,10 +256,15 @@ def set_summary(conversation: Conversation, asker: Who, summary: str) -> str:
 
 
 def check_kept_in(conversation: Conversation) -> None:
-    """``RejectedError`` where a pattern keeps the session out, and no answer could say that nothing was done."""
+    """Raise if a pattern keeps the session out, for a command whose answer cannot say that nothing was done.
+
+    Raises:
+        RejectedError: A pattern keeps the session out.
+    """
     if conversation.kept_out:
         raise RejectedError(
-            f"the session {conversation.name!r:.60} is {conversation.kept_out}: nothing in it changes", rule="pattern"
+            f"the session {conversation.name!r:.60} is {conversation.kept_out} by a pattern, so it cannot be changed",
+            rule="pattern",
         )
 
 
@@ -243,14 +274,21 @@ def _summary_now(work: Work, state: State | None) -> str:
 
 
 def add_alias(conversation: Conversation, asker: Who, alias: str) -> answers.SessionInfo:
-    """Another name for the session. A name that stands for a session with a history brings it along, if this one has
-    none; ``ConflictError`` where both have one (what is hidden is none), ``RejectedError`` for the history of
-    "main", which many share, and in a session that a pattern keeps out."""
+    """Give the session another name.
+
+    If the name stands for a session with a history and this session has none, that history comes to this session. Hidden messages
+    are no history.
+
+    Raises:
+        ConflictError: Both sessions have a history.
+        RejectedError: The history is that of "main", which many clients share; or a pattern keeps the session out.
+    """
     session_name(alias)
     check_kept_in(conversation)
     if why := conversation.engine.keeps_out(alias):
         raise RejectedError(
-            f"the name {alias!r:.60} is {why}: a session that took it would be kept out", rule="pattern"
+            f"the name {alias!r:.60} is {why} by a pattern, and a session with that name would be kept out; choose another name",
+            rule="pattern",
         )
 
     def body(work: Work) -> str:
@@ -262,33 +300,33 @@ def add_alias(conversation: Conversation, asker: Who, alias: str) -> answers.Ses
             )
         else:
             state = work.load(stream, "s")
-        known = conversation.writer.named(work.who.user, "s", alias)
-        if known is None:
+        id_of_alias = conversation.writer.named(work.who.user, "s", alias)
+        if id_of_alias is None:
             work.check_not_elsewhere("s", alias)
-        other = work.find(known, "s") if known is not None else None
+        alias_state = work.find(id_of_alias, "s") if id_of_alias is not None else None
         if alias == conversation.name:
-            other = state
-        rows = {each.id: each.row for each in (state, other) if each is not None}
-        if other is not None:
-            state, other = (_as_shown(work, each) for each in (state, other))
-        for owner, event in domain.add_alias(domain.AddAlias(alias, other), state):
+            alias_state = state
+        rows = {session.id: session.row for session in (state, alias_state) if session is not None}
+        if alias_state is not None:
+            state, alias_state = (_as_shown(work, session) for session in (state, alias_state))
+        for owner, event in domain.add_alias(domain.AddAlias(alias, alias_state), state):
             work.emit(owner, event, first=rows[owner])
         return stream
 
     conversation.writer.run("session.add_alias", asker, body, (conversation.name, alias))
-    found = reading.get_info(conversation)
-    if found is None:
+    info = reading.get_info(conversation)
+    if info is None:
         raise NotFoundError(f"the session {conversation.name!r:.60} was undone meanwhile")
-    return found
+    return info
 
 
 def _as_shown(work: Work, state: State) -> State:
-    """With the messages that are not hidden as all that it has."""
+    """Return the state with only the visible messages counted."""
     work.rows.flush()
     return replace(state, messages=OpenWindow(work.connection(), state).messages if state.row else 0)
 
 
-# --- what the events are made of -------------------------------------------------------------------------------------
+# --- events ----------------------------------------------------------------------------------------------------------
 
 
 def appended(draft: Draft, tokens: int, counter: str, model: str = "", pairs: Pairs = NO_PAIRS) -> MessageAppended:
@@ -308,7 +346,7 @@ def appended(draft: Draft, tokens: int, counter: str, model: str = "", pairs: Pa
 
 
 def with_bodies(work: Work, data: MessageAppended) -> MessageAppended:
-    """The message with its large texts left to the blobs table."""
+    """Return the message with its large texts moved to the blobs table."""
     texts = {"content": data.content, "reasoning": data.reasoning}
     large = {
         name: body for name, text in texts.items() if isinstance(text, str) and (body := work.body(text)) is not text
@@ -317,33 +355,41 @@ def with_bodies(work: Work, data: MessageAppended) -> MessageAppended:
 
 
 def hide(work: Work, state: State, window: OpenWindow, span: tuple[int, int], why: str) -> None:
-    """Hides what is visible of a session in a span of positions, and takes every summary of it out of use."""
+    """Hide the visible messages in a span of positions, and take every summary of them out of use."""
     connection = work.connection()
     ranges = sorted(besides(window.hidden_ranges, span))
-    tight = [each for each in (_up_to_last(connection, state.row, each) for each in ranges) if each is not None]
+    tight = [span for span in (_up_to_last(connection, state.row, span) for span in ranges) if span is not None]
     for start in range(0, len(tight), LISTED):
-        some = tuple(tight[start : start + LISTED])
-        work.emit(state.id, MessagesHidden(why, some, *sessions.count(connection, state.row, some)), first=state.row)
-    known = summaries.of_session(connection, state.row)
-    touched = {each.id for each in known if summaries.touches(each.ranges, tight)}
-    invalidate(work, state, known, touched, "hidden")
+        listed = tuple(tight[start : start + LISTED])
+        work.emit(
+            state.id, MessagesHidden(why, listed, *sessions.count(connection, state.row, listed)), first=state.row
+        )
+    rows = summaries.of_session(connection, state.row)
+    touched = {row.id for row in rows if summaries.touches(row.ranges, tight)}
+    invalidate(work, state, rows, touched, "hidden")
 
 
 def _up_to_last(connection: Connection, row: int, span: tuple[int, int]) -> tuple[int, int] | None:
-    """The span up to its last message: from where the range before it ends, so that the two are one gap."""
+    """Return the span up to its last message, or None without messages.
+
+    The span begins where the range before it ends, so that the two become one gap.
+    """
     sql = "SELECT row FROM messages WHERE session = ? AND row BETWEEN ? AND ? ORDER BY row DESC LIMIT 1"
     last = connection.execute(sql, (row, *span)).fetchone()
     return (span[0], last[0]) if last is not None else None
 
 
 def invalidate(
-    work: Work, state: State, known: Sequence[Summary], fallen: set[str], why: str, reason: str = ""
+    work: Work, state: State, rows: Sequence[Summary], fallen: set[str], why: str, reason: str = ""
 ) -> tuple[str, ...]:
-    """Takes summaries out of use, with all that was written from them; what these were written from is in the window again."""
-    in_use = {each.id: each for each in known if each.status in (summaries.WINDOW, summaries.UNDER)}
+    """Take summaries out of use, and all summaries that were written from them; return their ids.
+
+    The sources of these summaries are in the window again.
+    """
+    in_use = {row.id: row for row in rows if row.status in (summaries.WINDOW, summaries.UNDER)}
     gone = with_those_above(in_use, fallen)
-    returned = [id for each in gone for id in in_use[each].summaries if id in in_use and id not in gone]
-    order = [each for each in in_use if each in gone]
+    returned = [source for id in gone for source in in_use[id].summaries if source in in_use and source not in gone]
+    order = [id for id in in_use if id in gone]
     for start in range(0, max(len(order), len(returned)), LISTED):
         lists = (tuple(order[start : start + LISTED]), tuple(sorted(returned)[start : start + LISTED]))
         work.emit(state.id, SummaryInvalidated(lists[0], why, lists[1], reason), first=state.row)
@@ -351,24 +397,24 @@ def invalidate(
 
 
 def with_those_above(in_use: Mapping[str, Summary], fallen: set[str]) -> set[str]:
-    """Summaries that fall, with all that were written from them."""
+    """Return these summaries together with all summaries that were written from them."""
     gone = {id for id in fallen if id in in_use}
-    for each in in_use.values():  # in the order of writing: what was written from another comes after it
-        if not gone.isdisjoint(each.summaries):
-            gone.add(each.id)
+    for summary in in_use.values():  # in the order of writing, so that a summary comes after its sources
+        if not gone.isdisjoint(summary.summaries):
+            gone.add(summary.id)
     return gone
 
 
 def texts_of(session: str, outcome: Outcome, change: str) -> answers.HistoryChange:
-    """What the events of a command came to."""
+    """Return the effect of a command, from its events."""
     data = [event.data for event in outcome.events]
-    hidden = sum(each.messages for each in data if isinstance(each, MessagesHidden))
-    gone = [id for each in data if isinstance(each, SummaryInvalidated) for id in each.summaries]
+    hidden = sum(body.messages for body in data if isinstance(body, MessagesHidden))
+    gone = [id for body in data if isinstance(body, SummaryInvalidated) for id in body.summaries]
     return answers.HistoryChange(
         session=session,
         change=change if data else "none",
-        appended=sum(isinstance(each, MessageAppended) for each in data),
-        repaired=sum(isinstance(each, MessageRepaired) for each in data),
+        appended=sum(isinstance(body, MessageAppended) for body in data),
+        repaired=sum(isinstance(body, MessageRepaired) for body in data),
         hidden=hidden,
         invalidated=tuple(gone),
         position=outcome.events[-1].position if outcome.events else outcome.position,

@@ -405,7 +405,7 @@ def test_an_empty_session_gives_its_name_up(ledger: Ledger) -> None:
 def test_two_histories_are_not_mixed(ledger: Ledger) -> None:
     one, two = ledger.session("one"), ledger.session("two")
     one.append("user", "1"), two.append("user", "2")
-    with pytest.raises(ConflictError, match="a history of its own"):
+    with pytest.raises(ConflictError, match="another session with a history"):
         one.add_alias("two")
     assert (said(one), said(two)) == (["1"], ["2"])
     one.clear()  # as the refusal says

@@ -80,9 +80,7 @@ def erase(
     target = _subject(subject, project, session, document, everything=everything)
     if fields or spans or phrases:
         if not isinstance(target, int):
-            raise RejectedError(
-                "--fields, --spans and --phrases are parts of one event: name the event by its position"
-            )
+            raise RejectedError("--fields, --spans and --phrases need a position as the subject")
         target = Event(target, tuple(fields), tuple(_span(text) for text in spans), tuple(phrases))
     elif isinstance(target, int):
         target = Event(target)
@@ -90,9 +88,7 @@ def erase(
     with opened(call) as ledger:
         if not arguments["dry_run"] and not yes:
             if not _is_at_a_terminal():
-                raise RejectedError(
-                    "an erasure without a terminal needs --yes; --dry-run lists the events that it would change"
-                )
+                raise RejectedError("without a terminal an erasure needs --yes; --dry-run only lists the events")
             plan: dict[str, Any] = {
                 name: value for name, value in arguments.items() if name not in ("reason", "exclusive")
             }
@@ -430,12 +426,12 @@ def _print_pass(call: Call, done: dict[str, int]) -> None:
 
 
 def config(call: Call) -> object:
-    """List each setting with its origin: argument, LEDGER_* variable, ledger.toml, default. Secrets are not shown."""
+    """List each setting with its origin: argument, LEDGER_* variable, ledger.toml, default. A secret shows only as set."""
     return call.settings.shown
 
 
 def demo(call: Call, *, all: bool = False, keep: bool = False, progress: Progress | None = None) -> object:
-    """Show what a memory changes, on ten weeks of a conversation: a prompt without and with it, a changed fact, an undo.
+    """Show what a memory changes, on ten weeks of a conversation: a prompt without and with memory, a changed fact, an undo.
 
     Args:
         all: Show the rest too: the beliefs, the review queue, the audit trail, the past, a what-if, the verification.

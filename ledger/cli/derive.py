@@ -1,8 +1,7 @@
 """The commands made of signatures and docstrings; the only file that uses cyclopts, the parser of the command line.
 
-A positional parameter of Python is an argument, every keyword is an option of the same name. The help of a parameter
-stands in the method's docstring, or in the table of parameters that many methods share; a parameter without help is an
-error.
+A positional parameter is an argument, a keyword an option of the same name. Their help stands in the method's
+docstring, or in the table of shared parameters; a parameter without help is an error.
 """
 
 from __future__ import annotations
@@ -89,10 +88,7 @@ def _json(kind: object, tokens: Sequence[Token]) -> object:
 
 
 def _metadata(kind: object, tokens: Sequence[Token]) -> dict[str, object]:
-    """Return metadata: ``ticket=4711`` is a key and its value, a JSON object is several keys.
-
-    A value that is not JSON is a text.
-    """
+    """Return metadata: KEY=VALUE is a key with a value of JSON or else text, a JSON object is several keys."""
     metadata = dict[str, object]()
     for token in tokens:
         key, equals, value = token.value.partition("=")
@@ -117,11 +113,7 @@ def _plain(text: str) -> object:
 
 
 def _origin(kind: object, tokens: Sequence[Token]) -> object:
-    """Return an origin, a position or an id.
-
-    ``actor=crawler`` is an origin, as ``{"actor": "crawler"}`` in Python; digits are a position, everything else is an
-    id.
-    """
+    """Return an origin for ``actor=crawler`` or JSON, a position for digits, and an id for any other text."""
     text = tokens[0].value
     if text.startswith("{"):
         return _json(kind, tokens)

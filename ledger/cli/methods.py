@@ -79,7 +79,7 @@ class Method(NamedTuple):
     area: str  # "" for methods of the ledger itself
     name: str
     function: Callable[..., Any]
-    of_the_past: bool  # `--as-of` goes with it
+    of_the_past: bool  # the command takes --as-of
 
     @property
     def key(self) -> tuple[str, str]:

@@ -16,8 +16,8 @@ def bisect(call: Call, *, recall: str, expect: str, limit: int = 20) -> object:
 
     Args:
         recall: The question.
-        expect: The id of the item to find, or the beginning of the id. If the item is found at first, the command is the one
-            after which it is not.
+        expect: The id of the item to find, or the beginning of the id. If the item is found at first, the search is for
+            the command that ended this.
         limit: The item counts as found among this many items.
     """
     if len(expect) < 3:

@@ -17,48 +17,48 @@ _BEGINS = re.compile(rf"(\s*)({'|'.join(ROLES)})\s*:[ \t]*", re.IGNORECASE)
 _END_OF_LINE = re.compile(r"\r\n?|\n")  # str.splitlines would also split at U+2028
 
 
-def messages_of(text: str, what: str) -> list[object]:
+def messages_of(text: str, name: str) -> list[object]:
     """Return the messages of a file; a blank file is a mistake, and not an empty conversation."""
     if not text.strip():
-        raise RejectedError(f"{what} is blank; an empty conversation is []")
+        raise RejectedError(f"{name} is blank; an empty conversation is []")
     start = text.lstrip()[0]
     if start == "[":
-        return _listed(_parsed(text, what), what)
+        return _listed(_parsed(text, name), name)
     if start != "{":
-        return list(_chat(text, what))
+        return list(_chat(text, name))
     try:  # an object over several lines, or an object in each line
         whole: object = json.loads(text)
     except (ValueError, RecursionError):
-        return [_message(value, place) for value, place in _lines(text, what)]
+        return [_message(value, place) for value, place in _lines(text, name)]
     messages = whole.get("messages", whole.get("contents", [whole])) if isinstance(whole, dict) else whole
-    return _listed(messages, what)
+    return _listed(messages, name)
 
 
-def _listed(messages: object, what: str) -> list[object]:
+def _listed(messages: object, name: str) -> list[object]:
     if not isinstance(messages, list):
-        raise RejectedError(f"the messages of {what} are a list, not {type(messages).__name__}")
-    return [_message(message, f"message {number:,} of {what}") for number, message in enumerate(messages, 1)]
+        raise RejectedError(f"the messages of {name} are a list, not {type(messages).__name__}")
+    return [_message(message, f"message {number:,} of {name}") for number, message in enumerate(messages, 1)]
 
 
-def _lines(text: str, what: str) -> Iterator[tuple[object, str]]:
+def _lines(text: str, name: str) -> Iterator[tuple[object, str]]:
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
-            place = f"line {number:,} of {what}"
+            place = f"line {number:,} of {name}"
             yield _parsed(line, place), place
 
 
-def _message(value: object, what: str) -> object:
+def _message(value: object, place: str) -> object:
     """Return the value if it is a message, or raise with its place; its contents are checked later."""
     if isinstance(value, Mapping) and ("role" in value or value.get("type") in ITEMS):
         return value
     if isinstance(value, Mapping) and ("prompt" in value or "turns" in value):
         raise RejectedError(
-            f"{what} is no message: prompts with responses and conversations are for memory-ledger import"
+            f"{place} is not a message: memory-ledger import takes prompts with responses, and conversations"
         )
-    raise RejectedError(f'{what} is no message; one is {{"role": "user", "content": "…"}}')
+    raise RejectedError(f'{place} is not a message, such as {{"role": "user", "content": "…"}}')
 
 
-def _parsed(text: str, what: str) -> object:
+def _parsed(text: str, place: str) -> object:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -68,15 +68,15 @@ def _parsed(text: str, what: str) -> object:
             else "it is nested too deep"
         )
         raise RejectedError(
-            f"{what} is no JSON: {why}; give a list of messages, one message a line, or a chat (user: …)"
+            f"{place} is not JSON: {why}; give a list of messages, one message a line, or a chat (user: …)"
         ) from None
 
 
-def _chat(text: str, what: str) -> Iterator[dict[str, str]]:
+def _chat(text: str, name: str) -> Iterator[dict[str, str]]:
     """Yield the messages of a chat.
 
     The role is not part of the content: the guards take a line that begins with a role for a threat. A role that is
-    indented further than the first one belongs to the message, mostly to its code (`` user: str``).
+    indented further than the first one belongs to the message, mostly to its code (``user: str``).
     """
     role, texts, indent = "", list[str](), 0
     for number, line in enumerate(_END_OF_LINE.split(text), 1):
@@ -85,7 +85,7 @@ def _chat(text: str, what: str) -> Iterator[dict[str, str]]:
             begins = None
         if begins is None and not role and line.strip():
             raise RejectedError(
-                f"line {number:,} of {what} is neither JSON nor begins with a role; a chat has lines like 'user: …' and"
+                f"line {number:,} of {name} is neither JSON nor begins with a role; a chat has lines like 'user: …' and"
                 " 'assistant: …'"
             )
         if begins is not None:

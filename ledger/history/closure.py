@@ -99,7 +99,7 @@ class Closure:
     """The events ``out`` that fall, and the events ``again`` that count again because the acts that took them out fall.
 
     ``gone`` are the subjects that cease to exist, ``unfit`` the events that fall because they do not fit. ``_falls``
-    says if an act can take out an event at all, and ``_with`` names the events that go with it.
+    says if an act can take out an event at all, and ``_falling_with`` names the events that go with it.
     """
 
     def __init__(self, reader: Reader, base: Iterable[int], gone: Iterable[str] = ()) -> None:
@@ -119,7 +119,7 @@ class Closure:
     def _falls(self, event: AnyEvent) -> bool:
         raise NotImplementedError
 
-    def _with(self, event: AnyEvent) -> Iterable[int]:
+    def _falling_with(self, event: AnyEvent) -> Iterable[int]:
         raise NotImplementedError
 
     def _of_command(self, event: AnyEvent) -> list[audit.Entry]:
@@ -209,7 +209,7 @@ class Closure:
                 continue
             self.out.add(event.position)
             self._changed(event)
-            waiting += [position for position in self._with(event) if position not in self.out]
+            waiting += [position for position in self._falling_with(event) if position not in self.out]
 
     def _let_go_of_names(self) -> None:
         """Let each registered project fall that nothing else uses.

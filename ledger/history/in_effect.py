@@ -168,7 +168,8 @@ class Reader:
         for event in self.counting(subject, but, also):
             if isinstance(event.data, ATTEMPTS):
                 sources: Sequence[str] = event.data.sources
-                if has_lost_its_message(self, event, is_out, lambda source: True):
+                # the session is no ground if the message in it is void, even if a captured turn has the same text
+                if has_lost_its_message(self, event, is_out, lambda turn: True):
                     sources = [source for source in sources if not source.startswith("s_")]
                     if not sources:
                         continue
@@ -179,7 +180,7 @@ class Reader:
     ) -> bool:
         """Return True if an attempt at a memory has lost its ground.
 
-        That is so if none of the sources it cites stands, or if the message in which it was found is void.
+        That is so if it cites sources and none of them stands, or if the message in which it was found is void.
         """
 
         def is_out(position: int) -> bool:

@@ -37,7 +37,7 @@ class SourcePlan(Closure):
             return event.type not in _STAYING
         return False
 
-    def _with(self, event: AnyEvent) -> Iterable[int]:
+    def _falling_with(self, event: AnyEvent) -> Iterable[int]:
         if isinstance(event.data, _WHOLE):
             yield from (entry.position for entry in self._of_command(event) if not self.reader.is_out(entry.position))
         yield from (entry.position for entry in self.reader.caused_by(event))

@@ -63,10 +63,10 @@ class UndoPlan(Closure):
             goes = any(isinstance(event.data, NO) and event.position in self.out for event in events)
             if goes and self.reader.state(stream, self.out) is None:
                 refused = turned_down(events, self._acts, self._is_distrusted)
-                refusals += [self._no(*refused)] if refused is not None else []
+                refusals += [self._refusal(*refused)] if refused is not None else []
         return tuple(refusals)
 
-    def _no(self, memory: Memory, position: int) -> answers.Dependent:
+    def _refusal(self, memory: Memory, position: int) -> answers.Dependent:
         why = f"stays {'retracted' if memory.status == 'retracted' else 'rejected'}: {memory.content!r:.80}"
         return answers.dependent(self.reader.event(position), why)
 
@@ -92,7 +92,7 @@ class UndoPlan(Closure):
     def _is_undone(self, position: int) -> bool:
         return CommandUndone.__name__ in control.acts(self.reader.connection, position).values()
 
-    def _with(self, event: AnyEvent) -> Iterable[int]:
+    def _falling_with(self, event: AnyEvent) -> Iterable[int]:
         yield from (entry.position for entry in self._of_command(event)) if not follows(event) else ()
         for entry in self.reader.caused_by(event):  # an observation that reacted may rest on other sources
             if not entry.subject.startswith("o_") and not self.reader.is_out(entry.position):

@@ -101,7 +101,7 @@ def _view(name: str) -> Callable[[object], RenderableType]:
 
 
 def ids(answer: object) -> list[str] | None:
-    """Return the ids in an answer for ``--quiet``, or positions if there are no ids; None if it lists no subjects."""
+    """Return the ids in an answer for ``--quiet``, or positions without ids; None if the answer lists no subjects."""
     if (neighbors := getattr(answer, "neighbors", None)) is not None:
         return list(dict.fromkeys(id for neighbor in neighbors for id in neighbor.memories))
     place = IDS.get(type(answer).__name__)

@@ -53,9 +53,8 @@ def pack(answer: Pack) -> RenderableType:
     budget = f"{answer.used:,} of {answer.budget:,} {unit}" if answer.budget is not None else f"{answer.used:,} {unit}"
     count = counted(len(answer.items), "item") if answer.items else answer.nothing
     count += f", {counted(len(answer.observations), 'observation')}" if answer.observations else ""
-    searched = (
-        f", {answer.searched:,} searched" if answer.items else ""
-    )  # may be fewer than the items: some need no search
+    # The number searched may be smaller than the number of items, because some items need no search.
+    searched = f", {answer.searched:,} searched" if answer.items else ""
     summary = f"{count}{searched}, {budget}, {len(answer.cut)} cut"
     receipt = (f"receipt {answer.receipt}",) if answer.receipt else ()
     notes = [Text(one_line(note), style="dim") for note in (*answer.warnings, *answer.changed, *receipt)]

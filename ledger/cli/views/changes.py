@@ -213,7 +213,8 @@ def erasure(report: answers.ErasureReport) -> RenderableType:
     title = f"What stays ({counted(report.remaining_total, 'event')})"
     notes = [Text(f"warning: {in_shell(warning)}", style="yellow") for warning in report.warnings]
     if report.own_tables:
-        own = f"warning: tables of your own hold it still, and only you may change them: {', '.join(report.own_tables)}"
+        tables = ", ".join(report.own_tables)
+        own = f"warning: tables of your own still hold the text, and only you may change them: {tables}"
         notes.append(Text(one_line(own), style="yellow"))
     return Group(
         _erasure_state(report),

@@ -97,16 +97,16 @@ def imported(report: answers.ImportReport) -> RenderableType:
 _LEVEL_STYLES = {"ok": "green", "note": "cyan", "warning": "yellow", "problem": "bold red"}
 
 
-def health(found: answers.DoctorReport) -> RenderableType:
+def health(report: answers.DoctorReport) -> RenderableType:
     """Return the doctor's findings, the worst ones last, nearest to the prompt."""
     order = list(_LEVEL_STYLES)
     rows: list[list[RenderableType]] = [
         [Text(item.level, style=_LEVEL_STYLES[item.level]), Text(item.what), detailed(whole(item.found), item.hint)]
-        for item in sorted(found.findings, key=lambda finding: order.index(finding.level))
+        for item in sorted(report.findings, key=lambda finding: order.index(finding.level))
     ]
-    counts = {level: sum(finding.level == level for finding in found.findings) for level in ("problem", "warning")}
+    counts = {level: sum(finding.level == level for finding in report.findings) for level in ("problem", "warning")}
     text = ", ".join(counted(number, level) for level, number in counts.items() if number) or "nothing is wrong"
-    return Group(listing("", "what", "found", rows=rows), Text(f"\n{one_line(found.path)}: {text}", style="bold"))
+    return Group(listing("", "what", "found", rows=rows), Text(f"\n{one_line(report.path)}: {text}", style="bold"))
 
 
 def verified(report: answers.VerifyReport) -> RenderableType:
@@ -168,8 +168,8 @@ def merges_proposed(report: MergeReport) -> RenderableType:
 
 
 def conflicts_found(report: ConflictReport) -> RenderableType:
-    entry = Text(f"{counted(len(report.found), 'conflict')} found", style="dim")
-    return Group(*([table(report.found)] if report.found else []), entry)
+    summary = Text(f"{counted(len(report.found), 'conflict')} found", style="dim")
+    return Group(*([table(report.found)] if report.found else []), summary)
 
 
 def withdrawn(report: WithdrawalReport) -> RenderableType:

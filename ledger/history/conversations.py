@@ -69,7 +69,7 @@ def _makes_sense(event: AnyEvent, fold: WindowFold, missing: _Missing, is_gone: 
 
 
 class _Missing:
-    """The messages of a session that are not there, with the spans of the log in which they were in effect."""
+    """The messages of a session that are missing, and the spans of the log in which they were void."""
 
     def __init__(self, reader: Reader, stream: str, there: Collection[int]) -> None:
         self._out = reader.was_out(stream)
@@ -80,7 +80,7 @@ class _Missing:
         self._positions.insert(bisect_left(self._positions, position), position)
 
     def has_source_of(self, summary: AnyEvent) -> bool:
-        """Return True if a summary was written from a missing message that was void at that time too."""
+        """Return True if a summary was written from a missing message, which was in effect at that time."""
         return any(
             not any(since <= summary.position < until for since, until in self._out.get(position, ()))
             for position in self._within(summary)

@@ -105,9 +105,10 @@ def _check_causes(reader: Reader, again: set[int], but: Collection[int]) -> None
 
 
 def built_on(connection: Connection, again: set[int], but: Collection[int], cascade: bool) -> Cascaded:
-    """Return the later commands that fall because earlier undos of theirs take effect again.
+    """Return the commands that were built on events which become void again.
 
-    A distrust had taken these undos back. Without ``cascade`` later commands are a ``DependentsError`` that names them.
+    A distrust had taken back the undos of these events. Without ``cascade`` such commands are a ``DependentsError``
+    that names them; a project that others use is a ``ConflictError`` in any case.
     """
     reader = Reader(connection, back=again)
     plan = UndoPlan(reader, but)

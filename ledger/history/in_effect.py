@@ -180,7 +180,8 @@ class Reader:
     ) -> bool:
         """Return True if an attempt at a memory has lost its ground.
 
-        That is so if it cites sources and none of them stands, or if the message in which it was found is void.
+        That is so if it cites sources and none of them stands, or if the message in which it was found is void and no
+        captured turn with the message's text stands.
         """
 
         def is_out(position: int) -> bool:

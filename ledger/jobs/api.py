@@ -36,7 +36,7 @@ class Jobs(Area):
             timeout: Seconds after which the run stops between two pieces, and calls off a model's call; finished work stays, the
                 rest is pending, and ``stopped`` says so.
             cancel: An event or a function that says when to stop, as with ``timeout``.
-            progress: Called with (pieces done, pieces found so far).
+            progress: Called with (subjects done, subjects found so far).
 
         Raises:
             RejectedError: A model would be called inside a batch, or a dry run is requested for another job than the expiry.
@@ -63,7 +63,7 @@ class Jobs(Area):
             follow: Wait for more work after each pass, until ``timeout`` or ``cancel``.
             timeout: Seconds after which the work ends, as ``run`` does; the last report says ``stopped`` if work was left.
             cancel: An event or a function that says when to end, as with ``timeout``.
-            progress: Called with (pieces done, pieces found so far).
+            progress: Called with (subjects done, subjects found so far).
 
         Raises:
             RejectedError: The call is inside a batch, which other workers cannot see into.

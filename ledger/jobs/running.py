@@ -77,7 +77,7 @@ class Run(Struct):
             self.counts[name] = self.counts.get(name, 0) + number
 
     def advance(self, done: int, found: int) -> None:
-        """Add to the pieces done and the pieces found, and report both to the listener."""
+        """Add to the subjects done and the subjects found, and report both to the listener."""
         self.done, self.found = self.done + done, self.found + found
         if self.progress is not None:
             self.progress(self.done, max(self.done, self.found))

@@ -1,8 +1,8 @@
 """The command line ``memory-ledger``: every method of the library is a command of the same name.
 
-``derive`` makes the commands, ``calling`` makes the call, ``views`` says how answers look, ``by_hand`` holds what a signature
-says too little about. Data goes to stdout, messages to stderr. Exit codes: 0 done, 1 a check failed, 2 wrong usage,
-3 not found, 4 conflict or rejected.
+``derive`` makes the commands, ``calling`` makes the call, ``views`` shows the answers, and ``by_hand`` holds the
+commands that need more than a signature says. Data goes to stdout, messages to stderr. Exit codes: 0 done, 1 a check
+failed, 2 wrong usage, 3 not found, 4 conflict or rejected.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ OK, FAILED, USAGE, NOT_FOUND, REFUSED, BUG, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 
 
 
 def main() -> None:
-    """The entry point; whatever happens, no traceback."""
+    """Run the command line and exit; no failure ends in a traceback."""
     _prepare_streams()
     sys.exit(run(sys.argv[1:]))
 
 
 def run(words: Sequence[str]) -> int:
-    """Does what the words ask for and returns the exit code; every failure is one line on stderr.
+    """Run the command that the words name, and return the exit code; every failure is one line on stderr.
 
-    MEMORY_LEDGER_DEBUG=1 shows where a mistake of ours was made.
+    MEMORY_LEDGER_DEBUG=1 shows the traceback of a mistake in memory-ledger itself.
     """
     try:
         return _run(words)
@@ -51,7 +51,7 @@ def run(words: Sequence[str]) -> int:
         place = f": {error.filename}" if error.filename else ""
         return _failed(f"{error.strerror or type(error).__name__}{place}", REFUSED)
     except Exception as error:
-        if isinstance(error, ImportError) and error.name == "fcntl":  # a system where no ledger can be opened
+        if isinstance(error, ImportError) and error.name == "fcntl":  # no ledger can be opened on this system
             return _failed(str(error), REFUSED)
         if os.environ.get("MEMORY_LEDGER_DEBUG"):
             raise
@@ -66,19 +66,19 @@ def _run(words: Sequence[str]) -> int:
     if call is None:
         return OK if {"--help", "-h", "--version", "__complete"} & set(words) else USAGE
     around = call.around
-    if sum(bool(around.get(each)) for each in ("json", "csv", "jsonl")) > 1:
-        raise Usage("--json, --csv and --jsonl are three forms of one answer: give one of them")
+    if sum(bool(around.get(form)) for form in ("json", "csv", "jsonl")) > 1:
+        raise Usage("--json, --csv and --jsonl are three forms of an answer: give at most one of them")
     with progress_bar(call.method.name, quiet=around["quiet"]) as progress:
-        found = _answer(call, progress)
+        answer = _answer(call, progress)
     if around.get("csv") or around.get("jsonl"):
-        rows.show(found, csv=around["csv"], quiet=around["quiet"], columns=call.method.columns)
+        rows.show(answer, csv=around["csv"], quiet=around["quiet"], columns=call.method.columns)
     else:
-        show(found, json=around["json"], quiet=around["quiet"], brief=call.method.writes)
-    return FAILED if getattr(found, "ok", True) is False or getattr(found, "stopped", "") in ENDED else OK
+        show(answer, json=around["json"], quiet=around["quiet"], brief=call.method.writes)
+    return FAILED if getattr(answer, "ok", True) is False or getattr(answer, "stopped", "") in ENDED else OK
 
 
 def _answer(call: Call, progress: Progress | None) -> object:
-    """What the library answers."""
+    """Return the library's answer."""
     if call.method.area == HAND:
         return call.method.function(call, **call.given, **progress_of(call, progress))
     if (change := CHANGED.get(call.method.key)) is not None:
@@ -93,9 +93,9 @@ def _answer(call: Call, progress: Progress | None) -> object:
         path = call.settings.path
         return call.method.function(**call.arguments, path=path, **progress_of(call, progress))
     with opened(call) as ledger:
-        found = invoke(call, ledger, call.arguments, progress)
-        hint_at_others(call, ledger, found)
-        return found
+        answer = invoke(call, ledger, call.arguments, progress)
+        hint_at_others(call, ledger, answer)
+        return answer
 
 
 def _failed(message: str, code: int) -> int:
@@ -104,16 +104,19 @@ def _failed(message: str, code: int) -> int:
 
 
 def _leave_the_pipe() -> int:
-    """Whoever read our output has gone: nothing is left to say, also not when Python flushes at its end."""
+    """Return the exit code for a closed pipe, and let Python's last flush go nowhere."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return PIPE_CLOSED
 
 
 def _prepare_streams() -> None:
-    """What a stream's encoding lacks is written as an escape; what is said to a closed stream is lost."""
+    """Make both output streams safe to write to.
+
+    A character that the stream's encoding lacks is written as an escape; output to a closed stream is dropped.
+    """
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 (for as long as we run)
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 (stays open until the process ends)
         else:
             getattr(sys, name).reconfigure(errors="backslashreplace")

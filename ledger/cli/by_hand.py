@@ -1,6 +1,7 @@
-"""The commands that a signature says too little about: several files, a question to a person, a signal, a picture.
+"""The commands that need more than a signature says: several files, a question to a person, a signal, a picture.
 
-Each function takes the call, and the parameters that it adds to those of its method; its docstring is their help.
+Each function takes the call, and the parameters that it adds to those of its method. Its docstring is the help of these
+parameters.
 """
 
 from __future__ import annotations
@@ -37,11 +38,11 @@ if TYPE_CHECKING:
     from ledger import answers
     from ledger.documents.answers import Document, IngestReport
 
-HAND = "by hand"  # the area of commands that no method stands behind
+HAND = "by hand"  # the area of commands without a method of the library
 
 
 class Change(NamedTuple):
-    """What a method is as a command: without the parameters ``drop``, with those of ``run``, which answers for it."""
+    """A method as a command: without the parameters ``drop``, with those of ``run``, which makes the answer."""
 
     run: Callable[..., object]
     drop: tuple[str, ...] = ()
@@ -70,24 +71,24 @@ def erase(
         project: A project by name, alias or id.
         session: A session by name, alias or id.
         document: A document by its path or id.
-        everything: All of --user, and the name.
+        everything: Everything of --user, and the name.
         fields: Of one event: only this field, like data.reason; may be given again.
         spans: Of one event: only these characters, FIELD:START:END; may be given again.
-        phrases: Of one event: only these words, wherever it says them; may be given again.
-        yes: Do not ask whether it is meant; without a terminal nothing is erased without it.
+        phrases: Of one event: only these words, wherever the event has them; may be given again.
+        yes: Do not ask for a confirmation; without a terminal, an erasure needs this.
     """
-    what = _subject(subject, project, session, document, everything=everything)
+    target = _subject(subject, project, session, document, everything=everything)
     if fields or spans or phrases:
-        if not isinstance(what, int):
-            raise RejectedError("--fields, --spans and --phrases are of one event, which is named by its position")
-        what = Event(what, tuple(fields), tuple(_span(each) for each in spans), tuple(phrases))
-    elif isinstance(what, int):
-        what = Event(what)
-    arguments = {**call.arguments, "subject": what}
+        if not isinstance(target, int):
+            raise RejectedError("--fields, --spans and --phrases need a position as the subject")
+        target = Event(target, tuple(fields), tuple(_span(text) for text in spans), tuple(phrases))
+    elif isinstance(target, int):
+        target = Event(target)
+    arguments = {**call.arguments, "subject": target}
     with opened(call) as ledger:
         if not arguments["dry_run"] and not yes:
             if not _is_at_a_terminal():
-                raise RejectedError("without a terminal an erasure needs --yes; --dry-run lists what it would concern")
+                raise RejectedError("without a terminal an erasure needs --yes; --dry-run only lists the events")
             plan: dict[str, Any] = {
                 name: value for name, value in arguments.items() if name not in ("reason", "exclusive")
             }
@@ -97,12 +98,12 @@ def erase(
             undecided = [
                 name
                 for name in ("derived", "sources", "quotes")
-                if any(not each.choice for each in getattr(tried, name))
+                if any(not erased.choice for erased in getattr(tried, name))
             ]
             if undecided:
-                named = ", ".join(f"--{name} erase, cut or keep" for name in undecided)
-                raise RejectedError(f"nothing was erased: say what becomes of what others hold: {named}")
-            if not _is_meant("Erase this for good?"):
+                options = ", ".join(f"--{name} erase, cut or keep" for name in undecided)
+                raise RejectedError(f"nothing was erased: other events hold these texts too, so choose {options}")
+            if not _is_confirmed("Erase this for good?"):
                 raise Stopped("nothing was erased")
         with stopped_by_signals() as stop:
             return ledger.erase(cancel=stop, **arguments)
@@ -116,15 +117,15 @@ def _subject(
     named += [subject] if subject is not None else []
     named += [EVERYTHING] if everything else []
     if len(named) != 1:
-        raise Usage("name one thing: an id, a position, --session, --project, --document or --everything")
+        raise Usage("name exactly one subject: an id, a position, --session, --project, --document or --everything")
     return named[0]
 
 
-def _span(given: str) -> tuple[str, int, int]:
-    field, _, rest = given.partition(":")
+def _span(text: str) -> tuple[str, int, int]:
+    field, _, rest = text.partition(":")
     first, _, last = rest.partition(":")
     if not (first.isascii() and first.isdigit() and last.isascii() and last.isdigit()):
-        raise RejectedError(f"a span is FIELD:START:END in characters, like data.prompt:3:9, and {given!r:.60} is not")
+        raise RejectedError(f"a span is FIELD:START:END in characters, like data.prompt:3:9, and {text!r:.60} is not")
     return field, int(first), int(last)
 
 
@@ -132,8 +133,8 @@ def _is_at_a_terminal() -> bool:
     return sys.stdin.isatty()
 
 
-def _is_meant(question: str) -> bool:
-    """Asks on stderr; anything but a yes is a no."""
+def _is_confirmed(question: str) -> bool:
+    """Ask on stderr and return True for a yes; every other answer is a no."""
     print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
@@ -154,11 +155,11 @@ def hold(
         project: A project by name, alias or id.
         session: A session by name, alias or id.
         document: A document by its path or id.
-        everything: All of --user.
+        everything: Everything of --user.
     """
-    what = _subject(subject, project, session, document, everything=everything)
+    target = _subject(subject, project, session, document, everything=everything)
     with opened(call) as ledger:
-        return ledger.holds.add(what, **call.arguments)
+        return ledger.holds.add(target, **call.arguments)
 
 
 # --- files -----------------------------------------------------------------------------------------------------------
@@ -177,22 +178,22 @@ def add_documents(
     from ledger.domain.ids import uuid7
 
     arguments = call.arguments
-    found, errors = _files(paths, recursive=recursive)
-    if len(found) + len(errors) > 1 and (arguments["title"] or arguments["path"] or "idempotency_key" in arguments):
+    files, errors = _files(paths, recursive=recursive)
+    if len(files) + len(errors) > 1 and (arguments["title"] or arguments["path"] or "idempotency_key" in arguments):
         raise Usage("--title, --path and --idempotency-key are for one file")
     run = arguments.setdefault("correlation_id", uuid7(time.time_ns(), os.urandom(8)))
     added: list[Document] = []
     with opened(call) as ledger:
-        for number, (file, within) in enumerate(found, 1):
+        for number, (file, within) in enumerate(files, 1):
             try:
                 added.append(ledger.documents.add(**_document(file, within, arguments)))
             except LedgerError as error:
                 errors.append((file, str(error)))
             if progress is not None:
-                progress(number, len(found))
+                progress(number, len(files))
     for file, why in errors:
         say(why if repr(file)[1:-1] in why else f"{file}: {why}")
-    is_new = any(not (each.absorbed or each.replayed) for each in added)
+    is_new = any(not (document.absorbed or document.replayed) for document in added)
     return IngestReport(documents=tuple(added), errors=tuple(errors), correlation_id=run if is_new else None)
 
 
@@ -209,26 +210,26 @@ def _document(file: str, within: str | None, arguments: dict[str, Any]) -> dict[
 
 
 def _files(paths: Sequence[str], *, recursive: bool) -> tuple[list[tuple[str, str | None]], list[tuple[str, str]]]:
-    """(file, directory that it was found in) of everything meant, each once, and what cannot be meant."""
+    """Return every file named, with the directory that it was found in, and the paths that name no file."""
     from ledger.documents.files import SUFFIXES, files_below
 
-    found, errors = dict[str, str | None](), list[tuple[str, str]]()
+    files, errors = dict[str, str | None](), list[tuple[str, str]]()
     for path in dict.fromkeys(map(os.path.expanduser, paths)):
-        if not path:  # what a shell makes of a variable that is not set, and not the directory that we are in
+        if not path:  # an unset variable in a shell, and never the current directory
             errors.append((path, "a path is blank"))
         elif not os.path.isdir(path):
-            found.setdefault(path, None)
+            files.setdefault(path, None)
         elif not recursive:
-            wanted = ", ".join(SUFFIXES)
-            errors.append((path, f"{path!r} is a directory: with --recursive its {wanted} files are added"))
+            suffixes = ", ".join(SUFFIXES)
+            errors.append((path, f"{path!r} is a directory: with --recursive its {suffixes} files are added"))
         else:
             below = list(files_below(path))
-            found |= {each: path for each in below if each not in found}
+            files |= {file: path for file in below if file not in files}
             if not below:
                 errors.append((path, f"{path!r} has no {', '.join(SUFFIXES)} file in it"))
-    if not found and not errors:
+    if not files and not errors:
         raise RejectedError("name at least one file")
-    return list(found.items()), errors
+    return list(files.items()), errors
 
 
 def import_file(call: Call, *, progress: Progress | None = None) -> object:
@@ -266,21 +267,21 @@ def certificates(call: Call, path: Path) -> object:
     from ledger.maintenance.transfer import new_file
 
     with opened(call) as ledger:
-        found = ledger.erasures.certificates()
-    lines = [each + "\n" for each in found]
+        issued = ledger.erasures.certificates()
+    lines = [certificate + "\n" for certificate in issued]
     if str(path) == STDIN:
         sys.stdout.writelines(lines)
         return None
     with new_file(str(path.expanduser())) as file:
         file.writelines(lines)
-    return {"path": str(path), "certificates": len(found)}
+    return {"path": str(path), "certificates": len(issued)}
 
 
 def recover(call: Call, *, certificates: Sequence[Path] = (), progress: Progress | None = None) -> object:
     """Recover.
 
     Args:
-        certificates: A file of certificates of erasures, which are done again; may be given again.
+        certificates: A file of certificates of erasures to do again; may be given again.
     """
     from ledger.api import Ledger
 
@@ -294,15 +295,15 @@ def import_log(call: Call, *, progress: Progress | None = None) -> object:
 
     Ledger.import_log(path=call.settings.path, progress=progress, **call.arguments)
     with opened(call, readonly=True) as ledger:
-        hint_at_others(call, ledger, found := ledger.maintenance.stats())
-        return found
+        hint_at_others(call, ledger, stats := ledger.maintenance.stats())
+        return stats
 
 
 # --- proofs ----------------------------------------------------------------------------------------------------------
 
 
 def verify(call: Call, *, progress: Progress | None = None) -> object:
-    """Verify the file, also one that is too damaged to be opened."""
+    """Verify the file, even if the file is too damaged to be opened."""
     from ledger.proof.proving import verify_file
 
     return verify_file(call.settings.path, progress=progress, **call.arguments)
@@ -312,14 +313,14 @@ def checkpoint(call: Call, *, seal: bool = True, progress: Progress | None = Non
     """Make a checkpoint.
 
     Args:
-        seal: Also keep it in the log; without, the ledger is only read.
+        seal: Also record the checkpoint in the log; without this, the ledger is only read.
     """
     with opened(call, readonly=not seal) as ledger:
         return invoke(call, ledger, call.arguments, progress)
 
 
 def check(call: Call) -> object:
-    """Check a proof that was kept; it needs no ledger."""
+    """Check a proof that was kept; no ledger is needed."""
     from ledger.proof.api import Proofs
 
     return Proofs.check(file_text(call.given["proof"]), call.arguments["checkpoint"])
@@ -331,38 +332,38 @@ Provider = Literal["openai", "anthropic"]
 
 
 def rendered(call: Call, *, provider: Provider | None = None) -> object:
-    """A window.
+    """Show a window.
 
     Args:
-        provider: The messages as this provider takes them, as JSON.
+        provider: Print the messages as JSON in the form that this provider takes.
     """
     with opened(call) as ledger:
-        found: Any = invoke(call, ledger, call.arguments)
-    return found if provider is None else found.render(provider)
+        window: Any = invoke(call, ledger, call.arguments)
+    return window if provider is None else window.render(provider)
 
 
 def drawn(call: Call, *, mermaid: bool = False) -> object:
-    """A graph.
+    """Show a graph.
 
     Args:
-        mermaid: A flowchart for Mermaid, instead of a tree for people.
+        mermaid: Print a flowchart for Mermaid, instead of a tree for people.
     """
     with opened(call) as ledger:
-        found: Any = invoke(call, ledger, call.arguments)
+        picture: Any = invoke(call, ledger, call.arguments)
     if not mermaid:
-        return found
+        return picture
     if call.method.area == "graph":
         from ledger.cli.views import graphs
 
-        return Raw(graphs.mermaid(found))
-    return Raw(found.as_mermaid())
+        return Raw(graphs.mermaid(picture))
+    return Raw(picture.as_mermaid())
 
 
 # --- work ------------------------------------------------------------------------------------------------------------
 
 
 def work(call: Call, *, progress: Progress | None = None) -> object:
-    """Work; with --follow a line for each pass that did something."""
+    """Work; with --follow print a line for each pass that did something."""
     from ledger.answers import JobReport
 
     total: dict[str, int] = {}
@@ -372,7 +373,7 @@ def work(call: Call, *, progress: Progress | None = None) -> object:
             done, stopped = _numbers(report), report.stopped
             total |= {name: total.get(name, 0) + number for name, number in done.items()}
             if follow and done:
-                _tell(call, done)
+                _print_pass(call, done)
     if not follow:
         return JobReport(stopped=stopped, **total)  # type: ignore[arg-type]
     say(f"stopped; {_line(total) or 'there was nothing to do'}", quiet=call.around["quiet"])
@@ -380,7 +381,7 @@ def work(call: Call, *, progress: Progress | None = None) -> object:
 
 
 def follow(call: Call) -> object:
-    """Follow; a line for each event, with --json its JSON."""
+    """Follow; print a line for each event, or its JSON with --json."""
     from ledger.cli.terminal_text import as_json
 
     with opened(call) as ledger, stopped_by_signals() as stop:
@@ -397,7 +398,7 @@ def follow(call: Call) -> object:
 
 
 def waited(call: Call) -> object:
-    """Wait; a failure where the time was over before."""
+    """Wait; fail if the time is over before the position is there."""
     with opened(call) as ledger, stopped_by_signals() as stop:
         if not ledger.history.wait(cancel=stop, **call.arguments):
             raise Stopped(f"the log has no position {call.given['position']} yet; its last is {ledger.position}")
@@ -412,7 +413,7 @@ def _line(done: dict[str, int]) -> str:
     return ", ".join(f"{name.replace('_', ' ')} {number:,}" for name, number in done.items())
 
 
-def _tell(call: Call, done: dict[str, int]) -> None:
+def _print_pass(call: Call, done: dict[str, int]) -> None:
     from ledger.cli.terminal_text import as_json
 
     if call.around["json"]:
@@ -425,16 +426,16 @@ def _tell(call: Call, done: dict[str, int]) -> None:
 
 
 def config(call: Call) -> object:
-    """List each setting with its origin: argument, LEDGER_* variable, ledger.toml, default. A secret is only set or not."""
+    """List each setting with its origin: argument, LEDGER_* variable, ledger.toml, default. A secret shows only as set."""
     return call.settings.shown
 
 
 def demo(call: Call, *, all: bool = False, keep: bool = False, progress: Progress | None = None) -> object:
-    """Show what a memory changes, on ten weeks of a real conversation: a prompt without and with it, a changed fact, an undo.
+    """Show what a memory changes, on ten weeks of a conversation: a prompt without and with memory, a changed fact, an undo.
 
     Args:
-        all: Show the rest too: what is believed, the review queue, the audit trail, the past, a what-if, the verification.
-        keep: Keep the temporary ledger, and say where it is; one at --db stays anyway.
+        all: Show the rest too: the beliefs, the review queue, the audit trail, the past, a what-if, the verification.
+        keep: Keep the temporary ledger, and print its path; a ledger at --db stays anyway.
     """
     from ledger.demo.play import rehearse
 
@@ -450,12 +451,12 @@ def demo(call: Call, *, all: bool = False, keep: bool = False, progress: Progres
 
 
 def docs(call: Call, page: str | None = None, *, words: Sequence[str] = (), path: bool = False) -> object:
-    """List the pages of the documentation, show one, or search them.
+    """List the pages of the documentation, show a page, or search the pages.
 
     Args:
-        page: A page by its name, as the list has it.
-        words: Show the lines that hold this; may be given again.
-        path: Print where the page's file is.
+        page: The name of a page, as in the list.
+        words: Show the lines that hold this text; may be given again.
+        path: Print the path of the page's file.
     """
     from ledger.cli import manual
 

@@ -1,4 +1,4 @@
-"""One call of the library on behalf of a shell: settings, the open ledger, texts from files, the call itself."""
+"""A call of the library on behalf of a shell: its settings, the open ledger, texts from files, and the call itself."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from ledger.api import Ledger, PastLedger
     from ledger.engine.settings import Settings
 
-STDIN_BYTES = 10 * 1024 * 1024 + 2  # the longest text there is, its newline, and one more to tell that it is too long
-MARK = "\0"  # before a word that the parser would take for an option
+STDIN_BYTES = 10 * 1024 * 1024 + 2  # the longest text allowed, its newline, and a byte that shows a longer text
+MARK = "\0"  # set before a word that the parser would take for an option
 STDIN = MARK + "-"
 FILE_BYTES = 256 * 1024 * 1024
-BOUND = ("user", "actor", "client", "channel", "agent")  # said when the ledger is opened
+BOUND = ("user", "actor", "client", "channel", "agent")  # given when the ledger is opened
 TEXTS = ("content", "prompt", "response", "summary", "text", "value", "query", "sql")  # "-" is standard input
 TRANSCRIPTS = ("transcript", "messages")  # a file of messages
 _IN_A_PROJECT = {
@@ -46,14 +46,14 @@ _OF_EVERYBODY = (
     "jobs",
     "proof",
     "projections",
-)  # what they list is of the file, not of a user
-OTHERS = 20
+)  # these list things of the file, not of a user
+OTHERS = 20  # users that a hint looks at, at most
 Progress = Callable[[int, int], None]
 
 
 @dataclass
 class Call:
-    """A method with what was given for it, and what was said around it (``--db``, ``--json``, ``--as-of`` …)."""
+    """A method with the arguments for it and the options around it (``--db``, ``--json``, ``--as-of`` …)."""
 
     method: Method
     given: dict[str, Any]
@@ -69,17 +69,17 @@ class Call:
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """What the method is given, with the options of a write among it."""
+        """Return the arguments of the method, with the options of a write among them."""
         from ledger.types import WriteOptions
 
         options = WriteOptions.__annotations__.keys() - set(BOUND)
-        given = {name: value for name, value in self.around.items() if name in options and value is not None}
+        written = {name: value for name, value in self.around.items() if name in options and value is not None}
         own = {name: value for name, value in self.given.items() if name not in ("session_name", "new_in")}
         if self.method.options == "PolicyChanges":
             own = {name: value for name, value in own.items() if value is not None}
             if not own.keys() - {"reason"}:
                 raise Usage("name at least one parameter of the policy")
-        return {name: _value(name, value) for name, value in read_texts(own).items()} | given
+        return {name: _value(name, value) for name, value in read_texts(own).items()} | written
 
 
 def _value(name: str, value: Any) -> Any:
@@ -99,32 +99,32 @@ def invoke(call: Call, ledger: Ledger, arguments: Mapping[str, Any], progress: P
     if "cancel" in call.method.names:
         with stopped_by_signals() as stop:
             return method(**arguments, cancel=stop, **progress_of(call, progress))
-    found: Any = method(**arguments, **progress_of(call, progress)) if callable(method) else method
+    answer: Any = method(**arguments, **progress_of(call, progress)) if callable(method) else method
     if call.around.get("all_pages"):
-        return list(found.all())
-    return found
+        return list(answer.all())
+    return answer
 
 
 @contextmanager
 def stopped_by_signals() -> Iterator[threading.Event]:
-    """An event that SIGINT and SIGTERM set, so that the piece under way is finished; a second one interrupts."""
+    """Yield an event that SIGINT and SIGTERM set, so that the current piece is finished; a second signal interrupts."""
     stop = threading.Event()
 
-    def ask(number: int, frame: object) -> None:
+    def handle(number: int, frame: object) -> None:
         if stop.is_set():
             raise KeyboardInterrupt
         stop.set()
         print("memory-ledger: stopping after what is under way", file=sys.stderr, flush=True)
 
     if threading.current_thread() is not threading.main_thread():
-        yield stop  # only the main thread may say what a signal does
+        yield stop  # Python lets only the main thread set signal handlers
         return
-    before = {each: signal.signal(each, ask) for each in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield stop
     finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def progress_of(call: Call, progress: Progress | None) -> dict[str, Progress | None]:
@@ -132,27 +132,27 @@ def progress_of(call: Call, progress: Progress | None) -> dict[str, Progress | N
 
 
 def asked_of(call: Call, ledger: Ledger) -> Ledger | PastLedger:
-    """The ledger, now or then."""
+    """Return the ledger, now or as of a moment."""
     then, valid = call.around.get("as_of"), call.around.get("valid_at")
     return ledger if then is None and valid is None else ledger.at(then or ledger.position, valid_at=valid)
 
 
 def _object(call: Call, ledger: Ledger) -> object:
-    """What the method is of: the ledger, a namespace or a session, now or then."""
-    asked: Any = asked_of(call, ledger)
+    """Return the object that has the method: the ledger, a namespace or a session, now or as of a moment."""
+    view: Any = asked_of(call, ledger)
     area = call.method.area
     if area not in OF_A_SESSION:
-        return getattr(asked, area) if area else asked
-    session = asked.session(call.given["session_name"], project=call.given["new_in"])
+        return getattr(view, area) if area else view
+    session = view.session(call.given["session_name"], project=call.given["new_in"])
     if session.id is None and not call.method.creates:
         name = call.given["session_name"]
-        raise NotFoundError(f"no session of this user is called {name!r:.60}; `sessions list` names those there are")
+        raise NotFoundError(f"no session of this user is called {name!r:.60}; `sessions list` shows the sessions")
     return session.summaries if area == "summaries" else session
 
 
 @contextmanager
 def opened(call: Call, *, readonly: bool | None = None) -> Iterator[Ledger]:
-    """The ledger, with what the caller said about itself as what its commands fall back on."""
+    """Yield the ledger, opened with what the caller said about itself as the defaults of its commands."""
     from ledger.api import Ledger
 
     settings, method = call.settings, call.method
@@ -169,7 +169,7 @@ def opened(call: Call, *, readonly: bool | None = None) -> Iterator[Ledger]:
     if readonly is None:
         readonly = not (method.writes or call.given.get("receipt"))
     unused = {} if method.key in (("", "recall"), ("", "context")) or method.area == "vectors" else {"embedder": None}
-    unused |= {"model": None} if readonly else {}  # what only asks about memories asks no model
+    unused |= {"model": None} if readonly else {}  # a command that only reads asks no model
     with Ledger.open(
         settings.path, readonly=readonly, create=method.creates, settings=replace(settings, **unused), **words
     ) as ledger:
@@ -179,58 +179,63 @@ def opened(call: Call, *, readonly: bool | None = None) -> Iterator[Ledger]:
             say(f"taken out before anything was recorded: {kinds}", quiet=bool(call.around.get("quiet")))
 
 
-def hint_at_others(call: Call, ledger: Ledger, found: object) -> None:
-    """Says which users have something in this file, where a read found nothing of a user who has nothing; of many the first."""
+def hint_at_others(call: Call, ledger: Ledger, answer: object) -> None:
+    """Print the users with contents in this file, if a read found nothing and this user has nothing.
+
+    Of many users the first ones are named.
+    """
     from ledger.answers import Stats
     from ledger.recall.packs import Pack
     from ledger.types import Page
 
-    if isinstance(found, Stats):
-        what, is_empty = "memories or turns", not _of_one_user(found)
+    if isinstance(answer, Stats):
+        contents, is_empty = "memories or turns", not _has_contents(answer)
     else:
-        is_read = isinstance(found, Pack | Page | list | tuple) and not call.method.writes
-        items: object = found.items if isinstance(found, Pack) else found
-        what, is_empty = "memories", is_read and call.method.area not in _OF_EVERYBODY and not items
+        is_read = isinstance(answer, Pack | Page | list | tuple) and not call.method.writes
+        items: object = answer.items if isinstance(answer, Pack) else answer
+        contents, is_empty = "memories", is_read and call.method.area not in _OF_EVERYBODY and not items
     if not is_empty:
         return
     user, users = call.settings.user, ledger.maintenance.users(limit=OTHERS)
-    stats = {each: ledger.bind(user=each).maintenance.stats() for each in (user, *users)}
-    having = [each for each in stats if (_of_one_user(stats[each]) if what != "memories" else stats[each].memories)]
+    stats = {name: ledger.bind(user=name).maintenance.stats() for name in (user, *users)}
+    having = [
+        name for name in stats if (_has_contents(stats[name]) if contents != "memories" else stats[name].memories)
+    ]
     if having and user not in having:
         names = ", ".join(map(repr, having))
-        say(f"nothing for user {user!r}; this file has {what} of: {names} (--user)", quiet=call.around["quiet"])
+        say(f"nothing for user {user!r}; this file has {contents} of: {names} (--user)", quiet=call.around["quiet"])
 
 
-def _of_one_user(found: Stats) -> bool:
-    return bool(found.memories or found.interactions or found.documents or found.messages)
+def _has_contents(stats: Stats) -> bool:
+    return bool(stats.memories or stats.interactions or stats.documents or stats.messages)
 
 
 # --- texts from elsewhere --------------------------------------------------------------------------------------------
 
 
-def read_texts(given: dict[str, Any]) -> dict[str, Any]:
-    """The arguments, and standard input in the place of the text that is "-"."""
-    places = [name for name in TEXTS if given.get(name) == STDIN]
+def read_texts(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments, with standard input in place of the text "-"."""
+    places = [name for name in TEXTS if arguments.get(name) == STDIN]
     if len(places) > 1:
-        raise Usage(f"only one text can come from standard input, and {' and '.join(places)} are both -")
-    return given | {name: stdin_text().removesuffix("\n").removesuffix("\r") for name in places}
+        raise Usage(f"only one text can be - (standard input), and {' and '.join(places)} are")
+    return arguments | {name: stdin_text().removesuffix("\n").removesuffix("\r") for name in places}
 
 
 def stdin_text(most: int = STDIN_BYTES) -> str:
-    """The text of standard input, at most so many bytes of it, without a byte order mark."""
+    """Return the text of standard input, at most ``most`` bytes of it, without a byte order mark."""
     data = sys.stdin.buffer.read(most)
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         if error.start < len(data) - 3 or len(data) < most:
             at = f"the byte at {error.start} is 0x{data[error.start]:02x}"
-            raise RejectedError(f"standard input is no UTF-8 text: {at}") from None
+            raise RejectedError(f"standard input is not UTF-8 text: {at}") from None
         text = data[: error.start].decode("utf-8")
     return text.removeprefix("\ufeff")
 
 
 def file_text(path: Path, most: int = FILE_BYTES + 1) -> str:
-    """A text file, or standard input for "-"; a byte order mark is no part of it."""
+    """Return the text of a file, or of standard input for "-", without a byte order mark."""
     if str(path) == STDIN:
         return stdin_text(most)
     try:
@@ -239,18 +244,18 @@ def file_text(path: Path, most: int = FILE_BYTES + 1) -> str:
     except FileNotFoundError:
         raise NotFoundError(f"there is no file {path}") from None
     except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or "it is no UTF-8 text"
+        why = getattr(error, "strerror", None) or "it is not UTF-8 text"
         raise RejectedError(f"{path} cannot be read: {why}") from None
 
 
 def transcript(path: Path) -> list[object]:
-    """The messages of a file, or of standard input."""
+    """Return the messages of a file or of standard input."""
     try:
-        what, text = "standard input" if str(path) == STDIN else str(path), file_text(path)
+        name, text = "standard input" if str(path) == STDIN else str(path), file_text(path)
     except NotFoundError as error:
         raise NotFoundError(
             f"{error}; a text goes in on standard input: echo 'user: I prefer tea.' | memory-ledger add -"
         ) from None
     if len(text) > FILE_BYTES:
-        raise RejectedError(f"{what} is too long; at most {FILE_BYTES:,} characters are allowed", rule="size")
-    return messages_of(text, what)
+        raise RejectedError(f"{name} is too long; at most {FILE_BYTES:,} characters are allowed", rule="size")
+    return messages_of(text, name)

@@ -1,4 +1,4 @@
-"""What a shell offers at a TAB for an argument: ids, kinds, projects and sessions of the ledger that is meant."""
+"""The completion of an argument at a TAB: ids, kinds, projects and sessions of the ledger."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _IDS = ("id", "memory", "memories", "interaction", "subject", "target", "sources
 
 
 def of(name: str) -> Callable[[Any], list[tuple[str, str]]] | None:
-    """The completer of the parameters of a name, None where nothing is known."""
+    """Return the completer of the parameters with a name, or None if there is none."""
     if name in _IDS:
         return _asking(_ids)
     if name in ("kind", "kinds"):
@@ -41,22 +41,22 @@ def _asking(ask: Callable[[Ledger], Iterator[tuple[str, str]]]) -> Callable[[Any
 
 
 def _ids(ledger: Ledger) -> Iterator[tuple[str, str]]:
-    for each in ledger.memories.list(limit=OFFERED):
-        yield each.id, each.content or ""
+    for memory in ledger.memories.list(limit=OFFERED):
+        yield memory.id, memory.content or ""
     for turn in ledger.interactions.list(limit=OFFERED // 2):
         yield turn.id, turn.prompt or ""
 
 
 def _kinds(ledger: Ledger) -> Iterator[tuple[str, str]]:
-    for kind in sorted({each.kind for each in ledger.memories.list(limit=1_000)}):
+    for kind in sorted({memory.kind for memory in ledger.memories.list(limit=1_000)}):
         yield kind, ""
 
 
 def _projects(ledger: Ledger) -> Iterator[tuple[str, str]]:
-    for each in ledger.projects.list(limit=OFFERED):
-        yield each.name or each.id, each.description or ""
+    for project in ledger.projects.list(limit=OFFERED):
+        yield project.name or project.id, project.description or ""
 
 
 def _sessions(ledger: Ledger) -> Iterator[tuple[str, str]]:
-    for each in ledger.sessions.list(limit=OFFERED):
-        yield each.name or each.id, f"{each.messages:,} messages"
+    for session in ledger.sessions.list(limit=OFFERED):
+        yield session.name or session.id, f"{session.messages:,} messages"

@@ -1,7 +1,7 @@
-"""Commands made of signatures and docstrings: the one file that knows the parser of the command line, cyclopts.
+"""The commands made of signatures and docstrings; the only file that uses cyclopts, the parser of the command line.
 
-What Python takes by its place is an argument, every keyword an option of the same name. What they mean stands in the method's
-docstring, or in the table of what many methods share; a parameter without help is an error.
+A positional parameter is an argument, a keyword an option of the same name. Their help stands in the method's
+docstring, or in the table of shared parameters; a parameter without help is an error.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ BESIDES = Group("Besides", sort_key=90)
 EPILOGUE = "Exit codes: 0 done, 1 a check failed, 2 wrong usage, 3 not found, 4 conflict or rejected."
 KEYWORD = inspect.Parameter.KEYWORD_ONLY
 PLACE = inspect.Parameter.POSITIONAL_ONLY
-DIGITS = 19  # more are no position of an event
+DIGITS = 19  # a number with as many digits is too long for a position
 _CHANGE = "memory-ledger supersede records a new fact, memory-ledger revise another wording"
 _REMOVE = "memory-ledger retract takes a memory out of use, memory-ledger erase removes its text for good"
-MEANT = {  # words that people type first, each with the command for it
+MEANT = {  # words that people type first, with the command that does this
     "at": "--as-of behind a command that reads answers as of then: memory-ledger recall QUERY --as-of 2026-05-03",
     "search": "memory-ledger recall QUERY searches",
     "find": "memory-ledger recall QUERY searches",
@@ -68,9 +68,9 @@ MEANT = {  # words that people type first, each with the command for it
 
 
 def _number_or_text(kind: object, tokens: Sequence[Token]) -> str | int | list[str | int]:
-    """Digits are a position."""
-    found = [int(each.value) if _is_number(each.value) else each.value for each in tokens]
-    return found if get_origin(kind) is list else found[0]
+    """Return the values, with digits as positions."""
+    values = [int(token.value) if _is_number(token.value) else token.value for token in tokens]
+    return values if get_origin(kind) is list else values[0]
 
 
 def _is_number(text: str) -> bool:
@@ -78,53 +78,53 @@ def _is_number(text: str) -> bool:
 
 
 def _json(kind: object, tokens: Sequence[Token]) -> object:
-    found = []
-    for each in tokens:
+    values = []
+    for token in tokens:
         try:
-            found.append(json.loads(each.value))
+            values.append(json.loads(token.value))
         except (ValueError, RecursionError):
-            raise ValueError(f"{each.value!r:.60} is no JSON") from None
-    return found if get_origin(kind) is list else found[0]
+            raise ValueError(f"{token.value!r:.60} is not JSON") from None
+    return values if get_origin(kind) is list else values[0]
 
 
 def _metadata(kind: object, tokens: Sequence[Token]) -> dict[str, object]:
-    """``ticket=4711`` is a key and its value, a JSON object several; a value that is no JSON is a text."""
-    found = dict[str, object]()
-    for each in tokens:
-        key, equals, value = each.value.partition("=")
-        if each.value.startswith("{"):
-            given = _json(dict, [each])
-            assert isinstance(given, dict)
-            found |= given
+    """Return metadata: KEY=VALUE is a key with a value of JSON or else text, a JSON object is several keys."""
+    metadata = dict[str, object]()
+    for token in tokens:
+        key, equals, value = token.value.partition("=")
+        if token.value.startswith("{"):
+            keys = _json(dict, [token])
+            assert isinstance(keys, dict)
+            metadata |= keys
         elif not equals:
-            raise ValueError(f"{each.value!r:.60} is no KEY=VALUE")
+            raise ValueError(f"{token.value!r:.60} is neither KEY=VALUE nor a JSON object")
         else:
-            found[key] = _plain(value)
-    return found
+            metadata[key] = _plain(value)
+    return metadata
 
 
 def _plain(text: str) -> object:
-    """A number, true, false, null or a quoted text as JSON has them; every other text as it is."""
+    """Return a number, true, false, null or a quoted text of JSON as its value, and every other text as it is."""
     try:
-        found: object = json.loads(text)
+        value: object = json.loads(text)
     except (ValueError, RecursionError):
         return text
-    return text if isinstance(found, list | dict) or found in (inf, -inf) or found != found else found
+    return text if isinstance(value, list | dict) or value in (inf, -inf) or value != value else value
 
 
 def _origin(kind: object, tokens: Sequence[Token]) -> object:
-    """``actor=crawler`` names an origin, as ``{"actor": "crawler"}`` does in Python; digits are a position, the rest is an id."""
+    """Return an origin for ``actor=crawler`` or JSON, a position for digits, and an id for any other text."""
     text = tokens[0].value
     if text.startswith("{"):
         return _json(kind, tokens)
-    what, equals, name = text.partition("=")
-    if equals and what in get_args(types.OriginKind):
-        return {what: name}
+    prefix, equals, name = text.partition("=")
+    if equals and prefix in get_args(types.OriginKind):
+        return {prefix: name}
     return int(text) if _is_number(text) else text
 
 
 class Shell:
-    """What types of Python are on a command line; a parameter whose type is none of these is not offered."""
+    """The types of Python that have a form on a command line; parameters of other types are not offered."""
 
     Point = Annotated[str | int, Parameter(converter=_number_or_text)]
     Points = Annotated[list[str | int], Parameter(converter=_number_or_text)]
@@ -134,19 +134,19 @@ class Shell:
     Origin = Annotated[Any, Parameter(converter=_origin)]
 
 
-_TYPES: dict[str, Any] = {  # names in annotations that mean something else here
+_TYPES: dict[str, Any] = {  # names in annotations that have another type on a command line
     "Iterable": list, "Sequence": list, "Time": str, "Since": str, "Moment": Shell.Point, "StrPath": Path, "Given": Path,
     "EmbedderLike": str, "ModelLike": str, "os": runtime.SimpleNamespace(PathLike={str: Path}),
     "Callable": {}, "Subject": Shell.Point, "Triple": dict,
 }  # fmt: skip
-_BY_NAME: dict[str, Any] = {  # parameters whose type says too little
+_BY_NAME: dict[str, Any] = {  # parameters whose annotation is too general
     "signing_key": Path | None, "public_key": Path | None, "parts": Shell.Jsons, "tool_calls": Shell.Jsons, "extra": Shell.Json,
     "transcript": Path, "messages": Path, "relations": Shell.Jsons, "without": Shell.Origin,
     "metadata": Shell.Metadata,
     "extract": types.Extracting, "policy": Shell.Json, "ids": Shell.Points,
     "over": list[str], "target": Shell.Point, "proof": Path,
 }  # fmt: skip
-_ON_A_COMMAND_LINE = {  # how a value that is an object in Python is written here
+_ON_A_COMMAND_LINE = {  # the form on a command line of values that are objects in Python
     "without": " Here an origin is KIND=NAME: actor=crawler, session=s1.",
     "relations": ' Here each is JSON: \'["Ana", "works_at", "Acme"]\'; may be given again.',
     "parts": " Each is a JSON object; may be given again.",
@@ -160,13 +160,14 @@ _NOT_OFFERED = {"progress", "stop", "cancel", "context", "summarizer"}
 
 
 def offered(method: Method) -> Iterator[inspect.Parameter]:
-    """The parameters of a method as those of a command."""
+    """Yield the parameters of a method in the form of a command's parameters."""
     change = CHANGED.get(method.key)
     drop = () if change is None else change.drop
-    yield from _offered(method, [each for each in method.parameters if each.name not in drop])
+    yield from _offered(method, [parameter for parameter in method.parameters if parameter.name not in drop])
     if change is not None:
         own = Method(HAND, method.name, change.run, of_the_past=False)
-        yield from _offered(own, [each for each in own.parameters if each.name not in method.names - set(drop)])
+        taken = method.names - set(drop)
+        yield from _offered(own, [parameter for parameter in own.parameters if parameter.name not in taken])
     if method.options == "PolicyChanges":
         yield from _keys(fields_of("PolicyChanges"), OPTIONS)
 
@@ -174,25 +175,26 @@ def offered(method: Method) -> Iterator[inspect.Parameter]:
 def _offered(method: Method, parameters: Iterable[inspect.Parameter]) -> Iterator[inspect.Parameter]:
     names = {**vars(types), **vars(sys.modules[method.function.__module__]), **_TYPES}
     help_of = method.doc.args
-    for each in parameters:
-        if each.kind is inspect.Parameter.VAR_KEYWORD or each.name in _NOT_OFFERED or _of_the_file(method, each):
+    for declared in parameters:
+        name, is_keywords = declared.name, declared.kind is inspect.Parameter.VAR_KEYWORD
+        if is_keywords or name in _NOT_OFFERED or _is_path_of_ledger(method, name):
             continue
-        text = help_of.get(each.name) or types.SHARED.get(each.name)
+        text = help_of.get(name) or types.SHARED.get(name)
         if text is None:
-            raise NotImplementedError(f"{method.area}.{method.name}: no help for {each.name}")
-        by_place = each.kind is not KEYWORD
-        text += _ON_A_COMMAND_LINE.get(each.name, "")
-        yield parameter(each.name, _type(method, each, names), text, default=each.default, by_place=by_place)
+            raise NotImplementedError(f"{method.area}.{method.name}: no help for {name}")
+        by_place = declared.kind is not KEYWORD
+        text += _ON_A_COMMAND_LINE.get(name, "")
+        yield parameter(name, _type(declared, names), text, default=declared.default, by_place=by_place)
 
 
-def _of_the_file(method: Method, each: inspect.Parameter) -> bool:
-    return method.key in OF_THE_FILE and each.name == "path"
+def _is_path_of_ledger(method: Method, name: str) -> bool:
+    return method.key in OF_THE_FILE and name == "path"
 
 
-def _type(method: Method, each: inspect.Parameter, names: dict[str, Any]) -> Any:
-    if each.name in _BY_NAME:
-        return _BY_NAME[each.name]
-    kind = eval(str(each.annotation), names)
+def _type(declared: inspect.Parameter, names: dict[str, Any]) -> Any:
+    if declared.name in _BY_NAME:
+        return _BY_NAME[declared.name]
+    kind = eval(str(declared.annotation), names)
     members = get_args(kind) if get_origin(kind) in (Union, runtime.UnionType) else (kind,)
     if kind == list[str | int]:
         return Shell.Points
@@ -200,9 +202,9 @@ def _type(method: Method, each: inspect.Parameter, names: dict[str, Any]) -> Any
         return Shell.Point | None if type(None) in members else Shell.Point
     if Path in members:
         return Path | None if type(None) in members else Path
-    if each.name == "statuses":
-        one, several = cast("Any", Literal), cast("Any", list)
-        return several[one[(*get_args(get_args(kind)[0]), "all")]]
+    if declared.name == "statuses":
+        literal, several = cast("Any", Literal), cast("Any", list)
+        return several[literal[(*get_args(get_args(kind)[0]), "all")]]
     return kind
 
 
@@ -216,7 +218,7 @@ def parameter(
     group: Group = OPTIONS,
     alias: str | None = None,
 ) -> inspect.Parameter:
-    """A parameter of a command: an argument where Python takes it by its place, or else an option."""
+    """Return a parameter of a command: an argument if Python takes it by its place, or else an option."""
     required = default is inspect.Parameter.empty
     if isinstance(default, tuple):
         default = list(default)
@@ -234,33 +236,33 @@ def parameter(
 
 
 def _may_be_off(kind: object) -> bool:
-    """Whether this is a switch that nobody has to give: it can be given as off, then."""
+    """Return True if the type is a switch that may be left out, and so needs a form for off."""
     return {bool, type(None)} <= {*get_args(kind)}
 
 
 def plain(text: str) -> str:
-    """Help without the marks of code, which a terminal shows as they are."""
+    """Return a help text without the marks of code, which a terminal would show."""
     return one_line(text.replace("``", "").replace("`", ""))
 
 
 def _keys(fields: Iterable[Field], group: Group) -> Iterator[inspect.Parameter]:
-    """The keys of a typed dictionary as options that nobody has to give."""
+    """Yield the keys of a typed dictionary as options that may be left out."""
     names = {**vars(types), **_TYPES}
-    for each in fields:
-        kind = eval(each.annotation, names)
-        yield parameter(each.name, kind | None, each.text, default=None, group=group)
+    for field in fields:
+        kind = eval(field.annotation, names)
+        yield parameter(field.name, kind | None, field.text, default=None, group=group)
 
 
 # --- options that many commands share -------------------------------------------------------------------------------
 
 
 def shared(method: Method) -> Iterator[inspect.Parameter]:
-    """Who writes, of which moment a read is, and what every command takes."""
+    """Yield the options about the writer, those about the moment of a read, and those of every command."""
     if method.pages:
         yield parameter("all_pages", Annotated[bool, Parameter(name="--all")], "Go through every page.", default=False)
     if method.lists:
         yield parameter("csv", bool, "The rows as CSV, with a first row of names.", default=False)
-        yield parameter("jsonl", bool, "The rows as JSON, one a line.", default=False)
+        yield parameter("jsonl", bool, "The rows as JSON, one object a line.", default=False)
     if method.of_the_past:
         text = "As known then: a position, an event's id, a time with its offset, or a date."
         yield parameter("as_of", str | None, text, default=None)
@@ -269,9 +271,10 @@ def shared(method: Method) -> Iterator[inspect.Parameter]:
         actor = "Who does it (LEDGER_ACTOR)."
         yield parameter("actor", str | None, actor, default=None, group=WHO)
     if method.options is not None:
-        own = {each.name for each in method.parameters}
+        own = method.names
         keys = fields_of("WriteOptions") if method.options != "GroupOptions" else ()
-        yield from (each for each in _keys([*fields_of("GroupOptions"), *keys], WHO) if each.name not in own)
+        options = _keys([*fields_of("GroupOptions"), *keys], WHO)
+        yield from (option for option in options if option.name not in own)
     yield from EVERY
 
 
@@ -293,23 +296,23 @@ SESSION = (
 
 
 def command(method: Method) -> Callable[..., Call]:
-    """A function for the parser: it has the parameters of a command, and returns what is to be done."""
+    """Return a function with the parameters of a command for the parser; it returns the call to make."""
     own = list(offered(method))
     if method.area in OF_A_SESSION:
         own = [SESSION[0], *own, SESSION[1]]
-    taken = {each.name for each in own}
-    more = [each for each in shared(method) if each.name not in taken]
+    taken = {parameter.name for parameter in own}
+    more = [option for option in shared(method) if option.name not in taken]
 
-    def call(**given: Any) -> Call:
-        given = {name: _unmarked(value) for name, value in given.items()}
-        around = {each.name: given.pop(each.name) for each in more}
-        return Call(method, given, around)
+    def call(**values: Any) -> Call:
+        values = {name: _unmarked(value) for name, value in values.items()}
+        around = {option.name: values.pop(option.name) for option in more}
+        return Call(method, values, around)
 
     return _with(call, [*own, *more], method.doc.first)
 
 
 def _listed(text: str) -> Callable[..., None]:
-    """What a name stands for in a list."""
+    """Return a function that stands for a command in a list of commands, with its help and no parameters."""
 
     def nothing() -> None: ...
 
@@ -317,9 +320,9 @@ def _listed(text: str) -> Callable[..., None]:
 
 
 def _with(function: Callable[..., Any], parameters: Sequence[inspect.Parameter], text: str) -> Callable[..., Any]:
-    order = sorted(parameters, key=lambda each: each.kind)
+    order = sorted(parameters, key=lambda parameter: parameter.kind)
     function.__signature__ = inspect.Signature(order)  # type: ignore[attr-defined]
-    function.__annotations__ = {each.name: each.annotation for each in order}
+    function.__annotations__ = {parameter.name: parameter.annotation for parameter in order}
     function.__doc__ = plain(text)
     return function
 
@@ -329,39 +332,39 @@ def cli_name(name: str) -> str:
 
 
 def root(words: Sequence[str] = (), *, whole: bool = False) -> App:
-    """The command line, as much of it as these words need: one command, one namespace, or all names for help.
+    """Return the command line with as much as these words need: a command, a namespace, or all names for help.
 
-    ``whole`` is every command with its options, for the completion of a shell.
+    ``whole`` makes every command with its options, for the completion of a shell.
     """
-    first = next((each for each in words if not each.startswith("-")), None)
-    others = {name: Method(HAND, name, each, of_the_past=False) for name, each in BY_HAND.items()}
+    first = next((word for word in words if not word.startswith("-")), None)
+    others = {name: Method(HAND, name, function, of_the_past=False) for name, function in BY_HAND.items()}
     app = _app(
         name="memory-ledger",
         help="A memory for LLM agents that can account for itself: every change is an event in one file.",
         help_epilogue=f"The ledger is --db, or LEDGER_PATH, or memory.db here; see config. {EPILOGUE}",
         version=f"memory-ledger {__version__}",
     )
-    groups = [(Group(title, sort_key=number), of) for number, (title, of) in enumerate(PANELS.items())]
-    panels = {name: group for group, of in groups for name in of}
+    groups = [(Group(title, sort_key=number), names) for number, (title, names) in enumerate(PANELS.items())]
+    panels = {name: group for group, names in groups for name in names}
     order = list(panels)
     known = {*panels, *AREAS, *others}
-    wanted = known if whole or first not in known else {first}
-    for name in (each for each in panels if each in wanted):
+    included = known if whole or first not in known else {first}
+    for name in (name for name in panels if name in included):
         made = _flat(name) if whole or name == first else _listed(_first_line(name))
         app.command(made, name=name, group=panels[name], sort_key=order.index(name))
-    for area in (each for each in AREAS if each in wanted and each != "summaries"):
+    for area in (area for area in AREAS if area in included and area != "summaries"):
         app.command(area_app(area, filled=whole or area == first))
-    for name in (each for each in others if each in wanted):
+    for name in (name for name in others if name in included):
         app.command(command(others[name]), name=name, group=BESIDES)
     return app
 
 
 def area_app(area: str, *, filled: bool = True) -> App:
-    """A namespace with its commands, or its name alone."""
+    """Return a namespace with its commands, or its name alone."""
     app = _app(name=area, help=_about(area), group=AREAS_OF)
-    for each in of_area(area) if filled else ():
-        if each.key not in SHORT:
-            app.command(command(each), name=cli_name(each.name))
+    for method in of_area(area) if filled else ():
+        if method.key not in SHORT:
+            app.command(command(method), name=cli_name(method.name))
     if area == "session" and filled:
         app.command(area_app("summaries"))
     return app
@@ -372,18 +375,18 @@ def _flat(name: str) -> Callable[..., Call]:
 
 
 def method_of(name: str) -> Method:
-    """The method behind a command that stands in no namespace."""
-    for (area, each), short in SHORT.items():
+    """Return the method behind a command outside the namespaces."""
+    for (area, method), short in SHORT.items():
         if short == name:
-            return named(area, each)
+            return named(area, method)
     return named("", name.replace("-", "_"))
 
 
 def _first_line(name: str) -> str:
-    """What a command that stands in no namespace says of itself."""
-    for (area, each), short in SHORT.items():
+    """Return the first line of help of a command outside the namespaces."""
+    for (area, method), short in SHORT.items():
         if short == name:
-            return first_lines(AREAS[area].partition(":")[0])[each]
+            return first_lines(AREAS[area].partition(":")[0])[method]
     return first_lines("ledger.api")[name.replace("-", "_")]
 
 
@@ -405,7 +408,7 @@ def completion(call: Call, shell: Literal["bash", "zsh", "fish"] | None = None, 
     """Install the completion of commands, options, ids, kinds and projects for a shell.
 
     Args:
-        shell: Which shell; None for the one that runs.
+        shell: The shell; None for the shell that runs.
         script: Print the script, and install nothing.
     """
     if script:
@@ -416,25 +419,30 @@ def completion(call: Call, shell: Literal["bash", "zsh", "fish"] | None = None, 
 
 
 def _without_lists(error: CycloptsError) -> str:
-    """What is wrong, without the first of all commands, which help has in order; ``at`` in Python is here ``--as-of``."""
+    """Return the parser's error without the list of commands, which help shows in a better order.
+
+    ``--at`` is answered with ``--as-of``, because Python has ``at`` for this.
+    """
     text = re.sub(r" Available commands:.*", "", one_line(str(error))).rstrip(".")
-    if isinstance(error, UnknownOptionError) and any("--as-of" in each.names for each in error.argument_collection):
+    if isinstance(error, UnknownOptionError) and any(
+        "--as-of" in argument.names for argument in error.argument_collection
+    ):
         text = re.sub(r"(?<=Unknown option: --at\.).*", " Did you mean --as-of?", text)
     if isinstance(error, UnknownOptionError) and error.token is not None:
         option = str(error.token.value).partition("=")[0]
         place = option.lstrip("-").replace("-", "_").upper()
-        if any(place in each.names for each in error.argument_collection or ()):
+        if any(place in argument.names for argument in error.argument_collection or ()):
             return f"{place} is an argument: give its value in its place, without {option}"
     return text
 
 
 def _unknown(words: list[str], error: CycloptsError) -> str:
-    """What is wrong with the words that should name a command."""
+    """Return the error for words that should name a command."""
     if words[0] in ("help", "version"):
         return f"--{words[0]} is an option"
-    if (option := next((each for each in words if each.startswith("-")), None)) is not None:
+    if (option := next((word for word in words if word.startswith("-")), None)) is not None:
         before = words[: words.index(option)]
-        area = [each for each in before if each in AREAS]
+        area = [word for word in before if word in AREAS]
         if area == before:
             return f"options stand behind the command: memory-ledger {' '.join([*area, 'COMMAND'])} {option} …"
     if (meant := _meant(words[0])) is not None:
@@ -443,7 +451,7 @@ def _unknown(words: list[str], error: CycloptsError) -> str:
 
 
 def _meant(word: str) -> str | None:
-    """Return the command that somebody means by a word that is none; None for a word that nobody knows."""
+    """Return a hint at the command that a person means by an unknown word, or None."""
     if word in MEANT:
         return MEANT[word]
     areas = [area for area in AREAS if any(cli_name(method.name) == word for method in of_area(area))]
@@ -452,13 +460,13 @@ def _meant(word: str) -> str | None:
 
 
 def _is_text(word: str) -> bool:
-    """Whether a word that begins as an option does is none: a lone hyphen, or a text with a blank in it."""
+    """Return True if a word begins like an option but is a text: a lone hyphen, or a word with a blank in it."""
     return word == "-" or (word.startswith("-") and any(map(str.isspace, word)) and "=" not in word.split()[0])
 
 
 def _unmarked(value: object) -> object:
     if isinstance(value, list):
-        return [_unmarked(each) for each in value]
+        return [_unmarked(item) for item in value]
     return value[len(MARK) :] if isinstance(value, str) and value.startswith(MARK) and value != STDIN else value
 
 
@@ -466,13 +474,14 @@ BY_HAND = OTHERS | {"completion": completion}
 
 
 def understood(words: Sequence[str]) -> Call | None:
-    """What these words ask for; None where the parser answered by itself, with help or the version.
+    """Return the call that these words ask for, or None if the parser answered with help or the version.
 
-    ``Usage`` says what is wrong with them.
+    Raises:
+        Usage: The words name no command, or its options are wrong.
     """
-    tab = list(words[:1]) == ["__complete"]  # what a shell asks at a TAB, of the words that stand there
+    tab = list(words[:1]) == ["__complete"]  # a shell asks this way for completions of the following words
     app = root(words[1:] if tab else words)
-    words = [MARK + each if _is_text(each) else each for each in words]
+    words = [MARK + word if _is_text(word) else word for word in words]
     try:
         command, bound, _ = app.parse_args(words, exit_on_error=False, print_error=False, verbose=False)
     except UnknownCommandError as error:

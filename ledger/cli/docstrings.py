@@ -1,4 +1,4 @@
-"""What public docstrings say, in parts: the help of commands and the reference pages read the same text."""
+"""The parts of public docstrings, from which the help of commands and the reference pages are made."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ENTRY = re.compile(r"^ {4}(\w+): ((?:.*\n)(?: {5}.*\n)*)", re.M)
 
 
 class Doc(NamedTuple):
-    """A docstring in its parts: the first sentence or two, what follows, and what it says of parameters and errors."""
+    """A docstring in parts: the first paragraph, the paragraphs after it, and the texts of parameters and errors."""
 
     first: str
     rest: str
@@ -27,7 +27,7 @@ class Doc(NamedTuple):
 
 
 class Field(NamedTuple):
-    """A key of a typed dictionary: its annotation as it is written, and the text under it."""
+    """A key of a typed dictionary: its annotation as written, and the text below it."""
 
     name: str
     annotation: str
@@ -52,18 +52,21 @@ def line(text: str) -> str:
 
 @cache
 def first_lines(module: str) -> dict[str, str]:
-    """What the functions of the product's module say in the first line, by name, without loading it: help is asked for often."""
+    """Return the first paragraph of the docstring of each method in a module of the product, by name.
+
+    The module is parsed and not loaded, because help is requested often.
+    """
     place = Path(str(types.__file__)).parent.parent.joinpath(*module.split(".")).with_suffix(".py")
     tree = ast.parse(place.read_text(encoding="utf-8"))
-    kinds = (each for each in tree.body if isinstance(each, ast.ClassDef) and not each.name.startswith("Past"))
-    methods = (each for kind in kinds for each in kind.body if isinstance(each, ast.FunctionDef))
-    return {each.name: line(text.partition("\n\n")[0]) for each in methods if (text := ast.get_docstring(each))}
+    classes = (node for node in tree.body if isinstance(node, ast.ClassDef) and not node.name.startswith("Past"))
+    methods = (node for kind in classes for node in kind.body if isinstance(node, ast.FunctionDef))
+    return {node.name: line(text.partition("\n\n")[0]) for node in methods if (text := ast.get_docstring(node))}
 
 
 def fields_of(name: str) -> Iterator[Field]:
-    """The own keys of a typed dictionary of ``ledger.types``, without those that it inherits."""
+    """Yield the keys of a typed dictionary of ``ledger.types`` without inherited keys."""
     module = ast.parse(Path(str(types.__file__)).read_text(encoding="utf-8"))
-    body = next(each.body for each in module.body if isinstance(each, ast.ClassDef) and each.name == name)
+    body = next(node.body for node in module.body if isinstance(node, ast.ClassDef) and node.name == name)
     for field, under in itertools.pairwise(body):
         if isinstance(field, ast.AnnAssign) and isinstance(under, ast.Expr):
             text = line(str(ast.literal_eval(under.value)))

@@ -1,4 +1,4 @@
-"""The pages of the documentation, which the wheel has with it."""
+"""The pages of the documentation, which are part of the wheel."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ DOCS = Path(__file__).resolve().parent.parent / "docs"
 
 
 class PageOfDocs(Struct, frozen=True):
-    """A page by the name that ``docs PAGE`` takes, with its first sentence."""
+    """A page: the name that ``docs PAGE`` takes, and its first sentence."""
 
     page: str
     about: str
 
 
 class Line(Struct, frozen=True):
-    """A line that holds what was searched for."""
+    """A line that matches a search."""
 
     page: str
     line: int
@@ -31,12 +31,12 @@ class Line(Struct, frozen=True):
 
 
 def pages() -> list[PageOfDocs]:
-    return [PageOfDocs(_name(each), _about(each)) for each in _files()]
+    return [PageOfDocs(_name(path), _about(path)) for path in _files()]
 
 
 def _files() -> list[Path]:
-    """Those that are read from the beginning to the end first, then those where something is looked up."""
-    return sorted(DOCS.rglob("*.md"), key=lambda each: ("Look up here" in each.read_text(encoding="utf-8")[:400], each))
+    """Return the pages to read from beginning to end first, then the pages to look things up in."""
+    return sorted(DOCS.rglob("*.md"), key=lambda path: ("Look up here" in path.read_text(encoding="utf-8")[:400], path))
 
 
 def _name(path: Path) -> str:
@@ -44,34 +44,36 @@ def _name(path: Path) -> str:
 
 
 def _about(path: Path) -> str:
-    """The first sentence under the heading."""
+    """Return the first sentence under the heading."""
     body = path.read_text(encoding="utf-8").partition("\n")[2].strip().partition("\n\n")[0]
     return " ".join(body.split()).split(". ")[0].rstrip(".") + "."
 
 
 def file(page: str) -> Path:
-    for each in _files():
-        if _name(each) == page.removesuffix(".md"):
-            return each
+    for path in _files():
+        if _name(path) == page.removesuffix(".md"):
+            return path
     near = difflib.get_close_matches(page.replace(" ", "-"), map(_name, _files()), n=1)
-    hint = f"; did you mean {near[0]}?" if near else "; `memory-ledger docs` lists them, docs --words searches them"
+    hint = (
+        f"; did you mean {near[0]}?" if near else "; `memory-ledger docs` lists the pages, docs --words searches them"
+    )
     raise NotFoundError(f"there is no page {page!r:.60}{hint}")
 
 
 def found(words: Sequence[str], page: str | None = None) -> list[Line]:
-    """The lines that hold every one of these texts, in any case; of one page or of all."""
-    wanted = [each.casefold() for each in words]
+    """Return the lines that hold every one of these texts, in any case, of a page or of all pages."""
+    folded = [word.casefold() for word in words]
     files = _files() if page is None else [file(page)]
     return [
         Line(_name(path), number, line.strip())
         for path in files
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
-        if all(each in line.casefold() for each in wanted)
+        if all(word in line.casefold() for word in folded)
     ]
 
 
 def show(text: str) -> None:
-    """The page as a terminal shows it, through a pager; lines of code are as long as they are."""
+    """Show a page in a terminal through a pager, without wrapping lines of code."""
     from rich.console import Console, ConsoleOptions, RenderResult
     from rich.markdown import CodeBlock, Markdown
     from rich.syntax import Syntax
@@ -85,7 +87,7 @@ def show(text: str) -> None:
     class Page(Markdown):
         elements: ClassVar = {**Markdown.elements, "fence": Code, "code_block": Code}
 
-    os.environ.setdefault("LESS", "FRX")  # colors as such; one screen without a pager
+    os.environ.setdefault("LESS", "FRX")  # less shows colors, and no pager for a single screen
     console = Console()
     with console.pager(styles=True):
         console.print(Page(text), crop=False)

@@ -1,4 +1,4 @@
-"""Which methods of the library are commands, and what a shell has to know about each."""
+"""The methods of the library that are commands, and the properties of each that a shell has to know."""
 
 from __future__ import annotations
 
@@ -43,22 +43,30 @@ PANELS = {  # the verbs of a ledger itself, as its help groups them
     "Take back": ("undo", "redo", "erase"),
     "The file": ("doctor", "verify", "backup", "replay", "export", "import-log", "recover"),
 }  # fmt: skip
-SHORT = {  # methods of a namespace that everybody looks for at the top
+SHORT = {  # methods of a namespace that are commands without one, because people look for them there
     ("interactions", "import_file"): "import",
     ("maintenance", "backup"): "backup",
     ("maintenance", "export_log"): "export",
     ("proof", "verify"): "verify",
 }
-PROPERTIES = {("session", "abstract")}  # that are asked for like a method
-NO_COMMANDS = {"open", "temporary", "close", "batch", "bind", "at", "session"}  # of a ledger: what only a program needs
-OF_THE_FILE = {("", "doctor"), ("", "import_log"), ("", "recover")}  # asked of the class; the path is that of --db
+PROPERTIES = {("session", "abstract")}  # properties that are commands like methods
+NO_COMMANDS = {
+    "open",
+    "temporary",
+    "close",
+    "batch",
+    "bind",
+    "at",
+    "session",
+}  # methods of a ledger that only a program needs
+OF_THE_FILE = {("", "doctor"), ("", "import_log"), ("", "recover")}  # class methods; their path is that of --db
 SAME_AS_FLAT = {("maintenance", "doctor")}
-OF_CLASSES = {("projections", "rows")}  # takes a class of the program's
+OF_CLASSES = {("projections", "rows")}  # takes a class of the calling program
 WRITE_WITHOUT_OPTIONS = {
     ("interactions", "import_file"), ("maintenance", "rebuild"), ("jobs", "run"), ("jobs", "work"),
     ("vectors", "update"), ("vectors", "remove"), ("guards", "scan"), ("erasures", "finish"), ("proof", "checkpoint"),
 }  # fmt: skip
-CREATE = {  # begin a ledger where there is none
+CREATE = {  # commands that make the ledger if there is none
     ("", "add"), ("", "capture"), ("", "remember"), ("", "propose"), ("interactions", "import_file"), ("documents", "add"),
     ("observations", "add"), ("projects", "add"), ("projects", "set_state"), ("policy", "set"),
     ("session", "append"), ("session", "reconcile"), ("session", "replace"),
@@ -68,10 +76,10 @@ CREATE = {  # begin a ledger where there is none
 class Method(NamedTuple):
     """A method of the library that is a command."""
 
-    area: str  # "" for those of the ledger itself
+    area: str  # "" for methods of the ledger itself
     name: str
     function: Callable[..., Any]
-    of_the_past: bool  # `--as-of` goes with it
+    of_the_past: bool  # the command takes --as-of
 
     @property
     def key(self) -> tuple[str, str]:
@@ -83,17 +91,17 @@ class Method(NamedTuple):
 
     @property
     def parameters(self) -> list[inspect.Parameter]:
-        """Its own, without what stands for the object."""
-        found = inspect.signature(self.function).parameters.values()
-        return [each for each in found if each.name not in ("self", "call")]
+        """Return the parameters without the object itself."""
+        parameters = inspect.signature(self.function).parameters.values()
+        return [parameter for parameter in parameters if parameter.name not in ("self", "call")]
 
     @property
     def names(self) -> set[str]:
-        return {each.name for each in self.parameters}
+        return {parameter.name for parameter in self.parameters}
 
     @property
     def options(self) -> str | None:
-        """The typed dictionary that its further keywords are described by."""
+        """Return the name of the typed dictionary that describes the further keywords, or None."""
         last = self.parameters[-1:]
         if not last or last[0].kind is not inspect.Parameter.VAR_KEYWORD:
             return None
@@ -109,48 +117,48 @@ class Method(NamedTuple):
 
     @property
     def pages(self) -> bool:
-        """Whether it lists one page of many."""
-        return any(each.name == "after" for each in self.parameters)
+        """Return True if the method lists one page of many."""
+        return "after" in self.names
 
     @property
     def lists(self) -> bool:
-        """Whether its answer is rows, which may be printed as CSV or JSON Lines."""
+        """Return True if the answer is rows, which may be printed as CSV or JSON Lines."""
         return (self.pages and self.key != ("history", "follow")) or self.key == ("", "query")
 
     @property
     def columns(self) -> Sequence[str]:
-        """The fields of its rows; none where they are what the question makes them."""
+        """Return the fields of the rows; empty if the query decides them."""
         annotation = eval(self.function.__annotations__["return"], inspect.unwrap(self.function).__globals__)
         row = get_args(annotation)[:1] if get_origin(annotation) is Page else ()
         return getattr(row[0], "__struct_encode_fields__", ("value",)) if row else ()
 
     @property
     def progresses(self) -> bool:
-        return any(each.name == "progress" for each in self.parameters)
+        return "progress" in self.names
 
 
 def of_ledger() -> Iterator[Method]:
-    """The verbs that a ledger has itself."""
+    """Yield the methods of a ledger itself that are commands."""
     from ledger.api import Ledger
 
-    for each in _methods("", Ledger):
-        if each.name not in NO_COMMANDS:
-            yield each
+    for method in _methods("", Ledger):
+        if method.name not in NO_COMMANDS:
+            yield method
 
 
 def of_area(area: str) -> Iterator[Method]:
     module, _, name = AREAS[area].partition(":")
-    for each in _methods(area, getattr(import_module(module), name)):
-        if each.key not in SAME_AS_FLAT | OF_CLASSES and not (area == "session" and each.name == "bind"):
-            yield each
+    for method in _methods(area, getattr(import_module(module), name)):
+        if method.key not in SAME_AS_FLAT | OF_CLASSES and not (area == "session" and method.name == "bind"):
+            yield method
 
 
 def named(area: str, name: str) -> Method:
-    return next(each for each in (of_area(area) if area else of_ledger()) if each.name == name)
+    return next(method for method in (of_area(area) if area else of_ledger()) if method.name == name)
 
 
 def _methods(area: str, owner: type) -> Iterator[Method]:
-    """In the order in which they stand in the source, those that only ask first."""
+    """Yield the methods in the order of the source, reading methods first."""
     seen = set[str]()
     for kind in reversed(owner.__mro__):
         past = kind.__name__.endswith("Read")

@@ -1,4 +1,4 @@
-"""What a command prints: data to stdout, as people or programs read it, messages to stderr, and a bar for long work."""
+"""The output of a command: data to stdout for people or programs, messages to stderr, and a bar for long work."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-ENDED = {"timeout": "out of time", "cancelled": "stopped"}  # why a long command ended before it was done
+ENDED = {"timeout": "out of time", "cancelled": "stopped"}  # reasons for which a command ended before it was done
 
 
 class Stopped(Exception):
-    """A command that ended before it was done, and not by a mistake: exit code 1."""
+    """A command that ended before it was done, but not by a mistake: exit code 1."""
 
 
 class Usage(Exception):
-    """Words that are no command, or options that do not go together: exit code 2."""
+    """A wrong usage, such as an unknown command or options that exclude each other: exit code 2."""
 
 
 def show(answer: object, *, json: bool, quiet: bool, brief: bool) -> None:
-    """An answer; ``brief`` is a subject on one line, as after a write."""
+    """Print an answer; with ``brief`` a subject takes one line, as after a write."""
     if answer is None:
         return
     if json:
@@ -57,13 +57,13 @@ def _show_to_people(answer: object, *, quiet: bool, brief: bool) -> None:
 
     ids = views.ids(answer) if quiet else None
     if ids is not None:
-        print("".join(each + "\n" for each in ids), end="")
+        print("".join(id + "\n" for id in ids), end="")
         return
     if isinstance(answer, Page | list | tuple) and not answer and type(answer).__name__ not in views.ONE:
         say("nothing found", quiet=quiet)
         return
     if getattr(answer, "failures", 0) and type(answer).__name__ == "JobReport":
-        say("`history model-calls` and `history audit` say what failed", quiet=quiet)
+        say("`history model-calls` and `history audit` show the failures", quiet=quiet)
     if given_up := getattr(answer, "given_up", 0):
         say(f"{given_up:,} failed three times in a row and wait: `session extract NAME` reads them again", quiet=quiet)
     if why := ENDED.get(getattr(answer, "stopped", "")):
@@ -72,7 +72,7 @@ def _show_to_people(answer: object, *, quiet: bool, brief: bool) -> None:
         say("there is none", quiet=quiet)
         return
     shown = views.render(answer, brief=brief)
-    if isinstance(shown, str):  # a text for a file of its own, neither wrapped nor cut
+    if isinstance(shown, str):  # a text that may go to a file is neither wrapped nor cut
         print(shown, end="")
     else:
         console().print(shown)
@@ -85,7 +85,7 @@ def _show_to_people(answer: object, *, quiet: bool, brief: bool) -> None:
 
 
 def _how_it_goes_on(answer: object) -> str:
-    """What to do about what a long command left."""
+    """Return how to continue a long command that was stopped."""
     if type(answer).__name__ == "RebuildReport":
         return "the tables are as they were, and the same command begins again"
     if type(answer).__name__ == "ScanReport":
@@ -94,7 +94,7 @@ def _how_it_goes_on(answer: object) -> str:
 
 
 def console() -> Console:
-    """Standard output for rich: no markup, no emoji codes, no guesses at what is a number."""
+    """Return standard output for rich, without markup, emoji codes or highlighted numbers."""
     from rich.console import Console
 
     return Console(file=sys.stdout, markup=False, emoji=False, highlight=False)
@@ -107,7 +107,7 @@ def say(message: str, *, quiet: bool = False) -> None:
 
 @contextmanager
 def progress_bar(title: str, *, quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
-    """A function for (done, of) that moves a bar on stderr; None where nobody would see it. Drawn on the first call."""
+    """Yield a function of (done, total) that moves a bar on stderr, or None if nobody would see the bar."""
     if quiet or not sys.stderr.isatty():
         yield None
         return
@@ -118,7 +118,7 @@ def progress_bar(title: str, *, quiet: bool) -> Iterator[Callable[[int, int], No
     task = bar.add_task(title.replace("_", " "), total=None)
 
     def step(done: int, of: int) -> None:
-        bar.start()  # on the first call: before it, somebody may be asked something
+        bar.start()  # not before the first call, because the command may ask a question first
         bar.update(task, completed=done, total=of)
 
     try:

@@ -1,4 +1,4 @@
-"""The pieces that answers are shown with: texts made harmless, lists, cards and headings."""
+"""The pieces of shown answers: harmless texts, lists, cards and headings."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from ledger.cli.terminal_text import shortened, visible
 from ledger.domain.errors import StorageError
 from ledger.domain.harmless import one_line
 
-LISTED_CHARS = 150  # of a text in a list
+LISTED_CHARS = 150  # the most characters of a text in a list
 LEFT: Literal["left"] = "left"
 RIGHT: Literal["right"] = "right"
 
 
 def moment(time: str | None) -> str:
-    """A stored time to the minute, in UTC."""
+    """Return a stored time to the minute, in UTC."""
     return read_time(time).astimezone(UTC).strftime("%Y-%m-%d %H:%M") if time else ""
 
 
 def read_time(stored: str) -> datetime:
     try:
         return datetime.fromisoformat(stored)
-    except ValueError as error:  # a read gives it as it is in the table
+    except ValueError as error:  # a read returns a damaged time as the table has it
         raise StorageError(
-            "a time in the tables is damaged: rebuild makes the projections again from the log, and nothing in it is lost"
+            "a time in the tables is damaged: rebuild makes the tables again from the log, without any loss"
         ) from error
 
 
@@ -42,8 +42,8 @@ def whole(text: str | None) -> Text:
 
 
 def detailed(main: Text, *details: object) -> Text:
-    """A text, and under it in small print what is known about it."""
-    text = " · ".join(one_line(str(each)) for each in details if each)
+    """Return a text with the details about it in small print below."""
+    text = " · ".join(one_line(str(detail)) for detail in details if detail)
     if not main.plain:
         return Text(text, style="dim")
     return Text.assemble(main, ("\n" + text, "dim")) if text else main
@@ -54,7 +54,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def listing(*columns: str, rows: Iterable[Sequence[RenderableType]], right: Sequence[str] = ()) -> Table:
-    """A list; the last column takes what room is left, the others are never cut."""
+    """Return a list; the last column takes the remaining width, and the other columns are never cut."""
     table = Table(box=None, padding=(0, 1), pad_edge=False, show_edge=False, header_style="bold", collapse_padding=True)
     for column in columns:
         last, side = column == columns[-1], RIGHT if column in right else LEFT
@@ -65,7 +65,7 @@ def listing(*columns: str, rows: Iterable[Sequence[RenderableType]], right: Sequ
 
 
 def card_of(fields: Mapping[str, object]) -> Table:
-    """Names and values, one a line; what is None or blank is left out, and a number 0 is told."""
+    """Return names and values, one pair a line; None and blank values are left out, and the number 0 is shown."""
     table = Table(box=None, padding=(0, 1), pad_edge=False, show_header=False)
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")

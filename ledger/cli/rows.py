@@ -1,4 +1,4 @@
-"""Rows for other programs: CSV as the csv module of Python reads it back, and JSON, one object a line."""
+"""Rows for other programs: CSV as Python's csv module reads it, and JSON with one object a line."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from ledger.cli.terminal_text import as_json, visible
 from ledger.types import Page
 
 
-def show(found: object, *, csv: bool, quiet: bool, columns: Sequence[str] = ()) -> None:
-    """The first row of CSV names the columns, also where nothing follows.
+def show(answer: object, *, csv: bool, quiet: bool, columns: Sequence[str] = ()) -> None:
+    """Print the rows of an answer; the first row of CSV names the columns, also if no row follows.
 
-    Texts are as they are stored: only on a terminal, what would move or colour it is shown as its escape.
+    Texts are printed as stored. On a terminal, characters that would move or colour the text are printed as escapes.
     """
-    rows = found if isinstance(found, Iterable) else ()
+    rows = answer if isinstance(answer, Iterable) else ()
     if csv:
         _show_csv(rows, columns, quiet=quiet)
         return
-    for each in rows:
-        print(as_json(to_builtins(each), indent=None))
+    for row in rows:
+        print(as_json(to_builtins(row), indent=None))
 
 
 def _show_csv(rows: Iterable[object], columns: Sequence[str], *, quiet: bool) -> None:
     out, safe = None, sys.stdout.isatty()
-    for each in rows:
-        plain: object = to_builtins(each)
+    for answer in rows:
+        plain: object = to_builtins(answer)
         row = plain if isinstance(plain, Mapping) else {"value": plain}
         if out is None:
             out = written.writer(sys.stdout, lineterminator="\n")
@@ -56,16 +56,16 @@ def query(call: Call, *, values: Sequence[str] = ()) -> object:
     """Ask in SQL.
 
     Args:
-        values: For each ? in the question, in order; may be given again. What is a number in JSON is one.
+        values: For each ? in the query, in order; may be given again. A number in JSON is a number here.
     """
-    given = call.arguments
+    arguments = call.arguments
     with opened(call) as ledger:
-        rows = asked_of(call, ledger).query(given.pop("sql"), *map(_number, values), **given)
+        rows = asked_of(call, ledger).query(arguments.pop("sql"), *map(_number, values), **arguments)
     return Page([{name: _finite(value) for name, value in row.items()} for row in rows])
 
 
 def _finite(value: object) -> object:
-    """JSON has no infinite number: its word, as CSV has it."""
+    """Return a value for JSON, which has no infinite number: infinity becomes a word, as in CSV."""
     return json.dumps(value) if isinstance(value, float) and isinf(value) else value
 
 

@@ -1,4 +1,4 @@
-"""Commands that look for a moment: conditions that can be typed, where Python takes a function."""
+"""The commands that look for a moment, with conditions that can be typed."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ def bisect(call: Call, *, recall: str, expect: str, limit: int = 20) -> object:
 
     Args:
         recall: The question.
-        expect: The id of what it finds, or its beginning; where it is found at first, the command is found that ended this.
-        limit: Among so many items it counts as found.
+        expect: The id of the item to find, or the beginning of the id. If the item is found at first, the search is for
+            the command that ended this.
+        limit: The item counts as found among this many items.
     """
     if len(expect) < 3:
         raise RejectedError(f"--expect is an id, or at least 3 characters of its beginning, and {expect!r} is less")
 
     def is_found(past: PastLedger) -> bool:
-        return any(each.id.startswith(expect) for each in past.recall(recall, limit=limit).items)
+        return any(item.id.startswith(expect) for item in past.recall(recall, limit=limit).items)
 
     with opened(call) as ledger:
         return ledger.history.bisect(is_found, **call.arguments)

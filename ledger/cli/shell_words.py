@@ -1,5 +1,6 @@
-"""What the library says of its methods and parameters, in the words of a shell: ``history.audit(subject=…)`` is there
-``history audit --subject …``.
+"""The translation of messages of the library into the words of a shell.
+
+``history.audit(subject=…)`` becomes ``history audit --subject …``.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ import re
 
 from ledger.cli.methods import AREAS, NO_COMMANDS, OF_A_SESSION, PANELS
 
-_QUOTED = re.compile(r"('[^']*'|\"[^\"]*\")")  # what somebody gave stays as it was given
+_QUOTED = re.compile(r"('[^']*'|\"[^\"]*\")")  # a quoted value of the caller stays as it is
 _TAGGED = {"Project": "--project", "SessionName": "--session", "DocumentPath": "--document"}
 _TAG = re.compile(rf"\b({'|'.join(_TAGGED)})\((\w+)\)")
 _CALL = re.compile(r"\b(?:Ledger\.)?(?:(\w+)\.)?(\w+)\(([^()]*)\)")
@@ -18,28 +19,28 @@ _VERBS = {verb.replace("-", "_") for panel in PANELS.values() for verb in panel}
 
 
 def in_shell(message: str) -> str:
-    """A message with its calls and keywords as commands and options; what stands in quotation marks stays."""
+    """Return a message with calls as commands and keywords as options; text in quotation marks stays."""
     parts = _QUOTED.split(message)
     return "".join(part if number % 2 else _translated(part) for number, part in enumerate(parts))
 
 
 def _translated(text: str) -> str:
-    text = _TAG.sub(lambda found: f"{_TAGGED[found[1]]} {found[2].upper()}", text)
+    text = _TAG.sub(lambda match: f"{_TAGGED[match[1]]} {match[2].upper()}", text)
     text = re.sub(r"\bEvent\(position\)", "a position", text).replace("EVERYTHING", "--everything")
-    text = _SETTING.sub(lambda found: f"set LEDGER_{found[1].upper()}", text)
+    text = _SETTING.sub(lambda match: f"set LEDGER_{match[1].upper()}", text)
     text = _CALL.sub(_command, text).replace("dry_run", "--dry-run").replace("page.all()", "--all")
     return _KEYWORD.sub(_option, text)
 
 
-def _command(found: re.Match[str]) -> str:
-    area, verb, given = found.groups()
+def _command(match: re.Match[str]) -> str:
+    area, verb, arguments = match.groups()
     if (area not in AREAS) if area else (verb not in _VERBS):
-        return found[0]
+        return match[0]
     words = [*([area] if area else []), *(["NAME"] if area in OF_A_SESSION else []), verb.replace("_", "-")]
-    return f"`{' '.join([*words, *given.split(', ')]).strip()}`"
+    return f"`{' '.join([*words, *arguments.split(', ')]).strip()}`"
 
 
-def _option(found: re.Match[str]) -> str:
-    name, value = found.groups()
+def _option(match: re.Match[str]) -> str:
+    name, value = match.groups()
     value = "" if value in (None, "True") else f" {value.strip('[]')}"
     return f"--{name.replace('_', '-')}{value}"

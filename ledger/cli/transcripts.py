@@ -1,4 +1,4 @@
-"""Files of messages: JSON, JSON lines, or a chat as plain text, in which a line that begins with a role begins a message."""
+"""Files of messages: JSON, JSON lines, or a chat as plain text with a role at the beginning of each message."""
 
 from __future__ import annotations
 
@@ -14,51 +14,51 @@ ROLES = {
     "developer": "developer",
 }  # fmt: skip
 _BEGINS = re.compile(rf"(\s*)({'|'.join(ROLES)})\s*:[ \t]*", re.IGNORECASE)
-_END_OF_LINE = re.compile(r"\r\n?|\n")  # and nothing else: a text keeps its U+2028
+_END_OF_LINE = re.compile(r"\r\n?|\n")  # str.splitlines would also split at U+2028
 
 
-def messages_of(text: str, what: str) -> list[object]:
-    """The messages of a file; a blank one is a mistake, and no conversation of nothing."""
+def messages_of(text: str, name: str) -> list[object]:
+    """Return the messages of a file; a blank file is a mistake, and not an empty conversation."""
     if not text.strip():
-        raise RejectedError(f"{what} is blank; a conversation of nothing is []")
+        raise RejectedError(f"{name} is blank; an empty conversation is []")
     start = text.lstrip()[0]
     if start == "[":
-        return _listed(_parsed(text, what), what)
+        return _listed(_parsed(text, name), name)
     if start != "{":
-        return list(_chat(text, what))
-    try:  # one object over several lines, or one a line
+        return list(_chat(text, name))
+    try:  # an object over several lines, or an object in each line
         whole: object = json.loads(text)
     except (ValueError, RecursionError):
-        return [_message(each, line) for each, line in _lines(text, what)]
-    found = whole.get("messages", whole.get("contents", [whole])) if isinstance(whole, dict) else whole
-    return _listed(found, what)
+        return [_message(value, place) for value, place in _lines(text, name)]
+    messages = whole.get("messages", whole.get("contents", [whole])) if isinstance(whole, dict) else whole
+    return _listed(messages, name)
 
 
-def _listed(found: object, what: str) -> list[object]:
-    if not isinstance(found, list):
-        raise RejectedError(f"the messages of {what} are a list, not {type(found).__name__}")
-    return [_message(each, f"message {number:,} of {what}") for number, each in enumerate(found, 1)]
+def _listed(messages: object, name: str) -> list[object]:
+    if not isinstance(messages, list):
+        raise RejectedError(f"the messages of {name} are a list, not {type(messages).__name__}")
+    return [_message(message, f"message {number:,} of {name}") for number, message in enumerate(messages, 1)]
 
 
-def _lines(text: str, what: str) -> Iterator[tuple[object, str]]:
+def _lines(text: str, name: str) -> Iterator[tuple[object, str]]:
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
-            place = f"line {number:,} of {what}"
+            place = f"line {number:,} of {name}"
             yield _parsed(line, place), place
 
 
-def _message(found: object, what: str) -> object:
-    """Says where a message is none, by its line; what it holds is checked with all others."""
-    if isinstance(found, Mapping) and ("role" in found or found.get("type") in ITEMS):
-        return found
-    if isinstance(found, Mapping) and ("prompt" in found or "turns" in found):
+def _message(value: object, place: str) -> object:
+    """Return the value if it is a message, or raise with its place; its contents are checked later."""
+    if isinstance(value, Mapping) and ("role" in value or value.get("type") in ITEMS):
+        return value
+    if isinstance(value, Mapping) and ("prompt" in value or "turns" in value):
         raise RejectedError(
-            f"{what} is no message: prompts with responses and conversations are for memory-ledger import"
+            f"{place} is not a message: memory-ledger import takes prompts with responses, and conversations"
         )
-    raise RejectedError(f'{what} is no message; one is {{"role": "user", "content": "…"}}')
+    raise RejectedError(f'{place} is not a message, such as {{"role": "user", "content": "…"}}')
 
 
-def _parsed(text: str, what: str) -> object:
+def _parsed(text: str, place: str) -> object:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -68,13 +68,16 @@ def _parsed(text: str, what: str) -> object:
             else "it is nested too deep"
         )
         raise RejectedError(
-            f"{what} is no JSON: {why}; give a list of messages, one message a line, or a chat (user: …)"
+            f"{place} is not JSON: {why}; give a list of messages, one message a line, or a chat (user: …)"
         ) from None
 
 
-def _chat(text: str, what: str) -> Iterator[dict[str, str]]:
-    """The role is no part of what is said: a line that begins with one is a threat to the guards. A role that is indented
-    further than the first one is of the message: of its code, mostly (``    user: str``)."""
+def _chat(text: str, name: str) -> Iterator[dict[str, str]]:
+    """Yield the messages of a chat.
+
+    The role is not part of the content: the guards take a line that begins with a role for a threat. A role that is
+    indented further than the first one belongs to the message, mostly to its code (``user: str``).
+    """
     role, texts, indent = "", list[str](), 0
     for number, line in enumerate(_END_OF_LINE.split(text), 1):
         begins = _BEGINS.match(line)
@@ -82,7 +85,7 @@ def _chat(text: str, what: str) -> Iterator[dict[str, str]]:
             begins = None
         if begins is None and not role and line.strip():
             raise RejectedError(
-                f"line {number:,} of {what} is neither JSON nor begins with a role; a chat has lines like 'user: …' and"
+                f"line {number:,} of {name} is neither JSON nor begins with a role; a chat has lines like 'user: …' and"
                 " 'assistant: …'"
             )
         if begins is not None:

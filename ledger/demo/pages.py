@@ -1,4 +1,4 @@
-"""The rest of the demo, ``demo --all``: its ledger page by page, in the words and tables of the command line."""
+"""The rest of the demo, ``demo --all``: the ledger page by page, in the words and tables of the command line."""
 
 from __future__ import annotations
 
@@ -47,13 +47,14 @@ def _went_in(ledger: Ledger, span: tuple[str, str], decisions: int) -> list[Rend
 
 def _current(ledger: Ledger) -> list[RenderableType]:
     pages: list[RenderableType] = [heading("What is believed now: the strongest by project")]
-    projects = [each.name for each in reversed(ledger.projects.list())]
-    found = [each for name in ("", *projects) for each in _strongest(ledger.memories.list(project=name).all())]
-    return [*pages, render(found, brief=False)]
+    projects = [project.name for project in reversed(ledger.projects.list())]
+    listed = (ledger.memories.list(project=name).all() for name in ("", *projects))
+    strongest = [memory for memories in listed for memory in _strongest(memories)]
+    return [*pages, render(strongest, brief=False)]
 
 
-def _strongest(found: Iterable[answers.Memory]) -> list[answers.Memory]:
-    return sorted(found, key=lambda each: (-each.confidence, -each.reference_count))[:TOP]
+def _strongest(memories: Iterable[answers.Memory]) -> list[answers.Memory]:
+    return sorted(memories, key=lambda memory: (-memory.confidence, -memory.reference_count))[:TOP]
 
 
 def _changed(ledger: Ledger) -> list[RenderableType]:
@@ -96,27 +97,25 @@ def _trail(ledger: Ledger, memory: str) -> list[RenderableType]:
 
 
 def _then(ledger: Ledger) -> list[RenderableType]:
-    """What was believed on a day of the story and no longer is."""
-    now = {each.id for each in ledger.memories.list().all()}
-    gone = [each for each in ledger.at(A_DAY).memories.list().all() if each.id not in now]
+    """Return the beliefs of a day of the story that are no longer held."""
+    now = {memory.id for memory in ledger.memories.list().all()}
+    gone = [memory for memory in ledger.at(A_DAY).memories.list().all() if memory.id not in now]
     title = f"As it was known on {A_DAY}: {len(gone)} beliefs that are no longer held"
     return [heading(title), render(gone[:TOP], brief=False)]
 
 
 def _without(ledger: Ledger) -> list[RenderableType]:
-    """What would be believed if one session had never been; nothing is written."""
-    found = ledger.history.what_if(without={"session": A_SESSION})
+    """Return the beliefs without one session; nothing is written."""
+    report = ledger.history.what_if(without={"session": A_SESSION})
     title = f"What if the session {A_SESSION} had never been"
-    counts = (
-        f"{len(found.lost)} beliefs fewer, {len(found.gained)} held again, {len(found.changed)} with other confidence"
-    )
+    counts = f"{len(report.lost)} beliefs fewer, {len(report.gained)} held again, {len(report.changed)} with other confidence"
     pages: list[RenderableType] = [
         heading(title),
-        Text(f"{counts}; {found.events} events would be void."),
+        Text(f"{counts}; {report.events} events would be void."),
     ]
     both = [
         (belief.now, belief.would_be)
-        for belief in found.changed
+        for belief in report.changed
         if belief.now is not None and belief.would_be is not None
     ]
     for now, then in both[:TOP]:

@@ -1,7 +1,7 @@
-"""Plays the demo: ten weeks of a conversation and what its owner decided meanwhile, then the loss of every projection.
+"""The play of the demo: ten weeks of a conversation, its owner's decisions, and then the loss of every projection.
 
-The clock follows the conversation, so that the ledger looks as if it had been lived with: what is recorded carries the
-time at which it was said or decided, and confidence can be seen to grow over ten weeks.
+The clock follows the conversation, so that the ledger looks as if it had been lived with: an event carries the time at
+which something was said or decided, and confidence grows visibly over ten weeks.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from ledger.domain.errors import LedgerError, RejectedError
 
 Progress = Callable[[int, int], None]
 THE_LOG = ("events", "blobs", "leases")  # every other table is a projection's
-_NAMES = {"session_id": "session", "response_summary": "summary"}  # a line is one that could be imported
+_NAMES = {"session_id": "session", "response_summary": "summary"}  # lines have the names of the import format
 _OF_PROJECTS = ("add_alias", "set_state")
 
 
 class Clock:
-    """The time in the story; it moves on by a millisecond whenever somebody looks."""
+    """The time in the story; it moves on by a millisecond at each call."""
 
     def __init__(self, start: datetime) -> None:
         self._now = start
@@ -41,7 +41,7 @@ class Clock:
 
 
 class Play:
-    """The conversation and the script, and the names under which the script speaks of memories."""
+    """The conversation, the script, and the names under which the script speaks of memories."""
 
     def __init__(self) -> None:
         self.turns, self.acts = _lines("conversation.jsonl"), _lines("script.jsonl")
@@ -51,7 +51,7 @@ class Play:
         self._interactions: list[str] = []
 
     def perform(self, ledger: Ledger, progress: Progress | None = None) -> None:
-        """Each turn is captured, reinforced and extracted; then comes what its owner did about it."""
+        """Capture, reinforce and extract each turn, and do after each what its owner decided."""
         self._act_all(ledger, 0)
         for number, turn in enumerate(self.turns, 1):
             self.clock.move_to(datetime.fromisoformat(turn["occurred_at"]))
@@ -69,24 +69,24 @@ class Play:
             if act["after"] == number:
                 self._act(owner, {name: value for name, value in act.items() if name != "after"})
 
-    def _act(self, ledger: Ledger, given_by_name: dict[str, Any]) -> None:
-        verb, name, subject = given_by_name.pop("act"), given_by_name.pop("as", None), given_by_name.pop("memory", None)
-        if "source" in given_by_name:
-            given_by_name["sources"] = [self._interactions[given_by_name.pop("source") - 1]]
-        given = () if subject is None else (self._memory(ledger, subject),)
-        done = getattr(ledger.projects if verb in _OF_PROJECTS else ledger, verb)(*given, **given_by_name)
+    def _act(self, ledger: Ledger, fields: dict[str, Any]) -> None:
+        verb, name, subject = fields.pop("act"), fields.pop("as", None), fields.pop("memory", None)
+        if "source" in fields:
+            fields["sources"] = [self._interactions[fields.pop("source") - 1]]
+        subjects = () if subject is None else (self._memory(ledger, subject),)
+        done = getattr(ledger.projects if verb in _OF_PROJECTS else ledger, verb)(*subjects, **fields)
         if name is not None:
             self.named[name] = done.id
 
-    def _memory(self, ledger: Ledger, wanted: str | dict[str, str]) -> str:
-        if isinstance(wanted, str):
-            return self.named[wanted]
-        text = wanted["content_contains"].casefold()
+    def _memory(self, ledger: Ledger, reference: str | dict[str, str]) -> str:
+        if isinstance(reference, str):
+            return self.named[reference]
+        text = reference["content_contains"].casefold()
         every = ledger.memories.list(statuses=()).all()
-        found = [each for each in every if text in (each.content or "").casefold()]
-        if len(found) != 1:
-            raise LedgerError(f"the demo's script means one memory with {text!r}, and there are {len(found)}")
-        return found[0].id
+        matches = [memory for memory in every if text in (memory.content or "").casefold()]
+        if len(matches) != 1:
+            raise LedgerError(f"the demo's script names the one memory with {text!r}, and {len(matches)} have it")
+        return matches[0].id
 
 
 def _lines(name: str) -> list[dict[str, Any]]:
@@ -100,10 +100,10 @@ def _lines(name: str) -> list[dict[str, Any]]:
 def rehearse(
     db: str | None, *, keep: bool = False, whole: bool = False, progress: Progress | None = None
 ) -> tuple[dict[str, object], object]:
-    """Play, tell the story, lose every projection and compare what the log gives: the numbers, and the pages.
+    """Play, tell the story, drop every projection and rebuild; return the numbers, and the pages.
 
     Args:
-        db: Where the ledger stays; None for a temporary directory.
+        db: The path of the ledger; None for a temporary directory.
         keep: Keep the temporary directory.
         whole: Add the pages after the story.
         progress: Called with (turns played, turns).
@@ -134,7 +134,7 @@ def rehearse(
 def _place(db: str | None, *, keep: bool) -> Iterator[str]:
     if db is not None:
         if os.path.lexists(db):
-            raise RejectedError(f"{db} is there already; the demo plays only at a path where nothing is")
+            raise RejectedError(f"the file {db} exists already; the demo needs a path where no file is")
         yield os.path.abspath(db)
     elif keep:
         yield os.path.join(tempfile.mkdtemp(prefix="memory-ledger-"), "memory.db")
@@ -153,7 +153,7 @@ def _counts(ledger: Ledger, play: Play) -> dict[str, object]:
         "acts": len(play.acts),
         "projects": stats.projects,
         "memories": stats.memories,
-        "superseded_pairs": sum(each.superseded_by is not None for each in superseded),
+        "superseded_pairs": sum(memory.superseded_by is not None for memory in superseded),
         "reinforcements": sum(1 for _ in reinforced),
         "review_queue": sum(1 for _ in ledger.review().all()),
         "digest": ledger.proof.digest(),
@@ -161,7 +161,7 @@ def _counts(ledger: Ledger, play: Play) -> dict[str, object]:
 
 
 def lose_and_rebuild(path: str) -> dict[str, object]:
-    """Drops every table that is no part of the log, behind the ledger's back, and opens it again."""
+    """Drop every table outside the log, behind the ledger's back, and open the ledger again."""
     dropped = drop_projections(path)
     started = time.monotonic()
     with Ledger.open(path) as ledger:
@@ -171,7 +171,10 @@ def lose_and_rebuild(path: str) -> dict[str, object]:
 
 
 def drop_projections(path: str) -> int:
-    """How many tables of a closed ledger were dropped; the search index takes its own tables along."""
+    """Drop the tables of a closed ledger that are not the log, and return their number.
+
+    The search index takes its own tables along.
+    """
     with closing(sqlite3.connect(path)) as connection, connection:
         sql = "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY sql LIKE 'CREATE VIRTUAL%' DESC, name"
         tables = [name for (name,) in connection.execute(sql) if not name.startswith("sqlite_")]

@@ -1,4 +1,4 @@
-"""The story of the demo, one page: an agent without and with memory, a fact that changes, why it is believed, and one undo."""
+"""The story of the demo on one page: an agent without and with memory, a changed fact, its reasons, one undo."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WORDS_CHARS, LABEL_CHARS = 150, 19
 
 
 def _prompt(ledger: LedgerRead, question: str) -> Pack:
-    """Return what the ledger puts into the prompt for a question."""
+    """Return the text that the ledger puts into the prompt for a question."""
     return ledger.context(question, budget=BUDGET_TOKENS)
 
 
@@ -33,10 +33,10 @@ def story(ledger: Ledger, turns: int, span: tuple[str, str], fact: str) -> list[
     """Return the page.
 
     Args:
-        ledger: The ledger into which the conversation was played; the story undoes one command and puts it back.
-        turns: How many turns the conversation has.
-        span: When its first turn was, and its last.
-        fact: The id of the memory that took the place of an earlier one.
+        ledger: The ledger into which the conversation was played; the story undoes a command and puts it back.
+        turns: The number of turns of the conversation.
+        span: The times of the first and the last turn.
+        fact: The id of the memory that superseded an earlier one.
     """
     first, last = (time[:10] for time in span)
     return [
@@ -74,13 +74,13 @@ def _rows(rows: Iterable[tuple[str, str]]) -> Table:
 
 
 def _believed(ledger: LedgerRead) -> str:
-    """Return the first line of a prompt that says something about the fact that changes."""
+    """Return the first line of a prompt that is about the changing fact."""
     lines = (line for line in _prompt(ledger, QUESTION).as_text().splitlines() if CHANGING in line)
     return next(lines, "(nothing)").removeprefix("- ")
 
 
 def _reasons(ledger: Ledger, fact: str) -> Iterator[tuple[str, str]]:
-    """Return the events behind a fact and behind the one that it took the place of, and the words that it goes back to."""
+    """Yield the events behind a fact and its predecessor, and the words that it goes back to."""
     why, now = ledger.why(fact), ledger.memories.get(fact)
     for memory in (*why.supersedes, now):
         for step in ledger.why(memory.id).steps:
@@ -96,7 +96,7 @@ def _reasons(ledger: Ledger, fact: str) -> Iterator[tuple[str, str]]:
 
 
 def _undone(ledger: Ledger, fact: str) -> Iterator[tuple[str, str]]:
-    """Undo the command that changed the fact, ask again, and put it back."""
+    """Yield the answers after an undo of the command that changed the fact, and after the redo."""
     owner = ledger.bind(actor="ines")
     position = ledger.why(fact).steps[0].position
     owner.undo(position, reason=REASON)

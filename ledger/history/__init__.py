@@ -1,1 +1,1 @@
-"""What happened, who did it, and the same without somebody or something."""
+"""The history of a memory: what happened, who did it, undo and distrust, and the beliefs without something."""

@@ -1,4 +1,4 @@
-"""How subjects would stand without some events, with others put back, or under another confidence policy."""
+"""The state that subjects would have without some events, with others put back, or under another confidence policy."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _ASIDE = {"as_of": "", "position": 0}
 
 
 class Alternative:
-    """The fold under other assumptions: without some events, with others again, and with other gains."""
+    """A fold of the log under other assumptions: without some events, with others put back, or with other gains."""
 
     def __init__(
         self,
@@ -44,40 +44,43 @@ class Alternative:
         self._texts: dict[str, set[int]] = {}
 
     def state(self, stream: str) -> Any:
-        """What the subject would be; None where it would not be there."""
+        """Return the state that the subject would have, or None if the subject would not exist."""
         evolve, state = FAMILIES[stream[0]].evolve, None
         for event in self._counting(stream):
-            under = self._under(event)
-            state = evolve(state, under) if under is not None else state
+            changed = self._under_policy(event)
+            state = evolve(state, changed) if changed is not None else state
         return state
 
     def observations(
         self, streams: Iterable[str], as_of: str
     ) -> list[tuple[answers.Observation | None, answers.Observation | None]]:
-        """The observations among these subjects, and those that any of them ever bore out, that would stand otherwise: each as
-        it is and as it would be, with its trend at ``as_of`` (stored form)."""
+        """Return each observation that would differ, as a pair of the present answer and the other answer.
+
+        The candidates are the observations among the streams and those that any of the streams ever supported.
+        ``as_of`` is the time, in stored form, at which trends are computed.
+        """
         connection = self.reader.connection
         rows = set[int]()
         for stream in {*streams, *self._held_or_released()}:
             rows |= {self.reader.stream(stream)[0][0].position} if stream[0] == "o" else set()
             sources = (stream, *observations.parts(connection, stream))
             rows |= {row for source in sources for row in observations.ever_supported_by(connection, source)}
-        found = []
+        changed = []
         for row in sorted(rows):
             state = observations.get(connection, row)
             now = observation_answers(connection, [state], as_of)[0] if state is not None else None
             then = self._observation(self.reader.event(row).stream, as_of)
             if _comparable(now) != _comparable(then):
-                found.append((now, then))
-        return found
+                changed.append((now, then))
+        return changed
 
     def _held_or_released(self) -> set[str]:
-        """The subjects of the texts that some of these events put into quarantine or let out."""
+        """Return the subjects whose texts these events put into quarantine or released from quarantine."""
         written = (self.reader.event(position).data for position in (*self.out, *self._again))
         return {
-            self.reader.event(each.position).stream
-            for each in written
-            if isinstance(each, TextQuarantined | TextReleased)
+            self.reader.event(decision.position).stream
+            for decision in written
+            if isinstance(decision, TextQuarantined | TextReleased)
         }
 
     def _observation(self, stream: str, as_of: str) -> answers.Observation | None:
@@ -85,13 +88,14 @@ class Alternative:
         if state is None:
             return None
         events = self._counting(stream)
-        evidence = sorted((each.at, each.source, each.withdrawn) for each, _ in supports(events).values())
+        evidence = sorted((support.at, support.source, support.withdrawn) for support, _ in supports(events).values())
         sources = tuple(
-            answers.ObservationSource(id=id, at=at, live=not gone and self._is_live(id), withdrawn=gone)
-            for at, id, gone in evidence
+            answers.ObservationSource(id=id, at=at, live=not withdrawn and self._is_live(id), withdrawn=withdrawn)
+            for at, id, withdrawn in evidence
         )
-        alive = {each.id for each in sources if each.live}
-        alive |= {each for each in set(state.written_from) - {source.id for source in sources} if self._is_live(each)}
+        alive = {source.id for source in sources if source.live}
+        unlisted = set(state.written_from) - {source.id for source in sources}
+        alive |= {source for source in unlisted if self._is_live(source)}
         written = (event.position for event in events if getattr(event.data, "content", None) == state.text is not None)
         held = any(not self._is_free(position) for position in written)
         names = projects.names(self.reader.connection, {state.project})
@@ -103,11 +107,11 @@ class Alternative:
     # --- sources -------------------------------------------------------------------------------------------------
 
     def _is_live(self, source: str) -> bool:
-        """Whether a source would count as proof, by the same rules as ``observations.live``."""
+        """Return True if a source would count as evidence, by the same rules as ``observations.live``."""
         if source not in self._live:
             kinds = {"m": self._is_live_memory, "i": self._is_live_interaction, "c": self._is_live_chunk}
-            found = (kinds | {"s": self._is_live_message}).get(source[0])
-            self._live[source] = found is not None and found(source)
+            is_live = (kinds | {"s": self._is_live_message}).get(source[0])
+            self._live[source] = is_live is not None and is_live(source)
         return self._live[source]
 
     def _is_live_memory(self, memory: str) -> bool:
@@ -118,7 +122,7 @@ class Alternative:
         state = self.state(interaction)
         if state is None or state.user is None:
             return False
-        positions = [each for each in (state.prompt_at, state.response_at) if each is not None]
+        positions = [position for position in (state.prompt_at, state.response_at) if position is not None]
         erased = observations.without_a_text(self.reader.connection, positions)
         return not erased and all(map(self._is_free, positions))
 
@@ -141,22 +145,22 @@ class Alternative:
             return False
         events = self._counting(session)
         data = next((event.data for event in events if event.position == position), None)
-        hidden = (each for event in events if isinstance(event.data, MessagesHidden) for each in event.data.ranges)
+        hidden = (span for event in events if isinstance(event.data, MessagesHidden) for span in event.data.ranges)
         if not isinstance(data, MessageAppended) or any(first <= position <= last for first, last in hidden):
             return False
         return data.content is not None and bytes(data.parts) != b"null" and self._is_free(position)
 
     def _is_free(self, position: int) -> bool:
-        """Whether the last word that would count on the text of an event is not that it is in quarantine."""
-        for at, held in quarantine.decisions_on(self.reader.connection, position):
-            if at not in self.out and (at in self._again or not self.reader.is_out(at)):
+        """Return True unless the last quarantine decision that would count for an event's text holds the text."""
+        for decision, held in quarantine.decisions_on(self.reader.connection, position):
+            if decision not in self.out and (decision in self._again or not self.reader.is_out(decision)):
                 return not held
         return True
 
     # --- another policy ------------------------------------------------------------------------------------------
 
-    def _under(self, event: AnyEvent) -> AnyEvent | None:
-        """The event as the other policy would have it; None where it would not have been."""
+    def _under_policy(self, event: AnyEvent) -> AnyEvent | None:
+        """Return the event as the other policy would have recorded it, or None if that policy would record no event."""
         data = event.data
         if self._policy is None or not isinstance(data, MemoryReinforced) or data.matcher is None:
             return event
@@ -167,16 +171,16 @@ class Alternative:
         return replace(event, envelope=replace(event.envelope, data=replace(data, delta=gain)))
 
     def _rank(self, interaction: str, memory: str) -> int:
-        """The place of a memory among the matches of an interaction, best first."""
+        """Return the place of a memory among the matches of an interaction, best first."""
         if interaction not in self._ranks:
             events = self.reader.stream(interaction)
-            found = [event.data for event, _ in events if isinstance(event.data, ReinforcementEvaluated)]
+            evaluations = [event.data for event, _ in events if isinstance(event.data, ReinforcementEvaluated)]
             self._ranks[interaction] = {
-                match.memory: place for data in found for place, match in enumerate(data.matches)
+                match.memory: place for data in evaluations for place, match in enumerate(data.matches)
             }
         return self._ranks[interaction].get(memory, 0)
 
 
-def _comparable(found: answers.Observation | None) -> answers.Observation | None:
-    """All that is told of an observation but where it is in the log, and the moment of the answer."""
-    return None if found is None else replace(found, **_ASIDE)
+def _comparable(observation: answers.Observation | None) -> answers.Observation | None:
+    """Return an observation without its position in the log and without the time of the answer."""
+    return None if observation is None else replace(observation, **_ASIDE)

@@ -1,4 +1,4 @@
-"""``ledger.history``: the audit trail, what an origin did, and beliefs without something."""
+"""The namespace ``ledger.history``: the audit trail, the past, undo and distrust."""
 
 from __future__ import annotations
 
@@ -48,25 +48,25 @@ class HistoryRead(Area):
         limit: int = LIMIT,
         after: str | None = None,
     ) -> Page[answers.AuditEntry]:
-        """List events with who recorded them and how, newest first; by the time at which they were recorded.
+        """List events with their actor, client and command, newest first, by the time of recording.
 
         Args:
             subject: Only events of this id.
-            actor: Only what this actor did.
-            client: Only what came through this program.
-            channel: Only what came as this kind of input.
-            agent: Only what was done for this agent.
+            actor: Only events that this actor recorded.
+            client: Only events that came through this program.
+            channel: Only events that came as this kind of input.
+            agent: Only events recorded for this agent.
             type: Only events of this type, like "MemoryPromoted".
             command: Only what this command recorded, like "promote".
             command_id: Only the events of one call.
-            causation_id: Only what the event with this id led to.
-            correlation_id: Only those of this run, request or import.
-            text: Only events that wrote all of these words; every event that passes the other filters is read for it.
-            since: Only what was recorded then or later, as in other listings, or from this position on.
-            until: Only what was recorded before, as in other listings, or before this position.
+            causation_id: Only the events that the event with this id led to.
+            correlation_id: Only events of this run, request or import.
+            text: Only events that wrote all of these words; every event that passes the other filters is read for that.
+            since: Only events recorded at this time or later, as in other listings, or from this position on.
+            until: Only events recorded before this time, as in other listings, or before this position.
 
         Raises:
-            RejectedError: No event is of such a type.
+            RejectedError: There is no such type of events or no such channel.
         """
         filters = {
             "subject": subject,
@@ -91,14 +91,14 @@ class HistoryRead(Area):
         span = {"since": self._moment("since", since), "until": self._moment("until", until)}
 
         def fetch(count: int, start: int | None) -> Sequence[answers.AuditEntry]:
-            asked: dict[str, Any] = {**filters, **span}
-            return audit.audit_page(self._engine, self._scope.user, before=start, limit=count, **asked)
+            bounds: dict[str, Any] = {**filters, **span}
+            return audit.audit_page(self._engine, self._scope.user, before=start, limit=count, **bounds)
 
         marks = {**filters, "since": since, "until": until, "user": self._scope.user}
         return page("audit", marks, limit, after, fetch, lambda entry: entry.position)
 
     def events(self, subject: str, *, limit: int = LIMIT, after: str | None = None) -> Page[answers.Step]:
-        """List every event of a subject, in effect or not, oldest first, each with what it did.
+        """List every event of a subject, in effect or not, oldest first, each with its effect.
 
         Args:
             subject: The id of a memory, observation, interaction, document, project, session or summary.
@@ -114,21 +114,21 @@ class HistoryRead(Area):
         return page("events", {"user": self._scope.user, "subject": subject}, limit, after, fetch, _position)
 
     def explain(self, position: int) -> answers.Explanation:
-        """Say in sentences what the command behind an event did, why, and what it led to.
+        """Explain in sentences the command behind an event: what it did, why, and what it led to.
 
         Args:
-            position: The position of one of its events.
+            position: The position of any event of the command.
 
         Raises:
-            NotFoundError: No event of this user is there.
+            NotFoundError: No event of this user is at the position.
         """
         return explaining.explain(self._engine, self._scope.user, _place(position))
 
     def blame(self, id: str) -> answers.Blame:
-        """Return of each word of a belief the event that it is from, and of its confidence the events that moved it.
+        """Return the event that each word of a belief came from, and the events that moved its confidence.
 
         Args:
-            id: A memory's or an observation's id.
+            id: The id of a memory or an observation.
 
         Raises:
             NotFoundError: This user has no such memory or observation.
@@ -146,7 +146,7 @@ class HistoryRead(Area):
     def model_calls(
         self, *, purpose: Purpose | None = None, limit: int = LIMIT, after: str | None = None
     ) -> Page[ModelCall]:
-        """List the calls of language models, newest first, those that failed and those that were undone too.
+        """List the calls of language models, newest first, failed and undone calls included.
 
         Args:
             purpose: "extraction", "consolidation" or "summary"; None for all.
@@ -160,15 +160,15 @@ class HistoryRead(Area):
         filters = {"user": self._scope.user, "purpose": purpose}
         return page("model_calls", filters, limit, after, fetch, _position)
 
-    def _moment(self, name: str, given: int | Since | None) -> Any:
-        """A position as it is; a time or duration as a time."""
-        if given is None or isinstance(given, int):
-            return given
-        return times.since(name, given, self._engine.writer.now())
+    def _moment(self, name: str, moment: int | Since | None) -> Any:
+        """Return a position as it is, and a time or a duration as a time."""
+        if moment is None or isinstance(moment, int):
+            return moment
+        return times.since(name, moment, self._engine.writer.now())
 
 
 class History(HistoryRead):
-    """The history of a user's memory, with what takes parts of it out and back."""
+    """The history of a user's memory, with the commands that take parts of it out and back."""
 
     __slots__ = ("_at",)
 
@@ -179,32 +179,34 @@ class History(HistoryRead):
     def bisect(
         self, test: Callable[[PastLedger], object], *, good: Moment | None = None, bad: Moment | None = None
     ) -> answers.Bisection:
-        """Find the command after which a condition holds, or no longer holds, by halving.
+        """Find, by halving, the command after which a condition begins or ceases to hold.
 
         Args:
-            test: Gets the ledger as of a moment and returns whether the condition holds then. It is asked between two commands,
-                and what it raises goes through.
+            test: A function that takes the ledger as of a moment and returns True if the condition holds then. It is called
+                between two commands, and its exceptions pass through.
             good: A moment before the change: a position, the id of an event, or a time; None for the beginning.
-            bad: A moment after it; None for now.
+            bad: A moment after the change; None for now.
 
         Raises:
-            RejectedError: The condition is the same at both moments, or one of them is none of this ledger's.
+            RejectedError: The condition is the same at both moments, or a moment is not in this ledger.
         """
         if not callable(test):
-            raise RejectedError(f"test is a function of the ledger as of a moment, and {test!r:.40} is none")
+            raise RejectedError(
+                f"test is a function that takes the ledger as of a moment, and {test!r:.40} is not a function"
+            )
         return bisecting.bisect(
             self._engine, self._scope.user, lambda position: bool(test(self._at(position))), good, bad
         )
 
     def diff(self, start: Moment, end: Moment | None = None, *, project: str | None = None) -> answers.Diff:
-        """Return which memories came, went and changed between two moments.
+        """Return the memories that came, went and changed between two moments.
 
         Args:
             start: A position, the id of an event, or a time.
             end: The same; None for now.
 
         Raises:
-            RejectedError: The end comes before the start, or is no moment of this ledger.
+            RejectedError: The end comes before the start, or a moment is not in this ledger.
         """
         return diff.diff(self._engine, self._scope.user, start, end, project=project)
 
@@ -216,13 +218,13 @@ class History(HistoryRead):
         until: int | Since | None = None,
         policy: Mapping[str, Any] | None = None,
     ) -> answers.WhatIf:
-        """Return what would be believed without a command or an origin, or under another policy. Nothing is written.
+        """Return the beliefs without a command or an origin, or under another policy; write nothing.
 
         Args:
             without: A command, event, position or correlation id as in ``undo``; the id of an interaction, document or
                 session; or an origin by its kind, like {"actor": "crawler"}.
-            since: Only what the origin wrote from this position or time on.
-            until: Only what the origin wrote before this position or time.
+            since: Only events that the origin wrote from this position or time on.
+            until: Only events that the origin wrote before this position or time.
             policy: Other values of gain, echo_gain or max_matches.
         """
         span = {"since": self._moment("since", since), "until": self._moment("until", until)}
@@ -240,21 +242,21 @@ class History(HistoryRead):
         """List every event of the file, of all users, oldest first, as it was recorded.
 
         Args:
-            after: The position behind which it begins; ``page.next`` is the last of a page.
-            until: Only what was recorded before, as in other listings, or before this position.
+            after: The position after which the listing begins; ``page.next`` is the last position of a page.
+            until: Only events recorded before this time, as in other listings, or before this position.
             types: Only events of these types, like "MemoryPromoted"; none for all.
             subject: Only events of this id; "ledger" for those of no subject.
 
         Raises:
             NotFoundError: No subject has this id.
-            RejectedError: No event is of such a type.
+            RejectedError: There is no such type of events.
         """
         count, start = checked_limit(limit), _place(after)
-        asked = log.wanted(self._engine, types, subject, self._moment("until", until))
-        found = log.entries(self._engine, asked, start, count + 1) if count else []
-        cursor = str(found[count - 1].position) if len(found) > count else None
-        more = {"until": until, "types": asked.types, "subject": subject, "limit": log.PART}
-        return Page(found[:count], cursor, lambda place: self.log(after=place, **more))  # type: ignore[arg-type]
+        selection = log.wanted(self._engine, types, subject, self._moment("until", until))
+        entries = log.entries(self._engine, selection, start, count + 1) if count else []
+        cursor = str(entries[count - 1].position) if len(entries) > count else None
+        more = {"until": until, "types": selection.types, "subject": subject, "limit": log.PART}
+        return Page(entries[:count], cursor, lambda place: self.log(after=place, **more))  # type: ignore[arg-type]
 
     def follow(
         self,
@@ -265,36 +267,36 @@ class History(HistoryRead):
         timeout: float | None = None,
         cancel: Cancel | None = None,
     ) -> Iterator[answers.LogEntry]:
-        """Iterate over the events of the file as ``log`` does, and go on with each that is committed, by any process.
+        """Iterate over the events of the file as ``log`` does, and then over each event that any process commits.
 
-        It ends when the ledger is closed.
+        The iteration ends when the ledger is closed.
 
         Args:
-            after: The position behind which it begins; None for the last one, so that only what is new comes.
+            after: The position after which the iteration begins; None for the last one, so that only new events come.
             types: Only events of these types, like "MemoryPromoted"; none for all.
             subject: Only events of this id; "ledger" for those of no subject.
-            timeout: The most seconds that it goes on; None for no end.
-            cancel: An event, or a function, that ends it when it is set, or true.
+            timeout: The most seconds that the iteration takes; None for no end.
+            cancel: An event or a function that ends the iteration once the event is set or the function returns True.
 
         Raises:
             NotFoundError: No subject has this id.
-            RejectedError: No event is of such a type, or inside a batch.
+            RejectedError: There is no such type of events, or the call is inside a batch.
         """
         log.check_no_batch(self._engine)
-        asked = log.wanted(self._engine, types, subject, None)
+        selection = log.wanted(self._engine, types, subject, None)
         start = self._engine.position if after is None else _place(after)
-        return log.follow(self._engine, asked, start, Stopping(timeout, cancel))
+        return log.follow(self._engine, selection, start, Stopping(timeout, cancel))
 
     def wait(self, position: int, *, timeout: float | None = None, cancel: Cancel | None = None) -> bool:
-        """Wait until the log has a position, whoever writes it, and return whether it has.
+        """Wait until any process has written a position of the log; return False if the wait ended before.
 
         Args:
             position: The position of an event to come.
             timeout: The most seconds to wait; None for no end.
-            cancel: An event, or a function, that ends it when it is set, or true.
+            cancel: An event or a function that ends the wait once the event is set or the function returns True.
 
         Raises:
-            RejectedError: Inside a batch.
+            RejectedError: The call is inside a batch.
         """
         log.check_no_batch(self._engine)
         return log.wait(self._engine, _place(position), Stopping(timeout, cancel))
@@ -314,17 +316,17 @@ class History(HistoryRead):
         reason: str = "",
         **options: Unpack[GroupOptions],
     ) -> answers.UndoReport:
-        """Void every command of a group; all filters that are given have to fit, and at least one is.
+        """Void every command that fits all of the filters; at least one filter is needed.
 
         Args:
-            command: What was called, like "extract".
-            by: The actor whose commands they are; without, everybody's.
-            correlation_id: The run, request or import that they belong to.
-            cascade: Also void what later commands built on them.
+            command: The name of the command, like "extract".
+            by: The actor of the commands; without it, everybody's.
+            correlation_id: The run, request or import that the commands belong to.
+            cascade: Also void later commands that were built on these.
             exclusive: Allow more than 50,000 events, and keep others from writing as long as it takes.
 
         Raises:
-            DependentsError: Later commands built on it; ``cascade`` voids them too.
+            DependentsError: Later commands were built on these; ``cascade`` voids them too.
         """
         now = self._engine.writer.now()
         group = {
@@ -334,7 +336,9 @@ class History(HistoryRead):
             "until": times.since("until", until, now) if until is not None else None,
         }
         if session is None and command is None and all(value is None for value in group.values()):
-            raise RejectedError("undo_all needs to know which: session, command, correlation_id, by, since or until")
+            raise RejectedError(
+                "undo_all needs at least one filter: session, command, correlation_id, by, since or until"
+            )
         texts(session=session, command=command, correlation_id=correlation_id, by=by)
         return undoing.undo(
             self._engine,
@@ -361,14 +365,14 @@ class History(HistoryRead):
         reason: str = "",
         **options: Unpack[WriteOptions],
     ) -> answers.DistrustReport:
-        """Void everything an origin wrote or caused, and refuse its future writes; what others wrote stays.
+        """Void everything that an origin wrote or caused, and refuse its future writes; the events of others stay.
 
         Args:
             origin: The id of an interaction, a document or a session; or with ``kind`` a name.
             kind: "actor", "client", "agent" or "session" for a name.
-            since: Only what the origin wrote from this position or time on.
-            until: Only what the origin wrote before this position or time, and refuse none of its future writes; None for
-                everything, and all future writes.
+            since: Only events that the origin wrote from this position or time on.
+            until: Only events that the origin wrote before this position or time, and accept its future writes; None for all
+                events, and refuse all future writes.
             exclusive: Allow more than 50,000 events, and keep others from writing as long as it takes.
         """
         span = {"since": self._moment("since", since), "until": self._moment("until", until)}
@@ -386,12 +390,12 @@ class History(HistoryRead):
         reason: str = "",
         **options: Unpack[WriteOptions],
     ) -> answers.DistrustReport:
-        """Bring back what a distrust made void, and accept the origin's writes again.
+        """Put back the events that a distrust made void, and accept the origin's writes again.
 
         Args:
             origin: As in ``distrust``, or the id of the distrust's command.
             kind: "actor", "client", "agent" or "session" for a name.
-            cascade: Also void what was built meanwhile on what the origin had hidden.
+            cascade: Also void later commands that were built on events which the origin had made void.
             exclusive: Allow more than 50,000 events, and keep others from writing as long as it takes.
 
         Raises:
@@ -401,15 +405,15 @@ class History(HistoryRead):
         return distrusting.trust(self._engine, self._scope.asker(options), origin, kind=kind, **more)
 
 
-def _place(given: object) -> int:
-    """A position to begin behind, also as a page tells it."""
-    if isinstance(given, str) and given.isascii() and given.isdigit() and len(given) < 20:
-        given = int(given)
-    if given is None:
+def _place(position: object) -> int:
+    """Return the position after which a listing begins; a page gives it as a string."""
+    if isinstance(position, str) and position.isascii() and position.isdigit() and len(position) < 20:
+        position = int(position)
+    if position is None:
         return 0
-    if isinstance(given, bool) or not isinstance(given, int) or not 0 <= given < 2**63:
-        raise RejectedError(f"a position is a whole number from 0, and {given!r:.40} is not")
-    return given
+    if isinstance(position, bool) or not isinstance(position, int) or not 0 <= position < 2**63:
+        raise RejectedError(f"a position is a whole number of at least 0, and {position!r:.40} is not")
+    return position
 
 
 def _position(answer: Any) -> int:

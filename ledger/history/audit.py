@@ -1,4 +1,4 @@
-"""How things came to be: why a memory is believed, its history and confidence over time, the audit trail, the refusals."""
+"""The reasons for a belief, the history of a subject, and the audit trail."""
 
 from __future__ import annotations
 
@@ -45,9 +45,10 @@ from projections.views.audit import Entry
 
 
 def why(engine: Engine, user: str, id: str) -> answers.Why | None:
-    """Why a memory is believed: every event behind it in order, with steps that add up to its confidence exactly.
+    """Return the reasons for which a memory or an observation is believed, or None if the user has no such belief.
 
-    Of an observation the evidence, each piece dated, with its words and whether it is live, and every wording it had.
+    Of a memory: every event behind it in order, with steps that add up to its confidence exactly. Of an observation:
+    its evidence, each piece with its date, its words and whether it is live, and every wording that it had.
     """
     if isinstance(id, str) and id.startswith("o_"):
         return _why_observation(engine, id, user)
@@ -58,20 +59,20 @@ def why(engine: Engine, user: str, id: str) -> answers.Why | None:
         state = load(connection, stream, "m", user)
         steps = list(_steps(connection, stream))
         cited = _cited(steps)
-        found = [each for source in cited if (each := load(connection, source, "i", user)) is not None]
+        turns = [turn for source in cited if (turn := load(connection, source, "i", user)) is not None]
         return answers.Why(
             memory=memory_shown(connection, state),
             id=stream,
             confidence=rules.shown(state.confidence) if state is not None else 0.0,
             steps=tuple(steps),
-            sources=tuple(interactions_shown(connection, found)),
+            sources=tuple(interactions_shown(connection, turns)),
             provenance=provenance(connection, state) if state is not None else None,
             admission=admitting.explained(state.admission) if state is not None else "",
             chunks=tuple(_cited_chunks(connection, cited, user)),
             documents=tuple(
-                document_shown(connection, each, text=False)
+                document_shown(connection, document, text=False)
                 for source in cited
-                if (each := load(connection, source, "d", user)) is not None
+                if (document := load(connection, source, "d", user)) is not None
             ),
             supersedes=_chain(connection, state, "supersedes", user),
             superseded_by=_chain(connection, state, "superseded_by", user),
@@ -85,26 +86,26 @@ def _why_observation(engine: Engine, id: str, owner: str) -> answers.Why | None:
         if stream is None:
             return None
         state = load(connection, stream, "o", owner)
-        found = observation_answers(connection, [state], engine.writer.now())[0] if state is not None else None
+        answer = observation_answers(connection, [state], engine.writer.now())[0] if state is not None else None
         return answers.Why(
             memory=None,
             id=stream,
-            confidence=found.confidence if found is not None else 0.0,
+            confidence=answer.confidence if answer is not None else 0.0,
             steps=tuple(_steps(connection, stream)),
             sources=(),
             supersedes=(),
             superseded_by=(),
-            observation=found,
-            evidence=observation_queries.evidence(connection, found, owner) if found is not None else (),
+            observation=answer,
+            evidence=observation_queries.evidence(connection, answer, owner) if answer is not None else (),
             wordings=observation_queries.wordings(connection, stream),
         )
 
 
 def history(engine: Engine, user: str, id: str, *, after: int = 0, limit: int = -1) -> list[answers.Step] | None:
-    """The events of a subject in order (a memory, an observation, an interaction, a document, a project, a session), in
-    force or not; so many of them after a position.
+    """Return the events of a subject in order, in effect or not: at most ``limit`` events after a position.
 
-    Of a summary (``y_…``) those of its session that made it, or took it out of use and back.
+    A subject is a memory, an observation, an interaction, a document, a project, a session or a summary. Of a summary
+    (``y_…``) the events are those of its session that made it, took it out of use, or restored it.
     """
     kind = ids.kind_of(id) if isinstance(id, str) else ""
     if kind == "y":
@@ -129,12 +130,16 @@ def _history_of_summary(engine: Engine, id: str, owner: str, after: int, limit: 
 
 
 def _steps(connection: Connection, stream: str, after: int = 0, limit: int = -1) -> Iterator[answers.Step]:
-    """So many steps behind a position; what a memory and an observation were then follows from all that was before."""
+    """Yield at most ``limit`` steps after a position.
+
+    The state of a memory or an observation at a step follows from all earlier events, so these are read from the
+    beginning.
+    """
     follows, first = stream[0] in "mo", first_position(connection, stream)
     if first is None:
         raise DamagedError(FAMILIES[stream[0]].live.name, stream, "the log has no event of it")
     start, most = (0, -1) if follows else (after, limit)
-    events = {each.position: each for each in read_stream(connection, stream, after=start, limit=most)}
+    events = {event.position: event for event in read_stream(connection, stream, after=start, limit=most)}
     points = {point.position: point for point in confidence.timeline(connection, first)} if stream[0] == "m" else {}
     out = control.voided(connection, min(events, default=0), max(events, default=0))
     for position in points:
@@ -168,7 +173,7 @@ def _steps(connection: Connection, stream: str, after: int = 0, limit: int = -1)
 
 
 def _shown(event: AnyEvent) -> Any:
-    """What an event recorded, without the ledger's secret."""
+    """Return the data of an event without the ledger's secret."""
     if isinstance(event.data, Unknown):
         return {"unknown": event.type, "schema": event.envelope.schema}
     data = msgspec.json.decode(msgspec.json.encode(event.data))
@@ -176,31 +181,31 @@ def _shown(event: AnyEvent) -> Any:
 
 
 def _cited(steps: Sequence[answers.Step]) -> list[str]:
-    """The interactions, chunks and documents that a memory came from or was reinforced by."""
-    found: dict[str, None] = {}
+    """Return the interactions, chunks and documents that a memory came from or was reinforced by."""
+    sources: dict[str, None] = {}
     for step in steps:
         if step.in_effect:
             cited = (*step.data.get("sources", ()), step.data.get("interaction"))
-            found |= {each: None for each in cited if each is not None and each[:2] in ("i_", "c_", "d_")}
-    return list(found)
+            sources |= {id: None for id in cited if id is not None and id[:2] in ("i_", "c_", "d_")}
+    return list(sources)
 
 
 def _cited_chunks(connection: Connection, cited: Sequence[str], owner: str) -> Iterator[document_answers.Chunk]:
     for source in cited:
-        if (found := documents.find_chunk(connection, source, owner)) is not None:
-            yield chunk_shown(connection, found)
+        if (chunk := documents.find_chunk(connection, source, owner)) is not None:
+            yield chunk_shown(connection, chunk)
 
 
 def _chain(connection: Connection, state: Memory | None, link: str, owner: str) -> tuple[answers.Memory, ...]:
-    """The memories before or after this one in its supersession chain, the nearest first."""
-    found: list[Memory] = []
+    """Return the memories before or after a memory in its supersession chain, the nearest first."""
+    memories: list[Memory] = []
     seen = {state.id} if state is not None else set()
     while state is not None and (next_id := getattr(state, link)) is not None and next_id not in seen:
         state = load(connection, next_id, "m", owner)
         if state is not None:
             seen.add(state.id)
-            found.append(state)
-    return tuple(memories_shown(connection, found))
+            memories.append(state)
+    return tuple(memories_shown(connection, memories))
 
 
 # --- audit ---------------------------------------------------------------------------------------------------
@@ -220,10 +225,11 @@ def audit_page(
     limit: int,
     **exact: str | None,
 ) -> list[answers.AuditEntry]:
-    """The trail of one user, newest first, at most 500 a call (``before=position`` goes on). Times are recorded times.
+    """Return entries of one user's trail, newest first, at most 500 a call.
 
-    ``exact`` are columns of the trail. ``text`` looks into every event that passes the other filters, for there is no index of
-    what was ever written.
+    ``before`` is the position to continue from. ``since`` and ``until`` are positions or recorded times. ``exact`` are
+    columns of the trail. ``text`` reads every event that passes the other filters, because there is no index of all
+    texts that were ever written.
     """
     if isinstance(subject, str) and ids.kind_of(subject) == "y":
         raise RejectedError(
@@ -245,41 +251,41 @@ def audit_page(
             bounds = {**filters, "session": place, "before": before}
             return audit.trail(connection, user=user, subject=stream or None, projects=places, limit=limit, **bounds)
 
-        found = trail(before, limit) if text is None else _with_words(connection, trail, text, before)
-        return entries_shown(connection, list(islice(found, limit)))
+        entries = trail(before, limit) if text is None else _with_words(connection, trail, text, before)
+        return entries_shown(connection, list(islice(entries, limit)))
 
 
 def entries_shown(connection: Connection, entries: Sequence[Entry]) -> list[answers.AuditEntry]:
-    """Entries as they are answered, in the same order."""
-    names = projects.names(connection, (each for entry in entries for each in (entry.project, entry.session)))
+    """Return entries in the form of answers, in the same order."""
+    names = projects.names(connection, (id for entry in entries for id in (entry.project, entry.session)))
     return [_entry(connection, entry, names) for entry in entries]
 
 
-def _bound(of_time: str, of_position: str, given: int | Time | None) -> dict[str, int | str]:
-    """A position as a bound of positions; a time as one of recorded times."""
-    if given is None:
+def _bound(of_time: str, of_position: str, bound: int | Time | None) -> dict[str, int | str]:
+    """Return a bound as a filter of the trail: a position for positions, a time for recorded times."""
+    if bound is None:
         return {}
-    if isinstance(given, int) and not isinstance(given, bool):
-        return {of_position: given}
-    return {of_time: times.moment(of_time, given)}
+    if isinstance(bound, int) and not isinstance(bound, bool):
+        return {of_position: bound}
+    return {of_time: times.moment(of_time, bound)}
 
 
 def _with_words(
     connection: Connection, trail: Callable[[int | None, int], list[Entry]], text: str, before: int | None
 ) -> Iterator[Entry]:
-    """The entries whose events wrote a text with all of these words in it."""
-    wanted = frozenset(words(text))
-    if not wanted:
-        raise RejectedError(f"text is at least one word, and {text!r:.40} has none")
-    while found := trail(before, PAGE_CAP):
-        for entry in found:
-            if wanted <= {each for part in _texts(connection, entry.position) for each in words(part)}:
+    """Yield the entries whose events wrote texts with all of these words."""
+    required = frozenset(words(text))
+    if not required:
+        raise RejectedError(f"text needs at least one word to look for, and {text!r:.40} has none")
+    while entries := trail(before, PAGE_CAP):
+        for entry in entries:
+            if required <= {word for part in _texts(connection, entry.position) for word in words(part)}:
                 yield entry
-        before = found[-1].position
+        before = entries[-1].position
 
 
 def _texts(connection: Connection, position: int) -> Iterator[str]:
-    """What somebody wrote in an event, wherever it lies."""
+    """Yield the texts that an event wrote, also those stored beside the log."""
     type_, state = connection.execute("SELECT type, state FROM events WHERE position = ?", (position,)).fetchone()
     for part in erasure.parts(type_, state):
         yield from part.texts if part.blob is None else [read_blob(connection, part.blob) or ""]
@@ -289,7 +295,7 @@ def _entry(connection: Connection, entry: Entry, names: dict[str, str]) -> answe
     event = read_event(connection, entry.position)
     out = control.voided(connection, entry.position, entry.position)
     data = _shown(event) if event is not None else None
-    project, session = (names.get(each or "", each) for each in (entry.project, entry.session))
+    project, session = (names.get(id or "", id) for id in (entry.project, entry.session))
     return answer_of(answers.AuditEntry, entry, project=project, session=session, in_effect=not out, data=data)
 
 
@@ -302,18 +308,18 @@ _WORDS: dict[type[Event], str] = {
 
 
 def _because(connection: Connection, event: AnyEvent) -> str:
-    """The reason that an event carries, in words of whoever gave it; of a successor why it took the other's place."""
+    """Return the reason that an event carries; of a successor the reason for which it superseded the earlier memory."""
     data = event.data
     if isinstance(data, MemoryCaptured) and data.supersedes is not None:
-        for other in read_stream(connection, data.supersedes, 2**62):
-            if isinstance(other.data, MemorySuperseded) and other.data.by == event.stream:
-                return other.data.reason or ""
+        for earlier in read_stream(connection, data.supersedes, 2**62):
+            if isinstance(earlier.data, MemorySuperseded) and earlier.data.by == event.stream:
+                return earlier.data.reason or ""
     if isinstance(data, WAYS_BACK):
         return data.reason or _WORDS[type(data)]
     return str(getattr(data, "reason", None) or "")
 
 
 def _names(data: Any, summary: str) -> bool:
-    """Whether an event, as it is shown, is about a summary."""
+    """Return True if an event, as it is shown, is about a summary."""
     referenced = (data.get("summary"), data.get("replaces"), *data.get("summaries", ()), *data.get("returned", ()))
     return summary in referenced

@@ -1,4 +1,4 @@
-"""Since when something is so: the command after which a condition holds, or no longer holds, found by halving."""
+"""The search by halving for the command after which a condition begins or ceases to hold."""
 
 from __future__ import annotations
 
@@ -18,38 +18,43 @@ _ENDS = (
 
 
 def check_between_commands(connection: Connection, position: int, wanted: str) -> None:
-    """``RejectedError`` for a position inside of what one command recorded; ``wanted`` says what there should be."""
-    ends = [each.position for each in audit.command_at(connection, position)]
+    """Raise ``RejectedError`` for a position inside a command; ``wanted`` says what is allowed."""
+    ends = [entry.position for entry in audit.command_at(connection, position)]
     if ends and position < ends[-1]:
         before = f"{ends[0] - 1} or " if ends[0] > 1 else ""
         raise RejectedError(
-            f"position {position} lies inside of a command, which recorded {ends[0]} to {ends[-1]} in one: {wanted},"
-            f" at {before}{ends[-1]}"
+            f"position {position} lies inside of a command, which recorded positions {ends[0]} to {ends[-1]} together:"
+            f" {wanted}, at {before}{ends[-1]}"
         )
 
 
 def bisect(
     engine: Engine, user: str, holds_at: Callable[[int], bool], good: Instant | None, bad: Instant | None
 ) -> answers.Bisection:
-    """Asks after the commands of a user between two moments; what the condition raises goes through as it is."""
+    """Return the command of a user after which ``holds_at`` gives another answer than at the earlier moment.
+
+    ``holds_at`` is called with positions between two commands. Its exceptions pass through unchanged.
+    """
     with committed(engine) as connection:
         first = position_of(engine, connection, good) if good is not None else 1
         last = position_of(engine, connection, bad) if bad is not None else 2**62
-        for name, given, position in (("good", good, first), ("bad", bad, last)):
-            if given is not None:
-                check_between_commands(connection, position, f"{name} is behind a whole one")
+        for name, moment, position in (("good", good, first), ("bad", bad, last)):
+            if moment is not None:
+                check_between_commands(connection, position, f"{name} has to be the end of a command")
         if last < first:
-            raise RejectedError(f"good comes before bad, and position {first} is behind {last}")
+            raise RejectedError(
+                f"good is position {first}, which comes after bad, position {last}: name an earlier moment as good"
+            )
         ends = [first] + [end for (end,) in connection.execute(_ENDS, (user, first, last))]
     before = holds_at(first)
     if len(ends) == 1 or holds_at(ends[-1]) == before:
-        so = f"{'holds' if before else 'does not hold'} at position {first}"
-        what = (
-            f"it {so} and at {ends[-1]} alike"
+        verb = "holds" if before else "does not hold"
+        reason = (
+            f"the condition {verb} both at position {first} and at position {ends[-1]}"
             if len(ends) > 1
-            else f"this user recorded nothing behind position {first}"
+            else f"this user recorded nothing between position {first} and the end"
         )
-        raise RejectedError(f"there is no change to find: {what}; name other moments as good and bad", rule="ends")
+        raise RejectedError(f"there is no change to find: {reason}; name other moments as good and bad", rule="ends")
     low, high, reads = 0, len(ends) - 1, 2
     while high - low > 1:
         middle, reads = (low + high) // 2, reads + 1

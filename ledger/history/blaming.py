@@ -1,4 +1,4 @@
-"""Whose words they are: of each word of a belief the event that it came with, and of its confidence the events that moved it."""
+"""The origin of a belief: the event that each of its words came from, and the events that moved its confidence."""
 
 from __future__ import annotations
 
@@ -21,26 +21,31 @@ from projections.core.projector import FAMILIES
 from projections.core.rows import Connection
 from projections.views import audit, confidence
 
-SUBJECTS = 200  # that a belief replaced, one after the other: the words of older ones count as those of the oldest
-WORDINGS = 500  # ... and the last wordings of all of them, in the same way
-COMPARED, TOGETHER = 4_000_000, 100_000_000  # pairs of words, of two texts and in one answer; of more no frequent words
+# Bounds on the work of one answer. Words from before the oldest subject or wording count as words of the oldest.
+SUBJECTS = 200  # replaced beliefs that are followed
+WORDINGS = 500  # last wordings, of all subjects together, that are compared
+# Pairs of words that are compared, between two texts and in one answer; above that, frequent words are left out.
+COMPARED, TOGETHER = 4_000_000, 100_000_000
 
 _SIGNS = r".,;:!?()\[\]{}\"'«»“”„‘’…/|"
-_APART = r"\u3040-\u30ff\u3400-\u9fff"  # written without blanks, so that each stands for itself
+_APART = r"\u3040-\u30ff\u3400-\u9fff"  # Japanese and Chinese have no blanks, so every character is a word
 _PIECE = re.compile(rf"\s+|[{_APART}]|[{_SIGNS}]+|[^\s{_SIGNS}{_APART}]+")
 
-Annotated = list[tuple[str, int]]  # each word with the blanks behind it, and the position of its event
+Annotated = list[tuple[str, int]]  # a word with the blanks after it, and the position of its event
 
 
 class _Wording(NamedTuple):
-    """An event after which a belief says something else; of an erased text None."""
+    """An event that gave a belief another text; the text is None if it was erased."""
 
     event: AnyEvent
     text: str | None
 
 
 def blame(engine: Engine, user: str, id: str) -> answers.Blame | None:
-    """Where the words of a memory or an observation and its confidence come from, through what it replaced or merged."""
+    """Return the events that the words and the confidence of a memory or an observation came from, or None.
+
+    The search goes back through the beliefs that this belief replaced or was merged from.
+    """
     kind = ids.kind_of(id) if isinstance(id, str) else ""
     if kind not in ("m", "o"):
         return None
@@ -53,30 +58,30 @@ def blame(engine: Engine, user: str, id: str) -> answers.Blame | None:
         text = wordings[stream][-1].text if wordings[stream] else None
         words = _annotated(reader, stream, wordings) if text is not None else []
         steps = confidence.timeline(connection, first_position(connection, stream) or 0) if kind == "m" else []
-        entries = _entries(connection, {at for _, at in words} | {each.position for each in steps})
-        gone = {each.event.position for found in wordings.values() for each in found if each.text is None}
+        entries = _entries(connection, {at for _, at in words} | {step.position for step in steps})
+        gone = {wording.event.position for listed in wordings.values() for wording in listed if wording.text is None}
     return answers.Blame(
         id=stream,
         content=text,
         words=tuple(_spans(words, entries)),
         confidence=tuple(
             answers.BlamedStep(
-                delta=rules.shown(each.delta), confidence=rules.shown(each.confidence), event=entries[each.position]
+                delta=rules.shown(step.delta), confidence=rules.shown(step.confidence), event=entries[step.position]
             )
-            for each in steps
+            for step in steps
         ),
         erased=tuple(sorted(gone)),
     )
 
 
 def _entries(connection: Connection, positions: Iterable[int]) -> dict[int, answers.AuditEntry]:
-    found = [audit.at_event(connection, each) for each in sorted(positions)]
-    return {each.position: each for each in entries_shown(connection, found)}
+    entries = [audit.at_event(connection, position) for position in sorted(positions)]
+    return {entry.position: entry for entry in entries_shown(connection, entries)}
 
 
 def _spans(words: Annotated, entries: dict[int, answers.AuditEntry]) -> Iterator[answers.BlamedWords]:
     start = 0
-    for position, group in groupby(words, key=lambda each: each[1]):
+    for position, group in groupby(words, key=lambda word: word[1]):
         text = "".join(word for word, _ in group)
         yield answers.BlamedWords(start=start, end=start + len(text), text=text, event=entries[position])
         start += len(text)
@@ -86,15 +91,15 @@ def _spans(words: Annotated, entries: dict[int, answers.AuditEntry]) -> Iterator
 
 
 def _wordings(reader: Reader, stream: str) -> dict[str, list[_Wording]]:
-    """All wordings that a belief had, and those of what it replaced, by the subject."""
-    found: dict[str, list[_Wording]] = {}
+    """Return all wordings of a belief and of the beliefs that it replaced, by subject."""
+    wordings: dict[str, list[_Wording]] = {}
     waiting = [stream]
-    while waiting and len(found) < SUBJECTS:
-        each = waiting.pop(0)
-        if each not in found:
-            found[each] = list(_changes(reader, each))
-            waiting += [source for wording in found[each] for source in _sources(reader, wording.event)]
-    return found
+    while waiting and len(wordings) < SUBJECTS:
+        subject = waiting.pop(0)
+        if subject not in wordings:
+            wordings[subject] = list(_changes(reader, subject))
+            waiting += [source for wording in wordings[subject] for source in _sources(reader, wording.event)]
+    return wordings
 
 
 def _changes(reader: Reader, stream: str) -> Iterator[_Wording]:
@@ -103,39 +108,43 @@ def _changes(reader: Reader, stream: str) -> Iterator[_Wording]:
     for event in reader.counting(stream):
         state = family.evolve(state, event)
         now = (state.content if stream[0] == "m" else state.text) if state is not None else None
-        if now != text or getattr(event.data, "content", "") is None:  # which was erased
+        if now != text or getattr(event.data, "content", "") is None:  # None: the text was erased
             text = now
             yield _Wording(event, now)
 
 
 def _sources(reader: Reader, event: AnyEvent) -> list[str]:
-    """What the subject of an event replaced by it: one memory, or those that were merged."""
+    """Return the memories that the event's subject replaced with this event: one memory, or the merged memories."""
     replaced = getattr(event.data, "supersedes", None)
     entries = reader.command(event)
-    merges = (reader.event(each.position).data for each in entries if each.type == MemoriesMerged.__name__)
-    merged = [each for data in merges if data.memory == event.stream for each in data.memories]
-    return [each for each in (replaced, *merged) if each is not None and each != event.stream]
+    merges = (reader.event(entry.position).data for entry in entries if entry.type == MemoriesMerged.__name__)
+    merged = [memory for data in merges if data.memory == event.stream for memory in data.memories]
+    return [memory for memory in (replaced, *merged) if memory is not None and memory != event.stream]
 
 
 # --- words -----------------------------------------------------------------------------------------------------------
 
 
 def _annotated(reader: Reader, stream: str, wordings: dict[str, list[_Wording]]) -> Annotated:
-    """The last wording of a belief, from the first one on that it or what it replaced had."""
+    """Return the last wording of a belief, compared wording by wording from the first one on."""
     current, left = dict[str, Annotated](), TOGETHER
-    order = sorted((each for found in wordings.values() for each in found), key=lambda each: each.event.position)
+    listed = (wording for of_subject in wordings.values() for wording in of_subject)
+    order = sorted(listed, key=lambda wording: wording.event.position)
     for event, text in order[-WORDINGS:]:
-        before = [current[each] for each in (event.stream, *_sources(reader, event)) if each in current]
+        before = [current[subject] for subject in (event.stream, *_sources(reader, event)) if subject in current]
         current[event.stream] = reworded(before, text or "", event.position, min(left, COMPARED))
         left -= len(current[event.stream]) * sum(map(len, before))
     return current[stream]
 
 
 def reworded(before: Sequence[Annotated], text: str, position: int, most: int = COMPARED) -> Annotated:
-    """The words of a text: where they stood in one of the texts before it they are still from there, and else from here.
-    Of more than so many pairs of words frequent ones are passed over."""
+    """Return the words of a text, each with the position of the event that it came from.
+
+    A word that stood in an earlier text keeps its origin; every other word comes from ``position``. If two texts have
+    more than ``most`` pairs of words, frequent words are not compared.
+    """
     words = split(text)
-    keys, origins = [each.strip() for each in words], [position] * len(words)
+    keys, origins = [word.strip() for word in words], [position] * len(words)
     free = [True] * len(words)
     for old in before:
         known = [word.strip() for word, _ in old]
@@ -148,7 +157,7 @@ def reworded(before: Sequence[Annotated], text: str, position: int, most: int = 
 
 
 def split(text: str) -> list[str]:
-    """The words and signs of a text, each with the blanks behind it; together they are the text."""
+    """Return the words and signs of a text, each with the blanks after it; joined, they are the text."""
     words: list[str] = []
     for piece in _PIECE.findall(text):
         if words and (piece.isspace() or words[-1].isspace()):

@@ -1,6 +1,7 @@
-"""From which messages of a session a memory was written: what a rule found lies in one, and a model says what it cites.
+"""The messages of a session that a memory was written from.
 
-Where a call does not say what was cited, whatever it read may have come into what it wrote.
+A rule finds a memory in one message. A model says which messages it cites. If a call does not say that, every message
+that the model read may have contributed.
 """
 
 from __future__ import annotations
@@ -14,19 +15,19 @@ from projections.core.rows import Connection
 from projections.views import audit, control
 
 NOWHERE: frozenset[int] = frozenset()
-ATTEMPTS = of(begins="memory")  # each is enough for a memory to be there
+ATTEMPTS = of(begins="memory")  # one such event is enough for a memory to exist
 
 
 class Citations:
-    """The messages behind memories, by their positions; what was read once is kept."""
+    """The messages behind memories, by position, with a cache of what was read."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._calls: dict[str, ModelCalled | None] = {}
-        self._stated: dict[int, bool] = {}
+        self._messages: dict[int, bool] = {}
 
     def behind(self, event: AnyEvent) -> frozenset[int]:
-        """The messages that an attempt at a memory may have come from."""
+        """Return the messages that an attempt at a memory may have come from."""
         own, call = self._origin(event), self._call_of(event)
         if call is None:
             return own
@@ -34,22 +35,25 @@ class Citations:
         return frozenset(self._read(call)) if not cited or None in cited else own.union(self._at(cited))
 
     def named(self, event: AnyEvent) -> frozenset[int]:
-        """Those that it names: where nothing says what was cited, the one that it was found in."""
+        """Return the messages that an attempt names as its origin.
+
+        If the model's call cites nothing, this is the message in which the memory was found.
+        """
         call = self._call_of(event)
         return self.behind(event) if call is not None and self._cited(call, event.stream) else self._origin(event)
 
     def memories(self, session: str) -> dict[int, list[str]]:
-        """The memories that rest on each message of a session, by its position."""
-        found: dict[int, list[str]] = {}
+        """Return the memories that rest on each message of a session, by the message's position."""
+        memories: dict[int, list[str]] = {}
         for row in control.dependents(self._connection, session):
             first = read_event(self._connection, row)
             assert first is not None
             for position in sorted(self.ever_behind(first.stream)):
-                found.setdefault(position, []).append(first.stream)
-        return found
+                memories.setdefault(position, []).append(first.stream)
+        return memories
 
     def ever_behind(self, memory: str) -> frozenset[int]:
-        """The messages that any attempt at a memory may have come from, in effect or not."""
+        """Return the messages that any attempt at a memory may have come from, in effect or not."""
         return NOWHERE.union(*(self.behind(event) for event in attempts(self._connection, memory)))
 
     # --- what the log says -------------------------------------------------------------------------------------------
@@ -60,39 +64,39 @@ class Citations:
         return frozenset((origin.position,)) if origin is not None and origin.position else NOWHERE
 
     def _call_of(self, event: AnyEvent) -> ModelCalled | None:
-        """The call that wrote it, where a model read a session."""
+        """Return the model call that wrote the event, if a model read a session for it."""
         origin = getattr(event.data, "origin", None)
         if origin is None or origin.extractor != MODEL_EXTRACTOR:
             return None
         command = event.envelope.command_id
         if command not in self._calls:
-            entries = (
-                each for each in audit.of_command(self._connection, command) if each.type == ModelCalled.__name__
-            )
-            events = (read_event(self._connection, each.position) for each in entries)
+            recorded = audit.of_command(self._connection, command)
+            entries = (entry for entry in recorded if entry.type == ModelCalled.__name__)
+            events = (read_event(self._connection, entry.position) for entry in entries)
             self._calls[command] = next((e.data for e in events if e and isinstance(e.data, ModelCalled)), None)
         return self._calls[command]
 
     @staticmethod
     def _cited(call: ModelCalled, memory: str) -> list[str | None]:
-        """The ids of the messages' events; None for what cites nothing that there is."""
-        return [each.target for each in call.actions if each.what == CITES and each.subject == memory]
+        """Return the ids of the cited events; None stands for a citation of something that does not exist."""
+        return [action.target for action in call.actions if action.what == CITES and action.subject == memory]
 
     def _at(self, cited: Iterable[str | None]) -> Iterator[int]:
-        entries = (audit.by_event(self._connection, each) for each in cited if each is not None)
+        entries = (audit.by_event(self._connection, event_id) for event_id in cited if event_id is not None)
         return (entry.position for entry in entries if entry is not None)
 
     def _read(self, call: ModelCalled) -> Iterator[int]:
-        return (each for first, last in call.ranges for each in range(first, last + 1) if self._is_message(each))
+        positions = (position for first, last in call.ranges for position in range(first, last + 1))
+        return filter(self._is_message, positions)
 
     def _is_message(self, position: int) -> bool:
-        if position not in self._stated:
+        if position not in self._messages:
             entry = audit.at(self._connection, position)
-            self._stated[position] = entry is not None and entry.type == MessageAppended.__name__
-        return self._stated[position]
+            self._messages[position] = entry is not None and entry.type == MessageAppended.__name__
+        return self._messages[position]
 
 
 def attempts(connection: Connection, memory: str) -> list[AnyEvent]:
-    """Every time that a memory was captured, in effect or not."""
+    """Return every event that captured a memory, in effect or not."""
     events = read_stream(connection, memory, 2**62)
     return [event for event in events if isinstance(event.data, ATTEMPTS)]

@@ -1,9 +1,11 @@
-"""What falls with the events that an act names: the least set out of effect, derived again in the order of the log.
+"""The events that fall with the events of an act: the smallest set, derived in the order of the log.
 
-An event falls if the act names it, if what it came from falls (its cause, its command, what it cites, joins or copies), or if
-it does not fit its subject as the earlier events left it that stay. What falls because something else is gone is closed over
-first; what does not fit is then derived again for each subject from its first event, given the rest, and where an event fits
-after all, all begins again from the events named. So the result depends on the log and the act, and never on the order of work.
+An event falls if the act names it, or if something that it came from falls (its cause, its command, or what it cites,
+joins or copies), or if it does not fit its subject as the remaining earlier events left it.
+
+First the events that fall because something else is gone are closed over. Then the events that do not fit are derived
+again for each subject from its first event. If an event fits after all, the derivation starts again from the named
+events. So the result depends on the log and the act, and never on the order of work.
 
 A plan is made on one snapshot and changes nothing.
 """
@@ -36,14 +38,16 @@ from ledger.history.in_effect import EVERYTHING, NAMES, Reader, is_subject, use_
 from projections.core.projector import FAMILIES
 from projections.views import audit, control, memories, observations
 
-ROUNDS = 20  # after so many, what ever did not fit stays out: two events that each stand only without the other
+ROUNDS = 20  # then every event that ever failed to fit stays out; two events may each fit only without the other
 _TAKING_ITS_PLACE = ("MemorySuperseded", "RelationRemoved", "MemoriesMerged")
-Unfit = dict[int, tuple[AnyEvent, Any]]  # the event, and its subject's state that it does not fit
+Unfit = dict[int, tuple[AnyEvent, Any]]  # an event, and the state of its subject that the event does not fit
 
 
 class World:
-    """The log without what ``out`` holds: as it is, with some events ``again``; or whatever is put back later. In it the
-    ``gone`` are no more."""
+    """The log without the events ``out`` and with the events ``again``; the subjects ``gone`` do not exist in it.
+
+    The sets are shared with the closure, so the world changes as events fall.
+    """
 
     def __init__(self, reader: Reader, out: Collection[int], again: Collection[int], gone: Iterable[str]) -> None:
         self.reader, self.out, self.again = reader, out, again
@@ -53,17 +57,20 @@ class World:
         return self.reader.counting(stream, self.out, self.again)
 
     def is_unsupported(self, event: AnyEvent) -> bool:
-        """Whether an event falls with what it was made of."""
+        """Return True if an event falls with what it was made of."""
         if isinstance(event.data, ATTEMPTS):
             return self.reader.is_unsupported(event, self.out, self.again, self.gone)
         return not self.gone.isdisjoint(ids_in(event.data, "rests_on"))
 
     def has_support(self, retracted: AnyEvent) -> bool:
-        """Whether an observation that was retracted for want of a live source would have had one that it did not have."""
+        """Return True if an observation that was retracted for want of evidence would have had evidence after all.
+
+        Evidence is a live source that it does not have in the log as it is.
+        """
         return bool(self._proofs(retracted) - World(self.reader, (), (), ())._proofs(retracted))
 
     def _proofs(self, retracted: AnyEvent) -> set[str]:
-        before = [each for each in self.counting(retracted.stream) if each.position < retracted.position]
+        before = [event for event in self.counting(retracted.stream) if event.position < retracted.position]
         counted = {support.source for support, _ in supports(before).values() if not support.withdrawn}
         return {source for source in counted if self._is_live(source, retracted.position)}
 
@@ -74,7 +81,7 @@ class World:
         return state is not None and state.status == "active" and not state.quarantined
 
     def _before(self, memory: str, position: int) -> Any:
-        """What a memory would have been just before an event."""
+        """Return the state that a memory would have had just before an event."""
         state = None
         for event in self.counting(memory):
             if event.position < position:
@@ -82,26 +89,26 @@ class World:
         return state
 
     def would_have_edge(self, memory: str, edge: AnyEvent) -> bool:
-        """Whether a memory would have had the edge when another took it over from it."""
+        """Return True if a memory would have had the relation when another memory took it over."""
         stated, state = edge.data, self._before(memory, edge.position)
         form = (name_form(stated.subject or ""), stated.relation, name_form(stated.object or ""))
-        return state is not None and any(each.form == form for each in state.edges)
+        return state is not None and any(relation.form == form for relation in state.edges)
 
 
 class Closure:
-    """Which events are ``out`` then; ``again`` are those that count again, for the acts that took them out fall.
+    """The events ``out`` that fall, and the events ``again`` that count again because the acts that took them out fall.
 
-    ``gone`` are the subjects that cease to be, ``unfit`` the events that fall because they do not fit. ``_falls`` says which
-    events an act can take out at all, and ``_with`` what goes with each.
+    ``gone`` are the subjects that cease to exist, ``unfit`` the events that fall because they do not fit. ``_falls``
+    says if an act can take out an event at all, and ``_falling_with`` names the events that go with it.
     """
 
     def __init__(self, reader: Reader, base: Iterable[int], gone: Iterable[str] = ()) -> None:
         self.reader, self.base, self._first_gone = reader, frozenset(base), frozenset(gone)
         self.unfit: Unfit = {}
-        self._around: dict[str, list[str]] = {}  # what to look at when a subject is no more
+        self._around: dict[str, list[str]] = {}  # the subjects to look at when a subject is no more
         self._begin()
         self._derive()
-        self.used: list[tuple[AnyEvent, AnyEvent]] = []  # registrations that stand, each with what is in the project
+        self.used: list[tuple[AnyEvent, AnyEvent]] = []  # registrations that stand, each with a use of the project
         self._let_go_of_names()
         self.streams = {event.stream for event in map(reader.event, self.out | self.again) if is_subject(event.stream)}
 
@@ -112,11 +119,11 @@ class Closure:
     def _falls(self, event: AnyEvent) -> bool:
         raise NotImplementedError
 
-    def _with(self, event: AnyEvent) -> Iterable[int]:
+    def _falling_with(self, event: AnyEvent) -> Iterable[int]:
         raise NotImplementedError
 
     def _of_command(self, event: AnyEvent) -> list[audit.Entry]:
-        """All that the command of an event did, the first time it is asked."""
+        """Return the entries of an event's command at the first call for the command, and nothing after."""
         command = event.envelope.command_id
         if command in self._whole:
             return []
@@ -126,17 +133,17 @@ class Closure:
     # --- rounds --------------------------------------------------------------------------------------------------
 
     def _begin(self, acts: Iterable[str] = ()) -> None:
-        """Nothing has fallen yet; it is only known what does not fit, and which undos fall."""
+        """Start again with nothing fallen but these undos; the unfit events are kept."""
         self.out: set[int] = set()
         self.again: set[int] = set()
         self.acts: dict[str, None] = {}
         self._given_back: dict[str, None] = dict.fromkeys(acts)
         self._now = World(self.reader, self.out, self.again, self._first_gone)
         self._ever = World(self.reader, self.out, EVERYTHING, self._first_gone)
-        self._waiting = OrderedDict[str, None]()  # a dict finds its first key slower with each one taken from there
+        self._waiting = OrderedDict[str, None]()  # taking first keys one by one from a dict is quadratic
         self._looked_at: dict[str, None] = {}
         self._named: dict[int, AnyEvent] = {}
-        self._whole = set[str]()  # the commands all of whose events were taken
+        self._whole = set[str]()  # the commands whose events were all taken
         for act in list(self._given_back):
             self._count_again(act)
         for subject in sorted(self._first_gone):
@@ -162,29 +169,32 @@ class Closure:
             self._look_at(stream)
 
     def _unfit(self) -> Unfit:
-        """What does not fit its subject, each folded from its first event without what falls for another reason."""
-        found: Unfit = {}
+        """Return the events that do not fit their subject, folded without the events that fall for other reasons."""
+        unfit: Unfit = {}
         but = self.out - self.unfit.keys()
         for stream in self._looked_at:
-            family, state, aside = FAMILIES[stream[0]], None, set[int]()
+            family, state, set_aside = FAMILIES[stream[0]], None, set[int]()
             if stream[0] == "s":
                 left = senseless(self.reader, stream, but, self.again, self.gone.__contains__)
-                aside = {event.position for event in left}
+                set_aside = {event.position for event in left}
             for event in self.reader.counting(stream, but, self.again):
-                fits = event.position not in aside and family.admits(state, event.data)
+                fits = event.position not in set_aside and family.admits(state, event.data)
                 if fits and not self._follows_no_more(event):
                     state = family.evolve(state, event)
                 else:
-                    found[event.position] = (event, state)
-        return found
+                    unfit[event.position] = (event, state)
+        return unfit
 
     def _follows_no_more(self, event: AnyEvent) -> bool:
-        """Whether a merged memory has a relation from its members that none of them has, or an observation was retracted for want
-        of what it would have had."""
+        """Return True if the ground of an event that only followed is gone.
+
+        A merged memory has a relation from its members that none of them would have, or an observation was retracted
+        for want of evidence that it would have had.
+        """
         if isinstance(event.data, ObservationRetracted):
             return event.data.why == NO_EVIDENCE and self._now.has_support(event)
         members = self.reader.members_of(event) if isinstance(event.data, RelationAdded) else ()
-        return bool(members) and not any(self._now.would_have_edge(each, event) for each in members)
+        return bool(members) and not any(self._now.would_have_edge(member, event) for member in members)
 
     # --- what falls because something is gone ------------------------------------------------------------------------
 
@@ -199,11 +209,13 @@ class Closure:
                 continue
             self.out.add(event.position)
             self._changed(event)
-            waiting += [position for position in self._with(event) if position not in self.out]
+            waiting += [position for position in self._falling_with(event) if position not in self.out]
 
     def _let_go_of_names(self) -> None:
-        """A project that was registered goes where nothing else is in it; one that others use stands, and so does each name
-        that came along with something."""
+        """Let each registered project fall that nothing else uses.
+
+        A project that others use stands, and so does every name that was given along with something else.
+        """
         for event in self._named.values():
             if event.envelope.command == "projects.add":
                 if (use := use_of(self.reader, event, self._is_void)) is not None:
@@ -213,11 +225,11 @@ class Closure:
                     self.gone.add(event.stream)
 
     def _is_void(self, position: int) -> bool:
-        """Whether something in a project is no use of it: what falls is not, and what was undone may be put back."""
+        """Return True if an event does not count as a use of its project because it falls."""
         return position in self.out
 
     def _count_again(self, act: str) -> None:
-        """An undo falls: what it took out counts again, unless another act keeps it out."""
+        """Let an undo fall: the events that it took out count again, unless another act keeps them out."""
         self._given_back[act] = None
         for position in control.voided_by(self.reader.connection, act):
             if control.acts(self.reader.connection, position).keys() <= self._given_back.keys():
@@ -225,7 +237,7 @@ class Closure:
                 self._changed(self.reader.event(position))
 
     def _changed(self, event: AnyEvent) -> None:
-        """What has to be looked at when an event falls or counts again."""
+        """Wake the subjects that have to be looked at when an event falls or counts again."""
         if is_subject(event.stream):
             self._wake([event.stream])
         if isinstance(event.data, ChunkAdded):
@@ -242,14 +254,17 @@ class Closure:
     def _look_at(self, stream: str) -> None:
         self._looked_at[stream] = None
         self._take([event.position for event in self._now.counting(stream) if self._now.is_unsupported(event)])
-        self._wake(self.reader.citing(stream) if stream[0] == "o" else ())  # it may have lost what bore it out
+        self._wake(self.reader.citing(stream) if stream[0] == "o" else ())  # the observation may have lost its evidence
         self._wake(observations.retired_without(self.reader.connection, stream))
         self._end(stream, self.reader.state(stream, self.out, self.again), self._now)
-        if stream[0] != "s":  # of conversations a redo itself looks whether they still fit
+        if stream[0] != "s":  # a redo itself checks the conversations
             self._hold(stream)
 
     def _hold(self, stream: str) -> None:
-        """What is void already, and would fall as well were it in effect: a redo does not bring it back then."""
+        """Let those void events fall too that would fall if they were in effect.
+
+        A redo does not bring such an event back then.
+        """
         family, state, held = FAMILIES[stream[0]], None, list[int]()
         in_effect = {event.position for event in self._now.counting(stream)}
         for event in self._ever.counting(stream):
@@ -271,7 +286,7 @@ class Closure:
             self._take(self.reader.reinforced_by(stream))
 
     def _concerned(self, gone: str) -> Iterator[str]:
-        """The subjects that have to be looked at when one is no more."""
+        """Yield the subjects that have to be looked at when a subject is no more."""
         reader = self.reader
         yield from reader.resting_on(gone)
         yield from self._predecessors(gone)
@@ -285,7 +300,7 @@ class Closure:
             yield from reader.restated_by(gone)
 
     def _predecessors(self, gone: str) -> list[str]:
-        """What the events of a subject superseded in the same command, or merged, or whose edges they retracted."""
+        """Return the subjects that a subject's commands superseded, merged, or took relations from."""
         acts = (
             event
             for event, _ in self.reader.stream(gone)
@@ -297,7 +312,7 @@ class Closure:
     # --- for what an event falls ---------------------------------------------------------------------------------------
 
     def why(self, event: AnyEvent) -> str:
-        """For what an event falls by itself, as words that go on after its subject; "" where it goes with its command."""
+        """Return the reason for which an event falls by itself, or "" if it goes with its command."""
         if event.position in self.unfit:
             return self._why_unfit(event, self.unfit[event.position][1])
         if self._now.is_unsupported(event):
@@ -316,12 +331,15 @@ class Closure:
     def _why_unsupported(self, event: AnyEvent) -> str:
         data = event.data
         if isinstance(data, ATTEMPTS):
-            lost = (each for each in data.sources if not self.reader.stands(each, self.out, self.again, self.gone))
-            messages = (each for each in sorted(self.reader.citations.behind(event)) if each in self.out)
+            lost = (
+                source for source in data.sources if not self.reader.stands(source, self.out, self.again, self.gone)
+            )
+            messages = (message for message in sorted(self.reader.citations.behind(event)) if message in self.out)
             first = next(lost, None)
             return f"rests on {shortened(first)}" if first else f"was found in the message at {next(messages, 0)}"
         if isinstance(data, MemorySuperseded | RelationRemoved):
             return f"gave way to {shortened(data.by or '')}"
         if isinstance(data, MemoriesMerged):
-            return f"joins {shortened(next(each for each in (*data.memories, data.memory) if each in self.gone))}"
+            members = (*data.memories, data.memory)
+            return f"joins {shortened(next(member for member in members if member in self.gone))}"
         return f"rests on {shortened(getattr(data, 'winner', None) or getattr(data, 'interaction', None) or '')}"

@@ -1,4 +1,4 @@
-"""What of a session makes no sense without some of its events: summaries of what is not there, and what was built on these."""
+"""The events of a session that make no sense without certain others, such as summaries of missing messages."""
 
 from __future__ import annotations
 
@@ -27,25 +27,26 @@ def senseless(
     also: Collection[int] = (),
     is_gone: Callable[[str], bool] = lambda interaction: False,
 ) -> list[AnyEvent]:
-    """The events of a session that would count without some, or with others put back, and make no sense then.
+    """Return the events of a session that would count without ``but`` or with ``also``, and make no sense then.
 
-    A summary falls with any message or summary that it was written from, and one that replaced another with that; and each
-    of the two events that make one falls with the other, for a source may be distrusted from between them. What took
-    summaries out of use falls with the last of these, unless it hid their messages too: that stays.
+    A summary falls with any message or summary that it was written from. A summary that replaced another falls with
+    that one. The two events that make a summary fall together, because a source may be distrusted from a position
+    between them. An event that took summaries out of use falls with the last of them, unless it hid their messages too:
+    then it stays.
     """
-    counting, fold, found = reader.counting(stream, but, also), WindowFold(), list[AnyEvent]()
+    counting, fold, events = reader.counting(stream, but, also), WindowFold(), list[AnyEvent]()
     there = {event.position for event in counting if isinstance(event.data, MessageAppended)}
-    placed = {event.data.summary for event in counting if isinstance(event.data, ContextReplaced)}
+    shown = {event.data.summary for event in counting if isinstance(event.data, ContextReplaced)}
     missing = _Missing(reader, stream, there)
     for event in counting:
-        whole = not isinstance(event.data, SummaryCreated) or event.data.summary in placed
+        whole = not isinstance(event.data, SummaryCreated) or event.data.summary in shown
         if whole and _makes_sense(event, fold, missing, is_gone):
             fold.take(event)
         else:
-            found.append(event)
+            events.append(event)
             if isinstance(event.data, MessageAppended):
-                missing.also(event.position)
-    return found
+                missing.add(event.position)
+    return events
 
 
 def _makes_sense(event: AnyEvent, fold: WindowFold, missing: _Missing, is_gone: Callable[[str], bool]) -> bool:
@@ -55,12 +56,12 @@ def _makes_sense(event: AnyEvent, fold: WindowFold, missing: _Missing, is_gone: 
             return data.interaction is None or not is_gone(data.interaction)
         case SummaryCreated():
             replaced = data.replaces is None or data.replaces in known
-            underlying = all(known.get(each) not in (None, INVALID) for each in data.summaries)
-            return replaced and underlying and not missing.of(event)
+            underlying = all(known.get(summary) not in (None, INVALID) for summary in data.summaries)
+            return replaced and underlying and not missing.has_source_of(event)
         case ContextReplaced():
-            return data.summary in known and all(each in known for each in data.summaries)
+            return data.summary in known and all(summary in known for summary in data.summaries)
         case SummaryInvalidated():
-            return data.why == "hidden" or any(each in known for each in data.summaries)
+            return data.why == "hidden" or any(summary in known for summary in data.summaries)
         case SummaryRestored():
             return data.summary in known
         case _:
@@ -68,18 +69,18 @@ def _makes_sense(event: AnyEvent, fold: WindowFold, missing: _Missing, is_gone: 
 
 
 class _Missing:
-    """The messages of a session that are not there, each with when it was in effect all the same."""
+    """The messages of a session that are missing, and the spans of the log in which they were void."""
 
     def __init__(self, reader: Reader, stream: str, there: Collection[int]) -> None:
         self._out = reader.was_out(stream)
         appended = (event.position for event, _ in reader.stream(stream) if isinstance(event.data, MessageAppended))
         self._positions = [position for position in appended if position not in there]
 
-    def also(self, position: int) -> None:
+    def add(self, position: int) -> None:
         self._positions.insert(bisect_left(self._positions, position), position)
 
-    def of(self, summary: AnyEvent) -> bool:
-        """Whether a summary was written from one of them."""
+    def has_source_of(self, summary: AnyEvent) -> bool:
+        """Return True if a summary was written from a missing message, which was in effect at that time."""
         return any(
             not any(since <= summary.position < until for since, until in self._out.get(position, ()))
             for position in self._within(summary)
@@ -91,5 +92,5 @@ class _Missing:
 
 
 def sessions_of(reader: Reader, interaction: str) -> set[str]:
-    """Where an interaction was said: the sessions that may have messages whose text is its."""
+    """Return the sessions that may have messages with the text of an interaction."""
     return {session for event, _ in reader.stream(interaction) if (session := event.envelope.session) is not None}

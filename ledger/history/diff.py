@@ -1,4 +1,4 @@
-"""What the ledger came to believe, and no longer believes, from one moment to another."""
+"""The beliefs that came, went and changed between two moments."""
 
 from __future__ import annotations
 
@@ -16,39 +16,42 @@ from projections.views import memories
 def diff(
     engine: Engine, user: str, start: Instant, end: Instant | None = None, *, project: str | None = None
 ) -> answers.Diff:
-    """What the ledger came to believe, and no longer believes, between two moments; without an ``end`` until now.
+    """Return the beliefs that came, went and changed between two moments; without an ``end`` until now.
 
-    Each memory is compared as it stood at the one and at the other: what came and went in between is not shown.
-    ``project`` bounds it to a project's memories, "" to the global ones. ``RejectedError`` when the end comes before the
-    start, and for whatever ``at`` refuses.
+    Each memory is compared as it stood at the start and at the end: a memory that came and went in between is not
+    shown. ``project`` limits the answer to a project's memories, "" to the global ones.
+
+    Raises:
+        RejectedError: The end comes before the start, or ``at`` refuses one of the moments.
+        NotFoundError: This user has no such project.
     """
     with committed(engine) as connection:
         first = position_of(engine, connection, start)
         last = position_of(engine, connection, end) if end is not None else read_tip(connection.cursor())[0]
         if last < first:
             raise RejectedError(
-                f"a diff goes forward, and position {last} comes before {first}: name the earlier first"
+                f"a diff goes forward, and its end, position {last}, comes before its start, position {first}"
             )
-        bounds = [engine.times.at(connection, each) for each in (first, last)]
-    found = _changed(PastEngine(engine, last, bounds[1]), user, first, project)
-    return answers.diff(found, (first, bounds[0]), (last, bounds[1]))
+        bounds = [engine.times.at(connection, position) for position in (first, last)]
+    changes = _changed(PastEngine(engine, last, bounds[1]), user, first, project)
+    return answers.diff(changes, (first, bounds[0]), (last, bounds[1]))
 
 
 def _changed(past: PastEngine, user: str, first: int, project: str | None) -> list[answers.Changed]:
     with past.reading() as connection:
-        wanted = scope_of(connection, user, project)
-        if wanted == [NOWHERE]:
+        places = scope_of(connection, user, project)
+        if places == [NOWHERE]:
             raise NotFoundError(f"no project of this user is called {project!r:.60}")
-        found = []
+        changes = []
         for row in memories.changed(connection, user, first):
             pair = memories.get_at(connection, row, first), memories.get(connection, row)
-            if pair == (None, None):  # it came and went in between
+            if pair == (None, None):  # the memory came and went in between
                 continue
-            if wanted is None or any(each is not None and each.project in wanted for each in pair):
-                before, after = (memory_shown(connection, each) for each in pair)
-                found.append(answers.Changed(id=_id(pair), before=before, after=after))
-        return found
+            if places is None or any(memory is not None and memory.project in places for memory in pair):
+                before, after = (memory_shown(connection, memory) for memory in pair)
+                changes.append(answers.Changed(id=_id(pair), before=before, after=after))
+        return changes
 
 
 def _id(pair: tuple[Memory | None, ...]) -> str:
-    return next(each.id for each in pair if each is not None)
+    return next(memory.id for memory in pair if memory is not None)

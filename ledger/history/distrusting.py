@@ -1,4 +1,4 @@
-"""Distrust and trust: a source and all it caused void, and back."""
+"""Distrust and trust: a source with all that it caused becomes void, and comes back."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ Position = int
 
 
 class Source(Struct, frozen=True):
-    """Whom or what: a name for actors, clients and agents, an id for the rest."""
+    """An origin: a name for actors, clients and agents, an id for the other kinds, and the span of its events."""
 
     kind: str
     name: str
@@ -51,13 +51,13 @@ class Source(Struct, frozen=True):
     until: int | None = None
 
     def covers(self, other: Source) -> bool:
-        """Whether whatever the other one means is meant by this one too."""
+        """Return True if this source includes the other source."""
         ends = self.until is None or (other.until is not None and other.until <= self.until)
         return (self.kind, self.name) == (other.kind, other.name) and self.since <= other.since and ends
 
 
 class Details(Struct, frozen=True):
-    """What a distrust is found to reach, besides the events themselves."""
+    """The reach of a distrust besides the events themselves."""
 
     source: Source
     memories: tuple[str, ...] = ()
@@ -80,45 +80,50 @@ def distrust(
     exclusive: bool = False,
     dry_run: bool = False,
 ) -> answers.DistrustReport:
-    """Makes what a source recorded from ``since`` on, and all it caused, void; later writes by it are refused.
+    """Make void what a source recorded from ``since`` on with all that it caused, and refuse its later writes.
 
     With ``until`` only what it recorded before that falls, and its later writes are accepted.
 
-    ``source`` is the id of an interaction, a document or a session, or with ``kind`` the name of an actor, a client, an agent
-    or a session. Memories that rest on nothing else go, what the source hid or moved comes back, and what others said
-    stays; decisions of others are not made again. The report lists what was reached. ``trust`` puts all of it back.
+    ``source`` is the id of an interaction, a document or a session, or with ``kind`` the name of an actor, a client, an
+    agent or a session. Memories that rest on nothing else go, what the source hid or moved comes back, and what others
+    said stays; decisions of others are not made again. The report lists what was reached. ``trust`` puts all of it
+    back.
 
-    More than 50,000 events are ``RejectedError`` unless the act is ``exclusive``: nobody else can write until it
-    is done. With
-    the next position as ``since``, which the refusal names, the source is refused at once and nothing else happens.
+    More than 50,000 events are ``RejectedError`` unless the act is ``exclusive``: then nobody else can write until it
+    is done. With the next position as ``since``, which the refusal names, the source is refused at once and nothing
+    else happens.
     """
     reason = check_reason("reason", reason)
     check_text("source", source)
-    given = (source, kind, str(since), reason, *([str(until)] if until is not None else []))
+    arguments = (source, kind, str(since), reason, *([str(until)] if until is not None else []))
 
     def make(connection: Connection, head: int) -> Plan:
-        found = find_source(engine, connection, asker.user, source, kind, since, until)
-        if (known := _covering(connection, asker.user, found)) is not None:
+        origin = find_source(engine, connection, asker.user, source, kind, since, until)
+        if (known := _covering(connection, asker.user, origin)) is not None:
             return Plan(head, details=Details(known))
-        plan = source_plan(connection, asker.user, found)
-        made = _plan_of(engine, connection, head, plan, found, asker.user)
-        other = Alternative(plan.reader, plan.out, plan.again)
-        return replace(made, details=_with_beliefs(made.details, other)) if dry_run else made
+        plan = source_plan(connection, asker.user, origin)
+        made = _plan_of(engine, connection, head, plan, origin, asker.user)
+        alternative = Alternative(plan.reader, plan.out, plan.again)
+        return replace(made, details=_with_beliefs(made.details, alternative)) if dry_run else made
 
     def emit(work: Work, plan: Plan) -> None:
         about: Source = plan.details.source
         allowed = f"{bulk.ALLOWED}, and since={plan.head + 1} only refuses what the source writes from now on"
         bulk.check_size(plan.events, exclusive=exclusive, allowed=allowed)
-        _back_again(work, plan, reason)
+        _emit_undos_taken_back(work, plan, reason)
         fields: dict[str, Any] = {"since": about.since, "until": about.until, "reason": reason}
         if plan.positions or not _is_distrusted(work, about):
-            if not plan.positions and work.secret_in(about.name):  # a name that the log would have from here
-                raise RejectedError("the source has a secret in its name, and has written nothing", rule="secret")
+            if not plan.positions and work.secret_in(about.name):  # nothing else would bring the name into the log
+                raise RejectedError(
+                    "the name of the source holds a secret, and the source has written nothing: the log would be the first"
+                    " to hold that name",
+                    rule="secret",
+                )
             for spans in bulk.parts(plan.positions) or [()]:
                 work.emit(LEDGER_STREAM, OriginDistrusted(about.kind, about.name, spans, **fields))
 
     return _distrust_report(
-        engine, undoing.act(engine, "history.distrust", asker, make, emit, given, dry_run), asker.user
+        engine, undoing.act(engine, "history.distrust", asker, make, emit, arguments, dry_run), asker.user
     )
 
 
@@ -133,34 +138,35 @@ def trust(
     exclusive: bool = False,
     dry_run: bool = False,
 ) -> answers.DistrustReport:
-    """Puts back what a distrust made void: by the source, or by the distrust's command id.
+    """Put back what a distrust made void; ``source`` names the source, or the distrust by its command id.
 
-    Its undos are in effect again too: ``ConflictError`` when something was built meanwhile on what they hide,
-    unless ``cascade`` takes that along. ``dry_run`` only lists, that too; ``exclusive`` as in ``distrust``.
+    The undos of the source take effect again too. If something was built meanwhile on events that they make void, the
+    call is a ``ConflictError``, unless ``cascade`` takes that along. ``dry_run`` only lists, also what a cascade would
+    take; ``exclusive`` as in ``distrust``.
     """
     reason = check_reason("reason", reason)
     check_text("source", source)
 
     def make(connection: Connection, head: int) -> Plan:
-        in_effect = [each for each in control.distrusted(connection) if each.user == asker.user]
-        found = [each for each in in_effect if each.act == source]
-        if not found:
+        in_effect = [distrust for distrust in control.distrusted(connection) if distrust.user == asker.user]
+        matches = [distrust for distrust in in_effect if distrust.act == source]
+        if not matches:
             about = find_source(engine, connection, asker.user, source, kind)
-            found = [each for each in in_effect if (each.kind, each.source) == (about.kind, about.name)]
-        if not found:
+            matches = [match for match in in_effect if (match.kind, match.source) == (about.kind, about.name)]
+        if not matches:
             raise NotFoundError(f"no distrust of {source!r:.60} is in effect for this user")
-        ending = [each.act for each in found]
+        ending = [distrust.act for distrust in matches]
         plan = undoing.back(connection, head, ending, cascade or dry_run)
         undone = voided_again(connection, ending) | set(plan.cascaded.positions)
-        about = _whole([_as_source(each) for each in found])
-        memories = tuple(each for each in plan.streams if each[0] == "m")
+        about = _whole([_as_source(distrust) for distrust in matches])
+        memories = tuple(subject for subject in plan.streams if subject[0] == "m")
         back = {position for _, _, positions in plan.acts for position in positions}
         reader = Reader(connection)
         shown = receipts(reader, asker.user, memories, back)
-        other = Alternative(reader, undone, back)
-        changed, left = _observations_moved(engine, other, plan.streams)
+        alternative = Alternative(reader, undone, back)
+        changed, left = _observations_moved(engine, alternative, plan.streams)
         details = Details(about, memories, (), changed, left, shown)
-        return replace(plan, details=_with_beliefs(details, other) if dry_run else details)
+        return replace(plan, details=_with_beliefs(details, alternative) if dry_run else details)
 
     def emit(work: Work, plan: Plan) -> None:
         bulk.check_size(plan.events, exclusive=exclusive)
@@ -173,12 +179,12 @@ def trust(
 
 
 def distrusted(engine: Engine, user: str, *, before: int | None = None, limit: int = -1) -> list[answers.Distrusted]:
-    """The distrusted sources, newest first; so many of them before a position."""
+    """Return the distrusted sources, newest first, at most ``limit`` of those before a position."""
     with engine.reading() as connection:
-        found = control.distrusted_of(connection, user, before, limit)
+        rows = control.distrusted_of(connection, user, before, limit)
     return [
-        answer_of(answers.Distrusted, each, origin=each.source, command_id=each.act, position=each.from_position)
-        for each in found
+        answer_of(answers.Distrusted, row, origin=row.source, command_id=row.act, position=row.from_position)
+        for row in rows
     ]
 
 
@@ -204,18 +210,18 @@ def _distrust_report(engine: Engine, done: Done, user: str, *, trusted: bool = F
     )
 
 
-def _with_beliefs(details: Details, other: Alternative) -> Details:
-    """With each memory concerned as it is and as it would be."""
-    reader = other.reader
-    found = (belief(reader.connection, id, reader.state(id), other.state(id)) for id in details.memories)
-    return replace(details, beliefs=tuple(found))
+def _with_beliefs(details: Details, alternative: Alternative) -> Details:
+    """Return the details with each memory concerned, as it is and as it would be."""
+    reader = alternative.reader
+    beliefs = (belief(reader.connection, id, reader.state(id), alternative.state(id)) for id in details.memories)
+    return replace(details, beliefs=tuple(beliefs))
 
 
 def _details_of(engine: Engine, plan: Plan, user: str) -> Details:
-    """Of a distrust that was answered before: what its events say."""
+    """Return the details of a distrust that was answered before, from its events."""
     data = plan.details
     source = Source(data.kind, data.origin or "", data.since, data.until) if data is not None else Source("", "")
-    memories = tuple(each for each in plan.streams if each[0] == "m")
+    memories = tuple(subject for subject in plan.streams if subject[0] == "m")
     with engine.reading() as connection:
         return Details(source, memories, receipts=receipts(Reader(connection), user, memories, plan.positions))
 
@@ -232,53 +238,55 @@ def find_source(
     since: Position | Time | None = None,
     until: Position | Time | None = None,
 ) -> Source:
-    """The source by kind and name or id; ``NotFoundError`` when nothing of this user has it."""
+    """Return the source with this kind and name or id; raise ``NotFoundError`` if this user has no such source."""
     if kind is None:
         prefix = source[:1] if ids.is_prefix(source, source[:1]) and len(source) >= 3 else ""
         kind = IDENTIFIED.get(prefix, "")
     if kind not in KINDS:
-        raise RejectedError(f"say what {source!r:.60} is: kind is one of {', '.join(KINDS)}")
+        raise RejectedError(f"the kind of {source!r:.60} is needed: one of {', '.join(KINDS)}")
     name = source if kind in NAMED else _identified(connection, user, source, kind)
     now = engine.writer.now()
     start = _position("since", connection, since, now) if since is not None else 1
     end = _position("until", connection, until, now) if until is not None else None
     if end is not None and end <= start:
-        raise RejectedError(f"nothing lies between: since is position {start} and until, which is exclusive, {end}")
+        raise RejectedError(
+            f"nothing lies between since (position {start}) and until (position {end}, which is not included)"
+        )
     return Source(kind, name, start, end)
 
 
 def _identified(connection: Connection, user: str, source: str, kind: str) -> str:
-    letter = next(each for each, word in IDENTIFIED.items() if word == kind)
-    found = named(connection, user, "s", source) if letter == "s" else None
+    letter = next(prefix for prefix, word in IDENTIFIED.items() if word == kind)
+    name = named(connection, user, "s", source) if letter == "s" else None
     if letter in "id":
         row = find_row(connection, source, letter, user) or first_position(connection, source)
-        event = read_event(connection, row) if row is not None else None  # a void one has no row any more
-        is_one = event is not None and event.envelope.user == user and event.stream[0] == letter
-        found = event.stream if event is not None and is_one else None
-    if found is None or found == NOWHERE:
+        event = read_event(connection, row) if row is not None else None  # a void subject has no row any more
+        fits = event is not None and event.envelope.user == user and event.stream[0] == letter
+        name = event.stream if event is not None and fits else None
+    if name is None or name == NOWHERE:
         raise NotFoundError(f"no {kind} of this user is called {source!r:.60}")
-    return found
+    return name
 
 
 def _observations_moved(
-    engine: Engine, other: Alternative, streams: Iterable[str]
+    engine: Engine, alternative: Alternative, streams: Iterable[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The observations that will stand otherwise, and those of them that it leaves without a live source."""
-    changed, left = list[str](), list[str]()
-    for now, then in other.observations(streams, engine.writer.now()):
+    """Return the observations that will differ, and those of them that lose their last live source."""
+    changed, unsupported = list[str](), list[str]()
+    for now, then in alternative.observations(streams, engine.writer.now()):
         changed.append((now or then).id)  # type: ignore[union-attr]
         if then is not None and then.status == UNSUPPORTED and (now is None or now.status != UNSUPPORTED):
-            left.append(then.id)
-    return tuple(changed), tuple(left)
+            unsupported.append(then.id)
+    return tuple(changed), tuple(unsupported)
 
 
-def _plan_of(engine: Engine, connection: Connection, head: int, plan: SourcePlan, found: Source, user: str) -> Plan:
+def _plan_of(engine: Engine, connection: Connection, head: int, plan: SourcePlan, source: Source, user: str) -> Plan:
     changed = plan.changed()
-    memories = tuple(sorted(each for each in changed if each[0] == "m"))
-    gone = tuple(sorted(each for each in plan.gone if each in changed))
+    memories = tuple(sorted(subject for subject in changed if subject[0] == "m"))
+    gone = tuple(sorted(subject for subject in plan.gone if subject in changed))
     observed, left = _observations_moved(engine, Alternative(plan.reader, plan.out, plan.again), plan.streams)
     details = Details(
-        found,
+        source,
         memories,
         gone,
         receipts=receipts(plan.reader, user, plan.streams, plan.out, gone),
@@ -292,23 +300,24 @@ def _plan_of(engine: Engine, connection: Connection, head: int, plan: SourcePlan
 def source_plan(connection: Connection, user: str, source: Source, reader: Reader | None = None) -> SourcePlan:
     reader = reader or Reader(connection)
     if source.kind in ("interaction", "document"):
-        base = [event.position for event, _ in reader.stream(source.name)]
-        return SourcePlan(reader, [each for each in base if source.since <= each and (source.until or each + 1) > each])
+        positions = (event.position for event, _ in reader.stream(source.name))
+        last = source.until - 1 if source.until is not None else 2**62
+        return SourcePlan(reader, [position for position in positions if source.since <= position <= last])
     sql = f"SELECT position FROM audit WHERE position BETWEEN ? AND ? AND user = ? AND {source.kind} = ? ORDER BY position"
     last = source.until - 1 if source.until is not None else 2**62
     base = [position for (position,) in connection.execute(sql, (source.since, last, user, source.name))]
     known = [source, *_known(connection, user)]
-    return SourcePlan(reader, base, {each.name for each in known if each.covers(Source("session", each.name))})
+    return SourcePlan(reader, base, {origin.name for origin in known if origin.covers(Source("session", origin.name))})
 
 
 def _known(connection: Connection, user: str) -> list[Source]:
-    """What of this user's is distrusted."""
-    return [_as_source(each) for each in control.distrusted(connection) if each.user == user]
+    """Return the distrusted sources of this user."""
+    return [_as_source(distrust) for distrust in control.distrusted(connection) if distrust.user == user]
 
 
 def _covering(connection: Connection, user: str, source: Source) -> Source | None:
-    """A distrust in effect that covers this one."""
-    return next((each for each in _known(connection, user) if each.covers(source)), None)
+    """Return a source under distrust that includes this source, or None."""
+    return next((known for known in _known(connection, user) if known.covers(source)), None)
 
 
 def _as_source(known: control.Distrusted) -> Source:
@@ -316,37 +325,37 @@ def _as_source(known: control.Distrusted) -> Source:
 
 
 def _whole(parts: list[Source]) -> Source:
-    """What several distrusts of one source are about, from the first position to the last."""
-    ends = [each.until for each in parts if each.until is not None]
+    """Return what several distrusts of one source are about, from the first position to the last."""
+    ends = [part.until for part in parts if part.until is not None]
     until = max(ends) if len(ends) == len(parts) else None
-    return replace(parts[0], since=min(each.since for each in parts), until=until)
+    return replace(parts[0], since=min(part.since for part in parts), until=until)
 
 
 def _is_distrusted(work: Work, source: Source) -> bool:
     return _covering(work.connection(), work.who.user, source) is not None
 
 
-def _position(name: str, connection: Connection, given: Position | Time, now: str) -> int:
-    """The position meant: itself, or that of the first event recorded at or after a time."""
-    if isinstance(given, bool) or (isinstance(given, int) and given < 1):
-        raise RejectedError(f"{name} is a position from 1, or a time, and {given!r:.40} is neither")
+def _position(name: str, connection: Connection, bound: Position | Time, now: str) -> int:
+    """Return the position of a bound: the position itself, or that of the first event recorded at or after a time."""
+    if isinstance(bound, bool) or (isinstance(bound, int) and bound < 1):
+        raise RejectedError(f"{name} is a position of at least 1, or a time, and {bound!r:.40} is neither")
     (last, latest) = connection.execute("SELECT max(position), max(recorded_at) FROM audit").fetchone()
-    if isinstance(given, int):
-        if given > last + 1:
+    if isinstance(bound, int):
+        if bound > last + 1:
             raise RejectedError(
-                f"{name} is a position of the log, which ends at {last}, or the next one, and not"
-                f" {given if given < 10**18 else '…'}"
+                f"{name} is a position of the log, which ends at {last}, or the position after that, and not"
+                f" {bound if bound < 10**18 else '…'}"
             )
-        return given
-    start = times.moment(name, given)
+        return bound
+    start = times.moment(name, bound)
     if start > max(latest, now):
-        raise RejectedError(f"{name} lies in the future ({start}); what is distrusted is what was recorded")
+        raise RejectedError(f"{name} lies in the future ({start}); give a time up to now, or a position of the log")
     sql = "SELECT coalesce(min(position), (SELECT max(position) + 1 FROM audit)) FROM audit WHERE recorded_at >= ?"
     return int(connection.execute(sql, (start,)).fetchone()[0])
 
 
-def _back_again(work: Work, plan: Plan, reason: str) -> None:
-    """The undos that the source made are no longer."""
+def _emit_undos_taken_back(work: Work, plan: Plan, reason: str) -> None:
+    """Record that the undos of the source are taken back."""
     for act, _, positions in plan.acts:
         for spans in bulk.parts(positions):
             work.emit(LEDGER_STREAM, CommandRedone(act, spans, reason))

@@ -1,4 +1,4 @@
-"""What a command did, why, and what it led to, in a few sentences with the entries that they are made of."""
+"""An explanation of a command in sentences: what it did, why, and what it led to, with the entries behind it."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from projections.core.rows import Connection
 from projections.views import audit, control
 from projections.views.audit import Entry
 
-NAMED = 5  # of many events or commands so many are named
-WORDS = 80  # characters of a text that is quoted
+NAMED = 5  # events or commands that a sentence lists at most
+WORDS = 80  # characters of a quoted text at most
 
 
 def explain(engine: Engine, user: str, position: int) -> answers.Explanation:
-    """The command that recorded an event of this user, the event that it reacted to, and what reacted to it."""
+    """Return the command that recorded an event of this user, its cause, and the commands that reacted to it."""
     with engine.reading() as connection:
         entry = audit.at(connection, position) if 0 < position < 2**63 else None
         if entry is None or entry.user != user:
@@ -26,17 +26,17 @@ def explain(engine: Engine, user: str, position: int) -> answers.Explanation:
         events = audit.command_at(connection, position)
         cause = audit.by_event(connection, entry.causation_id) if entry.causation_id is not None else None
         cause = cause if cause is not None and cause.user == user else None
-        led_to = [each for event in events for each in _reactions(connection, event)]
+        led_to = [reaction for event in events for reaction in _reactions(connection, event)]
         ended = {
-            act: audit.by_event(connection, act) for each in events for act in control.acts(connection, each.position)
+            act: audit.by_event(connection, act) for event in events for act in control.acts(connection, event.position)
         }
-        acts = [each for each in ended.values() if each is not None]
+        acts = [act for act in ended.values() if act is not None]
         shown = entries_shown(connection, [*events, *([cause] if cause is not None else []), *led_to, *acts])
-    by_position = {each.position: each for each in shown}
-    did = [by_position[each.position] for each in events]
+    by_position = {answer.position: answer for answer in shown}
+    did = [by_position[event.position] for event in events]
     because = by_position[cause.position] if cause is not None else None
-    after = [by_position[each.position] for each in led_to]
-    voiding = [by_position[each.position] for each in acts]
+    after = [by_position[reaction.position] for reaction in led_to]
+    voiding = [by_position[act.position] for act in acts]
     return answers.Explanation(
         position=position,
         command_id=entry.command_id,
@@ -49,9 +49,9 @@ def explain(engine: Engine, user: str, position: int) -> answers.Explanation:
 
 
 def _reactions(connection: Connection, event: Entry) -> Iterable[Entry]:
-    """What other commands of the user recorded because of an event."""
-    found = audit.trail(connection, user=event.user, causation_id=event.event_id, limit=-1)
-    return [each for each in reversed(found) if each.command_id != event.command_id and each.user == event.user]
+    """Return the entries that other commands of the user recorded because of an event."""
+    caused = audit.trail(connection, user=event.user, causation_id=event.event_id, limit=-1)
+    return [entry for entry in reversed(caused) if entry.command_id != event.command_id and entry.user == event.user]
 
 
 def _sentences(
@@ -63,17 +63,18 @@ def _sentences(
     first = did[0]
     through = f" through {one_line(first.client)}" if first.client else ""
     yield f"{_who(first)} called {first.command}{through} on {first.recorded_at[:19].replace('T', ' at ')} UTC."
-    yield f"It recorded {_listed([f'{each.type} of {each.subject}{_quoted(each.content)}' for each in did])}."
-    if reason := next((each.reason for each in did if each.reason), ""):
+    yield f"It recorded {_listed([f'{event.type} of {event.subject}{_quoted(event.content)}' for event in did])}."
+    if reason := next((event.reason for event in did if event.reason), ""):
         yield f"The reason given is{_quoted(reason)}."
     if cause is not None:
         yield f"It reacted to {cause.type} at position {cause.position}, which {_who(cause)} recorded by {cause.command}."
-    commands = {each.command_id: each for each in reversed(led_to)}
-    if commands:
-        found = sorted(commands.values(), key=lambda each: each.position)
-        yield f"It led to {_listed([f'{each.command} at position {each.position} by {_who(each)}' for each in found])}."
-    for each in voiding:
-        yield f"It is not in effect since position {each.position}: {_who(each)} called {each.command}{_quoted(each.reason)}."
+    firsts = {entry.command_id: entry for entry in reversed(led_to)}
+    if firsts:
+        order = sorted(firsts.values(), key=lambda entry: entry.position)
+        commands = [f"{entry.command} at position {entry.position} by {_who(entry)}" for entry in order]
+        yield f"It led to {_listed(commands)}."
+    for act in voiding:
+        yield f"It is not in effect since position {act.position}: {_who(act)} called {act.command}{_quoted(act.reason)}."
 
 
 def _who(entry: answers.AuditEntry) -> str:

@@ -1,4 +1,4 @@
-"""Whether what a redo or a trust puts back fits what happened since, and what was built on that which it hides again."""
+"""The checks of a redo or a trust: whether the events that it puts back fit, and what it would make void again."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from projections.views import documents, projects
 
 
 class Cascaded(Struct, frozen=True):
-    """What was built on that which an act makes void although it gives back other things: it falls with it."""
+    """The later commands that fall with an act, because they were built on events that the act makes void."""
 
     commands: tuple[str, ...] = ()
     positions: tuple[int, ...] = ()
@@ -38,7 +38,7 @@ class Cascaded(Struct, frozen=True):
 
 
 def built_later(dependents: Sequence[answers.Dependent], on: str) -> DependentsError:
-    """What keeps an act from being done without a cascade: the commands that were built on what it makes void."""
+    """Return the error of an act without cascade: it names the later commands built on what the act makes void."""
     first, many = "; ".join(map(str, dependents[:5])), "s" * (len(dependents) != 1)
     more = f"; and {len(dependents) - 5:,} more" if len(dependents) > 5 else ""
     return DependentsError(
@@ -49,7 +49,7 @@ def built_later(dependents: Sequence[answers.Dependent], on: str) -> DependentsE
 
 
 def in_use(registered: AnyEvent, use: AnyEvent) -> ConflictError:
-    """What keeps a registration from being undone, with a cascade too."""
+    """Return the error of undoing a project's registration while others use the project; a cascade does not help."""
     name = registered.data.name or registered.stream
     return ConflictError(
         f"the project {name!r:.60} stands while others use it: {answers.dependent(use, 'is in it')} (undo that first)"
@@ -57,12 +57,12 @@ def in_use(registered: AnyEvent, use: AnyEvent) -> ConflictError:
 
 
 def _cannot(event: AnyEvent, why: str, first: str) -> ConflictError:
-    """What keeps an event from being put back."""
+    """Return the error of an event that cannot be put back; ``first`` says what has to be done before."""
     return ConflictError(f"{answers.dependent(event, why)} ({first})")
 
 
 def check(reader: Reader, streams: Iterable[str], again: set[int], but: Collection[int]) -> None:
-    """``ConflictError`` when the events ``again`` do not fit their subjects, or others have their keys or names by now."""
+    """Raise ``ConflictError`` if the events ``again`` do not fit their subjects, or their keys or names are taken."""
     _check_projects(reader, again, but)
     for stream in streams:
         _check_legal(reader, stream, again, but)
@@ -73,7 +73,7 @@ def check(reader: Reader, streams: Iterable[str], again: set[int], but: Collecti
 
 
 def _check_legal(reader: Reader, stream: str, again: set[int], but: Collection[int]) -> None:
-    """``ConflictError`` when events put back do not fit what happened since."""
+    """Raise ``ConflictError`` if events that are put back do not fit the later events of their subject."""
     family, state = FAMILIES[ids.kind_of(stream)], None
     for event in reader.counting(stream, but, again):
         if not family.admits(state, event.data):
@@ -84,10 +84,12 @@ def _check_legal(reader: Reader, stream: str, again: set[int], but: Collection[i
 
 
 def _check_support(reader: Reader, again: set[int], but: Collection[int]) -> None:
-    """``ConflictError`` when a memory would be back whose sources, all that it has, fell since, or an act without its ground: a
-    reinforcement without its turn, a supersession without what it was by."""
+    """Raise ``ConflictError`` if an event would be back without what it rests on.
+
+    A memory needs one of its sources, a reinforcement its turn, a supersession its successor.
+    """
     for event in map(reader.event, sorted(again)):
-        if gone := [each for each in ids_in(event.data, "rests_on") if reader.is_gone(each, but, again)]:
+        if gone := [source for source in ids_in(event.data, "rests_on") if reader.is_gone(source, but, again)]:
             raise _cannot(event, f"rests on {gone[0]}, which is not there any more", "put that back first")
         if isinstance(event.data, ATTEMPTS) and reader.is_unsupported(event, but, again):
             cited = ", ".join(event.data.sources[:5])
@@ -95,7 +97,7 @@ def _check_support(reader: Reader, again: set[int], but: Collection[int]) -> Non
 
 
 def _check_causes(reader: Reader, again: set[int], but: Collection[int]) -> None:
-    """``ConflictError`` when what only reacted to something would be back without it."""
+    """Raise ``ConflictError`` if an event that only reacted to another would be back without that other event."""
     for event in map(reader.event, sorted(again)):
         cause = reader.cause_of(event)
         if cause is not None and cause not in again and (cause in but or reader.is_out(cause)):
@@ -103,20 +105,22 @@ def _check_causes(reader: Reader, again: set[int], but: Collection[int]) -> None
 
 
 def built_on(connection: Connection, again: set[int], but: Collection[int], cascade: bool) -> Cascaded:
-    """What was built on that which becomes void again, for a distrust had taken the undo of it back.
+    """Return the commands that were built on events which become void again.
 
-    ``ConflictError`` that names it, unless it may fall too.
+    A distrust had taken back the undos of these events. Without ``cascade`` such commands are a ``DependentsError``
+    that names them; a project that others use is a ``ConflictError`` in any case.
     """
     reader = Reader(connection, back=again)
     plan = UndoPlan(reader, but)
     if plan.used:
         raise in_use(*plan.used[0])
     if dependents := plan.dependents():
-        positions = tuple(sorted(each for each in plan.out if each not in but and not reader.is_out(each)))
+        falling = (position for position in plan.out if position not in but and not reader.is_out(position))
+        positions = tuple(sorted(falling))
         if not cascade:
             raise built_later(dependents, "what becomes void again then")
         named = plan.named
-        commands = tuple(each for each in plan.commands if each not in named)
+        commands = tuple(command for command in plan.commands if command not in named)
         return Cascaded(commands, positions, dependents)
     return Cascaded()
 
@@ -137,9 +141,9 @@ def _check_conversation(reader: Reader, session: str, state: Any, again: set[int
 
 
 def _check_projects(reader: Reader, again: set[int], but: Collection[int]) -> None:
-    """``ConflictError`` when something would be back in a project whose registration was undone since."""
+    """Raise ``ConflictError`` if an event would be back in a project whose registration was undone since."""
     back = [event for event in map(reader.event, sorted(again)) if event.type not in INERT]
-    gone = {each for event in back if (each := event.envelope.project) and reader.is_gone(each, but, again)}
+    gone = {project for event in back if (project := event.envelope.project) and reader.is_gone(project, but, again)}
     for event in back:
         if event.envelope.project in gone:
             why = f"is in {event.envelope.project}, which is not there any more"
@@ -158,8 +162,11 @@ def _check_keys(reader: Reader, positions: Iterable[int]) -> None:
 
 
 def _check_names(reader: Reader, positions: Iterable[int]) -> None:
-    """A name given again must be free; that of a session may also be given up by whoever has it."""
-    events = [reader.event(each) for each in positions]
+    """Raise ``ConflictError`` if a name that is given again belongs to another subject by now.
+
+    The name of a session may also be given up by the session that has it.
+    """
+    events = [reader.event(position) for position in positions]
     giving_up = {event.stream for event in events if isinstance(event.data, SessionAliasAdded)}
     for event in events:
         data = event.data
@@ -170,8 +177,8 @@ def _check_names(reader: Reader, positions: Iterable[int]) -> None:
         name = data.alias if isinstance(data, SessionAliasAdded | ProjectAliasAdded) else None
         name = data.name if isinstance(data, ProjectRegistered) else name
         kind = "session" if isinstance(data, SessionAliasAdded) else "project"
-        found = projects.find(reader.connection, event.envelope.user or "", kind[0], name) if name else None
-        if found is not None and found[0] not in (giving_up if kind == "session" else {event.stream}):
+        owner = projects.find(reader.connection, event.envelope.user or "", kind[0], name) if name else None
+        if owner is not None and owner[0] not in (giving_up if kind == "session" else {event.stream}):
             raise ConflictError(
                 f"the name {name!r:.60} of the command at position {event.position} stands for another {kind} since; "
                 "it cannot be redone"
@@ -179,7 +186,7 @@ def _check_names(reader: Reader, positions: Iterable[int]) -> None:
 
 
 def _check_join(reader: Reader, event: AnyEvent, data: ProjectJoined) -> None:
-    """A project joined again must stand for itself, and not have the other under it by now."""
+    """Raise ``ConflictError`` if a project that is joined again stands elsewhere, or has the other one under it."""
     joined = projects.together(reader.connection, data.project)
     if joined[0] != data.project or event.stream in joined:
         raise ConflictError(

@@ -1,5 +1,4 @@
-"""The log as a plan reads it: what is in effect, what it would come to without some events or with others put back, and what
-rests on what."""
+"""The log as a plan reads it: the events in effect, the state without or with some events, and what rests on what."""
 
 from __future__ import annotations
 
@@ -27,16 +26,16 @@ from projections.core.projector import FAMILIES
 from projections.core.rows import Connection
 from projections.views import audit, confidence, conflicts, control, documents, merges, observations
 
-NAMES = type_names(of(effect="name"))  # others may use a name by now; an unused one harms nobody
-LASTING = type_names((*of(effect="lasting"), *PUT_BACK))  # what nothing takes back, or only an act of its own
+NAMES = type_names(of(effect="name"))  # stay while others use the name; an unused name harms nobody
+LASTING = type_names((*of(effect="lasting"), *PUT_BACK))  # final, or ended only by an act of its own kind
 INERT = type_names(of(effect="inert"))
 _RESTING = type_names(of(falls_with_cause=False))
 
 
 class Reader:
-    """The log and what is in effect, through one connection; what was read once is kept.
+    """The log and the events in effect, read through one connection and cached.
 
-    What is in ``back`` counts as in effect, whatever keeps it out.
+    The positions ``back`` count as in effect, whatever keeps them out.
     """
 
     def __init__(self, connection: Connection, back: Collection[int] = ()) -> None:
@@ -56,98 +55,109 @@ class Reader:
         return self._events[position]
 
     def command(self, event: AnyEvent) -> list[audit.Entry]:
-        """All that the command of an event did, in order."""
+        """Return the entries of an event's command, in order."""
         command_id = event.envelope.command_id
         if command_id not in self._commands:
             self._commands[command_id] = audit.command_at(self.connection, event.position)
         return self._commands[command_id]
 
     def stream(self, stream: str) -> list[tuple[AnyEvent, bool]]:
-        """The events of a subject, each with whether it is in effect; nothing is decided about what cannot be read."""
+        """Return the events of a subject, each with True if the event is in effect.
+
+        Raises:
+            UnknownEventError: This version cannot read an event of the subject, so nothing is decided about it.
+        """
         if stream not in self._streams:
             sql = "SELECT o.position FROM events e CROSS JOIN voided o ON o.position = e.position WHERE e.stream = ?"
             out = {position for (position,) in self.connection.execute(sql, (stream,))} - self._back
             events = read_stream(self.connection, stream, 2**62)
             if any(isinstance(event.data, Unknown) for event in events):
-                raise UnknownEventError(f"{stream} holds an event of a newer version, so nothing in it can become void")
+                raise UnknownEventError(
+                    f"{stream} has an event of a newer version of memory-ledger, so this version can make none of its"
+                    " events void or put them back"
+                )
             self._streams[stream] = [(event, event.position not in out) for event in events]
         return self._streams[stream]
 
     def was_out(self, stream: str) -> dict[int, list[tuple[int, int]]]:
-        """The positions of a stream that were ever void, each with from where to where in the log."""
+        """Return the positions of a stream that were ever void, each with the spans of the log in which they were."""
         if stream not in self._were_out:
-            found: dict[int, list[tuple[int, int]]] = {}
+            spans: dict[int, list[tuple[int, int]]] = {}
             for table, until in (("voided", 2**62), ("were_voided", "o.to_position")):
                 sql = (
                     f"SELECT o.position, o.from_position, {until} FROM events e"
                     f" CROSS JOIN {table} o ON o.position = e.position WHERE e.stream = ?"
                 )
                 for position, since, to in self.connection.execute(sql, (stream,)):
-                    found.setdefault(position, []).append((since, to))
-            self._were_out[stream] = found
+                    spans.setdefault(position, []).append((since, to))
+            self._were_out[stream] = spans
         return self._were_out[stream]
 
     def counting(self, stream: str, but: Collection[int] = (), also: Collection[int] = ()) -> list[AnyEvent]:
-        """The events of a stream that would count without some of them, or with others put back."""
+        """Return the events of a stream that would count without ``but`` and with ``also``."""
         events = self.stream(stream)
         return [event for event, counts in events if (counts or event.position in also) and event.position not in but]
 
     def state(self, stream: str, but: Collection[int] = (), also: Collection[int] = ()) -> Any:
-        """What the subject would be."""
+        """Return the state that the subject would have without ``but`` and with ``also``."""
         family, state = FAMILIES[stream[0]], None
         for event in self.counting(stream, but, also):
             state = family.evolve(state, event)
         return state
 
     def is_gone(self, subject: str, but: Collection[int] = (), also: Collection[int] = ()) -> bool:
-        """Whether a subject that is cited is no more; one that this version does not keep is taken to be there.
+        """Return True if a cited subject would not exist; a subject that this version does not keep counts as there.
 
-        A chunk that a newer text no longer has was read all the same; it goes with the event that added it.
+        A chunk that a newer text no longer has was read all the same: it goes with the event that added it.
         """
         if subject.startswith("c_") and (place := documents.place_of(self.connection, subject)) is not None:
             added = self.event(place[0])
             events = self.stream(added.stream)
-            needed = (events[0], events[added.version - 1])  # its document began, and it was added
-            return any(each.position in but or not (counts or each.position in also) for each, counts in needed)
+            needed = (events[0], events[added.version - 1])  # the document's first event, and the chunk's addition
+            return any(event.position in but or not (counts or event.position in also) for event, counts in needed)
         if (message := message_place(subject)) is not None:
             session, position = message
             appended = [
-                (each, counts) for each, counts in self.stream(session) if each.position in (position, each.first)
+                (event, counts) for event, counts in self.stream(session) if event.position in (position, event.first)
             ]
             return len(appended) < 2 or any(
-                each.position in but or not (counts or each.position in also) for each, counts in appended
+                event.position in but or not (counts or event.position in also) for event, counts in appended
             )
         return is_subject(subject) and self.state(subject, but, also) is None
 
     def stands(
         self, subject: str, but: Collection[int] = (), also: Collection[int] = (), gone: Collection[str] = ()
     ) -> bool:
-        """Whether a subject that is cited is there, and rests in the end on something else than itself.
+        """Return True if a cited subject is there and rests, in the end, on something outside itself.
 
-        A memory rests on what any attempt at it cites, an observation on what supports it. What goes round in a circle of
-        these stands on nothing, although each of them is cited by another.
+        A memory rests on the sources of any attempt at it, an observation on its supports. Memories and observations
+        that cite only each other in a circle rest on nothing.
         """
         seen, waiting = set[str](), [subject]
         while waiting:
-            each = waiting.pop()
-            if each in seen or each in gone:
+            source = waiting.pop()
+            if source in seen or source in gone:
                 continue
-            seen.add(each)
-            if each[:2] not in ("m_", "o_"):
-                if not self.is_gone(each, but, also):
+            seen.add(source)
+            if source[:2] not in ("m_", "o_"):
+                if not self.is_gone(source, but, also):
                     return True
                 continue
-            for sources in self._underlying(each, but, also):
+            for sources in self._underlying(source, but, also):
                 if not sources:
                     return True
                 waiting += sources
         return False
 
     def _underlying(self, subject: str, but: Collection[int], also: Collection[int]) -> Iterable[Sequence[str]]:
-        """What a memory or an observation rests on, each by itself enough; with nothing in it, on itself."""
+        """Yield the groups of sources of a memory or an observation; one group is enough.
+
+        An empty group means that the subject stands by itself.
+        """
         if subject[0] == "o":
-            evidence = [each for each, _ in supports(self.counting(subject, but, also)).values()]
-            counting = [each.source for each in evidence if not each.withdrawn] or [each.source for each in evidence]
+            evidence = [support for support, _ in supports(self.counting(subject, but, also)).values()]
+            standing = [support.source for support in evidence if not support.withdrawn]
+            counting = standing or [support.source for support in evidence]
             if counting and self.state(subject, but, also) is not None:
                 yield counting
             return
@@ -158,7 +168,8 @@ class Reader:
         for event in self.counting(subject, but, also):
             if isinstance(event.data, ATTEMPTS):
                 sources: Sequence[str] = event.data.sources
-                if has_lost_its_message(self, event, is_out, lambda source: True):  # what it was found in is not there
+                # the session is no ground if the message in it is void, even if a captured turn has the same text
+                if has_lost_its_message(self, event, is_out, lambda turn: True):
                     sources = [source for source in sources if not source.startswith("s_")]
                     if not sources:
                         continue
@@ -167,7 +178,11 @@ class Reader:
     def is_unsupported(
         self, attempt: AnyEvent, but: Collection[int] = (), also: Collection[int] = (), gone: Collection[str] = ()
     ) -> bool:
-        """Whether an attempt at a memory cites something, and nothing of that stands; or was found in what nobody said."""
+        """Return True if an attempt at a memory has lost its ground.
+
+        That is so if it cites sources and none of them stands, or if the message in which it was found is void and no
+        captured turn with the message's text stands.
+        """
 
         def is_out(position: int) -> bool:
             return position in but or (position not in also and self.is_out(position))
@@ -179,54 +194,59 @@ class Reader:
         return (bool(sources) and all(map(is_gone, sources))) or has_lost_its_message(self, attempt, is_out, is_gone)
 
     def citing(self, subject: str) -> list[str]:
-        """The memories that cite a subject, or a chunk of it, as a source, or did when they were not undone."""
+        """Return the memories that cite a subject or one of its chunks as a source, in effect or not."""
         return [self.event(row).stream for row in documents.dependents(self.connection, subject)]
 
     def resting_on(self, subject: str) -> list[str]:
-        """The memories that cite a subject, a chunk of it, or an observation that one of these or a message supports."""
-        found = dict.fromkeys(self.citing(subject))
+        """Return the memories that rest on a subject.
+
+        These are the memories that cite the subject, one of its chunks, or an observation that the subject or one of
+        its parts supports.
+        """
+        memories = dict.fromkeys(self.citing(subject))
         for source in (subject, *observations.parts(self.connection, subject)):
             for row in observations.ever_supported_by(self.connection, source):
-                found |= dict.fromkeys(self.citing(self.event(row).stream))
-        return list(found)
+                memories |= dict.fromkeys(self.citing(self.event(row).stream))
+        return list(memories)
 
     def found_in(self, session: str) -> dict[int, list[str]]:
-        """The memories that rest on each message of a session, by its position."""
+        """Return the memories that rest on each message of a session, by the message's position."""
         if session not in self._found_in:
             self._found_in[session] = self.citations.memories(session)
         return self._found_in[session]
 
     def cause_of(self, event: AnyEvent) -> int | None:
-        """The position of what an event reacted to, where it falls with that."""
+        """Return the position of the event that an event reacted to, if the event falls with that cause."""
         cause = event.envelope.causation_id
         entry = audit.by_event(self.connection, cause) if cause is not None and event.type not in _RESTING else None
         return entry.position if entry is not None and entry.user == event.envelope.user else None
 
     def caused_by(self, event: AnyEvent) -> list[audit.Entry]:
-        """What reacted to an event, within the memory of the same user.
+        """Return the entries that reacted to an event, within the memory of the same user.
 
-        An observation that was formed or supported is not among it: that rests on its sources, and one that is no longer
-        live supports it no longer, without any event.
+        The forming and supporting of observations is left out: an observation rests on its sources, and a source that
+        is no longer live stops supporting it without any event.
         """
-        found = audit.caused_by(self.connection, event.envelope.event_id)
-        return [entry for entry in found if entry.user == event.envelope.user and entry.type not in _RESTING]
+        caused = audit.caused_by(self.connection, event.envelope.event_id)
+        return [entry for entry in caused if entry.user == event.envelope.user and entry.type not in _RESTING]
 
     def reinforced_by(self, interaction: str) -> list[int]:
-        """The reinforcements that people gave with an interaction as evidence, in effect or not: they fall with it."""
+        """Return the reinforcements that people gave with an interaction as evidence, which fall with it."""
         return confidence.given_for(self.connection, interaction)
 
     def restated_by(self, interaction: str) -> list[str]:
-        """The memories that an interaction was found to restate: what they were reinforced by rests on it."""
-        found = (event.data for event, _ in self.stream(interaction) if isinstance(event.data, ReinforcementEvaluated))
-        return [each.memory for data in found for each in data.matches]
+        """Return the memories that an interaction was found to restate; their reinforcement rests on it."""
+        events = (event.data for event, _ in self.stream(interaction))
+        evaluations = (data for data in events if isinstance(data, ReinforcementEvaluated))
+        return [match.memory for data in evaluations for match in data.matches]
 
     def joining(self, memory: str) -> list[str]:
-        """The merges and conflicts that a memory is a member of."""
+        """Return the merges and conflicts that a memory is a member of."""
         rows = (*merges.ever_about(self.connection, memory), *conflicts.ever_about(self.connection, memory))
         return [self.event(row).stream for row in rows]
 
     def members_of(self, edge: AnyEvent) -> tuple[str, ...]:
-        """Of an edge that a merged memory has: the memories that it was taken over from, for only theirs are."""
+        """Return the memories from which a merged memory took over a relation; empty for any other relation."""
         if not follows(edge):
             return ()
         entries = self.command(edge)
@@ -234,7 +254,7 @@ class Reader:
         return next((data.memories for data in merged if data.memory == edge.stream), ())
 
     def merged_from(self, memory: str) -> set[str]:
-        """The memories that this one was merged into."""
+        """Return the memories that this memory was merged into."""
         merged = (event.data for merge in self.joining(memory) for event, _ in self.stream(merge))
         return {data.memory for data in merged if isinstance(data, MemoriesMerged)}
 
@@ -245,7 +265,7 @@ class Reader:
 def has_lost_its_message(
     reader: Reader, event: AnyEvent, is_out: Callable[[int], bool], is_gone: Callable[[str], bool]
 ) -> bool:
-    """Whether a memory rests on a message that is void, and no captured turn has its text still."""
+    """Return True if a memory rests on a void message whose text no captured turn has either."""
     for position in reader.citations.behind(event):
         if is_out(position):
             turn = getattr(reader.event(position).data, "interaction", None)
@@ -255,20 +275,26 @@ def has_lost_its_message(
 
 
 def use_of(reader: Reader, registered: AnyEvent, is_out: Callable[[int], bool]) -> AnyEvent | None:
-    """Something besides what falls that is in a project, about it, or cites it: then the name stands, whoever registered it."""
+    """Return an event that uses a registered project and would not fall, or None.
+
+    A use is in the project, is about it, or cites it. While there is one, the name stands, whoever registered it.
+    """
     project, idle = registered.stream, INERT + LASTING
     sql = "SELECT position, type FROM audit WHERE project = ? ORDER BY position"
-    used = [at for at, type_ in reader.connection.execute(sql, (project,)) if type_ not in idle]
+    used = [position for position, type_ in reader.connection.execute(sql, (project,)) if type_ not in idle]
     cited = (event for memory in reader.citing(project) for event, _ in reader.stream(memory))
     used += [event.position for event in cited if isinstance(event.data, ATTEMPTS) and project in event.data.sources]
-    found = next((at for at in used if at != registered.position and not is_out(at)), None)
-    return reader.event(found) if found is not None else None
+    position = next((used_at for used_at in used if used_at != registered.position and not is_out(used_at)), None)
+    return reader.event(position) if position is not None else None
 
 
 def follows(event: AnyEvent) -> bool:
-    """Whether an event is no act of anybody but only followed from what there was, so that it goes and comes back without its
-    command: a relation that a merge copied, an observation's retirement for want of evidence, or into another, or what one of
-    the memories gained that a response restates, for each of them has it by itself."""
+    """Return True if an event was no act, but only followed from others.
+
+    Such an event goes and returns without its command: a relation that a merge copied; an observation that was retired
+    for want of evidence or into another; and the reinforcement of a memory that a response restates, because each of
+    these memories has it independently.
+    """
     if isinstance(event.data, MemoryReinforced):
         return event.data.matcher is not None
     if isinstance(event.data, ObservationRetracted):
@@ -281,7 +307,7 @@ def is_subject(stream: str) -> bool:
 
 
 class _Everything(frozenset[int]):
-    """All positions, whatever they are."""
+    """A set that contains every position."""
 
     def __contains__(self, position: object) -> bool:
         return True

@@ -1,4 +1,4 @@
-"""The log as it was recorded, forward: every event of every user with its data as a struct, and waiting for more of them."""
+"""The log in the order of recording: every event of every user with its data, and waiting for more events."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from ledger.store.reading import read_tip
 from projections.core.rows import Connection
 from projections.views import control
 
-LOOK_SECONDS = 0.1  # how often who waits looks for more
-PART = 250  # events that are read at a time by who goes on: of more, each costs more to hold than to decode
+LOOK_SECONDS = 0.1  # between two looks for new events
+PART = 250  # events read at a time; more of them cost more to hold in memory than to decode
 END = 2**62
 _ALSO = frozenset((Blob, Raw))
 
 
 class Wanted(Struct, frozen=True):
-    """Which events: of no types all, of one subject or of all, up to a position."""
+    """The events that a caller asks for: their types (none for all), their subject or None, and the last position."""
 
     types: tuple[str, ...]
     subject: str | None
@@ -37,8 +37,12 @@ class Wanted(Struct, frozen=True):
 
 
 def wanted(engine: Engine, types: Iterable[str], subject: str | None, until: int | str | None) -> Wanted:
-    """What a caller asks for, checked; it ends before a position or a time. An unknown type is ``RejectedError``,
-    an unknown subject ``NotFoundError``."""
+    """Return the checked selection of events; ``until`` is a position or a time, and is not included.
+
+    Raises:
+        RejectedError: A type of events is unknown.
+        NotFoundError: The subject is unknown.
+    """
     named = plural("types", types, sorted(TYPES))
     texts(subject=subject)
     if subject is None and not isinstance(until, str):
@@ -51,23 +55,23 @@ def wanted(engine: Engine, types: Iterable[str], subject: str | None, until: int
 
 
 def _stream(connection: Connection, subject: str) -> str:
-    """The subject with this id or unambiguous beginning, of whatever user; "ledger" are the ledger's own events."""
+    """Return the subject with this id or unambiguous prefix, of any user; "ledger" is the ledger's own stream."""
     sql = "SELECT stream FROM events WHERE stream >= ? AND stream < ? AND version = 1 LIMIT 2"
-    found = connection.execute(sql, (subject, subject + "~")).fetchall() if len(subject) > 2 else []
-    if len(found) != 1:
+    matches = connection.execute(sql, (subject, subject + "~")).fetchall() if len(subject) > 2 else []
+    if len(matches) != 1:
         raise NotFoundError(
-            f"{'several subjects have ids that begin with' if found else 'no subject is'} {subject!r:.40}"
+            f"{'several subjects have ids that begin with' if matches else 'no subject has the id'} {subject!r:.40}"
         )
-    return str(found[0][0])
+    return str(matches[0][0])
 
 
-def entries(engine: Engine, asked: Wanted, after: int, limit: int) -> list[answers.LogEntry]:
-    """So many events behind a position, oldest first."""
-    where, values = "e.position > ? AND e.position <= ?", list[object]([after, asked.last])
-    if asked.subject is not None:
-        where, values = f"{where} AND e.stream = ?", [*values, asked.subject]
-    if asked.types:
-        where, values = f"{where} AND e.type IN ({', '.join('?' * len(asked.types))})", [*values, *asked.types]
+def entries(engine: Engine, selection: Wanted, after: int, limit: int) -> list[answers.LogEntry]:
+    """Return at most ``limit`` of the events after a position, oldest first."""
+    where, values = "e.position > ? AND e.position <= ?", list[object]([after, selection.last])
+    if selection.subject is not None:
+        where, values = f"{where} AND e.stream = ?", [*values, selection.subject]
+    if selection.types:
+        where, values = f"{where} AND e.type IN ({', '.join('?' * len(selection.types))})", [*values, *selection.types]
     with engine.reading() as connection:
         return entries_where(connection, where, values, limit)
 
@@ -75,7 +79,10 @@ def entries(engine: Engine, asked: Wanted, after: int, limit: int) -> list[answe
 def entries_where(
     connection: Connection, where: str, values: Sequence[object], limit: int = -1
 ) -> list[answers.LogEntry]:
-    """So many of the events ``e`` for which a condition holds, oldest first: with their texts, and whether they are in effect."""
+    """Return at most ``limit`` of the events ``e`` for which a condition holds, oldest first.
+
+    Each entry has its texts, and says whether the event is in effect.
+    """
     sql = f"SELECT e.position, e.stream, e.version, e.type, e.state FROM events e WHERE {where} ORDER BY e.position LIMIT ?"
     rows = connection.execute(sql, (*values, limit)).fetchall()
     out = control.voided(connection, rows[0][0], rows[-1][0]) if rows else {}
@@ -94,7 +101,7 @@ def _entry(
             force_setattr(data, name, {} if value is NOTHING else _whole(connection, value))
     if kind is LedgerCreated:
         force_setattr(data, "secret", "")
-    return answers.LogEntry(  # by place, for a scan makes many
+    return answers.LogEntry(  # positional arguments are faster, and a scan makes many entries
         position,
         stream,
         version,
@@ -120,12 +127,12 @@ def _entry(
 
 @cache
 def _apart(kind: type[Struct]) -> tuple[str, ...]:
-    """The fields whose value may lie elsewhere, or is kept as it was given."""
+    """Return the fields whose value may be stored outside the event, or is kept as raw JSON."""
     return tuple(name for name, hint in get_type_hints(kind).items() if not _ALSO.isdisjoint((hint, *get_args(hint))))
 
 
 def _whole(connection: Connection, value: object) -> object:
-    """A long text, which lies beside the log; free JSON, which is kept as it was given."""
+    """Return a long text from beside the log, or free JSON decoded."""
     if isinstance(value, Blob):
         return read_blob(connection, value.blob)
     return json.decode(value) if isinstance(value, Raw) else value
@@ -134,24 +141,26 @@ def _whole(connection: Connection, value: object) -> object:
 # --- waiting ---------------------------------------------------------------------------------------------------------
 
 
-def follow(engine: Engine, asked: Wanted, after: int, stopping: Stopping) -> Iterator[answers.LogEntry]:
-    """Every event behind a position, and then each as it is committed, by whatever process; it ends when it is called off,
-    and when the ledger is closed."""
+def follow(engine: Engine, selection: Wanted, after: int, stopping: Stopping) -> Iterator[answers.LogEntry]:
+    """Yield every event after a position, and then each event as any process commits it.
+
+    The iteration ends when ``stopping`` says so, and when the ledger is closed.
+    """
     with _until_closed():
         while not stopping.why:
             seen = engine.position
-            while found := entries(engine, asked, after, PART):
-                for each in found:
-                    yield each
+            while part := entries(engine, selection, after, PART):
+                for entry in part:
+                    yield entry
                     if stopping.why:
                         return
-                after = found[-1].position
+                after = part[-1].position
             after = max(after, seen)
             wait(engine, seen + 1, stopping)
 
 
 def wait(engine: Engine, position: int, stopping: Stopping) -> bool:
-    """Until the log has this position: then True; False when it is called off, or the ledger is closed."""
+    """Wait for a position of the log and return True; return False when called off or when the ledger is closed."""
     with _until_closed():
         while engine.position < position:
             if stopping.why:
@@ -163,7 +172,7 @@ def wait(engine: Engine, position: int, stopping: Stopping) -> bool:
 
 @contextmanager
 def _until_closed() -> Iterator[None]:
-    """What is inside ends without an error where the ledger is closed, before any of its reads."""
+    """End the block without an error if one of its reads finds the ledger closed."""
     try:
         yield
     except RejectedError as error:
@@ -174,5 +183,5 @@ def _until_closed() -> Iterator[None]:
 def check_no_batch(engine: Engine) -> None:
     if engine.writer.batching:
         raise RejectedError(
-            "who waits for what others commit cannot be in a batch, which sees none of it; leave it first"
+            "a batch sees no commits of others, so nothing can wait for them inside a batch; leave the batch first"
         )

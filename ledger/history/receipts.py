@@ -1,4 +1,4 @@
-"""Where something of an origin was shown: the turns that used it, and the receipts of recalls and windows."""
+"""The places where contents of an origin were shown: turns that used them, receipts of recalls and windows."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ from projections.views import audit, delivered
 def receipts(
     reader: Reader, user: str, streams: Iterable[str], fallen: Iterable[int], gone: Iterable[str] = ()
 ) -> tuple[str, ...]:
-    """Where something of a source was shown: interactions (``memories_used``, ``chunks_used``), then the receipts of the
-    recalls and assemblies that gave it.
+    """Return the places where contents of a source were shown.
+
+    First the interactions that used them (``memories_used``, ``chunks_used``), then the receipts of the recalls and
+    windows that delivered them.
 
     A memory of these ``streams`` counts as a whole, and so does an observation that one of them supports. Of documents,
-    sessions and turns only the words of events that fell count, or all where the subject itself is ``gone``.
+    sessions and turns only the words of ``fallen`` events count, or all words if the subject itself is ``gone``.
     """
-    connection, wanted = reader.connection, _reached(reader, streams, fallen, gone)
+    connection, reached = reader.connection, _reached(reader, streams, fallen, gone)
     turns = {
         row: id
         for used in ("memories_used", "chunks_used")
@@ -29,41 +31,42 @@ def receipts(
             f" WHERE i.user = ? AND i.{used} IS NOT NULL",
             (user,),
         )
-        if subject in wanted
+        if subject in reached
     }
-    recalls = _receipts_at(connection, delivered.showing(connection, wanted, user))
-    woven = delivered.showing(connection, dict.fromkeys(recalls.values(), ()), user)  # recalls that assemblies showed
-    found = recalls | _receipts_at(connection, woven)
-    shown = dict.fromkeys(found[position] for position in sorted(found))
+    recalls = _receipts_at(connection, delivered.showing(connection, reached, user))
+    woven = delivered.showing(connection, dict.fromkeys(recalls.values(), ()), user)  # windows that showed the recalls
+    all_receipts = recalls | _receipts_at(connection, woven)
+    shown = dict.fromkeys(all_receipts[position] for position in sorted(all_receipts))
     return (*(turns[row] for row in sorted(turns)), *shown)
 
 
 def _reached(
     reader: Reader, streams: Iterable[str], fallen: Iterable[int], gone: Iterable[str]
 ) -> dict[str, list[int]]:
-    """The ids under which something of a source may have been shown, each with the positions of its events that are meant."""
+    """Return the ids under which contents of a source may have been shown, each with the positions of its events."""
     touched = set(streams)
-    found: dict[str, list[int]] = {stream: [] for stream in touched if stream[0] in "mo"}
-    # of a session nothing goes but what falls: others may have been distrusted from it before
+    reached: dict[str, list[int]] = {stream: [] for stream in touched if stream[0] in "mo"}
+    # of a session only the fallen events count: other events may have been distrusted before
     ceased = (event.position for stream in gone if stream[0] != "s" for event, _ in reader.stream(stream))
     for position in sorted({*fallen, *ceased}):
         event = reader.event(position)
-        found.setdefault(event.stream, []).append(position)
+        reached.setdefault(event.stream, []).append(position)
         if isinstance(event.data, ChunkAdded):
-            found.setdefault(event.data.chunk, []).append(position)
+            reached.setdefault(event.data.chunk, []).append(position)
         elif isinstance(event.data, SummaryCreated):
-            found.setdefault(event.data.summary, []).append(position)
-    return found | {each: [] for each in observation_hits.citing(reader.connection, {*touched, *found})}
+            reached.setdefault(event.data.summary, []).append(position)
+    citing = observation_hits.citing(reader.connection, {*touched, *reached})
+    return reached | {observation: [] for observation in citing}
 
 
 def _receipts_at(connection: Connection, positions: Iterable[int]) -> dict[int, str]:
-    """The receipts of recalls and assemblies, by position: the id of the event, or of the first of several."""
-    found: dict[int, str] = {}
+    """Return the receipts at these positions: the event's id, or of a window the id of its command's first event."""
+    receipts: dict[int, str] = {}
     for position in positions:
         entry = audit.at(connection, position)
         if entry is not None and entry.type == WindowAssembled.__name__:
             entries = audit.command_at(connection, position)
-            entry = next((each for each in entries if each.type == entry.type), entry)
+            entry = next((first for first in entries if first.type == entry.type), entry)
         if entry is not None:
-            found[position] = entry.event_id
-    return found
+            receipts[position] = entry.event_id
+    return receipts

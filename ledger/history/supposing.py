@@ -1,4 +1,4 @@
-"""What if: the beliefs without a command, a group or a source, or under another confidence policy; nothing is written."""
+"""Hypothetical beliefs without a command, a group or a source, or under another policy; nothing is written."""
 
 from __future__ import annotations
 
@@ -37,24 +37,26 @@ def what_if(
     until: Since = None,
     policy: Mapping[str, object] | None = None,
 ) -> answers.WhatIf:
-    """What would be believed without a command, a group or a source, or under another confidence policy; writes nothing.
+    """Return the beliefs without a command, a group or a source, or under another confidence policy; write nothing.
 
-    ``without`` is a command, event, position or correlation as in ``undo`` (taken with what was built on it), the id of
-    an interaction, document or session, or a source as ``{"actor": "crawler"}`` as in ``distrust``. ``policy`` changes
-    ``gain``, ``echo_gain`` and ``max_matches`` for what a matcher found; what was never matched cannot be tried now.
+    ``without`` is a command, event, position or correlation as in ``undo`` (with what was built on it), the id of an
+    interaction, document or session, or a source as ``{"actor": "crawler"}`` as in ``distrust``. ``policy`` changes
+    ``gain``, ``echo_gain`` and ``max_matches`` for recorded matches; texts that were never matched cannot be matched
+    now.
     """
     if without is None and policy is None:
         raise RejectedError(
-            "a what-if asks what would change without something, or under another policy: give one of them"
+            "a what-if compares the beliefs with those without something, or under another policy: give without= or policy="
         )
-    other = _other_policy(policy)
+    other_policy = _other_policy(policy)
     with engine.reading() as connection:
         reader, (head,) = Reader(connection), connection.execute("SELECT max(position) FROM events").fetchone()
         out, again, concerned = _left_out(engine, reader, user, without, since, until)
-        memories = sorted(each for each in concerned if each[0] == "m")
-        if other is not None:
+        memories = sorted(subject for subject in concerned if subject[0] == "m")
+        if other_policy is not None:
             memories = _reinforced(connection, user)
-        return _difference(engine, connection, user, head, Alternative(reader, out, again, other), memories, concerned)
+        alternative = Alternative(reader, out, again, other_policy)
+        return _difference(engine, connection, user, head, alternative, memories, concerned)
 
 
 def _left_out(
@@ -69,16 +71,16 @@ def _left_out(
         entries = undoing.commands_named(connection, owner, target_of(without), None, None)
         plan = UndoPlan(reader, [entry.position for entry in entries])
         return plan.out, (), plan.streams
-    found = source_plan(connection, owner, source, reader)
-    return found.out, found.again, found.streams
+    distrust = source_plan(connection, owner, source, reader)
+    return distrust.out, distrust.again, distrust.streams
 
 
 def origin_of(without: Without) -> tuple[str | None, str] | None:
-    """The kind of an origin, where an id does not say it, and its name or id; None for what an undo takes."""
+    """Return the kind of an origin (None if its id says it) and its name or id; None for a target of an undo."""
     if isinstance(without, Mapping):
         if len(without) != 1:
             raise RejectedError(
-                f'a source is one kind and one name, like {{"actor": "crawler"}}, and not {len(without)}'
+                f'an origin is one kind with one name, like {{"actor": "crawler"}}; {len(without)} were given'
             )
         ((kind, name),) = without.items()
         return kind, check_text("source", name)
@@ -94,7 +96,7 @@ def _source_of(
         kind, name = origin
         return distrusting.find_source(engine, connection, owner, name, kind, since, until)
     if since is not None or until is not None:
-        raise RejectedError("since and until go with a source, and a command is one moment")
+        raise RejectedError("since and until limit an origin; without= names a command, or nothing, so leave them out")
     return None
 
 
@@ -103,7 +105,7 @@ def _difference(
     connection: Connection,
     owner: str,
     head: int,
-    other: Alternative,
+    alternative: Alternative,
     memories: Iterable[str],
     concerned: Iterable[str],
 ) -> answers.WhatIf:
@@ -111,50 +113,50 @@ def _difference(
     gained: list[answers.Belief] = []
     changed: list[answers.Belief] = []
     for stream in memories:
-        now: Memory | None = other.reader.state(stream)
-        then: Memory | None = other.state(stream)
+        now: Memory | None = alternative.reader.state(stream)
+        then: Memory | None = alternative.state(stream)
         known = now or then
         if known is None or known.user != owner or _same(now, then):
             continue
-        held, would = _held(now), _held(then)
-        (changed if held == would else lost if held else gained).append(belief(connection, stream, now, then))
+        held, would_hold = _held(now), _held(then)
+        (changed if held == would_hold else lost if held else gained).append(belief(connection, stream, now, then))
     (all_held,) = connection.execute(_HELD, (owner,)).fetchone()
     differ = sum(
-        each.now is not None and each.now.status == "active" and not each.now.quarantined for each in lost + changed
+        pair.now is not None and pair.now.status == "active" and not pair.now.quarantined for pair in lost + changed
     )
     return answers.WhatIf(
         position=head,
-        events=len(other.out),
+        events=len(alternative.out),
         unchanged=all_held - differ,
         lost=tuple(lost),
         gained=tuple(gained),
         changed=tuple(changed),
         observations=tuple(
             answers.ObservedBelief(id=(now or then).id, now=now, would_be=then)  # type: ignore[union-attr]
-            for now, then in other.observations(concerned, engine.writer.now())
+            for now, then in alternative.observations(concerned, engine.writer.now())
         ),
     )
 
 
-def _other_policy(given: Mapping[str, object] | None) -> dict[str, int] | None:
-    if given is None:
+def _other_policy(policy: Mapping[str, object] | None) -> dict[str, int] | None:
+    if policy is None:
         return None
-    if not isinstance(given, Mapping):
+    if not isinstance(policy, Mapping):
         raise RejectedError(
-            f"another policy is a dict of parameters and their values, and not a {type(given).__name__}"
+            f"policy is a dict of parameters and their values, like {{'gain': 0.05}}, and not a {type(policy).__name__}"
         )
     allowed = ("gain", "echo_gain", "max_matches")
-    unknown = [each for each in given if each not in allowed]
-    if not given or unknown:
-        what = f"{unknown[0]!r:.40} is" if given else "nothing was"
+    unknown = [parameter for parameter in policy if parameter not in allowed]
+    if not policy or unknown:
+        got = f"{unknown[0]!r:.40}" if policy else "nothing"
         raise RejectedError(
-            f"a what-if can try {', '.join(allowed)}, and {what} given: a match that was never tried has no verdict"
+            f"a what-if can try other values of {', '.join(allowed)}, and got {got}: what was never matched has no verdict"
         )
-    return {name: int(value) for name, value in checked(given).items()}
+    return {name: int(value) for name, value in checked(policy).items()}
 
 
 def _reinforced(connection: Connection, owner: str) -> list[str]:
-    """The memories of a user that a matcher reinforced."""
+    """Return the memories of a user that a matcher reinforced."""
     sql = (
         "SELECT m.id FROM memories m WHERE m.user = ? AND EXISTS"
         " (SELECT 1 FROM confidence_steps s WHERE s.memory = m.row AND s.matcher IS NOT NULL) ORDER BY m.row"

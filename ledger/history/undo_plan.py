@@ -1,4 +1,4 @@
-"""What an undo takes along: whole commands, with those that they caused and that were built on them."""
+"""The plan of an undo: whole commands, with the commands that they caused and those that were built on them."""
 
 from __future__ import annotations
 
@@ -13,60 +13,60 @@ from ledger.history.closure import Closure
 from ledger.history.in_effect import follows
 from projections.views import control, duplicates
 
-_STAYING = type_names(of(effect=("lasting", "act")))  # an act is taken back by redo and trust, each by itself
+_STAYING = type_names(of(effect=("lasting", "act")))  # an undo or a distrust ends by its own redo or trust
 
 
 class UndoPlan(Closure):
-    """The commands that fall together: those of the events named, what they caused, and what makes no sense without them."""
+    """The commands that fall together: the named ones, those they caused, and those that make no sense without them."""
 
     @property
     def named(self) -> set[str]:
-        """The commands of the events named."""
+        """Return the commands of the events named."""
         events = map(self.reader.event, self.base)
         return {event.envelope.command_id for event in events if not follows(event)}
 
     @property
     def commands(self) -> list[str]:
-        """In the order of the log; what only followed is not a command that falls."""
+        """Return the commands that fall, in the order of the log; an event that only followed names no command."""
         events = (self.reader.event(position) for position in sorted(self.out))
         return list(dict.fromkeys(event.envelope.command_id for event in events if not follows(event)))
 
     def _falls(self, event: AnyEvent) -> bool:
         if event.position in self.base and duplicates.outlives(self.reader.connection, event.position):
-            return True  # a person's no that is asked to fall, and not only its memory
+            return True  # the refusal of a person outlives its memory, and is named here itself
         return event.type not in _STAYING and not self._was_undone(event)
 
     def _is_void(self, position: int) -> bool:
-        """What was undone is no use either: a redo of it asks for the registration first."""
+        """Return True if an event falls or was undone; a redo of that event asks for the registration first."""
         return position in self.out or self._is_undone(position)
 
     def dependents(self) -> tuple[answers.Dependent, ...]:
-        """The commands that fall though they were not named, each with the first of its events that says why."""
-        found: dict[str, answers.Dependent] = {}
-        named, outliving = self.named, {each.position for each in self.turned_down}
+        """Return the commands that fall though they were not named, each with its first event that gives a reason."""
+        first_events: dict[str, answers.Dependent] = {}
+        named, outliving = self.named, {refusal.position for refusal in self.turned_down}
         for event in map(self.reader.event, sorted(self.out)):
             command = event.envelope.command_id
             if command in named or follows(event) or self.reader.is_out(event.position):
                 continue
             if event.position in outliving:
                 continue
-            if command not in found or not found[command].why:
-                found[command] = answers.dependent(event, self.why(event))
-        return tuple(found.values())
+            if command not in first_events or not first_events[command].why:
+                first_events[command] = answers.dependent(event, self.why(event))
+        return tuple(first_events.values())
 
     @cached_property
     def turned_down(self) -> tuple[answers.Dependent, ...]:
-        """What people said no to of the memories that go: that holds on without them."""
-        found = list[answers.Dependent]()
-        for stream in sorted(each for each in self.streams if each[0] == "m"):
+        """Return the refusals of people that hold on although the refused memories go."""
+        refusals = list[answers.Dependent]()
+        for stream in sorted(subject for subject in self.streams if subject[0] == "m"):
             events = [event for event, _ in self.reader.stream(stream)]
             goes = any(isinstance(event.data, NO) and event.position in self.out for event in events)
             if goes and self.reader.state(stream, self.out) is None:
                 refused = turned_down(events, self._acts, self._is_distrusted)
-                found += [self._no(*refused)] if refused is not None else []
-        return tuple(found)
+                refusals += [self._refusal(*refused)] if refused is not None else []
+        return tuple(refusals)
 
-    def _no(self, memory: Memory, position: int) -> answers.Dependent:
+    def _refusal(self, memory: Memory, position: int) -> answers.Dependent:
         why = f"stays {'retracted' if memory.status == 'retracted' else 'rejected'}: {memory.content!r:.80}"
         return answers.dependent(self.reader.event(position), why)
 
@@ -77,11 +77,12 @@ class UndoPlan(Closure):
     def _is_distrusted(self, event: AnyEvent) -> bool:
         acts = self._acts(event)
         return any(
-            each.act in acts and control.wrote(each, event) for each in control.distrusted(self.reader.connection)
+            distrust.act in acts and control.wrote(distrust, event)
+            for distrust in control.distrusted(self.reader.connection)
         )
 
     def _was_undone(self, event: AnyEvent) -> bool:
-        """Whether an undo took it out already; of what only followed, whether one took its command out."""
+        """Return True if an undo took out the event, or, if the event only followed, an act of its command."""
         if not self._is_undone(event.position) or not follows(event):
             return self._is_undone(event.position)
         entries = self.reader.command(event)
@@ -91,8 +92,8 @@ class UndoPlan(Closure):
     def _is_undone(self, position: int) -> bool:
         return CommandUndone.__name__ in control.acts(self.reader.connection, position).values()
 
-    def _with(self, event: AnyEvent) -> Iterable[int]:
+    def _falling_with(self, event: AnyEvent) -> Iterable[int]:
         yield from (entry.position for entry in self._of_command(event)) if not follows(event) else ()
-        for entry in self.reader.caused_by(event):  # what reacted of observations may rest on other sources
+        for entry in self.reader.caused_by(event):  # an observation that reacted may rest on other sources
             if not entry.subject.startswith("o_") and not self.reader.is_out(entry.position):
                 yield entry.position

@@ -1,4 +1,4 @@
-"""Undo and redo: making the events of commands void, with everything that was built on them, and putting them back."""
+"""Undo and redo: the events of commands become void, with everything that was built on them, and come back."""
 
 from __future__ import annotations
 
@@ -42,29 +42,29 @@ _VOIDING = type_names(VOIDING)
 
 
 class Plan(Struct, frozen=True):
-    """What an act will do: positions by what they are for, as seen when the log ended at ``head``."""
+    """The effect of an act: positions by their purpose, as seen when the log ended at ``head``."""
 
     head: int
     positions: tuple[int, ...] = ()
     commands: tuple[str, ...] = ()
     streams: tuple[str, ...] = ()
-    acts: tuple[tuple[str, str, tuple[int, ...]], ...] = ()  # (act, its type, positions that it gives back)
+    acts: tuple[tuple[str, str, tuple[int, ...]], ...] = ()  # (act that ends, its type, positions that come back)
     cascaded: Cascaded = Cascaded()
     dependents: tuple[answers.Dependent, ...] = ()
     turned_down: tuple[answers.Dependent, ...] = ()
     beliefs: tuple[answers.Belief, ...] = ()
     actors: tuple[str, ...] = ()
-    verbs: Mapping[str, str] = {}  # of each command what was called, and where it begins
+    verbs: Mapping[str, str] = {}  # by command: the name of the call, and the position of its first event
     details: Any = None
 
     @property
     def events(self) -> int:
-        """How many events it makes void or gives back."""
-        return len(self.positions) + sum(len(each) for _, _, each in self.acts) + len(self.cascaded.positions)
+        """Return the number of events that become void or come back."""
+        return len(self.positions) + sum(len(positions) for _, _, positions in self.acts) + len(self.cascaded.positions)
 
 
 class Refused(Struct, frozen=True):
-    """Why there is no plan, as seen when the log ended at ``head``."""
+    """The error for which there is no plan, as seen when the log ended at ``head``."""
 
     head: int
     error: LedgerError
@@ -83,24 +83,25 @@ def undo(
     exclusive: bool = False,
     dry_run: bool = False,
 ) -> answers.UndoReport:
-    """Makes commands void: one, by its id or the id or position of one of its events; or a group.
+    """Make commands void: one command, or a group; ``target`` is a command's id, or an event's id or position.
 
     A group is a correlation id (an import, a run), or a ``session`` or a verb (``command``) or both: all that was
-    extracted in a session is ``undo(session="s1", command="extract")``. What later commands built on it is listed in
-    a ``ConflictError``, unless ``cascade`` takes them along. ``dry_run`` only lists. Undoing an undo is a redo, and undoing
-    a distrust trusts. The keys of what is undone can be used again. All of it is one append; more than 50,000 events
-    are ``RejectedError`` unless it is ``exclusive``: nobody else can write until it is done.
+    extracted in a session is ``undo(session="s1", command="extract")``. If later commands were built on it, the call is
+    a ``DependentsError`` that lists them, unless ``cascade`` takes them along. ``dry_run`` only lists. Undoing an undo
+    is a redo, and undoing a distrust trusts. The idempotency keys of undone commands can be used again. All of it is
+    one append; more than 50,000 events are ``RejectedError`` unless it is ``exclusive``: then nobody else can write
+    until it is done.
     """
     reason = check_reason("reason", reason)
-    given = target_of(target) if target is not None else None
+    checked_target = target_of(target) if target is not None else None
     bounds = {name: value for name, value in (group or {}).items() if value is not None}
     if (target is None) == (session is None and command is None and not bounds):
         raise RejectedError(
-            "an undo names a command, or else a group by session= and command=, and not both or neither"
+            "an undo names either a command, or a group by session= and command=: give exactly one of the two"
         )
 
     def make(connection: Connection, head: int) -> Plan:
-        entries = commands_named(connection, asker.user, given, session, command, bounds)
+        entries = commands_named(connection, asker.user, checked_target, session, command, bounds)
         if acts := sorted({entry.command_id for entry in entries if entry.type in _VOIDING}):
             return _shown(connection, back(connection, head, acts, cascade or dry_run), dry_run)
         plan = UndoPlan(Reader(connection), [entry.position for entry in entries])
@@ -118,7 +119,7 @@ def undo(
             dependents=dependents,
             turned_down=plan.turned_down,
             beliefs=beliefs,
-            actors=tuple(sorted({plan.reader.event(each).envelope.actor or "" for each in positions})),
+            actors=tuple(sorted({plan.reader.event(position).envelope.actor or "" for position in positions})),
             verbs=_verbs(map(plan.reader.event, positions)),
         )
 
@@ -130,14 +131,14 @@ def undo(
             _emit_undone(work, plan.commands, plan.positions, reason)
 
     verb = "undo" if target is not None else "history.undo_all"
-    asked = (target, reason, cascade, session, command, *sorted(bounds.items()))
-    return _report(act(engine, verb, asker, make, emit, asked, dry_run))
+    arguments = (target, reason, cascade, session, command, *sorted(bounds.items()))
+    return _report(act(engine, verb, asker, make, emit, arguments, dry_run))
 
 
 def redo(
     engine: Engine, asker: Who, target: str | int, reason: str = "", *, exclusive: bool = False, dry_run: bool = False
 ) -> answers.UndoReport:
-    """Puts back what an undo took out, named by the undo or by a command that it undid; ``exclusive`` as in ``undo``."""
+    """Put back what an undo took out, named by the undo or by a command that it undid; ``exclusive`` as in ``undo``."""
     reason = check_reason("reason", reason)
 
     def make(connection: Connection, head: int) -> Plan:
@@ -147,7 +148,7 @@ def redo(
             reader = Reader(connection)
             acted = [entry for entry in entries if not follows(reader.event(entry.position))]
             out = (control.acts(connection, entry.position) for entry in acted or entries)
-            acts = {act for found in out for act, type_ in found.items() if type_ == CommandUndone.__name__}
+            acts = {act for keeping in out for act, type_ in keeping.items() if type_ == CommandUndone.__name__}
         return _shown(connection, back(connection, head, sorted(acts)), dry_run)
 
     def emit(work: Work, plan: Plan) -> None:
@@ -158,12 +159,12 @@ def redo(
 
 
 def _shown(connection: Connection, plan: Plan, dry_run: bool) -> Plan:
-    """A plan that puts back, in a dry run with what would be believed then."""
+    """Return a plan that puts back; in a dry run with the beliefs that would result."""
     if not dry_run:
         return plan
     ending = {act for act, _, _ in plan.acts}
-    held = {each for _, _, positions in plan.acts for each in positions}
-    again = {each for each in held if control.acts(connection, each).keys() <= ending}
+    held = {position for _, _, positions in plan.acts for position in positions}
+    again = {position for position in held if control.acts(connection, position).keys() <= ending}
     out = voided_again(connection, ending) | set(plan.cascaded.positions)
     return replace(plan, beliefs=_beliefs(Reader(connection), plan.streams, out, again - out))
 
@@ -171,11 +172,11 @@ def _shown(connection: Connection, plan: Plan, dry_run: bool) -> Plan:
 def _beliefs(
     reader: Reader, streams: Iterable[str], out: Collection[int], again: Collection[int] = ()
 ) -> tuple[answers.Belief, ...]:
-    """The memories among some subjects, each as it is and as it would be."""
+    """Return the memories among some subjects, each as it is and as it would be."""
     return tuple(
-        belief(reader.connection, each, reader.state(each), reader.state(each, out, again))
-        for each in streams
-        if each[0] == "m"
+        belief(reader.connection, memory, reader.state(memory), reader.state(memory, out, again))
+        for memory in streams
+        if memory[0] == "m"
     )
 
 
@@ -183,8 +184,8 @@ def _report(done: Done) -> answers.UndoReport:
     plan, outcome = done.plan, done.outcome
     return answers.UndoReport(
         commands=(commands := tuple(sorted(plan.commands))),
-        verbs=tuple(plan.verbs.get(each, "") for each in commands),
-        events=len(plan.positions) or len({each for _, _, positions in plan.acts for each in positions}),
+        verbs=tuple(plan.verbs.get(command, "") for command in commands),
+        events=len(plan.positions) or len({position for _, _, positions in plan.acts for position in positions}),
         subjects=plan.streams,
         position=outcome.position,
         dependents=plan.dependents or plan.cascaded.dependents,
@@ -200,11 +201,11 @@ def _report(done: Done) -> answers.UndoReport:
 
 
 def _verbs(events: Iterable[AnyEvent]) -> dict[str, str]:
-    """By its command what was called, and at which position: of events in the order of the log."""
-    found = dict[str, str]()
-    for each in events:
-        found.setdefault(each.envelope.command_id, f"{each.envelope.command} at {each.position}")
-    return found
+    """Return by command the name of the call and the position of its first event; the events are in log order."""
+    verbs = dict[str, str]()
+    for event in events:
+        verbs.setdefault(event.envelope.command_id, f"{event.envelope.command} at {event.position}")
+    return verbs
 
 
 # --- planning outside the lock, acting inside ------------------------------------------------------------------
@@ -216,10 +217,10 @@ def act(
     asker: Who,
     make: Callable[[Connection, int], Plan],
     emit: Callable[[Work, Plan], None],
-    given: object,
+    arguments: object,
     dry_run: bool,
 ) -> Done:
-    """Runs an act that is planned on a snapshot and carried out if nobody wrote since; a dry run only plans."""
+    """Run an act: plan it on a snapshot and carry it out if nobody wrote since; a dry run only plans."""
     if dry_run:
         plan = _planned(engine, make)
         if isinstance(plan, Refused):
@@ -234,9 +235,9 @@ def act(
             used.append(plan)
             return LEDGER_STREAM
 
-        return engine.writer.run(verb, asker, body, given)
+        return engine.writer.run(verb, asker, body, arguments)
 
-    plans = chain([None], (_planned(engine, make) for _ in count()))  # none is needed where the key is known
+    plans = chain([None], (_planned(engine, make) for _ in count()))  # no plan is needed for a repeated idempotency key
     outcome = optimistic(lambda: next(plans), decide, at_last=lambda: decide(None, last=True))
     engine.writer.forget_names()
     plan = used[-1] if used else _done_before(engine, outcome.position)
@@ -244,7 +245,7 @@ def act(
 
 
 def _planned(engine: Engine, make: Callable[[Connection, int], Plan]) -> Plan | Refused:
-    """A plan on a snapshot, or why there is none: that is for the writer to say, who keeps refusals."""
+    """Return a plan made on a snapshot, or the refusal; the writer raises the refusal, because it records refusals."""
     with engine.reading() as connection:
         (head,) = connection.execute("SELECT coalesce(max(position), 0) FROM events").fetchone()
         try:
@@ -267,14 +268,15 @@ def _still(
 
 
 def _done_before(engine: Engine, position: int) -> Plan:
-    """What an act did the first time, read from its events."""
+    """Return the plan of an act that was done before, read from its events."""
     with engine.reading() as connection:
         events = read_all(connection, audit.command_at(connection, position))
         spans = [span for event in events for span in getattr(event.data, "ranges", ())]
         positions = sorted(set(control.positions(spans)))
-        back = [event for each in positions if (event := read_event(connection, each)) is not None]
+        events_read = (read_event(connection, position) for position in positions)
+        back = [event for event in events_read if event is not None]
         data = next((event.data for event in events if isinstance(event.data, OriginDistrusted)), None)
-        ended = [each for event in events if (each := _ended_by(event.data))]
+        ended = [act for event in events if (act := _ended_by(event.data))]
     streams = tuple(sorted({event.stream for event in back} - {LEDGER_STREAM}))
     undone = any(isinstance(event.data, CommandUndone) for event in events)
     return Plan(
@@ -300,8 +302,13 @@ def commands_named(
     command: str | None,
     bounds: Mapping[str, str] = {},
 ) -> list[audit.Entry]:
-    """The entries of the commands meant; ``NotFoundError`` when they are not this user's."""
-    entries = _grouped(connection, user, session, command, bounds) if target is None else _one(connection, target)
+    """Return the entries of the commands named by a target or a group.
+
+    Raises:
+        NotFoundError: There is no such command of this user.
+        RejectedError: Such a command cannot be undone.
+    """
+    entries = _grouped(connection, user, session, command, bounds) if target is None else _named(connection, target)
     if not entries or any(entry.user != user for entry in entries):
         if target is None:
             raise NotFoundError("no command of this user is in that group")
@@ -328,38 +335,43 @@ def _grouped(
     where = named(connection, user, "s", session) if session is not None else None
     if where == NOWHERE or (session is not None and where is None):
         return []
-    found = audit.trail(connection, user=user, session=where, command=command, limit=2**31, **bounds)
+    entries = audit.trail(connection, user=user, session=where, command=command, limit=2**31, **bounds)
     hidden = (*LASTING, *_VOIDING)
-    return [entry for entry in reversed(found) if entry.user == user and entry.type not in hidden]
+    return [entry for entry in reversed(entries) if entry.user == user and entry.type not in hidden]
 
 
 # --- putting back --------------------------------------------------------------------------------------------
 
 
 def back(connection: Connection, head: int, acts: Iterable[str], cascade: bool = False) -> Plan:
-    """What the acts keep void, if all of it still fits without what they put back; ``ConflictError`` where not."""
-    reader, distrusts = Reader(connection), {each.act for each in control.distrusted(connection)}
+    """Return the plan that ends these acts and puts back the events that they keep void.
+
+    Raises:
+        ConflictError: Something no longer fits without these acts, or was built on what becomes void again.
+    """
+    reader, distrusts = Reader(connection), {distrust.act for distrust in control.distrusted(connection)}
     held = [(act, control.voided_by(connection, act)) for act in acts]
     held = [(act, kept) for act, kept in held if kept or act in distrusts]
     ending = {act for act, _ in held}
     but = voided_again(connection, ending)
-    positions = {each for _, kept in held for each in kept if set(control.acts(connection, each)) <= ending}
+    candidates = {position for _, kept in held for position in kept}
+    positions = {position for position in candidates if set(control.acts(connection, position)) <= ending}
     positions -= but
     cascaded = built_on(connection, positions, but, cascade)
     but |= set(cascaded.positions)
-    streams = {reader.event(each).stream for each in positions} - {LEDGER_STREAM}
+    streams = {reader.event(position).stream for position in positions} - {LEDGER_STREAM}
     check(reader, filter(is_subject, sorted(streams)), positions, but)
-    back = [reader.event(each) for each in sorted(positions)]
-    commands = {each.envelope.command_id for each in back if not follows(each)}
+    back = [reader.event(position) for position in sorted(positions)]
+    commands = {event.envelope.command_id for event in back if not follows(event)}
     types = {act: (OriginDistrusted if act in distrusts else CommandUndone).__name__ for act in ending}
     kept_by = tuple((act, types[act], tuple(kept)) for act, kept in held)
-    streams |= {reader.event(each).stream for each in but} - {LEDGER_STREAM}
+    streams |= {reader.event(position).stream for position in but} - {LEDGER_STREAM}
     return Plan(head, (), tuple(sorted(commands)), tuple(sorted(streams)), kept_by, cascaded, verbs=_verbs(back))
 
 
 def emit_back(work: Work, plan: Plan, reason: str) -> None:
     for act, type_, positions in plan.acts:
-        for redone in redone_by(work.connection(), act):  # the undos that a distrust had taken back are made again
+        for redone in redone_by(work.connection(), act):  # undos that a distrust had taken back take effect again
             work.emit(LEDGER_STREAM, CommandUndone((redone.undone,), redone.ranges, reason))
         event = OriginTrusted if type_ == OriginDistrusted.__name__ else CommandRedone
         for spans in bulk.parts(positions) or [()]:
@@ -369,21 +381,21 @@ def emit_back(work: Work, plan: Plan, reason: str) -> None:
 
 
 def redone_by(connection: Connection, act: str) -> list[CommandRedone]:
-    """The undos of a source that its distrust took back."""
-    if all(each.act != act for each in control.distrusted(connection)):
+    """Return the undos of a source that its distrust took back."""
+    if all(distrust.act != act for distrust in control.distrusted(connection)):
         return []
     events = read_all(connection, audit.of_command(connection, act))
     return [event.data for event in events if isinstance(event.data, CommandRedone)]
 
 
 def voided_again(connection: Connection, acts: Iterable[str]) -> set[int]:
-    """What becomes void when these acts end: a distrust had put it back."""
-    redone = (each for act in acts for each in redone_by(connection, act))
-    return {position for each in redone for position in control.positions(each.ranges)}
+    """Return the positions that become void when these acts end, because a distrust had put them back."""
+    redone = (event for act in acts for event in redone_by(connection, act))
+    return {position for event in redone for position in control.positions(event.ranges)}
 
 
 def _ended_by(data: Any) -> tuple[str, str, tuple[int, ...]] | None:
-    """The act that an event ends, as a plan names it, but without the positions."""
+    """Return the act that an event ends, in the form of a plan but without the positions."""
     if isinstance(data, OriginTrusted):
         return data.distrusted, OriginDistrusted.__name__, ()
     if isinstance(data, CommandRedone):
@@ -397,14 +409,14 @@ def _reversed_by(plan: Plan) -> str:
 
 
 class Done(Struct, frozen=True):
-    """An act carried out, or only planned."""
+    """An act that was carried out, or only planned."""
 
     plan: Plan
     outcome: Outcome
     dry_run: bool
 
 
-def _one(connection: Connection, target: str | int) -> list[audit.Entry]:
+def _named(connection: Connection, target: str | int) -> list[audit.Entry]:
     first = audit.at(connection, target) if isinstance(target, int) else audit.by_event(connection, target)
     if first is not None:
         return audit.of_command(connection, first.command_id)
@@ -420,14 +432,14 @@ _INSTEAD = {
 
 
 def _instead(connection: Connection, entry: audit.Entry) -> str:
-    """What can be done about an act that nothing takes back; a redo and a trust by their opposites, named in full."""
+    """Return the alternative to undoing a lasting act; of a redo and a trust the opposite act, named in full."""
     event = read_event(connection, entry.position)
     data = event.data if event is not None else None
     if isinstance(data, CommandRedone):
-        back = (audit.at(connection, each) for each in control.positions(data.ranges))
-        found = list(dict.fromkeys(each.command_id for each in back if each is not None))
-        more = f" … ({len(found)} in all)" if len(found) > 5 else ""
-        return f"undo again what it put back: undo {', '.join(found[:5])}{more}"
+        back = (audit.at(connection, position) for position in control.positions(data.ranges))
+        commands = list(dict.fromkeys(entry.command_id for entry in back if entry is not None))
+        more = f" … ({len(commands)} in all)" if len(commands) > 5 else ""
+        return f"undo again what it put back: undo {', '.join(commands[:5])}{more}"
     if isinstance(data, OriginTrusted):
         about = _distrust_in(connection, data.distrusted)
         named = f"{about.origin!r:.60} (kind {about.kind})" if about is not None and about.origin else "the source"
@@ -436,27 +448,28 @@ def _instead(connection: Connection, entry: audit.Entry) -> str:
 
 
 def _distrust_in(connection: Connection, command: str) -> OriginDistrusted | None:
-    """The distrust that a command is."""
+    """Return the distrust that a command recorded, or None."""
     events = read_all(connection, audit.of_command(connection, command))
     return next((event.data for event in events if isinstance(event.data, OriginDistrusted)), None)
 
 
 def _emit_undone(work: Work, commands: Iterable[str], positions: Iterable[int], reason: str) -> None:
-    """One event, or where the lists are long several of the same append."""
+    """Record one event, or several of the same append if the lists are long."""
     for names, spans in zip_longest(_parts(tuple(commands)), _parts(control.ranges(positions)), fillvalue=()):
         work.emit(LEDGER_STREAM, CommandUndone(tuple(names), tuple(spans), reason))
 
 
 def _parts(items: tuple[T, ...]) -> list[tuple[T, ...]]:
-    """At most 2,000 items an event (DESIGN 3)."""
+    """Return the items in parts of at most 2,000, the most that an event lists."""
     return [items[start : start + LIST_ITEMS] for start in range(0, len(items), LIST_ITEMS)]
 
 
 def target_of(given: str | int) -> str | int:
-    """What a caller names, checked."""
+    """Return the target of an undo after checking its type and size."""
     if isinstance(given, bool) or not isinstance(given, int | str):
         raise RejectedError(
-            f"a command is named by its or its event's id, or a position, and not by a {type(given).__name__}"
+            "a command is named by its id, by the id or the position of one of its events, and not by a"
+            f" {type(given).__name__}"
         )
     if isinstance(given, int):
         if not 0 < given < 2**63:

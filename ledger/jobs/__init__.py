@@ -1,1 +1,1 @@
-"""Background work: what follows a capture, and workers that do what waits."""
+"""Background work: the jobs after a capture, and workers for everything that is pending."""

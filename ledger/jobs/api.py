@@ -1,4 +1,4 @@
-"""``ledger.jobs``: the background work of a file."""
+"""The namespace ``ledger.jobs``: the background work of a file."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ class Jobs(Area):
         cancel: Cancel | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> answers.JobReport:
-        """Do what is pending for every user; what failed fewer than three times is pending too.
+        """Do the pending work of every user, and repeat work that failed fewer than three times.
 
         Args:
-            jobs: Which jobs; none for all of them.
+            jobs: The jobs to run; none for all of them.
             now: The time at which decay is judged; None for the clock's.
-            dry_run: Of ``jobs=["expiry"]`` only: return in ``expiring`` the memories and candidates that would end now, and
+            dry_run: Only with ``jobs=["expiry"]``: return in ``expiring`` the memories and candidates that would end now, and
                 end none.
-            timeout: Seconds after which it stops between two pieces, and calls off a model's call; what was done stays, what is
-                left is pending, and ``stopped`` says so.
+            timeout: Seconds after which the run stops between two pieces, and calls off a model's call; finished work stays, the
+                rest is pending, and ``stopped`` says so.
             cancel: An event or a function that says when to stop, as with ``timeout``.
-            progress: Called with (done, found so far).
+            progress: Called with (subjects done, subjects found so far).
 
         Raises:
-            RejectedError: A model would be called inside a batch, or a dry run is asked of another job than the expiry.
+            RejectedError: A model would be called inside a batch, or a dry run is requested for another job than the expiry.
         """
-        wanted = plural("jobs", jobs, get_args(Job))
+        chosen = plural("jobs", jobs, get_args(Job))
         stopping = Stopping(timeout, cancel)
         return running.run_policies(
-            self._engine, as_of=now, only=wanted, dry_run=dry_run, stopping=stopping, progress=callback(progress)
+            self._engine, as_of=now, only=chosen, dry_run=dry_run, stopping=stopping, progress=callback(progress)
         )
 
     def work(
@@ -56,18 +56,18 @@ class Jobs(Area):
         cancel: Cancel | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> Iterator[answers.JobReport]:
-        """Do what is pending next to other workers, each piece under a lease, and yield what each pass did.
+        """Do pending work beside other workers, each piece under a lease, and yield a report of each pass.
 
         Args:
-            jobs: Which jobs; none for all of them.
-            follow: Then wait for more, until ``timeout`` or ``cancel``.
-            timeout: Seconds after which it ends, as ``run`` does; the last report says ``stopped`` if something was left.
+            jobs: The jobs to run; none for all of them.
+            follow: Wait for more work after each pass, until ``timeout`` or ``cancel``.
+            timeout: Seconds after which the work ends, as ``run`` does; the last report says ``stopped`` if work was left.
             cancel: An event or a function that says when to end, as with ``timeout``.
-            progress: Called with (done, found so far).
+            progress: Called with (subjects done, subjects found so far).
 
         Raises:
-            RejectedError: Inside a batch, which other workers cannot see into.
+            RejectedError: The call is inside a batch, which other workers cannot see into.
         """
-        wanted = plural("jobs", jobs, get_args(Job))
+        chosen = plural("jobs", jobs, get_args(Job))
         stopping = Stopping(timeout, cancel)
-        return running.work(self._engine, follow=follow, only=wanted, stopping=stopping, progress=callback(progress))
+        return running.work(self._engine, follow=follow, only=chosen, stopping=stopping, progress=callback(progress))

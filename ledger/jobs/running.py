@@ -1,7 +1,8 @@
-"""What runs by itself: each policy is a job, done as a whole by ``run_policies``, or piece by piece by workers that share it.
+"""The work that runs by itself: each policy is a job, run as a whole, or piece by piece by workers that share it.
 
-A piece is what one worker does at a time, under a lease that all processes see. The lease only keeps two from doing the same
-work: that nothing is recorded twice is decided under the writer's lock, by every job itself, whoever holds what.
+``run_policies`` runs jobs as a whole, ``work`` is a worker. A piece is what a worker does at a time, under a lease that
+all processes see. The lease only saves double work. Every job itself decides under the writer's lock that nothing is
+recorded twice, whoever holds the lease.
 """
 
 from __future__ import annotations
@@ -47,27 +48,27 @@ from ledger.store.lease import leased
 from projections.views import control, interactions, sessions
 
 Progress = Callable[[int, int], None]
-SPAN = 1_024  # positions of the log: the interactions in them are one piece of work
-CALLS_A_RUN = 200  # of a model in one run, for what was said in sessions and captured turns
-LOOK_SECONDS = 1.0  # how often a worker that follows looks for more
-EXPIRY_SECONDS = 3_600.0  # ... and how often it judges again what has faded, where nothing else happens
-LONGEST_PAUSE = 60.0  # after failures
+SPAN = 1_024  # positions of the log whose interactions are one piece of work
+CALLS_A_RUN = 200  # calls of a model in one run, for sessions and captured turns together
+LOOK_SECONDS = 1.0  # between two looks of a waiting worker
+EXPIRY_SECONDS = 3_600.0  # after which a waiting worker judges decay again, although nothing was recorded
+LONGEST_PAUSE = 60.0  # seconds that a worker waits after repeated failures
 
 
 class Run(Struct):
-    """One going through the jobs: what was done so far, who wants to hear of it, and whether to go on."""
+    """A pass through the jobs: the counts so far, the listener, and the reason to stop."""
 
     as_of: str
     stopping: Stopping
     progress: Progress | None = None
-    hold: Callable[[], bool] = lambda: True  # on to the lease of the piece under way
+    hold: Callable[[], bool] = lambda: True  # renews the lease of the current piece; False if it was lost
     counts: dict[str, int] = {}
     done: int = 0
     found: int = 0
     stopped: str = ""
 
     def stop(self) -> bool:
-        """Whether it has to end, to be asked only where something is left to do: the report says so then."""
+        """Return True if the run has to end; to be called only if work is left, because the report will say so."""
         self.stopped = self.stopping.why
         return self.stopped != ""
 
@@ -75,8 +76,8 @@ class Run(Struct):
         for name, number in counts.items():
             self.counts[name] = self.counts.get(name, 0) + number
 
-    def tell(self, done: int, found: int) -> None:
-        """So many more were found, and so many of them done."""
+    def advance(self, done: int, found: int) -> None:
+        """Add to the subjects done and the subjects found, and report both to the listener."""
         self.done, self.found = self.done + done, self.found + found
         if self.progress is not None:
             self.progress(self.done, max(self.done, self.found))
@@ -86,25 +87,25 @@ class Run(Struct):
 
 
 class Job(Struct, frozen=True):
-    """A policy as it runs: ``pieces`` names what is pending, and ``do`` does what of a piece still is."""
+    """A policy as work: ``pieces`` yields what is pending, and ``do`` does what is still pending of a piece."""
 
     name: str
     pieces: Callable[[Run], Iterator[Any]]
     do: Callable[[Any, Run], None]
-    key: Callable[[Any], str] = str  # of a piece, for its lease
+    key: Callable[[Any], str] = str  # names a piece in its lease
 
 
 def _whole(run: Run) -> Iterator[str]:
-    """The one piece of a job that is not shared out."""
+    """Return the single piece of a job that workers do not share."""
     return iter(("all",))
 
 
-ASKING = ("extraction", "consolidation")  # these ask the model, if there is one
+ASKING = ("extraction", "consolidation")  # jobs that ask the model, if there is one
 JOBS = ("reinforcement", "extraction", "expiry", "conflicts", "merges", "consolidation")
 
 
 def _jobs(engine: Engine) -> tuple[Job, ...]:
-    """Every job, in the order in which one feeds the next."""
+    """Return every job, in the order in which one feeds the next."""
     return (
         Job("reinforcement", lambda run: _spans(engine, "reinforcement"), partial(_reinforce_span, engine)),
         Job("extraction", lambda run: _to_extract(engine), partial(_extract_piece, engine)),
@@ -128,7 +129,7 @@ def _jobs(engine: Engine) -> tuple[Job, ...]:
 
 
 def _spans(engine: Engine, work: str) -> Iterator[int]:
-    """Which spans of the log have interactions that wait for a policy; the same ones for every worker."""
+    """Yield the spans of the log with interactions that wait for a policy; the same spans for every worker."""
     after = -1
     while page := _pending(engine, work, after, limit=1):
         yield (span := page[0].row // SPAN)
@@ -142,14 +143,14 @@ def _pending(engine: Engine, work: str, after: int, limit: int = 100) -> Sequenc
 
 def _pending_within(engine: Engine, work: str, span: int, run: Run) -> Iterator[Interaction]:
     after = span * SPAN - 1
-    while page := [each for each in _pending(engine, work, after) if each.row // SPAN == span]:
-        run.tell(0, len(page))
+    while page := [turn for turn in _pending(engine, work, after) if turn.row // SPAN == span]:
+        run.advance(0, len(page))
         for subject in page:
             if not run.hold() or run.stop():
-                return  # where it does not hold the piece any more, somebody else has gone on with it
-            if subject.user is not None:  # erased: nobody's
+                return  # without the lease, another worker has gone on with the piece
+            if subject.user is not None:  # None: the interaction was erased
                 yield subject
-            run.tell(1, 0)
+            run.advance(1, 0)
         after = page[-1].row
 
 
@@ -163,8 +164,10 @@ def _reinforce_span(engine: Engine, span: int, run: Run) -> None:
 
 
 def _to_extract(engine: Engine) -> Iterator[int | str]:
-    """The sessions in which something was said that nobody looked at, by their ids, and then spans of interactions: what of
-    these is said in a session is looked at there."""
+    """Yield the ids of the sessions with messages that no extraction read, and then spans of interactions.
+
+    An interaction that is part of a session is read there.
+    """
     after = 0
     while True:
         with engine.reading() as connection:
@@ -178,15 +181,15 @@ def _to_extract(engine: Engine) -> Iterator[int | str]:
 
 def _extract_piece(engine: Engine, piece: int | str, run: Run) -> None:
     if isinstance(piece, str):
-        run.tell(0, 1)
+        run.advance(0, 1)
         _extract_session(engine, piece, run)
-        run.tell(1, 0)
+        run.advance(1, 0)
         return
     for subject in _pending_within(engine, "extraction", piece, run):
         with engine.reading() as connection:
-            wanted = control.wants(connection, subject.user or "", "extract")
-            wanted = wanted and not is_left_to_session(connection, subject)
-        if wanted:
+            extracts = control.wants(connection, subject.user or "", "extract")
+            extracts = extracts and not is_left_to_session(connection, subject)
+        if extracts:
             _run_extraction(engine, subject, run)
 
 
@@ -208,13 +211,13 @@ def _run_extraction(engine: Engine, subject: Interaction, run: Run) -> None:
     except Exception as error:
         called_off = isinstance(error, ModelError) and error.kind == "Cancelled"
         run.add(failures=int(not called_off), calls=int(isinstance(error, ModelError)))
-        if not has_to_wait(error) and not isinstance(error, ModelError):  # that is recorded
+        if not has_to_wait(error) and not isinstance(error, ModelError):  # a model's failure is recorded already
             failure = domain.RecordFailure("extraction", type(error).__name__, EXTRACTOR)
             interaction_commands.record_failure(engine, subject, asker, failure)
 
 
 def _extract_session(engine: Engine, id: str, run: Run) -> None:
-    """What was said in a session and nobody looked at; where a model would be asked too often in one run, the rest waits."""
+    """Extract from the unread messages of a session; messages beyond the calls of one run wait."""
     with engine.reading() as connection:
         first = first_position(connection, id)
         state = sessions.get(connection, first) if first is not None else None
@@ -232,15 +235,15 @@ def _extract_session(engine: Engine, id: str, run: Run) -> None:
         return
     try:
         session = Conversation(engine, asker, id)
-        found = session_extraction.run_extraction(
+        report = session_extraction.run_extraction(
             session, asker, model, cancelled=run.stop, by_itself=True, pieces=left
         )
     except LedgerError:
         run.add(failures=1)
         return
-    run.add(sessions=int(found.pieces > 0), messages=found.messages, skipped=found.skipped, calls=found.calls)
-    run.add(candidates=len(found.kept), failures=int(bool(found.failure) and found.stopped != "cancelled"))
-    run.add(waiting=int(found.stopped in ("enough", "under_way", "moved")))
+    run.add(sessions=int(report.pieces > 0), messages=report.messages, skipped=report.skipped, calls=report.calls)
+    run.add(candidates=len(report.kept), failures=int(bool(report.failure) and report.stopped != "cancelled"))
+    run.add(waiting=int(report.stopped in ("enough", "under_way", "moved")))
 
 
 # --- fading --------------------------------------------------------------------------------------------------
@@ -263,7 +266,7 @@ def _expire(engine: Engine, run: Run) -> None:
 def _expiring(engine: Engine, jobs: Sequence[Job], now: str) -> answers.JobReport:
     """Return the memories that the expiry would take at a time, and take none."""
     if [job.name for job in jobs] != ["expiry"]:
-        raise RejectedError("only the expiry has a dry run: jobs=['expiry'], dry_run=True")
+        raise RejectedError("a dry run needs jobs=['expiry']: no other job has a dry run")
     with engine.reading() as connection:
         ending = [*expiry.faded(connection, now), *expiry.undecided(connection, now)]
         expiring = tuple(memories_shown(connection, [memory for memory in ending if memory.user is not None]))
@@ -284,22 +287,22 @@ def _expire_one(engine: Engine, memory: Memory, asker: Who, end: Callable[..., s
 
 
 def _to_consolidate(engine: Engine, run: Run) -> Iterator[Pending]:
-    """The projects of users in which something is new; of tags nobody but a caller knows."""
-    found = consolidating.pending_scopes(engine)
-    run.tell(0, len(found))
-    yield from found
+    """Yield the projects of users with news; only a caller knows the tags to consolidate by."""
+    scopes = consolidating.pending_scopes(engine)
+    run.advance(0, len(scopes))
+    yield from scopes
 
 
 def _consolidate_piece(engine: Engine, pending: Pending, run: Run) -> None:
-    came = Counter(consolidating.consolidate_by_policy(engine, pending, run.stop))
-    run.add(consolidated=came["sources"], observations_formed=came["formed"], failures=came["failures"])
-    run.add(observations_revised=came["revised"] + came["refreshed"], observations_retracted=came["retracted"])
-    run.tell(1, 0)
+    counts = Counter(consolidating.consolidate_by_policy(engine, pending, run.stop))
+    run.add(consolidated=counts["sources"], observations_formed=counts["formed"], failures=counts["failures"])
+    run.add(observations_revised=counts["revised"] + counts["refreshed"], observations_retracted=counts["retracted"])
+    run.advance(1, 0)
 
 
 def _scope_key(engine: Engine, pending: Pending) -> str:
-    """Names nobody: a lease is no event, and no erasure looks for it."""
-    scope = pending.scope  # whatever is new in it: two consolidations of one scope would look at the same observations
+    """Return a key that names no user: a lease is not an event, and no erasure looks for it."""
+    scope = pending.scope  # not the news in it: two consolidations of one scope would look at the same observations
     return engine.writer.mac("lease", scope.user, scope.project or "").hex()
 
 
@@ -315,12 +318,17 @@ def run_policies(
     stopping: Stopping | None = None,
     progress: Progress | None = None,
 ) -> answers.JobReport:
-    """Does what is pending for every user: reinforcement, extraction, the expiry of what has faded, a look for conflicts and
-    near duplicates, of which it records and proposes those that are new, and the consolidation of new memories.
-    ``RejectedError`` inside of ``batch`` where a model would be asked.
+    """Do the pending work of every user.
 
-    What a crash prevented is pending, and so is what failed fewer than three times. ``as_of`` is the moment for
-    which fading is judged (now); ``only`` names some of the jobs; ``progress`` is called with (done, found so far).
+    The jobs are: reinforcement, extraction, the expiry of what has faded, a search for conflicts and near duplicates,
+    which records and proposes the new ones, and the consolidation of new memories. Work that a crash prevented is
+    pending, and so is work that failed fewer than three times.
+
+    ``as_of`` is the moment for which fading is judged (now); ``only`` names some of the jobs; ``progress`` is called
+    with (done, found so far).
+
+    Raises:
+        RejectedError: A model would be asked inside a batch.
     """
     now = engine.writer.now() if as_of is None else moment("now", as_of)
     flags(dry_run=dry_run)
@@ -346,21 +354,24 @@ def work(
     stopping: Stopping | None = None,
     progress: Progress | None = None,
 ) -> Iterator[answers.JobReport]:
-    """Does what is pending next to other workers, each piece under a lease, and tells what each pass came to.
+    """Do pending work beside other workers, each piece under a lease, and yield a report of each pass.
 
-    With ``follow`` it then waits for more until it is stopped: it looks every second, judges once an hour what has faded,
-    and waits up to a minute after failures. A worker that is killed leaves nothing half done, and its lease is free at once.
-    ``RejectedError`` inside of ``batch``.
+    With ``follow`` the worker then waits for more until it is stopped: it looks every second, judges once an hour what
+    has faded, and waits up to a minute after failures. A worker that is killed leaves nothing half done, and its lease
+    is free at once.
+
+    Raises:
+        RejectedError: The call is inside a batch.
     """
     if engine.writer.batching:
         raise RejectedError(
-            "work shares what it does with other workers, and they cannot see into a batch; leave it first"
+            "other workers cannot see into a batch, so work cannot share its pieces there; leave the batch first"
         )
     return _passes(engine, _chosen(engine, only), stopping or Stopping(), progress, follow=follow)
 
 
 def run_after_capture(engine: Engine, only: Sequence[str]) -> None:
-    """Makes these jobs follow each capture; what fails in them is recorded and stays pending, and the capture stands."""
+    """Run these jobs after each capture; failures are recorded and stay pending, and the capture stands."""
     jobs = tuple(job.name for job in _chosen(engine, only))
 
     def run() -> None:
@@ -402,7 +413,7 @@ def _share(engine: Engine, jobs: Sequence[Job], run: Run) -> answers.JobReport:
 
 
 def _wait(engine: Engine, seen: int, stopping: Stopping) -> None:
-    """Until something was recorded, or it is time to judge again what has faded."""
+    """Wait until something was recorded, or until it is time to judge again what has faded."""
     until = time.monotonic() + EXPIRY_SECONDS
     while engine.position == seen and time.monotonic() < until and not stopping.why:
         stopping.wait(LOOK_SECONDS)
@@ -411,8 +422,8 @@ def _wait(engine: Engine, seen: int, stopping: Stopping) -> None:
 def _chosen(engine: Engine, only: Sequence[str]) -> list[Job]:
     jobs = _jobs(engine)
     if not isinstance(only, str | Sequence):
-        raise RejectedError(f"only is a list of jobs ({', '.join(JOBS)}), and {only!r:.40} is none")
-    wanted = (only,) if isinstance(only, str) else tuple(only)
-    if unknown := [each for each in wanted if each not in JOBS]:
-        raise RejectedError(f"no job is called {unknown[0]!r:.60}; there are: {', '.join(JOBS)}")
-    return [job for job in jobs if not wanted or job.name in wanted]
+        raise RejectedError(f"only is a list of jobs ({', '.join(JOBS)}), and {only!r:.40} is not a list")
+    names = (only,) if isinstance(only, str) else tuple(only)
+    if unknown := [name for name in names if name not in JOBS]:
+        raise RejectedError(f"no job is called {unknown[0]!r:.60}; the jobs are {', '.join(JOBS)}")
+    return [job for job in jobs if not names or job.name in names]

@@ -1,1 +1,1 @@
-"""Projections of a user's own, as they are read."""
+"""Projections that users define, and reading their tables."""

@@ -1,4 +1,4 @@
-"""What is said of projections of one's own."""
+"""Answers about projections that users define."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from ledger.engine.answer import Answer
 
 
 class OwnProjection(Answer, frozen=True, kw_only=True):
-    """Where a projection of your own stands: it has folded the log up to ``position``, and ``behind`` events are missing.
+    """The state of a projection of your own.
 
-    A ``suspended_at`` says at which position its fold raised, and ``error`` what; ``is_open`` whether this ledger was opened with
-    its class (in the version of the file). ``tables`` are its tables in the file with their numbers of rows.
+    The projection has folded the log up to ``position``; ``behind`` events are missing. ``suspended_at`` is the
+    position at which its fold raised, and ``error`` is that error. ``is_open`` says that this ledger was opened with
+    the projection's class, in the version of the file. ``tables`` are its tables in the file, each with its number of
+    rows.
     """
 
     name: str

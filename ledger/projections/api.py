@@ -1,4 +1,4 @@
-"""``ledger.projections``: the tables of projections of your own."""
+"""The namespace ``ledger.projections``: the tables of projections of your own."""
 
 from __future__ import annotations
 
@@ -18,86 +18,86 @@ from projections.core.own import R
 
 
 class ProjectionsRead(Area):
-    """Projections of your own, now or at a moment."""
+    """The projections of your own, now or at a moment."""
 
     def list(self, *, limit: int = LIMIT, after: str | None = None) -> Page[OwnProjection]:
-        """List every projection of somebody's own in this file, also those whose class is not at hand; of the past those at hand.
+        """List every projection of your own in this file; in the past, those that the ledger was opened with.
 
-        Nothing is caught up by that.
+        The list includes projections whose class is not open. Listing does not catch up any projection.
         """
-        found = self._all()
-        return page("projections.list", {}, limit, after, of_all(found, lambda each: each.name), lambda each: each.name)
+        listed = of_all(self._all(), lambda projection: projection.name)
+        return page("projections.list", {}, limit, after, listed, lambda projection: projection.name)
 
     def _all(self) -> Sequence[OwnProjection]:
-        given = self._engine.own.definitions if self._engine.own is not None else {}
-        apart = set(given)
-        if not self._engine.is_past:  # the file has it, but for what cannot be written to it
+        opened = self._engine.own.definitions if self._engine.own is not None else {}
+        apart = set(opened)
+        if not self._engine.is_past:  # the file holds the tables, unless it is read-only and lacks them
             with self._engine.reading() as connection:
                 apart = apart - {*registry.entries(connection)} if self._engine.store.readonly else set()
         with reading(self._engine, apart) as connection:
             position, _ = read_tip(connection.cursor())
-            found = {} if self._engine.is_past else registry.entries(connection)
-            made = []
-            for name in sorted({*found, *apart}):
-                entry, wanted = found.get(name), given.get(name)
-                tables = entry.tables if entry is not None else [table.name for table in given[name].tables]
-                made.append(
+            entries = {} if self._engine.is_past else registry.entries(connection)
+            projections = []
+            for name in sorted({*entries, *apart}):
+                entry, definition = entries.get(name), opened.get(name)
+                tables = entry.tables if entry is not None else [table.name for table in opened[name].tables]
+                projections.append(
                     OwnProjection(
                         name=name,
-                        version=entry.version if entry is not None else given[name].version,
+                        version=entry.version if entry is not None else opened[name].version,
                         position=entry.position if entry is not None else position,
                         behind=position - entry.position if entry is not None else 0,
-                        is_open=wanted is not None and (entry is None or entry.fits(wanted)),
+                        is_open=definition is not None and (entry is None or entry.fits(definition)),
                         suspended_at=entry.suspended_at if entry is not None else None,
                         error=entry.error if entry is not None else None,
                         tables={table: registry.count(connection, table) for table in tables},
                     )
                 )
-        return made
+        return projections
 
     def get(self, name: str) -> OwnProjection:
-        """Return where one of them stands.
+        """Return the state of a projection of your own.
 
         Args:
-            name: Its name.
+            name: The name of the projection.
 
         Raises:
-            NotFoundError: This file has none of the name.
+            NotFoundError: This file has no projection of your own with that name.
         """
         listed = self._all()
-        found = next((each for each in listed if each.name == name), None)
-        if found is None:
-            known = ", ".join(each.name for each in listed) or "there is none"
-            raise NotFoundError(f"no projection of one's own is called {name!r:.60}; this ledger has: {known}")
-        return found
+        match = next((projection for projection in listed if projection.name == name), None)
+        if match is None:
+            known = ", ".join(projection.name for projection in listed) or "none"
+            raise NotFoundError(f"no projection of your own is called {name!r:.60}; this ledger has: {known}")
+        return match
 
     def rows(self, table: type[R], *, limit: int = LIMIT, after: str | None = None, **equal: object) -> Page[R]:
-        """List rows of a table of your own, in the order of their keys; what is missing is caught up first.
+        """List rows of a table of your own, in the order of their keys; the projection is caught up first.
 
         Args:
-            table: The class of the rows, of a projection that this ledger was opened with.
-            equal: Values of columns, as in ``person="ada"``: only the rows that have them.
+            table: The class of the rows, from a projection that this ledger was opened with.
+            equal: Values of columns, as in ``person="ada"``: only the rows with these values.
 
         Raises:
-            RejectedError: The class is none of a projection of this ledger, or has no such column.
-            SuspendedError: Its fold raised; ``maintenance.rebuild`` with its name begins again.
+            RejectedError: No projection of this ledger has rows of that class, or the class has no such column.
+            SuspendedError: The projection's fold raised; ``maintenance.rebuild`` with its name begins again.
             ConflictError: Another process opened the file with another version of the class.
         """
-        wanted = definition_of(self._engine, table)
-        shape = wanted.shape(table)
+        definition = definition_of(self._engine, table)
+        shape = definition.shape(table)
         columns, values = shape.equal(equal)
         key = ", ".join(shape.table.key)
         where = [f"{column} IS ?" for column in columns]
 
         def fetch(count: int, start: str | None) -> Sequence[R]:
-            after_it = shape.opened(start) if start is not None else ()
-            behind = [f"({key}) > ({', '.join('?' * len(after_it))})"] if after_it else []
+            last_key = shape.opened(start) if start is not None else ()
+            behind = [f"({key}) > ({', '.join('?' * len(last_key))})"] if last_key else []
             condition = " AND ".join([*where, *behind]) or "1"
             names = ", ".join(f'"{name}"' for name in shape.order)
             sql = f"SELECT {names} FROM {shape.table.name} WHERE {condition} ORDER BY {key} LIMIT ?"
-            with reading(self._engine, (wanted.name,)) as connection:
-                found = connection.execute(sql, (*values, *after_it, count)).fetchall()
-            return [cast("R", shape.decode(row)) for row in found]
+            with reading(self._engine, (definition.name,)) as connection:
+                rows = connection.execute(sql, (*values, *last_key, count)).fetchall()
+            return [cast("R", shape.decode(row)) for row in rows]
 
         filters = {"table": shape.table.name, "equal": json.dumps(equal, default=str)}
         return page("projections.rows", filters, limit, after, fetch, shape.cursor)

@@ -1,4 +1,4 @@
-"""A connection on which the tables of one's own projections stand where the rest of the ledger does: now, or at a moment."""
+"""A connection on which the tables of your own projections stand where the ledger does, now or at a moment."""
 
 from __future__ import annotations
 
@@ -14,42 +14,46 @@ from projections.core import own_registry as registry
 from projections.core.own import Definition
 from projections.core.rows import Connection
 
-ROUNDS = 4  # of catching up outside of the lock, before it is done inside
+ROUNDS = 4  # of catching up outside the writer's lock, before it is done under the lock
 
 
 @contextmanager
 def reading(engine: Engine, names: Iterable[str]) -> Iterator[Connection]:
-    """The tables of these projections, whose classes are at hand, under their own names.
+    """Yield a connection on which the tables of these open projections stand under their own names.
 
-    ``SuspendedError`` where a fold raised, ``ConflictError`` where the file has another version of one. Where the file cannot be
-    written, or of a moment of the past, they are folded for this connection alone if they do not stand there.
+    If the file cannot be written, or of a moment of the past, the projections are folded for this connection alone,
+    unless they stand there already.
+
+    Raises:
+        SuspendedError: A fold raised.
+        ConflictError: The file has another version of a projection.
     """
-    known, wanted = engine.own, [*names]
-    if known is None or not wanted:
+    own, requested = engine.own, [*names]
+    if own is None or not requested:
         with engine.reading() as connection:
             yield connection
     elif engine.is_past:
-        with _apart(engine, known, wanted) as connection:
+        with _apart(engine, own, requested) as connection:
             yield connection
     elif engine.store.readonly:
-        with _only_read(engine, known, wanted) as connection:
+        with _only_read(engine, own, requested) as connection:
             yield connection
     else:
-        with _live(engine, known, wanted) as connection:
+        with _live(engine, own, requested) as connection:
             yield connection
 
 
 @contextmanager
-def _live(engine: Engine, known: Own, names: list[str]) -> Iterator[Connection]:
+def _live(engine: Engine, own: Own, names: list[str]) -> Iterator[Connection]:
     for _ in range(ROUNDS):
         with engine.reading() as connection:
-            if _stand_there(connection, known, names):
+            if _stand_there(connection, own, names):
                 yield connection
                 return
-        known.restore()
-        known.catch_up()
+        own.restore()
+        own.catch_up()
     with engine.store.transact():
-        known.catch_up()
+        own.catch_up()
         with engine.reading() as connection:
             yield connection
 
@@ -57,8 +61,8 @@ def _live(engine: Engine, known: Own, names: list[str]) -> Iterator[Connection]:
 @contextmanager
 def _only_read(engine: Engine, known: Own, names: list[str]) -> Iterator[Connection]:
     with engine.reading() as connection:
-        found = registry.entries(connection)
-        fits = all(name in found and found[name].fits(known.definitions[name]) for name in names)
+        entries = registry.entries(connection)
+        fits = all(name in entries and entries[name].fits(known.definitions[name]) for name in names)
         if fits and _stand_there(connection, known, names):
             yield connection
             return
@@ -83,11 +87,15 @@ def _stand_there(connection: Connection, known: Own, names: list[str]) -> bool:
 
 
 def definition_of(engine: Engine, row: object) -> Definition:
-    """The projection that a class of rows is of."""
-    given = engine.own.definitions if engine.own is not None else {}
-    for each in given.values():
-        if row in each.shapes:
-            return each
-    known = [f"{each.name}: {', '.join(one.__name__ for one in each.shapes)}" for each in given.values()]
-    among = f"there are {'; '.join(known)}" if known else "it was opened with none: Ledger.open(…, projections=[…])"
-    raise RejectedError(f"{getattr(row, '__name__', repr(row)):.60} is no row of a projection of this ledger; {among}")
+    """Return the projection that has rows of a class; raise ``RejectedError`` if there is none."""
+    definitions = engine.own.definitions if engine.own is not None else {}
+    for definition in definitions.values():
+        if row in definition.shapes:
+            return definition
+    known = [
+        f"{definition.name}: {', '.join(shape.__name__ for shape in definition.shapes)}"
+        for definition in definitions.values()
+    ]
+    hint = f"the classes are {'; '.join(known)}" if known else "it was opened without: Ledger.open(…, projections=[…])"
+    name = getattr(row, "__name__", repr(row))
+    raise RejectedError(f"no projection of this ledger has rows of the class {name:.60}; {hint}")

@@ -63,9 +63,9 @@ def test_what_is_indented_in_an_answer_stays_in_it_as_it_stands(db: str) -> None
     [
         ("name,text\nada,hi\n", "line 1 of standard input is neither JSON nor begins with a role"),
         ("\n\nhello\nuser: hi", "line 3 of standard input"),
-        ('{"role": "user", "content": "x"}\n{"role": "user"\n', "line 2 of standard input is no JSON"),
-        ('{"role": "user", "content": "x"}\n{"content": "x"}\n', "line 2 of standard input is no message"),
-        ('[{"role": "user", "content": "x"},\n 7]', "message 2 of standard input is no message"),
+        ('{"role": "user", "content": "x"}\n{"role": "user"\n', "line 2 of standard input is not JSON"),
+        ('{"role": "user", "content": "x"}\n{"content": "x"}\n', "line 2 of standard input is not a message"),
+        ('[{"role": "user", "content": "x"},\n 7]', "message 2 of standard input is not a message"),
         ('[\n{"role": "user"\n"content": "x"}]', "Expecting ',' delimiter at line 3"),
         ('{"prompt": "x", "response": "y"}', "memory-ledger import"),
         ('{"messages": "x"}', "a list"),

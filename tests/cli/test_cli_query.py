@@ -97,7 +97,7 @@ def test_a_question_is_about_the_user_who_is_named_and_every_user_only_where_non
         (("SELEC 1",), 4, "one SELECT"),
         (("SELECT gone FROM beliefs",), 4, "no such column"),
         (("DELETE FROM memories",), 4, "only reads"),
-        (("SELECT 1", "--csv", "--json"), 2, "three forms of one answer"),
+        (("SELECT 1", "--csv", "--json"), 2, "three forms of an answer"),
         (("SELECT 1", "--valid-at", "2026-01-01"), 4, "valid_from"),
         ((), 2, "SQL"),
     ],

@@ -308,10 +308,10 @@ def test_bad_input_gets_its_code_and_changes_nothing(arguments: list[str], code:
     ("content", "why"),
     [
         (b"", "is blank"),
-        (b'[{"role": "user"', "is no JSON"),
+        (b'[{"role": "user"', "is not JSON"),
         (b'{"role": "user", "content": "x"}\nnonsense\n', "line 2 of"),
         (b"[" * 100_000, "nested too deep"),
-        (b"\xff\xfe", "no UTF-8"),
+        (b"\xff\xfe", "not UTF-8"),
         (b'{"role": "robot", "content": "x"}', "robot"),
         (b"[1]", "message 1"),
         (b"7", "line 1 of"),

@@ -115,7 +115,7 @@ def test_the_lease_of_a_worker_that_is_gone_holds_nobody_up(ledger: Ledger) -> N
 
 
 def test_a_worker_does_not_work_inside_a_batch(ledger: Ledger) -> None:
-    with ledger.batch(), pytest.raises(RejectedError, match="leave it first"):
+    with ledger.batch(), pytest.raises(RejectedError, match="leave the batch first"):
         ledger.work()
 
 

@@ -201,7 +201,7 @@ def test_what_others_wrote_without_the_class_is_caught_up(path):
         knows_not.undo(knows_not.position)
         knows.remember("The user likes milk.")
         assert knows.projections.rows(Day)[0].captured == 2
-        with pytest.raises(RejectedError, match="no row of a projection of this ledger"):
+        with pytest.raises(RejectedError, match="no projection of this ledger has rows of the class"):
             knows_not.projections.rows(Day)
 
 

@@ -1,4 +1,4 @@
-"""How answers look in a terminal: by the type of the answer, a view of its own, or else a list or a card of its fields."""
+"""The look of answers in a terminal: a view for the type of the answer, or else a list or a card of its fields."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Raw(str):
     """A text that was made to be printed or kept as it is."""
 
 
-ONE = {  # the view of an answer of a type
+ONE = {  # the views of single answers, by type
     "Added": "reports.messages_added",
     "Bisection": "reports.bisection",
     "Blame": "beliefs.blame",
@@ -50,15 +50,15 @@ ONE = {  # the view of an answer of a type
     "Window": "sessions.window",
     "WithdrawalReport": "reports.withdrawn",
 }
-MANY = {  # ... of a list of them
+MANY = {  # the views of lists of answers, by type
     "Candidate": "beliefs.review",
     "Step": "beliefs.history",
 }
-SUBJECTS = {  # what a write answers with a line, and a read with a card
+SUBJECTS = {  # the types that take a line after a write, and a card after a read
     "Chunk", "Conflict", "Document", "Hold", "Interaction", "Memory", "Merge", "Message", "Observation", "Project",
     "Quarantined", "SessionInfo", "Summary",
 }  # fmt: skip
-IDS = {  # answers that list others: where the ids stand that ``--quiet`` prints
+IDS = {  # the fields with the ids that ``--quiet`` prints, by type of the answer
     "CompactionReport": "created", "DistrustReport": "command_id", "ErasureReport": "command_id", "UndoReport": "command_id",
     "Added": "memories", "ConflictReport": "found", "ExtractionReport": "kept", "Expansion": "messages",
     "HistoryChange": "invalidated", "IngestReport": "documents", "MergeReport": "proposed",
@@ -67,7 +67,7 @@ IDS = {  # answers that list others: where the ids stand that ``--quiet`` prints
 
 
 def render(answer: object, *, brief: bool) -> RenderableType | str:
-    """What rich prints; a text is printed as it is. ``brief`` shows a subject on one line."""
+    """Return an answer for rich, or as text to print as it is; ``brief`` shows a subject on a line."""
     from ledger.cli.views import tables
 
     if hasattr(answer, "__rich_console__"):
@@ -77,7 +77,7 @@ def render(answer: object, *, brief: bool) -> RenderableType | str:
         return _view(ONE[name])(answer)
     if isinstance(answer, Page | list | tuple) and not hasattr(answer, "_fields"):
         if isinstance(answer[0], str):
-            return "".join(f"{one_line(each) or repr(each)}\n" for each in answer)
+            return "".join(f"{one_line(text) or repr(text)}\n" for text in answer)
         if isinstance(answer[0], dict):
             return _view("tables.Rows")(answer)
         many = MANY.get(type(answer[0]).__name__)
@@ -85,7 +85,7 @@ def render(answer: object, *, brief: bool) -> RenderableType | str:
     if isinstance(answer, str):
         text = answer if isinstance(answer, Raw) else visible(answer)
         return text if text.endswith("\n") else text + "\n"
-    if name in ("Checkpoint", "Proof"):  # the text that is made to be kept
+    if name in ("Checkpoint", "Proof"):  # shown as the text to keep
         return str(getattr(answer, "text", None) or answer.as_text())  # type: ignore[attr-defined]
     if name in SUBJECTS:
         if why := getattr(answer, "skipped", ""):
@@ -101,34 +101,34 @@ def _view(name: str) -> Callable[[object], RenderableType]:
 
 
 def ids(answer: object) -> list[str] | None:
-    """What an answer lists, for ``--quiet``: ids, or positions where there are none; None where it is no list of subjects."""
+    """Return the ids in an answer for ``--quiet``, or positions without ids; None if the answer lists no subjects."""
     if (neighbors := getattr(answer, "neighbors", None)) is not None:
-        return list(dict.fromkeys(id for each in neighbors for id in each.memories))
+        return list(dict.fromkeys(id for neighbor in neighbors for id in neighbor.memories))
     place = IDS.get(type(answer).__name__)
     if place is not None:
         if (receipt := getattr(answer, "receipt", None)) is not None:
             return [receipt]
-        if place == "command_id":  # by which the act is named that takes it back
+        if place == "command_id":  # an undo names the act by this id
             return [answer.command_id] if answer.command_id else []  # type: ignore[attr-defined]
         listed = list(getattr(answer, place)) + list(getattr(answer, "observations", ()) if place == "items" else ())
-        return [_id(each) or "" for each in listed]
+        return [_id(item) or "" for item in listed]
     if isinstance(answer, Page | list | tuple):
-        found = [_id(each) for each in answer]
-        return None if None in found else [str(each) for each in found]
+        named = [_id(item) for item in answer]
+        return None if None in named else [str(id) for id in named]
     if type(answer).__name__ not in SUBJECTS:
         return None
     return [] if getattr(answer, "skipped", "") else [_id(answer) or ""]
 
 
-def _id(found: object) -> str | None:
-    if isinstance(found, str):
-        return found
+def _id(answer: object) -> str | None:
+    if isinstance(answer, str):
+        return answer
     for place in ("memory", "item"):
-        inner = getattr(found, place, None)
+        inner = getattr(answer, place, None)
         if inner is not None and not isinstance(inner, str):
-            found = inner
-    id = getattr(found, "id", None)
-    if isinstance(id, str) and id and message_place(id) is None:  # a message is named by its position
+            answer = inner
+    id = getattr(answer, "id", None)
+    if isinstance(id, str) and id and message_place(id) is None:  # commands name a message by its position
         return id
-    position = getattr(found, "position", None)
+    position = getattr(answer, "position", None)
     return str(position) if position else None

@@ -1,4 +1,4 @@
-"""What is believed and why: candidates with their origin, packs of a recall, the confidence over time, the evidence."""
+"""The views of beliefs: candidates with their origin, packs of a recall, reasons, evidence and blame."""
 
 from __future__ import annotations
 
@@ -16,29 +16,31 @@ from ledger.domain.harmless import one_line
 from ledger.domain.text import stems
 from ledger.recall.packs import Item, Pack, dated
 
-SEARCHED_CHARS = 20_000  # of a source, for the sentence to quote
+SEARCHED_CHARS = 20_000  # the part of a source that is searched for a sentence to quote
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 
 
 def review(queue: Sequence[answers.Candidate]) -> RenderableType:
-    return listing("id", "conf", "candidate", rows=[_candidate_row(each) for each in queue])
+    return listing("id", "conf", "candidate", rows=[_candidate_row(candidate) for candidate in queue])
 
 
 def _candidate_row(candidate: answers.Candidate) -> list[RenderableType]:
-    found, origin = candidate.memory, candidate.provenance
+    memory, origin = candidate.memory, candidate.provenance
     duplicate = f"says what {candidate.same_as_active} says" if candidate.same_as_active else ""
     place = (origin.interaction or f"{origin.session} at {origin.position}") if origin is not None else ""
-    by = f"{origin.rule} in {place}" if origin is not None else ", ".join(found.sources)
+    by = f"{origin.rule} in {place}" if origin is not None else ", ".join(memory.sources)
     denied = f"contradicted by turn {', '.join(candidate.contradicted_by)}" if candidate.contradicted_by else ""
     undo = f"undo: {candidate.undo}" if candidate.undo else ""
-    text = detailed(short(found.content), found.kind, found.project, by, duplicate, denied, candidate.admission, undo)
-    if origin is not None and origin.quote and _says_more(origin.quote, found.content or ""):
+    text = detailed(
+        short(memory.content), memory.kind, memory.project, by, duplicate, denied, candidate.admission, undo
+    )
+    if origin is not None and origin.quote and _says_more(origin.quote, memory.content or ""):
         text = Text.assemble(text, ("\n“" + shortened(origin.quote, QUOTED_CHARS) + "”", "italic"))
-    return [Text(found.id), Text(decimal(found.confidence), style="bold"), text]
+    return [Text(memory.id), Text(decimal(memory.confidence), style="bold"), text]
 
 
 def _says_more(quote: str, content: str) -> bool:
-    """Whether a quote is worth showing next to what was made of it: not when it only adds a heading like "Decision:"."""
+    """Return True if a quote says more than the memory made of it; a mere heading like "Decision:" is not more."""
     quoted, made = one_line(quote).casefold(), one_line(content).casefold()
     return made not in quoted or len(quoted) > len(made) + 24
 
@@ -46,25 +48,26 @@ def _says_more(quote: str, content: str) -> bool:
 # --- recall ----------------------------------------------------------------------------------------------------------
 
 
-def pack(found: Pack) -> RenderableType:
-    unit = "characters" if found.unit == "chars" else found.unit
-    budget = f"{found.used:,} of {found.budget:,} {unit}" if found.budget is not None else f"{found.used:,} {unit}"
-    count = counted(len(found.items), "item") if found.items else found.nothing
-    count += f", {counted(len(found.observations), 'observation')}" if found.observations else ""
-    searched = f", {found.searched:,} searched" if found.items else ""  # fewer than the items where some are unasked
-    summary = f"{count}{searched}, {budget}, {len(found.cut)} cut"
-    receipt = (f"receipt {found.receipt}",) if found.receipt else ()
-    notes = [Text(one_line(each), style="dim") for each in (*found.warnings, *found.changed, *receipt)]
-    if not found.items and not found.cut and not found.observations:
-        return Group(Text(found.nothing), *notes)
-    parts: list[RenderableType] = [_items(found.items)] if found.items else []
-    parts += titled("Observations", _items(found.observations) if found.observations else None)
-    cut = titled("Cut", _items(found.cut) if found.cut else None)
+def pack(answer: Pack) -> RenderableType:
+    unit = "characters" if answer.unit == "chars" else answer.unit
+    budget = f"{answer.used:,} of {answer.budget:,} {unit}" if answer.budget is not None else f"{answer.used:,} {unit}"
+    count = counted(len(answer.items), "item") if answer.items else answer.nothing
+    count += f", {counted(len(answer.observations), 'observation')}" if answer.observations else ""
+    # The number searched may be smaller than the number of items, because some items need no search.
+    searched = f", {answer.searched:,} searched" if answer.items else ""
+    summary = f"{count}{searched}, {budget}, {len(answer.cut)} cut"
+    receipt = (f"receipt {answer.receipt}",) if answer.receipt else ()
+    notes = [Text(one_line(note), style="dim") for note in (*answer.warnings, *answer.changed, *receipt)]
+    if not answer.items and not answer.cut and not answer.observations:
+        return Group(Text(answer.nothing), *notes)
+    parts: list[RenderableType] = [_items(answer.items)] if answer.items else []
+    parts += titled("Observations", _items(answer.observations) if answer.observations else None)
+    cut = titled("Cut", _items(answer.cut) if answer.cut else None)
     return Group(*parts, Text(summary, style="dim"), *cut, *notes)
 
 
-def _items(found: Sequence[Item]) -> RenderableType:
-    return listing("#", "score", "id", "text", rows=[_item_row(item) for item in found], right=["#", "score"])
+def _items(items: Sequence[Item]) -> RenderableType:
+    return listing("#", "score", "id", "text", rows=[_item_row(item) for item in items], right=["#", "score"])
 
 
 def _item_row(item: Item) -> list[RenderableType]:
@@ -90,7 +93,7 @@ def _item_row(item: Item) -> list[RenderableType]:
 
 
 def why(answer: answers.Why) -> RenderableType:
-    """The confidence over time with each step's reason; of an observation the evidence and its wordings."""
+    """Return the steps of the confidence with their reasons; of an observation its evidence and wordings."""
     if answer.wordings:
         parts: list[RenderableType] = [_head(answer, answer.observation)]
         parts += under((("Evidence", answer.evidence), ("Wordings", answer.wordings)))
@@ -109,35 +112,38 @@ def why(answer: answers.Why) -> RenderableType:
     return Group(*parts, *under((("Supersession", chain),)))
 
 
-def _head(answer: answers.Why, found: object) -> RenderableType:
-    if found is None:
+def _head(answer: answers.Why, belief: object) -> RenderableType:
+    if belief is None:
         return card_of({"id": answer.id, "status": "not in effect: what made it was undone"})
-    return card(found, without=("recorded_at", "active_at", "position", "sources", "user", "agent", "written_from"))
+    return card(belief, without=("recorded_at", "active_at", "position", "sources", "user", "agent", "written_from"))
 
 
 def _quoted_from(origin: answers.Provenance) -> RenderableType:
-    """The words that a memory was found in."""
+    """Return the quoted words in which a memory was found."""
     place = f"{origin.role} at {origin.position} of {origin.session}" if origin.session else origin.interaction
     return detailed(Text(f"“{shortened(origin.quote or '', QUOTED_CHARS)}”", style="italic"), place, origin.rule)
 
 
 def _quotes(answer: answers.Why) -> RenderableType:
     about = stems((answer.memory.content if answer.memory is not None else None) or "")
-    rows = [[Text(each.id), Text(moment(each.occurred_at)), _closest_sentence(each, about)] for each in answer.sources]
+    rows = [
+        [Text(source.id), Text(moment(source.occurred_at)), _closest_sentence(source, about)]
+        for source in answer.sources
+    ]
     return listing("id", "when", "text", rows=rows)
 
 
 def _closest_sentence(source: answers.Interaction, about: frozenset[str]) -> Text:
-    """The sentence of an interaction that has most in common with a memory, the response before the prompt."""
+    """Return the sentence of an interaction that shares most words with a memory, the response's first."""
     searched = "\n".join(text[:SEARCHED_CHARS] for text in (source.response, source.prompt) if text)
-    sentences = [each for each in _SENTENCE.split(searched) if each.strip()]
-    best = max(sentences, key=lambda each: len(stems(each) & about), default=None)
+    sentences = [sentence for sentence in _SENTENCE.split(searched) if sentence.strip()]
+    best = max(sentences, key=lambda sentence: len(stems(sentence) & about), default=None)
     return Text(f"“{shortened(best, QUOTED_CHARS)}”", style="italic") if best is not None else short(source.prompt)
 
 
-def history(found: Sequence[answers.Step]) -> RenderableType:
-    """Every event with what it recorded."""
-    rows = [[Text(str(each.position)), Text(moment(each.recorded_at)), _event(each)] for each in found]
+def history(steps: Sequence[answers.Step]) -> RenderableType:
+    """Return every event with its data."""
+    rows = [[Text(str(step.position)), Text(moment(step.recorded_at)), _event(step)] for step in steps]
     return listing("pos", "when", "what", rows=rows, right=["pos"])
 
 
@@ -152,24 +158,26 @@ def _event(step: answers.Step) -> Text:
 # --- blame -----------------------------------------------------------------------------------------------------------
 
 
-def blame(found: answers.Blame) -> RenderableType:
-    """The words in their order, each with its event; below them the steps of the confidence."""
-    rows = [[*_of(each.event), detailed(whole(each.text.strip("\n")), *_about(each.event))] for each in found.words]
+def blame(answer: answers.Blame) -> RenderableType:
+    """Return the words in order, each with its event, and below them the steps of the confidence."""
+    rows = [
+        [*_place(words.event), detailed(whole(words.text.strip("\n")), *_about(words.event))] for words in answer.words
+    ]
     parts: list[RenderableType] = [listing("pos", "when", "words", rows=rows, right=["pos"]) if rows else whole(None)]
-    if found.erased:
-        gone = ", ".join(map(str, found.erased))
+    if answer.erased:
+        gone = ", ".join(map(str, answer.erased))
         parts.append(
-            Text(f"erased: what was worded at {gone}; words that outlived it count as those of a later wording", "dim")
+            Text(f"erased: the wordings at {gone}; words that outlived them count as those of a later wording", "dim")
         )
     steps = [
-        [*_of(each.event), Text(decimal(each.delta, "+")), Text(decimal(each.confidence)), _step(each.event)]
-        for each in found.confidence
+        [*_place(step.event), Text(decimal(step.delta, "+")), Text(decimal(step.confidence)), _step(step.event)]
+        for step in answer.confidence
     ]
     columns = ("pos", "when", "change", "conf", "what")
     return Group(*parts, *titled("Confidence", listing(*columns, rows=steps, right=columns[:1]) if steps else None))
 
 
-def _of(event: answers.AuditEntry) -> list[RenderableType]:
+def _place(event: answers.AuditEntry) -> list[RenderableType]:
     return [Text(str(event.position)), Text(moment(event.recorded_at))]
 
 

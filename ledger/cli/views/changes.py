@@ -1,4 +1,4 @@
-"""What changed, and what would: between two moments, by an undo, a distrust or an erasure."""
+"""The views of changes, real and hypothetical: between two moments, by an undo, a distrust or an erasure."""
 
 from __future__ import annotations
 
@@ -22,13 +22,15 @@ EXCERPT_CHARS = 400
 _PARTS = ("added", "promoted", "superseded", "moved", "hidden", "restored", "revised")
 
 
-def diff(found: answers.Diff) -> RenderableType:
-    """Each part under its name, a memory at a time, with what is otherwise."""
-    span = f"from position {found.from_position} ({moment(found.start)}) to {found.to_position} ({moment(found.end)})"
+def diff(answer: answers.Diff) -> RenderableType:
+    """Return each part under its name, a memory a row, with its differences."""
+    span = (
+        f"from position {answer.from_position} ({moment(answer.start)}) to {answer.to_position} ({moment(answer.end)})"
+    )
     parts: list[RenderableType] = []
     for name in _PARTS:
-        pairs: tuple[answers.Changed, ...] = getattr(found, name)
-        rows = [[Text(each.id), _changed(name, each)] for each in pairs]
+        pairs: tuple[answers.Changed, ...] = getattr(answer, name)
+        rows = [[Text(pair.id), _changed(name, pair)] for pair in pairs]
         parts += titled(f"{name.capitalize()} ({len(pairs):,})", listing("id", "memory", rows=rows) if rows else None)
     nothing = [Text("no belief changed")] if not parts else []
     return Group(Text(span, style="dim"), *nothing, *parts)
@@ -36,14 +38,14 @@ def diff(found: answers.Diff) -> RenderableType:
 
 def _changed(part: str, pair: answers.Changed) -> Text:
     before, after = pair.before, pair.after
-    one = after or before
-    assert one is not None  # a pair is of a memory that was there at one end
+    memory = after or before
+    assert memory is not None  # a changed memory was there at the start or at the end
     if part == "revised" and before is not None and after is not None:
         return detailed(short(after.content), *_revisions(before, after))
-    return detailed(short(one.content), one.kind, one.project, _turn_of(part, before, after))
+    return detailed(short(memory.content), memory.kind, memory.project, _transition(part, before, after))
 
 
-def _turn_of(part: str, before: answers.Memory | None, after: answers.Memory | None) -> str:
+def _transition(part: str, before: answers.Memory | None, after: answers.Memory | None) -> str:
     if after is None:
         return "gone: what made it was undone"
     if before is None:
@@ -69,11 +71,11 @@ def _revisions(before: answers.Memory, after: answers.Memory) -> list[str]:
         "edges": _difference_of("relations", _edges(before), _edges(after)),
         "validity": _difference_of("valid", _validity(before), _validity(after)),
     }
-    return [each for each in changes.values() if each]
+    return [change for change in changes.values() if change]
 
 
 def _edges(memory: answers.Memory) -> str:
-    return ", ".join(f"{each.subject} {each.relation} {each.object}" for each in memory.relations)
+    return ", ".join(f"{edge.subject} {edge.relation} {edge.object}" for edge in memory.relations)
 
 
 def _difference_of(name: str, before: str, after: str) -> str:
@@ -87,128 +89,135 @@ def _validity(memory: answers.Memory) -> str:
 # --- undo, distrust, what if ---
 
 
-def undo(found: answers.UndoReport) -> RenderableType:
-    if not found.events and found.command_id is None:
+def undo(report: answers.UndoReport) -> RenderableType:
+    if not report.events and report.command_id is None:
         return Text("there was nothing to do: no event became void, or came back", style="dim")
-    by = f" by {', '.join(one_line(each) or '(nobody)' for each in found.actors)}" if found.actors else ""
-    what = f"{counted(found.events, 'event')} of {counted(len(found.commands), 'command')}{by}"
-    text = f"{'would concern' if found.dry_run else 'concerned'} {what} on {counted(len(found.subjects), 'subject')}"
-    again = {"to go back": _reversal(found)} if found.command_id else {}
-    named = zip(found.commands, found.verbs or ("",) * len(found.commands), strict=True)
+    by = f" by {', '.join(one_line(actor) or '(nobody)' for actor in report.actors)}" if report.actors else ""
+    what = f"{counted(report.events, 'event')} of {counted(len(report.commands), 'command')}{by}"
+    text = f"{'would concern' if report.dry_run else 'concerned'} {what} on {counted(len(report.subjects), 'subject')}"
+    again = {"to go back": _reversal(report)} if report.command_id else {}
+    named = zip(report.commands, report.verbs or ("",) * len(report.commands), strict=True)
     concerned = {
         "commands": Text("\n".join(f"{id}  {verb}" for id, verb in named)),
-        "subjects": ", ".join(found.subjects),
+        "subjects": ", ".join(report.subjects),
     }
-    concerned |= {"void with it": _dependents(found.dependents)} if found.dependents else {}
-    concerned |= {"stays turned down": _dependents(found.turned_down)} if found.turned_down else {}
-    refused = found.dry_run and found.dependents and not found.cascaded
+    concerned |= {"void with it": _dependents(report.dependents)} if report.dependents else {}
+    concerned |= {"stays turned down": _dependents(report.turned_down)} if report.turned_down else {}
+    refused = report.dry_run and report.dependents and not report.cascaded
     notes = [Text("goes with --cascade only, for later commands built on it", style="yellow")] if refused else []
-    return Group(Text(text), card_of(concerned | again), *notes, *_memories(found.memories))
+    return Group(Text(text), card_of(concerned | again), *notes, *_memories(report.memories))
 
 
-def _memories(found: Sequence[answers.Belief]) -> list[RenderableType]:
-    rows = [[Text(each.id), _compared(each.now, each.would_be)] for each in found if each.now or each.would_be]
+def _memories(beliefs: Sequence[answers.Belief]) -> list[RenderableType]:
+    rows = [[Text(pair.id), _compared(pair.now, pair.would_be)] for pair in beliefs if pair.now or pair.would_be]
     return titled(f"Memories ({len(rows):,})", listing("id", "now → then", rows=rows) if rows else None)
 
 
-def _dependents(found: Sequence[answers.Dependent]) -> Text:
-    more = [f"and {len(found) - 20:,} more"] if len(found) > 20 else []
-    return Text("\n".join([*map(str, found[:20]), *more]))
+def _dependents(dependents: Sequence[answers.Dependent]) -> Text:
+    more = [f"and {len(dependents) - 20:,} more"] if len(dependents) > 20 else []
+    return Text("\n".join([*map(str, dependents[:20]), *more]))
 
 
-def _reversal(found: answers.UndoReport) -> str:
-    if found.reversed_by == "redo":
-        return f"redo {found.command_id}"
-    if found.reversed_by == "distrust":
+def _reversal(report: answers.UndoReport) -> str:
+    if report.reversed_by == "redo":
+        return f"redo {report.command_id}"
+    if report.reversed_by == "distrust":
         return "distrust the source again"
-    more = f", and {len(found.commands) - 5:,} more" if len(found.commands) > 5 else ""
-    return ", ".join(f"undo {each}" for each in found.commands[:5]) + more
+    more = f", and {len(report.commands) - 5:,} more" if len(report.commands) > 5 else ""
+    return ", ".join(f"undo {command}" for command in report.commands[:5]) + more
 
 
-def distrust(found: answers.DistrustReport) -> RenderableType:
-    """What an origin wrote and changed."""
-    would = "would concern" if found.dry_run else "concerned"
-    span = f"from position {found.since}{_until(found)}"
-    asker = f"{found.kind} {one_line(found.origin)} {span}: {would} {counted(found.events, 'event')}"
+def distrust(report: answers.DistrustReport) -> RenderableType:
+    """Return the reach of a distrust or a trust."""
+    would = "would concern" if report.dry_run else "concerned"
+    span = f"from position {report.since}{_until(report)}"
+    asker = f"{report.kind} {one_line(report.origin)} {span}: {would} {counted(report.events, 'event')}"
     lists = {
-        "memories": tuple(each for each in found.memories if each not in found.gone) if not found.beliefs else (),
-        "observations": found.observations,
-        "unsupported": found.unsupported,
-        "gone": tuple(each for each in found.gone if not found.beliefs or each[0] != "m"),
-        "shown to": found.receipts,
+        "memories": tuple(id for id in report.memories if id not in report.gone) if not report.beliefs else (),
+        "observations": report.observations,
+        "unsupported": report.unsupported,
+        "gone": tuple(id for id in report.gone if not report.beliefs or id[0] != "m"),
+        "shown to": report.receipts,
     }
-    card: dict[str, object] = {name: Text("\n".join(each)) for name, each in lists.items() if each}
-    if found.dependents:
-        card["void with it"] = _dependents(found.dependents)
-    if found.command_id and not found.trusted:
-        card["to go back"] = f"history trust {found.command_id}"
-    return Group(Text(asker), card_of(card), *_memories(found.beliefs), Text(found.note, style="dim"))
+    card: dict[str, object] = {name: Text("\n".join(listed)) for name, listed in lists.items() if listed}
+    if report.dependents:
+        card["void with it"] = _dependents(report.dependents)
+    if report.command_id and not report.trusted:
+        card["to go back"] = f"history trust {report.command_id}"
+    return Group(Text(asker), card_of(card), *_memories(report.beliefs), Text(report.note, style="dim"))
 
 
-def _until(found: answers.DistrustReport) -> str:
-    return f" to {found.until - 1}" if found.until is not None else ""
+def _until(report: answers.DistrustReport) -> str:
+    return f" to {report.until - 1}" if report.until is not None else ""
 
 
-def what_if(found: answers.WhatIf) -> RenderableType:
-    """Each belief that would differ, as it is now and as it would be."""
-    stays = [each for each in found.changed if each.now is not None and each.would_be is not None]
-    goes = [each for each in found.changed if each.would_be is None]  # that was not believed anyway
-    comes = [each for each in found.changed if each.now is None]
+def what_if(answer: answers.WhatIf) -> RenderableType:
+    """Return each belief that would differ, as it is now and as it would be."""
+    stays = [pair for pair in answer.changed if pair.now is not None and pair.would_be is not None]
+    goes = [pair for pair in answer.changed if pair.would_be is None]  # these were not believed anyway
+    comes = [pair for pair in answer.changed if pair.now is None]
     groups = (
-        ("No longer held", found.lost),
-        ("Held again", found.gained),
+        ("No longer held", answer.lost),
+        ("Held again", answer.gained),
         ("Held otherwise", stays),
         ("Not held, and not there any more", goes),
         ("Not held, and there again", comes),
     )
     parts: list[RenderableType] = []
-    for title, beliefs in (*groups, ("Observations", found.observations)):
-        rows = [[Text(each.id), _compared(each.now, each.would_be)] for each in beliefs]
+    for title, beliefs in (*groups, ("Observations", answer.observations)):
+        rows = [[Text(pair.id), _compared(pair.now, pair.would_be)] for pair in beliefs]
         parts += titled(f"{title} ({len(rows):,})", listing("id", "belief", rows=rows) if rows else None)
-    count = sum(len(each) for _, each in groups) + len(found.observations)
-    same = f"{counted(found.unchanged, 'other')} would be held as now"
-    text = f"{counted(count, 'belief')} would differ at position {found.position}, {same}; nothing was written"
-    return Group(*parts, Text(f"{text}; {found.note}", style="dim"))
+    count = sum(len(beliefs) for _, beliefs in groups) + len(answer.observations)
+    same = f"{counted(answer.unchanged, 'other')} would be held as now"
+    text = f"{counted(count, 'belief')} would differ at position {answer.position}, {same}; nothing was written"
+    return Group(*parts, Text(f"{text}; {answer.note}", style="dim"))
 
 
 def _compared(now: Belief | None, then: Belief | None) -> Text:
-    one = now or then
-    assert one is not None  # what is held neither now nor then is no difference
-    details = [f"{when} {_held(each)}" for when, each in (("now", now), ("then", then))]
+    belief = now or then
+    assert belief is not None  # a belief that is held neither now nor then does not differ
+    details = [f"{when} {_held(state)}" for when, state in (("now", now), ("then", then))]
     wording = then.content if then is not None and now is not None and then.content != now.content else None
-    text = detailed(short(one.content, QUOTED_CHARS), " → ".join(details))
+    text = detailed(short(belief.content, QUOTED_CHARS), " → ".join(details))
     return text if wording is None else Text.assemble(text, "\n", short(wording, QUOTED_CHARS))
 
 
-def _held(found: Belief | None) -> str:
-    if found is None:
+def _held(belief: Belief | None) -> str:
+    if belief is None:
         return "not there"
-    if isinstance(found, Observation):
-        return f"{found.status} {decimal(found.confidence)}, {counted(found.proof_count, 'source')}, {found.freshness}"
-    return f"{found.status} {decimal(found.confidence)}, {found.reference_count} × referenced"
+    if isinstance(belief, Observation):
+        return (
+            f"{belief.status} {decimal(belief.confidence)}, {counted(belief.proof_count, 'source')}, {belief.freshness}"
+        )
+    return f"{belief.status} {decimal(belief.confidence)}, {belief.reference_count} × referenced"
 
 
 # --- erasure ---
 
 
-def erasure(found: answers.ErasureReport) -> RenderableType:
-    """How far an erasure is, how much it takes of what, its lists, and what stays."""
+def erasure(report: answers.ErasureReport) -> RenderableType:
+    """Return the state of an erasure, the numbers of its lists, its events, and the events that stay."""
     lists: dict[str, tuple[answers.Erased, ...]] = {
-        name: getattr(found, name) for name in ("erased", "derived", "sources", "quotes")
+        name: getattr(report, name) for name in ("erased", "derived", "sources", "quotes")
     }
-    counts = {name: _kinds(each) + (_choices(each) if name != "erased" else "") for name, each in lists.items() if each}
-    rows = [_erased_row(name, each) for name, listed in lists.items() for each in listed]
+    counts = {
+        name: _kinds(listed) + (_choices(listed) if name != "erased" else "")
+        for name, listed in lists.items()
+        if listed
+    }
+    rows = [_erased_row(name, event) for name, listed in lists.items() for event in listed]
     events = titled("Events", listing("pos", "list", "choice", "text", rows=rows, right=["pos"]) if rows else None)
-    stays = [[Text(str(each.position)), _remaining(each)] for each in found.remaining]
-    more = found.remaining_total - len(stays)
+    stays = [[Text(str(event.position)), _remaining(event)] for event in report.remaining]
+    more = report.remaining_total - len(stays)
     stays += [[Text(""), Text(f"and {more:,} more", style="dim")]] if more else []
-    title = f"What stays ({counted(found.remaining_total, 'event')})"
-    notes = [Text(f"warning: {in_shell(each)}", style="yellow") for each in found.warnings]
-    if found.own_tables:
-        own = f"warning: tables of your own hold it still, and only you may change them: {', '.join(found.own_tables)}"
+    title = f"What stays ({counted(report.remaining_total, 'event')})"
+    notes = [Text(f"warning: {in_shell(warning)}", style="yellow") for warning in report.warnings]
+    if report.own_tables:
+        tables = ", ".join(report.own_tables)
+        own = f"warning: tables of your own still hold the text, and only you may change them: {tables}"
         notes.append(Text(one_line(own), style="yellow"))
     return Group(
-        _erasure_state(found),
+        _erasure_state(report),
         *notes,
         *([card_of(counts)] if counts else []),
         *events,
@@ -217,9 +226,10 @@ def erasure(found: answers.ErasureReport) -> RenderableType:
 
 
 def _kinds(listed: Sequence[answers.Erased]) -> str:
-    """How many things of each kind these events are of."""
-    subjects = Counter(KINDS.get(kind_of(each), each) for each in {each.subject: None for each in listed})
-    kinds = ", ".join(_plural(number, kind) for kind, number in subjects.items())
+    """Return the number of events, and the number of subjects of each kind."""
+    subjects = dict.fromkeys(event.subject for event in listed)
+    counts = Counter(KINDS.get(kind_of(subject), subject) for subject in subjects)
+    kinds = ", ".join(_plural(number, kind) for kind, number in counts.items())
     return f"{counted(len(listed), 'event')} of {kinds}"
 
 
@@ -228,36 +238,40 @@ def _plural(number: int, kind: str) -> str:
 
 
 def _choices(listed: Sequence[answers.Erased]) -> str:
-    choices = Counter(each.choice or "undecided" for each in listed)
+    choices = Counter(event.choice or "undecided" for event in listed)
     return ": " + (
-        next(iter(choices)) if len(choices) == 1 else ", ".join(f"{each} {n:,}" for each, n in choices.items())
+        next(iter(choices))
+        if len(choices) == 1
+        else ", ".join(f"{choice} {number:,}" for choice, number in choices.items())
     )
 
 
-def _erased_row(name: str, each: answers.Erased) -> list[RenderableType]:
-    fields = ", ".join(field.removeprefix("data.") for field in each.fields)
-    choice = Text(each.choice or "undecided", style="" if each.choice else "yellow")
-    text = detailed(short(each.excerpt or "", EXCERPT_CHARS), each.type, each.subject, fields)
-    return [Text(str(each.position)), Text(name), choice, text]
+def _erased_row(name: str, event: answers.Erased) -> list[RenderableType]:
+    fields = ", ".join(field.removeprefix("data.") for field in event.fields)
+    choice = Text(event.choice or "undecided", style="" if event.choice else "yellow")
+    text = detailed(short(event.excerpt or "", EXCERPT_CHARS), event.type, event.subject, fields)
+    return [Text(str(event.position)), Text(name), choice, text]
 
 
-def _remaining(each: answers.Remaining) -> Text:
-    return detailed(short(each.excerpt or "", EXCERPT_CHARS), each.type, each.subject, each.why)
+def _remaining(event: answers.Remaining) -> Text:
+    return detailed(short(event.excerpt or "", EXCERPT_CHARS), event.type, event.subject, event.why)
 
 
-def _erasure_state(found: answers.ErasureReport) -> Text:
-    what = " ".join(each for each in (found.kind, found.subject) if each)
-    if found.state == "dry run":
-        held = f"; {one_line(found.why)}" if found.why else ""
+def _erasure_state(report: answers.ErasureReport) -> Text:
+    what = " ".join(part for part in (report.kind, report.subject) if part)
+    if report.state == "dry run":
+        held = f"; {one_line(report.why)}" if report.why else ""
         return Text(f"dry run: erasing {what} would change these events; nothing was written{held}")
-    before = f", and {counted(len(found.earlier), 'erasure')} before it" if found.earlier else ""
-    if found.state == "stopped":
+    before = f", and {counted(len(report.earlier), 'erasure')} before it" if report.earlier else ""
+    if report.state == "stopped":
         done = (
-            f"a part of {what} is erased by {found.command_id}{before}" if found.command_id else "nothing is erased yet"
+            f"a part of {what} is erased by {report.command_id}{before}"
+            if report.command_id
+            else "nothing is erased yet"
         )
-        return Text(f"{done}; {one_line(found.why)}", style="yellow")
-    if found.state == "pending":
-        return Text(f"{what} is erased from the log; pending: {one_line(found.why)}", style="yellow")
-    files = f"no plaintext found in {', '.join(found.files)}" if found.files else "the files were written again"
-    kept = f" but in {counted(found.hits, 'place')} of other events that say the same" if found.hits else ""
-    return Text(f"{what} is erased by {found.command_id}{before}: {files}{kept}")
+        return Text(f"{done}; {one_line(report.why)}", style="yellow")
+    if report.state == "pending":
+        return Text(f"{what} is erased from the log; pending: {one_line(report.why)}", style="yellow")
+    files = f"no plaintext found in {', '.join(report.files)}" if report.files else "the files were written again"
+    kept = f" but in {counted(report.hits, 'place')} of other events that say the same" if report.hits else ""
+    return Text(f"{what} is erased by {report.command_id}{before}: {files}{kept}")

@@ -1,4 +1,4 @@
-"""The entity graph: as a tree for the terminal, and as a flowchart for Mermaid, whose labels are made harmless."""
+"""The entity graph: a tree for the terminal, and a flowchart for Mermaid with harmless labels."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Line = tuple[str, str, str, int]  # source, relation, target, weight
 
 
 def tree(graph: answers.Graph) -> RenderableType:
-    """Each seed with its neighbors."""
+    """Return each seed with its neighbors."""
     if not graph.seeds:
         return Text("no believed memory names any of this", style="dim")
     parts: list[RenderableType] = [_branches(graph, seed) for seed in graph.seeds]
@@ -28,26 +28,26 @@ def tree(graph: answers.Graph) -> RenderableType:
         f"{left:,} more: --limit" if left else "",
         "" if graph.complete else "only the newest 2,000 memories of a name",
     )
-    return Group(*parts, *(Text(each, style="dim") for each in notes if each))
+    return Group(*parts, *(Text(note, style="dim") for note in notes if note))
 
 
 def _branches(graph: answers.Graph, seed: answers.Seed) -> Tree:
     root = Tree(Text.assemble((shortened(seed.name, LABEL_CHARS), "bold"), (f"  {_memories(seed.memories)}", "dim")))
-    for each in graph.neighbors:
-        if each.seed == seed.name:
-            root.add(_branch(each))
+    for neighbor in graph.neighbors:
+        if neighbor.seed == seed.name:
+            root.add(_branch(neighbor))
     return root
 
 
-def _branch(each: answers.Neighbor) -> Text:
-    relation = shortened(each.relation, LABEL_CHARS)
-    how = {"out": f"{relation} → ", "in": f"← {relation} ", "both": "with "}[each.direction]
-    ids = " ".join(id[:ID_CHARS] for id in each.memories[:IDS])
-    more = f" +{each.weight - IDS}" if each.weight > IDS else ""
-    style = "" if each.relation == CO_OCCURS else "cyan"
-    until = f"  until {each.valid_to[:10]}" if each.valid_to is not None else ""
-    text = f"  {_memories(each.weight)}: {ids}{more}{until}"
-    return Text.assemble((how, style), shortened(each.name, LABEL_CHARS), (text, "dim"))
+def _branch(neighbor: answers.Neighbor) -> Text:
+    relation = shortened(neighbor.relation, LABEL_CHARS)
+    how = {"out": f"{relation} → ", "in": f"← {relation} ", "both": "with "}[neighbor.direction]
+    ids = " ".join(id[:ID_CHARS] for id in neighbor.memories[:IDS])
+    more = f" +{neighbor.weight - IDS}" if neighbor.weight > IDS else ""
+    style = "" if neighbor.relation == CO_OCCURS else "cyan"
+    until = f"  until {neighbor.valid_to[:10]}" if neighbor.valid_to is not None else ""
+    text = f"  {_memories(neighbor.weight)}: {ids}{more}{until}"
+    return Text.assemble((how, style), shortened(neighbor.name, LABEL_CHARS), (text, "dim"))
 
 
 def _memories(count: int) -> str:
@@ -58,7 +58,7 @@ def _memories(count: int) -> str:
 
 
 def mermaid(graph: answers.Graph) -> str:
-    """A flowchart for Mermaid: what is said with arrows, what only stands together with lines."""
+    """Return a flowchart for Mermaid: arrows for relations, lines for names that only occur together."""
     numbers = _numbers(graph)
     lines = [f'  n{number}["{mermaid_label(name)}"]' for name, number in numbers.items()]
     for source, relation, target, weight in _lines(graph):
@@ -69,17 +69,17 @@ def mermaid(graph: answers.Graph) -> str:
 
 
 def _numbers(graph: answers.Graph) -> dict[str, int]:
-    """Every name with the number of its node, the seeds first."""
-    names = dict.fromkeys([*(each.name for each in graph.seeds), *(each.name for each in graph.neighbors)])
+    """Return every name with the number of its node, the seeds first."""
+    names = dict.fromkeys([*(seed.name for seed in graph.seeds), *(neighbor.name for neighbor in graph.neighbors)])
     return {name: number for number, name in enumerate(names)}
 
 
 def _lines(graph: answers.Graph) -> Iterator[Line]:
-    """Each edge once, though both its ends were asked about."""
+    """Yield each edge once, even if both its ends are seeds."""
     seen = set[tuple[str, ...]]()
-    for each in graph.neighbors:
-        ends = (each.seed, each.name) if each.direction != "in" else (each.name, each.seed)
-        key = (each.relation, *(sorted(ends) if each.direction == "both" else ends))
+    for neighbor in graph.neighbors:
+        ends = (neighbor.seed, neighbor.name) if neighbor.direction != "in" else (neighbor.name, neighbor.seed)
+        key = (neighbor.relation, *(sorted(ends) if neighbor.direction == "both" else ends))
         if key not in seen:
             seen.add(key)
-            yield ends[0], each.relation, ends[1], each.weight
+            yield ends[0], neighbor.relation, ends[1], neighbor.weight

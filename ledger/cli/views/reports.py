@@ -1,4 +1,4 @@
-"""Reports: what a check, an import, an extraction or a search for duplicates came to."""
+"""The views of reports: the results of a check, an import, an extraction, or a search for duplicates."""
 
 from __future__ import annotations
 
@@ -19,12 +19,14 @@ from ledger.merges.answers import ConflictReport, MergeReport
 from ledger.observations.answers import WithdrawalReport
 
 
-def stats(found: answers.Stats) -> RenderableType:
-    fields = to_builtins(found)
+def stats(answer: answers.Stats) -> RenderableType:
+    fields = to_builtins(answer)
     fields.pop("projections")
-    suspended = [each.name for each in found.projections if each.suspended_at is not None]
-    behind = [each.name for each in found.projections if each.position != found.position and each.suspended_at is None]
-    shown_projections = f"{len(found.projections)} projections" + (
+    suspended = [view.name for view in answer.projections if view.suspended_at is not None]
+    behind = [
+        view.name for view in answer.projections if view.position != answer.position and view.suspended_at is None
+    ]
+    shown_projections = f"{len(answer.projections)} projections" + (
         f", suspended: {', '.join(suspended)}" if suspended else ""
     )
     shown_projections += f", behind: {', '.join(behind)}" if behind else ", all up to date" if not suspended else ""
@@ -33,111 +35,113 @@ def stats(found: answers.Stats) -> RenderableType:
     )
 
 
-def reinforcement(found: answers.Reinforcement) -> RenderableType:
-    rows = [[Text(id), Text(f"{before:.2f} → {after:.2f}")] for id, before, after in found.reinforced]
-    text = f"{len(rows)} of {found.pool_size} memories reinforced by {found.matcher}"
-    text += f", {found.echoes} echoes, {found.left_over} left over"
+def reinforcement(report: answers.Reinforcement) -> RenderableType:
+    rows = [[Text(id), Text(f"{before:.2f} → {after:.2f}")] for id, before, after in report.reinforced]
+    text = f"{len(rows)} of {report.pool_size} memories reinforced by {report.matcher}"
+    text += f", {report.echoes} echoes, {report.left_over} left over"
     return Group(*([listing("id", "confidence", rows=rows)] if rows else []), Text(text, style="dim"))
 
 
-def extraction(found: answers.ExtractionReport) -> RenderableType:
-    text = f"{len(found.kept)} kept and {len(found.dropped)} dropped by {found.extractor}"
-    if found.session:
-        looked = f"{counted(found.messages, 'message')} looked at, {found.skipped:,} of them small talk"
-        text = f"{text}; {looked}; the cursor is at {found.cursor}"
-    text += "".join(f"; {what} {why}" for what, why in (("failed:", found.failure), ("stopped:", found.stopped)) if why)
-    text = f"preview: {len(found.dropped)} found by {found.extractor}" if found.dry_run else text
-    kept = titled("Kept", table(found.kept) if found.kept else None)
-    rows = [[Text(one_line(each.get("rule") or each.get("what") or "")), _found(each)] for each in found.dropped]
-    dropped = titled("Found" if found.dry_run else "Dropped", listing("rule", "what", rows=rows) if rows else None)
+def extraction(report: answers.ExtractionReport) -> RenderableType:
+    text = f"{len(report.kept)} kept and {len(report.dropped)} dropped by {report.extractor}"
+    if report.session:
+        looked = f"{counted(report.messages, 'message')} looked at, {report.skipped:,} of them small talk"
+        text = f"{text}; {looked}; the cursor is at {report.cursor}"
+    text += "".join(
+        f"; {what} {why}" for what, why in (("failed:", report.failure), ("stopped:", report.stopped)) if why
+    )
+    text = f"preview: {len(report.dropped)} found by {report.extractor}" if report.dry_run else text
+    kept = titled("Kept", table(report.kept) if report.kept else None)
+    rows = [[Text(one_line(entry.get("rule") or entry.get("what") or "")), _dropped(entry)] for entry in report.dropped]
+    dropped = titled("Found" if report.dry_run else "Dropped", listing("rule", "what", rows=rows) if rows else None)
     return Group(Text(text), *kept, *dropped)
 
 
-def _found(entry: Mapping[str, Any]) -> Text:
+def _dropped(entry: Mapping[str, Any]) -> Text:
     return detailed(short(entry.get("content") or ""), entry.get("kind"), entry.get("reason"))
 
 
-def messages_added(found: Added) -> RenderableType:
-    """What became of messages, and of what was in them."""
-    where = f" to {'a new session' if found.new_session else 'the session'} {one_line(found.session)}".rstrip()
-    head = f"{counted(found.messages, 'message')} {'would be ' if found.dry_run else ''}added{where}"
-    others = ((found.known, "known"), (found.left_out, "left out"), (len(found.turns), "captured as turns"))
+def messages_added(report: Added) -> RenderableType:
+    """Return the effect of adding messages, and the facts found in them."""
+    where = f" to {'a new session' if report.new_session else 'the session'} {one_line(report.session)}".rstrip()
+    head = f"{counted(report.messages, 'message')} {'would be ' if report.dry_run else ''}added{where}"
+    others = ((report.known, "known"), (report.left_out, "left out"), (len(report.turns), "captured as turns"))
     head += "".join(f", {number:,} {what}" for number, what in others if number)
-    head += "".join((f"; stopped: {found.stopped}" if found.stopped else "", "; repeated" if found.replayed else ""))
+    head += "".join((f"; stopped: {report.stopped}" if report.stopped else "", "; repeated" if report.replayed else ""))
     parts: list[RenderableType] = [Text(head)]
     for title in ("learned", "proposed", "reinforced", "contradicted"):
         rows: list[list[RenderableType]] = [
-            [Text(each.id), Text(f"{each.confidence:.2f}", style="bold"), detailed(short(each.content), each.why)]
-            for each in getattr(found, title)
+            [Text(fact.id), Text(f"{fact.confidence:.2f}", style="bold"), detailed(short(fact.content), fact.why)]
+            for fact in getattr(report, title)
         ]
         named = f"{title.capitalize()}, for review" if title == "proposed" else title.capitalize()
         parts += titled(named, listing("id", "conf", "content", rows=rows) if rows else None)
-    parts += [Text(one_line(each), style="dim") for each in found.reasons]
-    if found.correlation_id and not found.replayed:
-        parts.append(Text(f"undo {found.correlation_id} takes it back", style="dim"))
+    parts += [Text(one_line(reason), style="dim") for reason in report.reasons]
+    if report.correlation_id and not report.replayed:
+        parts.append(Text(f"undo {report.correlation_id} takes it back", style="dim"))
     return Group(*parts)
 
 
-def imported(found: answers.ImportReport) -> RenderableType:
-    """What an import did, with the bad lines and the warnings."""
-    counts = f"{found.captured:,} captured, {found.known:,} known already, {found.error_count:,} bad"
-    text = f"{counted(found.lines, 'line')}: {counts}"
-    lines = sorted((*found.errors, *found.warnings))
+def imported(report: answers.ImportReport) -> RenderableType:
+    """Return the result of an import, with the bad lines and the warnings."""
+    counts = f"{report.captured:,} captured, {report.known:,} known already, {report.error_count:,} bad"
+    text = f"{counted(report.lines, 'line')}: {counts}"
+    lines = sorted((*report.errors, *report.warnings))
     rows = [[Text(str(number)), short(why)] for number, why in lines[:20]]
-    left = found.error_count + found.warning_count - len(rows)
+    left = report.error_count + report.warning_count - len(rows)
     more = [Text(f"and {left:,} more", style="dim")] if left else []
-    named = [Text(f"correlation id {found.correlation_id}", style="dim")] if found.correlation_id else []
+    named = [Text(f"correlation id {report.correlation_id}", style="dim")] if report.correlation_id else []
     return Group(Text(text), *named, *([listing("line", "why", rows=rows, right=["line"])] if rows else []), *more)
 
 
 _LEVEL_STYLES = {"ok": "green", "note": "cyan", "warning": "yellow", "problem": "bold red"}
 
 
-def health(found: answers.DoctorReport) -> RenderableType:
-    """What the doctor found, the worst last, where people look."""
+def health(report: answers.DoctorReport) -> RenderableType:
+    """Return the doctor's findings, the worst ones last, nearest to the prompt."""
     order = list(_LEVEL_STYLES)
     rows: list[list[RenderableType]] = [
-        [Text(each.level, style=_LEVEL_STYLES[each.level]), Text(each.what), detailed(whole(each.found), each.hint)]
-        for each in sorted(found.findings, key=lambda each: order.index(each.level))
+        [Text(item.level, style=_LEVEL_STYLES[item.level]), Text(item.what), detailed(whole(item.found), item.hint)]
+        for item in sorted(report.findings, key=lambda finding: order.index(finding.level))
     ]
-    counts = {level: sum(each.level == level for each in found.findings) for level in ("problem", "warning")}
+    counts = {level: sum(finding.level == level for finding in report.findings) for level in ("problem", "warning")}
     text = ", ".join(counted(number, level) for level, number in counts.items() if number) or "nothing is wrong"
-    return Group(listing("", "what", "found", rows=rows), Text(f"\n{one_line(found.path)}: {text}", style="bold"))
+    return Group(listing("", "what", "found", rows=rows), Text(f"\n{one_line(report.path)}: {text}", style="bold"))
 
 
-def verified(found: answers.VerifyReport) -> RenderableType:
-    """What a check found, and what it could not have found."""
-    head = Text("sound", style="green") if found.ok else Text("NOT SOUND", style="bold red")
-    if found.first_wrong is not None:
-        head.append(f", first at position {found.first_wrong:,}")
-    walked = f"{found.since + 1:,} to {found.events:,}" if found.events > found.since else "none"
-    signed = {None: "", True: ", signed by that key", False: ", NOT signed by that key"}[found.signed]
-    against = f"the checkpoint of {found.against:,} events{signed}" if found.against is not None else ""
+def verified(report: answers.VerifyReport) -> RenderableType:
+    """Return the result of a check, and the limits of that check."""
+    head = Text("sound", style="green") if report.ok else Text("NOT SOUND", style="bold red")
+    if report.first_wrong is not None:
+        head.append(f", first at position {report.first_wrong:,}")
+    walked = f"{report.since + 1:,} to {report.events:,}" if report.events > report.since else "none"
+    signed = {None: "", True: ", signed by that key", False: ", NOT signed by that key"}[report.signed]
+    against = f"the checkpoint of {report.against:,} events{signed}" if report.against is not None else ""
     fields = {
         "ledger": head,
-        "events": f"{found.events:,}",
+        "events": f"{report.events:,}",
         "walked": f"positions {walked}",
         "compared with": against,
-        "projections": f"{len(found.projections)} compared with a fold of the log"
-        if found.projections
+        "projections": f"{len(report.projections)} compared with a fold of the log"
+        if report.projections
         else "not compared",
-        "head": found.head,
-        "seconds": f"{found.seconds:.2f}",
+        "head": report.head,
+        "seconds": f"{report.seconds:.2f}",
     }
-    problems = [Text(one_line(each)) for each in found.problems]
-    notes = [Text(one_line(each), style="dim") for each in (*found.warnings, *_unseen(found))]
+    problems = [Text(one_line(problem)) for problem in report.problems]
+    notes = [Text(one_line(note), style="dim") for note in (*report.warnings, *_unseen(report))]
     return Group(card_of(fields), *([heading("Problems"), *problems] if problems else []), *notes)
 
 
-def _unseen(found: answers.VerifyReport) -> list[str]:
+def _unseen(report: answers.VerifyReport) -> list[str]:
     notes = []
-    if any(each.startswith("the projection") for each in found.problems):
+    if any(problem.startswith("the projection") for problem in report.problems):
         notes.append("where a projection differs, the log may be what was changed; rebuild only when the log is sound")
-    if found.since:
+    if report.since:
         notes.append(
-            f"positions 1 to {found.since:,} are covered by a sealed checkpoint and were skipped; --full walks them"
+            f"positions 1 to {report.since:,} are covered by a sealed checkpoint and were skipped; --full walks them"
         )
-    if found.against is None:
+    if report.against is None:
         notes.append(
             "whoever can write the file can compute all of this again: only a checkpoint kept elsewhere tells (--against)"
         )
@@ -148,7 +152,7 @@ def _unseen(found: answers.VerifyReport) -> list[str]:
 
 
 def added(report: IngestReport) -> RenderableType:
-    """The documents that were added, and how all of it is taken back."""
+    """Return the documents that were added, and the command that takes all of them back."""
     notes = [f"{len(report.errors):,} not added"] if report.errors else []
     if len(report.documents) > 1 and report.correlation_id is not None:
         notes.append(f"undo {report.correlation_id} takes all of it back")
@@ -156,16 +160,16 @@ def added(report: IngestReport) -> RenderableType:
     return Group(*parts, *([Text("; ".join(notes), style="dim")] if notes else []))
 
 
-def merges_proposed(found: MergeReport) -> RenderableType:
-    text = f"{counted(len(found.proposed), 'merge')} proposed, {found.looked_at:,} memories looked at"
-    short_of = f"of {found.cut_short:,} not all neighbors, there were too many" if found.cut_short else ""
-    notes = [Text(each, style="dim") for each in (text, short_of) if each]
-    return Group(*([table(found.proposed)] if found.proposed else []), *notes)
+def merges_proposed(report: MergeReport) -> RenderableType:
+    text = f"{counted(len(report.proposed), 'merge')} proposed, {report.looked_at:,} memories looked at"
+    short_of = f"of {report.cut_short:,} not all neighbors, there were too many" if report.cut_short else ""
+    notes = [Text(note, style="dim") for note in (text, short_of) if note]
+    return Group(*([table(report.proposed)] if report.proposed else []), *notes)
 
 
 def conflicts_found(report: ConflictReport) -> RenderableType:
-    entry = Text(f"{counted(len(report.found), 'conflict')} found", style="dim")
-    return Group(*([table(report.found)] if report.found else []), entry)
+    summary = Text(f"{counted(len(report.found), 'conflict')} found", style="dim")
+    return Group(*([table(report.found)] if report.found else []), summary)
 
 
 def withdrawn(report: WithdrawalReport) -> RenderableType:
@@ -181,12 +185,12 @@ def withdrawn(report: WithdrawalReport) -> RenderableType:
     return Group(head, listing("id", "is", "why", rows=rows)) if rows else Group(head)
 
 
-def explanation(found: answers.Explanation) -> RenderableType:
-    """The sentences, and below them the entries."""
-    cause = [found.cause] if found.cause is not None else []
-    parts = (("What it recorded", found.events), ("What it reacted to", cause), ("What it led to", found.led_to))
-    return Group(Text(found.text), *under([*parts, ("What made it void", found.voided_by)]))
+def explanation(answer: answers.Explanation) -> RenderableType:
+    """Return the sentences, and the entries below them."""
+    cause = [answer.cause] if answer.cause is not None else []
+    parts = (("What it recorded", answer.events), ("What it reacted to", cause), ("What it led to", answer.led_to))
+    return Group(Text(answer.text), *under([*parts, ("What made it void", answer.voided_by)]))
 
 
-def bisection(found: answers.Bisection) -> RenderableType:
-    return Group(Text(found.text), *under((("What it recorded", found.explanation.events),)))
+def bisection(answer: answers.Bisection) -> RenderableType:
+    return Group(Text(answer.text), *under((("What it recorded", answer.explanation.events),)))

@@ -1,4 +1,4 @@
-"""What conversations answer: messages whole, what a search found, a window, a compaction, the graph of summaries."""
+"""The views of conversations: whole messages, search hits, a window, a compaction, the graph of summaries."""
 
 from __future__ import annotations
 
@@ -37,76 +37,78 @@ SKIPPED: Mapping[str, str] = {
 NO_MODEL = "written without a model: each is the cut beginning of its messages, marked as a fallback, and no summary"
 
 
-def _messages_whole(found: Sequence[Message]) -> list[RenderableType]:
+def _messages_whole(messages: Sequence[Message]) -> list[RenderableType]:
     parts: list[RenderableType] = []
-    for each in found:
-        head = f"\n#{each.position} {each.speaker or each.role}"
-        parts += [Text(head, style="bold"), _message(each, whole(_text_of(each)))]
+    for message in messages:
+        head = f"\n#{message.position} {message.speaker or message.role}"
+        parts += [Text(head, style="bold"), _message(message, whole(_text_of(message)))]
     return parts or [Text("none", style="dim")]
 
 
-def _text_of(found: Message) -> str | None:
-    return None if found.content is None else found.text or found.reasoning or ""
+def _text_of(message: Message) -> str | None:
+    return None if message.content is None else message.text or message.reasoning or ""
 
 
-def _message(found: Message, text: Text) -> Text:
-    hidden = f"hidden by {found.hidden}" if found.hidden else ""
-    reasoning = f"{counted(len(found.reasoning), 'character')} of reasoning" if found.reasoning else ""
-    return detailed(text, counted(found.tokens, "token"), moment(found.occurred_at), found.model, reasoning, hidden)
+def _message(message: Message, text: Text) -> Text:
+    hidden = f"hidden by {message.hidden}" if message.hidden else ""
+    reasoning = f"{counted(len(message.reasoning), 'character')} of reasoning" if message.reasoning else ""
+    return detailed(
+        text, counted(message.tokens, "token"), moment(message.occurred_at), message.model, reasoning, hidden
+    )
 
 
 def not_stored(why: str) -> RenderableType:
     return Text(f"not stored: {_why(why)}")
 
 
-def change(found: HistoryChange) -> RenderableType:
-    """What became of a session's history."""
-    if found.skipped:
-        return Text(f"nothing was done: {_why(found.skipped)}")
+def change(answer: HistoryChange) -> RenderableType:
+    """Return the change of a session's history."""
+    if answer.skipped:
+        return Text(f"nothing was done: {_why(answer.skipped)}")
     names = ("kept", "appended", "repaired", "hidden", "left_out")
-    counts = {name: getattr(found, name) for name in names}
+    counts = {name: getattr(answer, name) for name in names}
     values = [f"{number:,} {name.replace('_', ' ')}" for name, number in counts.items() if number]
-    gone = {"out of use": Text("\n".join(found.invalidated))} if found.invalidated else {}
-    what = {"none": "nothing to do", "appended": ""}.get(found.change, found.change)
-    return Group(Text(": ".join(each for each in (what, ", ".join(values)) if each)), card_of(gone))
+    gone = {"out of use": Text("\n".join(answer.invalidated))} if answer.invalidated else {}
+    what = {"none": "nothing to do", "appended": ""}.get(answer.change, answer.change)
+    return Group(Text(": ".join(part for part in (what, ", ".join(values)) if part)), card_of(gone))
 
 
 # --- summaries and compaction ----------------------------------------------------------------------------------------
 
 
-def compaction(found: CompactionReport) -> RenderableType:
-    if found.position == 0:
-        return Group(*(Text(f"nothing was done: {_why(each.why)}") for each in found.skipped))
-    parts: list[RenderableType] = [table(found.created)] if found.created else []
-    tokens = _from_to(found.tokens_before, found.tokens_after, "token")
-    items = _from_to(found.items_before, found.items_after, "item")
-    under = "" if found.under is None else f", {'within' if found.under else 'over'} {found.budget:,}"
-    notes = [*([] if found.created else ["nothing was compacted"]), f"window: {tokens}, {items}{under}"]
-    if any(each.level == FALLBACK for each in found.created):
+def compaction(report: CompactionReport) -> RenderableType:
+    if report.position == 0:
+        return Group(*(Text(f"nothing was done: {_why(skip.why)}") for skip in report.skipped))
+    parts: list[RenderableType] = [table(report.created)] if report.created else []
+    tokens = _from_to(report.tokens_before, report.tokens_after, "token")
+    items = _from_to(report.items_before, report.items_after, "item")
+    under = "" if report.under is None else f", {'within' if report.under else 'over'} {report.budget:,}"
+    notes = [*([] if report.created else ["nothing was compacted"]), f"window: {tokens}, {items}{under}"]
+    if any(summary.level == FALLBACK for summary in report.created):
         notes.append(NO_MODEL)
-    return Group(*parts, *(Text(each, style="dim") for each in notes), *_skips(found))
+    return Group(*parts, *(Text(note, style="dim") for note in notes), *_skips(report))
 
 
 def _from_to(before: int, after: int, noun: str) -> str:
     return counted(after, noun) if before == after else f"{before:,} → {counted(after, noun)}"
 
 
-def _skips(found: CompactionReport) -> list[Text]:
-    """Why there is no other summary; what is so of several runs is said once."""
+def _skips(report: CompactionReport) -> list[Text]:
+    """Return the reasons for which there is no other summary; a reason that several runs share is given once."""
     alike: dict[tuple[str, str, str], list[CompactionSkip]] = {}
-    for each in found.skipped:
-        alike.setdefault((each.kind, each.why, each.error), []).append(each)
-    further = "further " if found.created else ""
+    for skip in report.skipped:
+        alike.setdefault((skip.kind, skip.why, skip.error), []).append(skip)
+    further = "further " if report.created else ""
     return [
-        Text(f"no {further}{kind} summary{_runs(each)}: {_why(why)}{f': {one_line(error)}' if error else ''}", "dim")
+        Text(f"no {further}{kind} summary{_runs(skips)}: {_why(why)}{f': {one_line(error)}' if error else ''}", "dim")
         if kind
         else Text(_why(why))
-        for (kind, why, error), each in alike.items()
+        for (kind, why, error), skips in alike.items()
     ]
 
 
-def _runs(found: Sequence[CompactionSkip]) -> str:
-    sizes = [f"{counted(each.messages, 'message')}, {counted(each.tokens, 'token')}" for each in found if each.messages]
+def _runs(skips: Sequence[CompactionSkip]) -> str:
+    sizes = [f"{counted(skip.messages, 'message')}, {counted(skip.tokens, 'token')}" for skip in skips if skip.messages]
     return f" of {len(sizes):,} runs" if len(sizes) > 1 else f" ({sizes[0]})" if sizes else ""
 
 
@@ -117,45 +119,45 @@ def _why(code: str) -> str:
 # --- assemblies ------------------------------------------------------------------------------------------------------
 
 
-def rendered(found: Rendered) -> str:
-    """The messages as a provider takes them, as JSON."""
-    given = {"messages": found.messages, "system": found.system}
-    return as_json({name: value for name, value in given.items() if value != ""}) + "\n"
+def rendered(answer: Rendered) -> str:
+    """Return the messages as JSON in the form that a provider takes."""
+    fields = {"messages": answer.messages, "system": answer.system}
+    return as_json({name: value for name, value in fields.items() if value != ""}) + "\n"
 
 
-def window(found: Window) -> RenderableType:
-    """One line for each entry, and what all of them come to."""
-    if found.skipped:
-        return Text(f"nothing is read of this session: {_why(found.skipped)}")
-    rows = [_entry_row(each) for each in found.entries]
+def window(answer: Window) -> RenderableType:
+    """Return a line for each entry, and the totals."""
+    if answer.skipped:
+        return Text(f"nothing is read of this session: {_why(answer.skipped)}")
+    rows = [_entry_row(entry) for entry in answer.entries]
     entries = [listing("what", "tokens", "time", "words", rows=rows, right=["tokens"])] if rows else []
-    woven = titled("Remembered", pack(found.pack)) if found.pack is not None else []
-    return Group(*entries, *woven, heading("In all"), *map(Text, _totals(found)))
+    woven = titled("Remembered", pack(answer.pack)) if answer.pack is not None else []
+    return Group(*entries, *woven, heading("In all"), *map(Text, _totals(answer)))
 
 
-def _entry_row(found: Entry) -> list[RenderableType]:
-    item = found.item
-    text = short(readable(found.content, found.parts) if found.content is not None else None)
+def _entry_row(entry: Entry) -> list[RenderableType]:
+    item = entry.item
+    text = short(readable(entry.content, entry.parts) if entry.content is not None else None)
     text.no_wrap, text.overflow = True, "ellipsis"
     what = FALLBACK if item.level == FALLBACK else item.summary_kind or item.role
-    what = what if found.shortened is None else f"{what}, shortened"
+    what = what if entry.shortened is None else f"{what}, shortened"
     kind = Text(what, style="yellow" if what == FALLBACK else "")
     return [kind, Text(f"{item.tokens:,}"), Text(moment(item.time)), text]
 
 
-def _totals(found: Window) -> list[str]:
-    frame = f", {found.overhead:,} of them around summaries and memories" if found.overhead else ""
-    over = "; over budget" if found.over_budget else ""
-    gone = found.evicted
+def _totals(window: Window) -> list[str]:
+    frame = f", {window.overhead:,} of them around summaries and memories" if window.overhead else ""
+    over = "; over budget" if window.over_budget else ""
+    gone = window.evicted
     left = (
         f"left out: {counted(gone.items, 'older item')}, {counted(gone.messages, 'message')}, "
         f"{counted(gone.tokens, 'token')}"
     )
     return [
-        f"{_entries(len(found.entries))}, {found.used:,} of {counted(found.budget, 'token')}{frame}{over}",
+        f"{_entries(len(window.entries))}, {window.used:,} of {counted(window.budget, 'token')}{frame}{over}",
         *([left] if gone.items else []),
-        *(f"{each}: {REASONS.get(each, '')}" for each in found.reasons),
-        *([f"receipt {found.receipt}"] if found.receipt else []),
+        *(f"{reason}: {REASONS.get(reason, '')}" for reason in window.reasons),
+        *([f"receipt {window.receipt}"] if window.receipt else []),
     ]
 
 
@@ -166,73 +168,72 @@ def _entries(count: int) -> str:
 # --- search ----------------------------------------------------------------------------------------------------------
 
 
-def hits(found: Hits) -> RenderableType:
-    searched = f"{found.searched:,} searched"
-    if not found:
-        hint = one_line(found.hint)
+def hits(answer: Hits) -> RenderableType:
+    searched = f"{answer.searched:,} searched"
+    if not answer:
+        hint = one_line(answer.hint)
         hint = hint.replace("include_hidden=True", "--include-hidden")
         return Text(f"nothing found, {searched}{f': {hint}' if hint else ''}")
-    total = f"{'' if found.is_exact else 'at least '}{found.total:,} found"
-    rows = [_hit_row(each) for each in found]
+    total = f"{'' if answer.is_exact else 'at least '}{answer.total:,} found"
+    rows = [_hit_row(hit) for hit in answer]
     return Group(listing("pos", "what", "text", rows=rows, right=["pos"]), Text(f"{total}, {searched}", "dim"))
 
 
-def _hit_row(found: Hit) -> list[RenderableType]:
-    level = NO_SUMMARY if found.level == FALLBACK else found.level if found.level != NORMAL else ""
-    status = found.status if found.status != WINDOW else ""
-    depth = f"depth {found.depth}" if found.depth is not None else ""
-    hidden = f"hidden by {found.hidden}" if found.hidden else ""
-    details = (found.session, span(found.occurred_at, found.until), found.id, depth, level, status, hidden)
-    return [Text(str(found.position)), Text(found.role or found.summary_kind or found.kind),
-            detailed(_marked(found), *details)]  # fmt: skip
+def _hit_row(hit: Hit) -> list[RenderableType]:
+    level = NO_SUMMARY if hit.level == FALLBACK else hit.level if hit.level != NORMAL else ""
+    status = hit.status if hit.status != WINDOW else ""
+    depth = f"depth {hit.depth}" if hit.depth is not None else ""
+    hidden = f"hidden by {hit.hidden}" if hit.hidden else ""
+    details = (hit.session, span(hit.occurred_at, hit.until), hit.id, depth, level, status, hidden)
+    return [Text(str(hit.position)), Text(hit.role or hit.summary_kind or hit.kind),
+            detailed(_marked(hit), *details)]  # fmt: skip
 
 
-def _marked(found: Hit) -> Text:
-    """The snippet on one line, with what matches set off."""
+def _marked(hit: Hit) -> Text:
+    """Return the snippet on one line, with the matches highlighted."""
     text, at = Text(), 0
-    for first, end in found.spans:
-        text.append(_inline(found.snippet[at:first]))
-        text.append(_inline(found.snippet[first:end]), style="bold yellow")
+    for first, end in hit.spans:
+        text.append(_inline(hit.snippet[at:first]))
+        text.append(_inline(hit.snippet[first:end]), style="bold yellow")
         at = end
-    return text.append(_inline(found.snippet[at:]))
+    return text.append(_inline(hit.snippet[at:]))
 
 
 def _inline(text: str) -> str:
     return visible(text).replace("\n", " ")
 
 
-def expansion(found: Expansion) -> RenderableType:
-    """The messages whole, and what is left to expand."""
-    over = ", the first alone is over it" if found.over_budget else ""
-    text = f"{counted(len(found.messages), 'message')}, {found.used:,} of {counted(found.budget, 'token')}{over}"
-    rest = [Text(_left(each), style="dim") for each in found.rest]
-    unknown = [one_line(str(each)) for each in found.unknown]
+def expansion(answer: Expansion) -> RenderableType:
+    """Return the whole messages, and the parts that are left to expand."""
+    over = ", the first alone is over it" if answer.over_budget else ""
+    text = f"{counted(len(answer.messages), 'message')}, {answer.used:,} of {counted(answer.budget, 'token')}{over}"
+    rest = [Text(_left(part), style="dim") for part in answer.rest]
+    unknown = [one_line(str(name)) for name in answer.unknown]
     missing = [Text(f"not in this session: {', '.join(unknown)}", style="dim")] if unknown else []
-    return Group(*_messages_whole(found.messages), Text(f"\n{text}", style="dim"), *rest, *missing)
+    return Group(*_messages_whole(answer.messages), Text(f"\n{text}", style="dim"), *rest, *missing)
 
 
-def _left(found: Unexpanded) -> str:
-    where = f"#{found.first}–#{found.last}" if found.first != found.last else f"#{found.first}"
-    size = f"{counted(found.messages, 'message')}, {counted(found.tokens, 'token')}"
-    return f"left: {where}, {size}: expand {found.name}"
+def _left(part: Unexpanded) -> str:
+    where = f"#{part.first}–#{part.last}" if part.first != part.last else f"#{part.first}"
+    size = f"{counted(part.messages, 'message')}, {counted(part.tokens, 'token')}"
+    return f"left: {where}, {size}: expand {part.name}"
 
 
 # --- the picture -----------------------------------------------------------------------------------------------------
 
 
-def graph(found: SummaryGraph) -> RenderableType:
-    """The window as a tree, and apart from it what is out of use."""
-    tree = _grown(Tree(Text(found.title, style="bold")), found.window)
-    apart = [_grown(Tree(Text("out of use", style="dim")), found.replaced)] if found.replaced else []
+def graph(answer: SummaryGraph) -> RenderableType:
+    """Return the window as a tree, and next to it the summaries that are out of use."""
+    tree = _grown(Tree(Text(answer.title, style="bold")), answer.window)
+    apart = [_grown(Tree(Text("out of use", style="dim")), answer.replaced)] if answer.replaced else []
     return Group(tree, *apart)
 
 
 def _grown(tree: Tree, nodes: Sequence[Node]) -> Tree:
     for node in nodes:
-        details = [each for each in node.details if each]
         label = Text(node.name)
-        for each in details:
+        for detail in filter(None, node.details):
             label.append(" · ")
-            label.append(shortened(each, 200), style="yellow" if each == NO_SUMMARY else "dim")
+            label.append(shortened(detail, 200), style="yellow" if detail == NO_SUMMARY else "dim")
         _grown(tree.add(label), node.sources)
     return tree

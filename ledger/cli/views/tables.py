@@ -1,6 +1,7 @@
-"""Answers as lists and cards: which fields of each type are columns, and how a value of a field reads.
+"""Answers as lists and cards: the columns of each type, and the form of the values of each field.
 
-A type that is not named here is shown by all its fields. Every stored text becomes a ``Text`` without escape sequences.
+A type that is not named here is shown with all its fields. Every stored text becomes a ``Text`` without escape
+sequences.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from ledger.domain.harmless import one_line
 from ledger.domain.window import FALLBACK
 from ledger.sessions.diagram import NO_SUMMARY
 
-COLUMNS = {  # of each type its columns, and after the bar what stands in small print under the last of them
+COLUMNS = {  # by type: the columns, and after the bar the fields in small print under the last column
     "AuditEntry": "position recorded_at subject type | content command actor client project session reason in_effect",
     "Chunk": "id line size heading_path | content",
     "Conflict": "id attribute memories | status newest project winner action reason",
@@ -54,7 +55,7 @@ COLUMNS = {  # of each type its columns, and after the bar what stands in small 
     "WindowItem": "position tokens kind | role summary_kind id time messages",
     "Wording": "position recorded_at content | why consolidator actor reason in_effect",
 }
-NAMES = {  # headings and labels that are shorter than the fields
+NAMES = {  # headings and labels that are shorter than the names of the fields
     "position": "pos", "recorded_at": "when", "occurred_at": "when", "confidence": "conf", "chunk_count": "chunks",
     "proof_count": "proof", "similarity": "alike", "heading_path": "under", "delta": "change", "size": "chars",
 }  # fmt: skip
@@ -74,7 +75,7 @@ STYLES = {
     "active": "green", "open": "red", "proposed": "yellow", "candidate": "yellow", "superseded": "dim",
     "invalid": "red", "retracted": "dim", "fresh": "green", "stale": "yellow", "unsupported": "yellow",
 }  # fmt: skip
-DULL = {"active", "markdown", "knowledge", "window", "normal"}  # what goes without saying in small print
+DULL = {"active", "markdown", "knowledge", "window", "normal"}  # usual values, left out of small print
 QUOTED_CHARS = 110
 
 
@@ -82,7 +83,7 @@ QUOTED_CHARS = 110
 
 
 def decimal(value: float, sign: str = "") -> str:
-    """Two digits after the point, or as many as the millionths need."""
+    """Return a number with two digits after the point, or as many as its millionths need."""
     text = f"{value:{sign}.6f}".rstrip("0")
     return text if len(text.partition(".")[2]) > 2 else f"{value:{sign}.2f}"
 
@@ -101,7 +102,7 @@ def _is_time(name: str) -> bool:
 
 
 def plain_value(name: str, value: object) -> str:
-    """A value on one line, without its name."""
+    """Return a value on one line, without its name."""
     if value is None or value == "":
         return ""
     if isinstance(value, bool):
@@ -111,27 +112,27 @@ def plain_value(name: str, value: object) -> str:
     if isinstance(value, float):
         return decimal(value)
     if isinstance(value, Mapping) and name == "metadata":
-        return " ".join(f"{key}={json.dumps(each, ensure_ascii=False)}" for key, each in value.items())
+        return " ".join(f"{key}={json.dumps(item, ensure_ascii=False)}" for key, item in value.items())
     if isinstance(value, Mapping):
-        return ", ".join(f"{key} {plain_value('', each)}" for key, each in value.items())
+        return ", ".join(f"{key} {plain_value('', item)}" for key, item in value.items())
     if isinstance(value, answers.Relation):
         return f"{value.subject} {value.relation} {value.object}"
     if isinstance(value, Struct):
         return str(
             getattr(value, "id", None)
-            or ", ".join(plain_value(each.name, getattr(value, each.name)) for each in fields(value))
+            or ", ".join(plain_value(field.name, getattr(value, field.name)) for field in fields(value))
         )
     if isinstance(value, list | tuple | frozenset):
-        return ", ".join(plain_value("", each) for each in value)
+        return ", ".join(plain_value("", item) for item in value)
     if _is_time(name) and isinstance(value, str) and len(value) > 15:
         return moment(value)
     return str(value)
 
 
 def cell(name: str, value: object) -> Text:
-    """A value as a column of its own."""
+    """Return a value as a column of its own."""
     if name == "heading_path":
-        above = " › ".join(one_line(each) for each in value or ()) if isinstance(value, Sequence) else ""
+        above = " › ".join(one_line(heading) for heading in value or ()) if isinstance(value, Sequence) else ""
         return Text(above or "(no heading)", style="cyan" if above else "dim")
     if name == "delta" and isinstance(value, float):
         return Text(decimal(value, "+") if value else "", style="green" if value > 0 else "red")
@@ -143,7 +144,7 @@ def cell(name: str, value: object) -> Text:
 
 
 def small(name: str, value: object, *, shown: str) -> str:
-    """A value in small print: with its name where that says what it is; blank where it goes without saying."""
+    """Return a value in small print, with its name if the value needs one; a usual value is blank."""
     if value in (None, "", (), [], 0, False, {}) or value == shown or (isinstance(value, str) and value in DULL):
         return "not in effect" if name == "in_effect" and value is False else ""
     if name == "in_effect":
@@ -153,7 +154,7 @@ def small(name: str, value: object, *, shown: str) -> str:
     if value is True:
         return name.replace("_", " ")
     if name == "tags" and isinstance(value, Sequence):
-        return " ".join(f"#{each}" for each in value)
+        return " ".join(f"#{tag}" for tag in value)
     if name in ("metadata", "relations"):
         return shortened(plain_value(name, value), QUOTED_CHARS)
     if name == "reference_count":
@@ -180,31 +181,33 @@ def small(name: str, value: object, *, shown: str) -> str:
 
 
 def member(memory: answers.Memory) -> Text:
-    """A memory as one of several that are decided on."""
+    """Return a memory as one of several that a decision is about."""
     state = "quarantined" if memory.quarantined else "" if memory.status == "active" else memory.status
     return Text.assemble((memory.id[:9] + " ", "dim"), short(memory.content), (f"  {state}" if state else "", "dim"))
 
 
-def turn(found: answers.Interaction) -> Text:
-    asked = Text("> ", style="dim").append_text(short(found.prompt, QUOTED_CHARS))
-    return asked if not found.response else asked.append("\n").append_text(short(found.response, QUOTED_CHARS))
+def turn(interaction: answers.Interaction) -> Text:
+    text = Text("> ", style="dim").append_text(short(interaction.prompt, QUOTED_CHARS))
+    if interaction.response:
+        text.append("\n").append_text(short(interaction.response, QUOTED_CHARS))
+    return text
 
 
-def _wide(found: object, name: str) -> Text:
-    """The last column, which takes what room is left."""
-    value = getattr(found, name, None)
-    if isinstance(found, answers.Interaction):
-        return turn(found)
+def _wide(answer: object, name: str) -> Text:
+    """Return the last column, which takes the remaining width."""
+    value = getattr(answer, name, None)
+    if isinstance(answer, answers.Interaction):
+        return turn(answer)
     if name == "memories" and isinstance(value, Sequence):
-        return Text("\n").join(member(each) for each in value)
-    if isinstance(found, answers.Step | answers.ConfidencePoint) and name == "type" and _is_capped(found):
+        return Text("\n").join(member(memory) for memory in value)
+    if isinstance(answer, answers.Step | answers.ConfidencePoint) and name == "type" and _is_capped(answer):
         return Text(f"{value} at the cap, no change")
     if name == "subject" and value is None:
         return Text("everything of this user")
     if name == "about" and isinstance(value, str):
         return whole(value)
     if name == "content":
-        parts = getattr(found, "text", None)
+        parts = getattr(answer, "text", None)
         return short(value if value is None or not parts else parts)
     return cell(name, value) if name in ("heading_path",) or not isinstance(value, str) else short(value)
 
@@ -213,23 +216,23 @@ def _is_capped(step: answers.Step | answers.ConfidencePoint) -> bool:
     return step.type == "MemoryReinforced" and not step.delta and step.confidence >= 1
 
 
-def table(found: Sequence[object]) -> RenderableType:
-    """A list of answers of one type."""
-    columns, _, details = _columns(found[0]).partition("|")
+def table(listed: Sequence[object]) -> RenderableType:
+    """Return a list of answers of one type."""
+    columns, _, details = _columns(listed[0]).partition("|")
     names = columns.split()
     rows = [
-        [*(cell(name, getattr(each, name, None)) for name in names[:-1]), _last(each, names[-1], details)]
-        for each in found
+        [*(cell(name, getattr(answer, name, None)) for name in names[:-1]), _last(answer, names[-1], details)]
+        for answer in listed
     ]
     heads = [NAMES.get(name, name.replace("_", " ")) for name in names]
     return listing(*heads, rows=rows, right=[NAMES.get(name, name) for name in RIGHT])
 
 
 class Rows:
-    """What a question in SQL gives: a table, or where a word of it would be broken each row with one field a line."""
+    """The rows of an SQL query: a table, or, if a word would be broken, each row with a field a line."""
 
-    def __init__(self, found: Sequence[Mapping[str, object]]) -> None:
-        self._found = found
+    def __init__(self, rows: Sequence[Mapping[str, object]]) -> None:
+        self._found = rows
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         shown = Table(
@@ -254,33 +257,37 @@ def _raw(value: object) -> Text:
     return Text(shortened(value, QUOTED_CHARS) if isinstance(value, str) else f"{value!r:.{QUOTED_CHARS}}")
 
 
-def _last(found: object, name: str, details: str) -> Text:
-    text = _wide(found, name)
+def _last(answer: object, name: str, details: str) -> Text:
+    text = _wide(answer, name)
     shown = text.plain
-    return detailed(text, *(small(each, getattr(found, each, None), shown=shown) for each in details.split()))
+    return detailed(text, *(small(field, getattr(answer, field, None), shown=shown) for field in details.split()))
 
 
-def _columns(found: object) -> str:
-    declared: str | None = COLUMNS.get(type(found).__name__)
+def _columns(answer: object) -> str:
+    declared: str | None = COLUMNS.get(type(answer).__name__)
     if declared is not None:
         return declared
-    names = list(getattr(found, "__struct_fields__", ()) or getattr(found, "_fields", ()))
+    names = list(getattr(answer, "__struct_fields__", ()) or getattr(answer, "_fields", ()))
     return " ".join(names[:4]) + " | " + " ".join(names[4:])
 
 
 # --- cards -----------------------------------------------------------------------------------------------------------
 
 _TEXTS = ("content", "prompt", "response", "summary", "text")
-_MARKS = ("replayed", "absorbed", "skipped")  # said on stderr
+_MARKS = ("replayed", "absorbed", "skipped")  # printed on stderr
 
 
-def card(found: object, *, without: Iterable[str] = (), negative: bool = False) -> RenderableType:
-    """One answer with every field that says something; lists of answers under their names. ``negative``: a no is told too."""
-    if not isinstance(found, Struct):
-        return Text(visible(str(found)))
-    left = {each.name: getattr(found, each.name) for each in fields(found) if each.name not in (*without, *_MARKS)}
-    below = {name: left.pop(name) for name, value in list(left.items()) if _is_list_of_answers(value)}
-    shown = {name.replace("_", " "): _field(name, value, negative=negative) for name, value in left.items()}
+def card(answer: object, *, without: Iterable[str] = (), negative: bool = False) -> RenderableType:
+    """Return an answer with every field that says something; lists of answers stand below under their names.
+
+    ``negative`` shows False as no.
+    """
+    if not isinstance(answer, Struct):
+        return Text(visible(str(answer)))
+    names = (field.name for field in fields(answer) if field.name not in (*without, *_MARKS))
+    values = {name: getattr(answer, name) for name in names}
+    below = {name: values.pop(name) for name, value in list(values.items()) if _is_list_of_answers(value)}
+    shown = {name.replace("_", " "): _field(name, value, negative=negative) for name, value in values.items()}
     parts: list[RenderableType] = [card_of({name: value for name, value in shown.items() if value is not None})]
     for name, value in below.items():
         parts += titled(name.replace("_", " ").capitalize(), table(value))
@@ -288,7 +295,7 @@ def card(found: object, *, without: Iterable[str] = (), negative: bool = False) 
 
 
 def _is_list_of_answers(value: object) -> bool:
-    return isinstance(value, list | tuple) and bool(value) and all(isinstance(each, Struct) for each in value)
+    return isinstance(value, list | tuple) and bool(value) and all(isinstance(item, Struct) for item in value)
 
 
 def _field(name: str, value: object, *, negative: bool) -> Text | str | None:
@@ -305,15 +312,15 @@ def _field(name: str, value: object, *, negative: bool) -> Text | str | None:
     return Text(one_line(text), style=STYLES.get(text, "")) if text else None
 
 
-def numbers(found: object) -> RenderableType:
-    """A report: what is 0 is told too."""
-    if isinstance(found, Mapping):
-        return card_of({str(name).replace("_", " "): plain_value(str(name), value) for name, value in found.items()})
-    return card(found, negative=True)
+def numbers(answer: object) -> RenderableType:
+    """Return a report, with the fields that are 0 or False."""
+    if isinstance(answer, Mapping):
+        return card_of({str(name).replace("_", " "): plain_value(str(name), value) for name, value in answer.items()})
+    return card(answer, negative=True)
 
 
 def under(
     parts: Iterable[tuple[str, Sequence[object]]], make: Callable[[Sequence[object]], RenderableType] = table
 ) -> list[RenderableType]:
-    """Lists under their titles, without the empty ones."""
-    return [part for title, found in parts if found for part in titled(title, make(found))]
+    """Return lists under their titles, without empty lists."""
+    return [part for title, listed in parts if listed for part in titled(title, make(listed))]

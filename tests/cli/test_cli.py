@@ -49,7 +49,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, str
                 f"On a warm evening in the spring of last year Ana and Bob saw the old town of {city} again."
             )
         ledger.merges.find(threshold=0.8)
-        (conflict,) = ledger.conflicts.find().found
+        conflict = ledger.conflicts.find().found[0]
         said = ledger.session("chat").append("user", "Is there any coffee?")
         ledger.guards.quarantine(ledger.capture("Nothing to see here.").id)
         seen = ledger.observations.add("The user likes coffee.", [fact.id, turn.id], project="shop")

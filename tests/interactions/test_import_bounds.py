@@ -83,9 +83,9 @@ def test_only_a_regular_file_is_read(ledger: Ledger, tmp_path: Path, given: str)
     elif given == "a directory":
         os.mkdir(path)
     kind = {"/dev/zero": "a device"}.get(given, given)
-    with pytest.raises(RejectedError, match=f"regular file, and .* is {kind}"):
+    with pytest.raises(RejectedError, match=f"regular file is read, and .* is {kind}"):
         ledger.interactions.import_file(path)
-    with pytest.raises(RejectedError, match=f"regular file, and .* is {kind}"):
+    with pytest.raises(RejectedError, match=f"regular file is read, and .* is {kind}"):
         Ledger.import_log(path, tmp_path / "other.db")
 
 

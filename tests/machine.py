@@ -10,17 +10,17 @@ from pathlib import Path
 
 import probe
 import pytest
+from absence import absent
 from commands import RESPONSES, START, TEXTS, USERS
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from old_names import Ledger
 from oracle import ERASED, HIDDEN, OPEN, Act, Oracle, Part, Refused
 from oracle_projects import Places
 from places import QUICK
 from project_rules import ProjectRules
 from soundness import problems
 
-from ledger import ConflictError, NotFoundError, RejectedError
+from ledger import ConflictError, Ledger, NotFoundError, RejectedError
 
 ACTORS = ("", "bob", "eve")  # the first is never distrusted
 PROJECTS = (None, "Home", "Work", "casa")  # the last is nobody's until it is an alias
@@ -68,7 +68,7 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
         self.time = START
         self.ledger = self.opened()
         for user in USERS:
-            self.ledger.adopt_policy(decay="all", expire=True, by={"user": user})
+            self.ledger.bind(user=user).policy.set(decay="all", expire=True)
         self.oracle = Oracle()
         self.past = []  # (position, user -> memories) as they were believed
         self.seen = {}  # id of an event or command -> first position of its command
@@ -82,7 +82,7 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
             self.compare()
             self.look_closer()
             self.look_back(slice(None, None, 5))
-            folded = self.ledger.digest()
+            folded = self.ledger.proof.digest()
             assert probe.rebuild(self.ledger).digest == folded
             self.compare()
             assert problems(self.ledger) == []
@@ -132,7 +132,7 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
         """What reinforcement and extraction found is told to the oracle; what it does is for the oracle to say."""
         probe.writer(self.ledger).write_waiting()
         commands = {}
-        for entry in reversed(self.ledger.audit(user=user, limit=500)):
+        for entry in reversed(self.ledger.bind(user=user).history.audit(limit=500)):
             if entry.position > before and entry.user == user and entry.command_id not in self.seen:
                 commands.setdefault(entry.command_id, []).append(entry)
         for id, entries in commands.items():
@@ -188,8 +188,8 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
     def something_to_work_on(self):
         self.begin_projects()
         for user, text in (("", TEXTS[0]), ("", TEXTS[2]), ("ann", TEXTS[0])):
-            self.remember(user, text, None, None, 1_000_000, "", None, "preference", False, 0, False)
-        self.remember("", TEXTS[3], None, None, 500_000, "", None, "knowledge", True, 0, False)
+            self.remember(user, None, None, 1_000_000, "", None, "preference", False, 0, False, kind=text)
+        self.remember("", None, None, 500_000, "", None, "knowledge", True, 0, False, kind=TEXTS[3])
         self.simple("", 0, "eve", None, True, "promote")
 
     @rule(user=users, text=texts, project=projects, session=sessions, confidence=confidences, actor=actors, key=keys,
@@ -279,7 +279,7 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
     def retag(self, user, number, actor, key, add, remove):
         add, remove = tuple(sorted(add)), tuple(sorted(remove))
         if (id := self.some(user, number)) is not None:
-            call = lambda **by: self.ledger.retag(id, add, remove, **by)  # noqa: E731
+            call = lambda **by: self.ledger.memories.tag(id, add=add, remove=remove, **by)  # noqa: E731
             self.ask("retag", user, id, actor, key, {"add": add, "remove": remove}, call)
 
     @rule(user=users, number=numbers, actor=actors, key=keys, unset=st.sets(st.sampled_from("abc")),
@@ -287,7 +287,7 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
     def describe(self, user, number, actor, key, metadata, unset):
         unset = tuple(sorted(unset))
         if (id := self.some(user, number)) is not None:
-            call = lambda **by: self.ledger.describe(id, metadata, unset, **by)  # noqa: E731
+            call = lambda **by: self.ledger.memories.set_metadata(id, metadata, unset=unset, **by)  # noqa: E731
             asked = {"set": tuple(sorted((name, repr(value)) for name, value in metadata.items())), "unset": unset}
             self.ask("describe", user, id, actor, key, asked, call)
 
@@ -295,7 +295,7 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
           end=st.sampled_from((None, "2026-02-01T00:00:00.000000Z", "2031-01-01T00:00:00.000000Z")))  # fmt: skip
     def set_validity(self, user, number, actor, key, start, end):
         if (id := self.some(user, number)) is not None:
-            call = lambda **by: self.ledger.set_validity(id, start, end, **by)  # noqa: E731
+            call = lambda **by: self.ledger.memories.set_validity(id, valid_from=start, valid_to=end, **by)  # noqa: E731
             self.ask("set_validity", user, id, actor, key, {"start": start, "end": end}, call)
 
     @rule(user=users, number=numbers)
@@ -306,8 +306,8 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
         for call in (self.ledger.promote, self.ledger.reinforce, self.ledger.retract):
             with pytest.raises(NotFoundError):
                 call(id, user=user)
-        assert self.ledger.memory(id, user=user) is None
-        assert self.ledger.why(id, user=user) is None
+        assert absent(self.ledger.bind(user=user).memories.get, id)
+        assert absent(self.ledger.bind(user=user).why, id)
 
     # --- interactions --------------------------------------------------------------------------------------------
 
@@ -332,17 +332,17 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
             return [Part("attach", id, {"response": response})]
 
         if (id := self.some(user, number, kind="i")) is not None:
-            call = lambda **by: self.ledger.attach_response(id, response, **by)  # noqa: E731
+            call = lambda **by: self.ledger.interactions.add_response(id, response, **by)  # noqa: E731
             self.command(user, actor, key, ("attach", id, response), call, decide)
 
     @rule(user=users, number=numbers)
     def extract(self, user, number):
         if (id := self.some(user, number, kind="i")) is not None:
             before = self.ledger.position
-            self.ledger.extract(id, user=user, actor="extractor")
+            self.ledger.bind(user=user, actor="extractor").extract(id)
             self.take_policies(user, before)
             position = self.ledger.position
-            self.ledger.extract(id, user=user, actor="extractor")
+            self.ledger.bind(user=user, actor="extractor").extract(id)
             assert self.ledger.position == position, "an interaction is extracted once"
 
     # --- the way back --------------------------------------------------------------------------------------------
@@ -363,11 +363,11 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
         falls = self.oracle.undo(command)
         expected = {part.number for part in falls if part not in out and not part.alone}
         with pytest.raises(NotFoundError):
-            self.ledger.undo(command, user=USERS[(USERS.index(user) + 1) % len(USERS)])
+            self.ledger.bind(user=USERS[(USERS.index(user) + 1) % len(USERS)]).undo(command)
         if expected - {command} - self.oracle.noes(Act(user, None, falls)):
             with pytest.raises(ConflictError):
-                self.ledger.undo(command, user=user)
-        report = self.ledger.undo(command, user=user, cascade=True)
+                self.ledger.bind(user=user).undo(command)
+        report = self.ledger.bind(user=user).undo(command, cascade=True)
         found = {self.seen[each] for each in report.commands}
         assert {each for each in found if each in standing} == expected
         self.oracle.take(report.command_id, Act(user, None, falls))
@@ -380,7 +380,7 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
         command = standing[number % len(standing)]
         falls = {part for part in self.oracle.parts if part.number == command}
         user = next(iter(falls)).user
-        report = self.ledger.undo(command, user=user)
+        report = self.ledger.bind(user=user).undo(command)
         self.oracle.take(report.command_id, Act(user, None, falls))
         assert command not in self.oracle.noes()
 
@@ -389,7 +389,7 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
     def redo(self, number):
         undos = [id for id, act in self.oracle.acts.items() if act.actor is None]
         id = undos[number % len(undos)]
-        self.put_back(id, lambda user: self.ledger.redo(id, user=user))
+        self.put_back(id, lambda user: self.ledger.bind(user=user).redo(id))
 
     def put_back(self, id, call):
         user = self.oracle.acts[id].user
@@ -405,7 +405,7 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
         if self.oracle.distrusted(user, actor):
             return
         before, falls = self.oracle.memories(user), self.oracle.distrust(user, actor)
-        report = self.ledger.distrust(actor, kind="actor", user=user)
+        report = self.ledger.bind(user=user).history.distrust(actor, kind="actor")
         self.oracle.take(report.command_id, Act(user, actor, falls))
         after = self.oracle.memories(user)
         assert {each for each in report.gone if each[0] == "m"} == {id for id in before if id not in after}
@@ -415,14 +415,14 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
     def trust(self, number):
         distrusts = [id for id, act in self.oracle.acts.items() if act.actor is not None]
         id = distrusts[number % len(distrusts)]
-        self.put_back(id, lambda user: self.ledger.trust(id, user=user))
+        self.put_back(id, lambda user: self.ledger.bind(user=user).history.trust(id))
 
     @precondition(lambda self: self.batch is None and len({id for id in self.oracle.erased if id[0] == "m"}) < 2)
     @rule(user=users, number=numbers)
     def erase(self, user, number):
         id = self.some(user, number)
         if number % 4 == 0 and id is not None and id not in self.oracle.erased:
-            assert self.ledger.erase(id, user=user, **KEEP).state == "completed"
+            assert self.ledger.bind(user=user).erase(id, **KEEP).state == "completed"
             self.oracle.erase(id)
 
     # --- the world -----------------------------------------------------------------------------------------------
@@ -440,23 +440,23 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
     @precondition(lambda self: self.batch is None)
     @rule()
     def reopen(self):
-        digest = self.ledger.digest()
+        digest = self.ledger.proof.digest()
         self.ledger.close()
         self.ledger = self.opened()
-        assert self.ledger.digest() == digest
+        assert self.ledger.proof.digest() == digest
         self.compare()
 
     @precondition(lambda self: self.batch is None)
     @rule()
     def rebuild(self):
-        digest = self.ledger.digest()
+        digest = self.ledger.proof.digest()
         assert probe.rebuild(self.ledger).digest == digest
         self.compare()
 
     @precondition(lambda self: self.batch is None)
     @rule(step=st.integers(1, 60))
     def a_rebuild_is_killed(self, step):
-        store, left, digest = probe.store(self.ledger), [step], self.ledger.digest()
+        store, left, digest = probe.store(self.ledger), [step], self.ledger.proof.digest()
 
         def counting(enter):
             def call(**how):
@@ -479,7 +479,7 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
             del store.transact, store.snapshot
         with store.transact() as transaction:  # the holder of a lease that it left behind would be dead
             transaction.connection.execute("DELETE FROM leases")
-        assert self.ledger.digest() == digest
+        assert self.ledger.proof.digest() == digest
 
     @precondition(lambda self: self.batch is None)
     @rule()
@@ -498,7 +498,7 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
         if undoes and self.undoable():
             self.undo(number)
         else:
-            self.remember(user, text, None, None, 500_000, "", None, "knowledge", False, number, False)
+            self.remember(user, None, None, 500_000, "", None, "knowledge", False, number, False, kind=text)
         assert probe.batch(self.ledger).began > 0, "nothing was committed"
         probe.batch(self.ledger).began = math.inf
 
@@ -523,13 +523,13 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
     def run_policies(self, later):
         self.the_clock_jumps(timedelta(days=later))
         before = self.ledger.position
-        self.ledger.run_policies(only=("reinforcement", "extraction"))
+        self.ledger.jobs.run(jobs=("reinforcement", "extraction"))
         for user in USERS:
             self.take_policies(user, before)
         states = {id: state for user in USERS for id, state in self.oracle.memories(user).items()}
         ends = {id: self.oracle.expires(id, state) for id, state in states.items()}
         before = self.ledger.position
-        self.ledger.run_policies(only="expiry")
+        self.ledger.jobs.run(jobs=("expiry",))
         for user in USERS:
             self.take_policies(user, before)
         gone = {part.subject: part.verb for part in self.oracle.parts if part.number > before}
@@ -547,7 +547,7 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
         left = {user: [part for part in self.oracle.left if part.user == user] for user in USERS}
         self.compare_projects(self.ledger, left)
         for user, expected in believed.items():
-            found = {memory.id: memory for memory in self.ledger.memories(user=user, status="all")}
+            found = {memory.id: memory for memory in self.ledger.bind(user=user).memories.list(statuses=())}
             assert list(found)[::-1] == sorted(expected, key=self.oracle.rows.__getitem__)
             for id, memory in found.items():
                 self.same(memory, expected[id])
@@ -559,25 +559,25 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
         for user in USERS:
             expected = self.oracle.memories(user)
             for id, state in expected.items():
-                steps = self.ledger.why(id, user=user).steps
+                steps = self.ledger.bind(user=user).why(id).steps
                 assert sum(round(step.delta * 1_000_000) for step in steps) == state["confidence"]
                 assert [step.position for step in steps] == sorted(step.position for step in steps)
             for status in ("candidate", "active", "retracted"):
                 ids = {id for id, state in expected.items() if state["status"] == status}
-                assert {memory.id for memory in self.ledger.memories(user=user, status=status)} == ids
+                assert {memory.id for memory in self.ledger.bind(user=user).memories.list(statuses=status)} == ids
             candidates = [id for id, state in expected.items() if state["status"] == "candidate"]
-            waiting = {each.memory.id: each.contradicted_by for each in self.ledger.review(user=user)}
+            waiting = {each.memory.id: each.contradicted_by for each in self.ledger.bind(user=user).review()}
             assert {id for id, turns in waiting.items() if turns} == self.oracle.contradicted(user)
             assert sorted(id for id, turns in waiting.items() if not turns) == sorted(candidates)
             self.look_into_projects(user, expected)
-            turns = {turn.id: turn.response or "" for turn in self.ledger.interactions(user=user, limit=500)}
+            turns = {turn.id: turn.response or "" for turn in self.ledger.bind(user=user).interactions.list(limit=500)}
             assert turns == {id: turn["response"] for id, turn in self.oracle.turns(user).items()}
 
     @rule(word=st.sampled_from(WORDS))
     def recall(self, word):
         for user in USERS:
             expected = {id for id, state in self.oracle.memories(user).items() if self.recalled(state, word)}
-            assert {item.memory.id for item in self.ledger.recall(word, user=user, k=500).items} == expected
+            assert {item.memory.id for item in self.ledger.bind(user=user).recall(word, limit=500).items} == expected
 
     @precondition(lambda self: self.past)
     @rule(number=numbers)
@@ -590,7 +590,7 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
             then = self.ledger.at(position)
             self.compare_projects(then, left)
             for user, expected in believed.items():
-                found = {memory.id: memory for memory in then.memories(user=user, status="all")}
+                found = {memory.id: memory for memory in then.bind(user=user).memories.list(statuses=())}
                 assert found.keys() == expected.keys()
                 places = Places(left[user], self.oracle.erased)
                 for id, memory in found.items():

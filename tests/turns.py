@@ -7,8 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from old_names import Ledger
-
+from ledger import Ledger
 from ledger.language.port import ModelRequest
 
 Given = dict[str, Any] | str | Exception | Callable[[ModelRequest], Any]
@@ -65,4 +64,4 @@ def say(ledger: Ledger, user: str, assistant: str = "Noted.", session: str = "s1
 
 
 def contents(ledger: Ledger, status: str = "active", **of: Any) -> list[str]:
-    return sorted(each.content or "" for each in ledger.memories(status=status, **of))
+    return sorted(each.content or "" for each in ledger.memories.list(statuses=(status,), **of))

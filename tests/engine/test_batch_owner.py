@@ -11,7 +11,6 @@ from typing import Any
 
 import probe
 import pytest
-from old_names import Ledger as Named
 from soundness import assert_sound as sound
 
 from ledger import BusyError, ConflictError, Ledger, RejectedError
@@ -34,7 +33,7 @@ def assert_sound(ledger: Ledger) -> None:
 
 
 def digest(ledger: Ledger) -> str:
-    return Named(ledger).digest()
+    return Named(ledger).proof.digest()
 
 
 def contents(ledger: Ledger) -> set[str]:

@@ -11,11 +11,10 @@ from typing import Any
 
 import pytest
 from eventsourcing.persistence import StoredEvent
-from old_names import Ledger
 from places import GOLDEN
 from soundness import assert_sound
 
-from ledger import KeyReusedError, RejectedError
+from ledger import KeyReusedError, Ledger, RejectedError
 from ledger.maintenance import copying
 from ledger.maintenance.transfer import import_log
 from ledger.store.event_store import EventStore
@@ -30,20 +29,24 @@ def beliefs(ledger: Any) -> dict[str, Any]:
     """What a ledger believes and shows, in no names that a version may change."""
     found: dict[str, Any] = {"memories": {}, "confidence": {}, "sessions": {}, "audit": []}
     for user in ("", "bert"):
-        for each in ledger.memories(status="all", user=user, limit=1_000):
+        for each in ledger.bind(user=user).memories.list(statuses=(), limit=1_000):
             dates = [each.valid_from, each.valid_to, each.supersedes, each.superseded_by]
             shown = [each.content, each.kind, each.status, each.confidence, each.reference_count, *dates]
             found["memories"][each.id] = [*shown, sorted(each.tags), sorted(each.sources)]
-            steps = ledger.confidence(each.id, user=user)
+            steps = ledger.bind(user=user).memories.confidence(each.id)
             found["confidence"][each.id] = [[step.position, step.delta, step.confidence] for step in steps]
-        for info in ledger.sessions(user=user):
-            chat = ledger.session(info.name, user=user)
-            said = [[each.position, each.role, each.content] for each in chat.messages(hidden=True)]
-            found["sessions"][info.id] = [said, len(chat.window()), chat.summary]
-        found["audit"] += [[each.position, each.subject] for each in ledger.audit(user=user, limit=500)]
-    found["observations"] = [[each.id, each.confidence, each.proof_count] for each in ledger.observations(status="all")]
-    found["interactions"] = [[each.id, each.prompt, each.response] for each in ledger.interactions(limit=50)]
-    found["recall"] = [[hit.id, round(hit.score, 9)] for hit in ledger.recall("green tea", among="all").items]
+        for info in ledger.bind(user=user).sessions.list():
+            chat = ledger.bind(user=user).session(info.name)
+            said = [[each.position, each.role, each.content] for each in chat.messages(include_hidden=True)]
+            found["sessions"][info.id] = [said, len(chat.items()), chat.abstract]
+        found["audit"] += [[each.position, each.subject] for each in ledger.bind(user=user).history.audit(limit=500)]
+    found["observations"] = [
+        [each.id, each.confidence, each.proof_count] for each in ledger.observations.list(statuses=())
+    ]
+    found["interactions"] = [[each.id, each.prompt, each.response] for each in ledger.interactions.list(limit=50)]
+    found["recall"] = [
+        [hit.id, round(hit.score, 9)] for hit in ledger.recall("green tea", among=("memories", "chunks", "turns")).items
+    ]
     return json.loads(json.dumps(found))
 
 
@@ -72,10 +75,10 @@ def rows(path: Path, what: str, where: str = "1") -> list[Any]:
 
 def test_a_converted_ledger_verifies_and_believes_what_the_old_one_did(new: Path) -> None:
     with Ledger.open(new) as ledger:
-        report = ledger.verify(full=True)
+        report = ledger.proof.verify(full=True)
         assert (report.ok, report.problems) == (True, ())
         assert beliefs(ledger) == json.loads(EXPECTED.read_text(encoding="utf-8"))
-        assert ledger.doctor().ok
+        assert ledger.maintenance.doctor().ok
         assert_sound(ledger)
         ledger.remember("and it goes on")
 
@@ -126,21 +129,25 @@ def test_an_erased_row_keeps_the_digest_of_what_was_there_and_every_other_row_ha
 def test_an_erasure_after_the_conversion_goes_on_from_the_one_before(new: Path) -> None:
     with Ledger.open(new) as ledger:
         ledger.erase(
-            ledger.memories(kind="preference")[0].id, "asked for", quotes="keep", derived="keep", sources="keep"
+            ledger.memories.list(kinds=("preference",))[0].id,
+            reason="asked for",
+            quotes="keep",
+            derived="keep",
+            sources="keep",
         )
-        assert ledger.verify(full=True).ok
+        assert ledger.proof.verify(full=True).ok
 
 
 def test_a_key_used_before_is_answered_and_adds_nothing(new: Path) -> None:
     with Ledger.open(new, actor="ann") as ledger:
         position = ledger.position
         again = ledger.remember(
-            "The user prefers green tea.", kind="preference", confidence=0.5, tags=["tea"], key="tea"
+            "The user prefers green tea.", kind="preference", confidence=0.5, tags=["tea"], idempotency_key="tea"
         )
         assert again.replayed and again.content == "The user prefers green tea."
-        assert ledger.remember("Its arguments cannot be compared any more.", key="tea").id == again.id
+        assert ledger.remember("Its arguments cannot be compared any more.", idempotency_key="tea").id == again.id
         with pytest.raises(KeyReusedError):
-            ledger.retract(again.id, key="tea")
+            ledger.retract(again.id, idempotency_key="tea")
         assert ledger.position == position
 
 
@@ -150,15 +157,17 @@ def test_a_file_that_was_imported_before_adds_nothing_and_brings_no_erased_text_
     )
     with Ledger.open(new) as ledger:
         position = ledger.position
-        assert ledger.import_file(tmp_path / "lines").known == 1
+        assert ledger.interactions.import_file(tmp_path / "lines").known == 1
         assert ledger.position == position
 
 
 def test_an_act_in_parts_is_one_act_that_can_be_taken_back(new: Path) -> None:
     with Ledger.open(new) as ledger:
-        said = {each.content for each in ledger.memories()}
-        ledger.trust("trudy", kind="actor")
-        assert {each.content for each in ledger.memories()} - said == {f"Trudy says {number}." for number in range(3)}
+        said = {each.content for each in ledger.memories.list()}
+        ledger.history.trust("trudy", kind="actor")
+        assert {each.content for each in ledger.memories.list()} - said == {
+            f"Trudy says {number}." for number in range(3)
+        }
         assert_sound(ledger)
 
 

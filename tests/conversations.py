@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import probe
+from absence import absent
 
 from ledger import Ledger
 from ledger.domain.window import CONDENSED, LEAF
@@ -89,18 +90,18 @@ def written(session: Any, sources: Any, text: Written, replaces: str | None = No
 
 def standing(session: Any) -> dict[str, str]:
     """How each summary stands, in the order of writing."""
-    return {each.id: each.status for each in session.summaries.list()}
+    return {each.id: each.status for each in session.summaries.list()[::-1]}
 
 
 def check_window(ledger: Ledger, name: str, user: str = "") -> None:
     """Every message is in the window, hidden, or under exactly one summary of it, and the totals are the sums."""
     session = ledger.bind(user=user).session(name)
-    info = session.info()
-    if info is None:
+    if absent(session.info):
         return
-    messages, window = session.messages(include_hidden=True), items(session)
+    info = session.info()
+    messages, window = session.messages(include_hidden=True, limit=1_000), items(session)
     visible = {each.position: each for each in messages if not each.hidden}
-    assert [each.position for each in session.messages()] == list(visible)
+    assert [each.position for each in session.messages(limit=1_000)] == list(visible)
     assert (info.messages, info.tokens) == (len(visible), sum(each.tokens for each in visible.values()))
     assert info.hidden == len(messages) - len(visible)
     shown = [item.position for item in window if not item.is_summary]
@@ -130,7 +131,7 @@ PICTURE = {"type": "media", "uri": "https://a.example/cat.png", "mime": "image/p
 
 
 def said(session, **options) -> list[str | None]:
-    return [each.content for each in session.messages(**options, limit=1_000)]
+    return [each.content for each in session.messages(limit=1_000, **options)]
 
 
 def totals_agree(session) -> None:

@@ -6,6 +6,7 @@ import math
 import shutil
 import tempfile
 from datetime import timedelta
+from operator import attrgetter
 from pathlib import Path
 
 import probe
@@ -55,6 +56,14 @@ ERRORS = {"RejectedError": RejectedError, "NotFoundError": NotFoundError, "Confl
 KEEP = {"derived": "keep", "sources": "keep", "quotes": "keep"}
 
 
+METHODS = {"quarantine": "guards.quarantine", "release": "guards.release", "adjust": "memories.set_confidence"}
+
+
+def method(ledger, verb):
+    """The method of a ledger that does what the oracle calls by a verb."""
+    return attrgetter(METHODS.get(verb, verb))(ledger)
+
+
 class Killed(BaseException):
     """The process ends here."""
 
@@ -100,18 +109,18 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
 
     def command(self, user, actor, key, asked, call, decide):
         """One command, to the ledger and to the oracle; then once more with its key, which must append nothing."""
-        before, by = self.ledger.position, {"user": user, "actor": actor, "key": key}
+        before, asker = self.ledger.position, self.ledger.bind(user=user, actor=actor)
         try:
             known = self.oracle.known(user, key, asked)
             if known is None:
                 self.oracle.check_actor(user, actor, decide(None))
         except Refused as refused:
             with pytest.raises(ERRORS[refused.kind]) as caught:
-                call(**by)
+                call(asker, idempotency_key=key)
             assert not refused.rule or caught.value.rule == refused.rule
             assert not any(canary in str(caught.value) for canary in TEXTS)
             return None
-        answer = call(**by)
+        answer = call(asker, idempotency_key=key)
         if known is not None:
             assert answer.replayed and answer.id == known and self.ledger.position == before
             return None
@@ -123,7 +132,7 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
         self.oracle.done(before + 1, user, actor, answer.id, parts, (key, asked) if key is not None else None)
         self.take_policies(user, before)
         if key is not None:
-            position, again = self.ledger.position, call(**by)
+            position, again = self.ledger.position, call(asker, idempotency_key=key)
             assert again.replayed and again.id == answer.id
             assert self.ledger.position == position, "a command repeated with its key appended something"
         return answer
@@ -188,8 +197,8 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
     def something_to_work_on(self):
         self.begin_projects()
         for user, text in (("", TEXTS[0]), ("", TEXTS[2]), ("ann", TEXTS[0])):
-            self.remember(user, None, None, 1_000_000, "", None, "preference", False, 0, False, kind=text)
-        self.remember("", None, None, 500_000, "", None, "knowledge", True, 0, False, kind=TEXTS[3])
+            self.remember(user, text, None, None, 1_000_000, "", None, "preference", False, 0, False)
+        self.remember("", TEXTS[3], None, None, 500_000, "", None, "knowledge", True, 0, False)
         self.simple("", 0, "eve", None, True, "promote")
 
     @rule(user=users, text=texts, project=projects, session=sessions, confidence=confidences, actor=actors, key=keys,
@@ -202,13 +211,13 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
         place, project = self.place(user, project)
         data = {"kind": kind, "status": "candidate" if candidate else "active", "content": text, "project": place,
                 "confidence": confidence, "sources": sources, "valid_from": self.oracle.now}  # fmt: skip
-        told = {"kind": kind, "project": project, "session_id": session, "confidence": confidence / 1_000_000}
+        told = {"kind": kind, "project": project, "session": session, "confidence": confidence / 1_000_000}
         self.command(
             user,
             actor,
             key,
             (verb, text, kind, project, session, confidence, sources),
-            lambda **by: getattr(self.ledger, verb)(text, source=sources, **told, **by),
+            lambda ledger, **key: getattr(ledger, verb)(text, sources=sources, **told, **key),
             lambda id: self.oracle.remember(user, data, (actor, session, sources), id),
         )
 
@@ -230,7 +239,7 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
                 return []
             return self.oracle.remember(user, data | {"supersedes": old}, (actor, None, ()), id) + gone
 
-        call = lambda **by: self.ledger.supersede(old, text, **by)  # noqa: E731
+        call = lambda ledger, **key: ledger.supersede(old, text, **key)  # noqa: E731
         self.command(user, actor, key, ("supersede", old, text), call, decide)
 
     # --- changes -------------------------------------------------------------------------------------------------
@@ -244,7 +253,7 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
     def simple(self, user, number, actor, key, fitting, verb):
         statuses = {"promote": ("candidate",), "reject": ("candidate",), "restore": HIDDEN}.get(verb, OPEN)
         if (id := self.some(user, number, *(statuses if fitting else ()))) is not None:
-            self.ask(verb, user, id, actor, key, {}, lambda **by: getattr(self.ledger, verb)(id, **by))
+            self.ask(verb, user, id, actor, key, {}, lambda ledger, **key: method(ledger, verb)(id, **key))
 
     @rule(
         user=users,
@@ -256,8 +265,8 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
     def hide_and_restore(self, user, number, actor, other, verb):
         status = {"reject": "candidate", "invalidate": "active"}.get(verb)
         if (id := self.some(user, number, *([status] if status else OPEN))) is not None:
-            self.ask(verb, user, id, actor, None, {}, lambda **by: getattr(self.ledger, verb)(id, **by))
-            self.ask("restore", user, id, other, None, {}, lambda **by: self.ledger.restore(id, **by))
+            self.ask(verb, user, id, actor, None, {}, lambda ledger, **key: method(ledger, verb)(id, **key))
+            self.ask("restore", user, id, other, None, {}, lambda ledger, **key: ledger.restore(id, **key))
 
     @rule(user=users, number=numbers, actor=actors, key=keys, by=confidences, text=texts,
           verb=st.sampled_from(("reinforce", "adjust", "revise")))  # fmt: skip
@@ -271,7 +280,7 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
                 "revise": ({"content": text}, (text,)),
             }[verb]
             self.ask(
-                verb, user, id, actor, key, data, lambda **by: getattr(self.ledger, verb)(id, *given, **more, **by)
+                verb, user, id, actor, key, data, lambda ledger, **key: method(ledger, verb)(id, *given, **more, **key)
             )
 
     @rule(user=users, number=numbers, actor=actors, key=keys, add=st.sets(st.sampled_from("abc")),
@@ -279,7 +288,7 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
     def retag(self, user, number, actor, key, add, remove):
         add, remove = tuple(sorted(add)), tuple(sorted(remove))
         if (id := self.some(user, number)) is not None:
-            call = lambda **by: self.ledger.memories.tag(id, add=add, remove=remove, **by)  # noqa: E731
+            call = lambda ledger, **key: ledger.memories.tag(id, add=add, remove=remove, **key)  # noqa: E731
             self.ask("retag", user, id, actor, key, {"add": add, "remove": remove}, call)
 
     @rule(user=users, number=numbers, actor=actors, key=keys, unset=st.sets(st.sampled_from("abc")),
@@ -287,7 +296,7 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
     def describe(self, user, number, actor, key, metadata, unset):
         unset = tuple(sorted(unset))
         if (id := self.some(user, number)) is not None:
-            call = lambda **by: self.ledger.memories.set_metadata(id, metadata, unset=unset, **by)  # noqa: E731
+            call = lambda ledger, **key: ledger.memories.set_metadata(id, metadata, unset=unset, **key)  # noqa: E731
             asked = {"set": tuple(sorted((name, repr(value)) for name, value in metadata.items())), "unset": unset}
             self.ask("describe", user, id, actor, key, asked, call)
 
@@ -295,7 +304,7 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
           end=st.sampled_from((None, "2026-02-01T00:00:00.000000Z", "2031-01-01T00:00:00.000000Z")))  # fmt: skip
     def set_validity(self, user, number, actor, key, start, end):
         if (id := self.some(user, number)) is not None:
-            call = lambda **by: self.ledger.memories.set_validity(id, valid_from=start, valid_to=end, **by)  # noqa: E731
+            call = lambda ledger, **key: ledger.memories.set_validity(id, valid_from=start, valid_to=end, **key)  # noqa: E731
             self.ask("set_validity", user, id, actor, key, {"start": start, "end": end}, call)
 
     @rule(user=users, number=numbers)
@@ -303,24 +312,25 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
         """Ids of other users, and what does not exist, are not found, and nothing happens."""
         other = USERS[(USERS.index(user) + 1) % len(USERS)]
         id = self.some(other, number) or "m_0000000000000000"
-        for call in (self.ledger.promote, self.ledger.reinforce, self.ledger.retract):
+        asker = self.ledger.bind(user=user)
+        for call in (asker.promote, asker.reinforce, asker.retract):
             with pytest.raises(NotFoundError):
-                call(id, user=user)
-        assert absent(self.ledger.bind(user=user).memories.get, id)
-        assert absent(self.ledger.bind(user=user).why, id)
+                call(id)
+        assert absent(asker.memories.get, id)
+        assert absent(asker.why, id)
 
     # --- interactions --------------------------------------------------------------------------------------------
 
     @rule(user=users, actor=actors, response=st.sampled_from(RESPONSES), project=projects, session=sessions, key=keys)
     def capture(self, user, actor, response, project, session, key):
         place, project = self.place(user, project)
-        told = {"project": project, "session_id": session}
+        told = {"project": project, "session": session}
         self.command(
             user,
             actor,
             key,
             ("capture", response, project, session),
-            lambda **by: self.ledger.capture("What?", response, **told, **by),
+            lambda ledger, **key: ledger.capture("What?", response, **told, **key),
             lambda _: [Part("turn", None, {"response": response, "project": place})],
         )
 
@@ -332,7 +342,7 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
             return [Part("attach", id, {"response": response})]
 
         if (id := self.some(user, number, kind="i")) is not None:
-            call = lambda **by: self.ledger.interactions.add_response(id, response, **by)  # noqa: E731
+            call = lambda ledger, **key: ledger.interactions.add_response(id, response, **key)  # noqa: E731
             self.command(user, actor, key, ("attach", id, response), call, decide)
 
     @rule(user=users, number=numbers)
@@ -498,7 +508,7 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
         if undoes and self.undoable():
             self.undo(number)
         else:
-            self.remember(user, None, None, 500_000, "", None, "knowledge", False, number, False, kind=text)
+            self.remember(user, text, None, None, 500_000, "", None, "knowledge", False, number, False)
         assert probe.batch(self.ledger).began > 0, "nothing was committed"
         probe.batch(self.ledger).began = math.inf
 
@@ -545,7 +555,7 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
         """What is believed now, by every read; and it is kept, to be asked for again when it is the past."""
         believed = {user: self.oracle.memories(user) for user in USERS}
         left = {user: [part for part in self.oracle.left if part.user == user] for user in USERS}
-        self.compare_projects(self.ledger, left)
+        self.compare_projects(lambda user: self.ledger.bind(user=user), left)
         for user, expected in believed.items():
             found = {memory.id: memory for memory in self.ledger.bind(user=user).memories.list(statuses=())}
             assert list(found)[::-1] == sorted(expected, key=self.oracle.rows.__getitem__)
@@ -564,7 +574,7 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
                 assert [step.position for step in steps] == sorted(step.position for step in steps)
             for status in ("candidate", "active", "retracted"):
                 ids = {id for id, state in expected.items() if state["status"] == status}
-                assert {memory.id for memory in self.ledger.bind(user=user).memories.list(statuses=status)} == ids
+                assert {memory.id for memory in self.ledger.bind(user=user).memories.list(statuses=(status,))} == ids
             candidates = [id for id, state in expected.items() if state["status"] == "candidate"]
             waiting = {each.memory.id: each.contradicted_by for each in self.ledger.bind(user=user).review()}
             assert {id for id, turns in waiting.items() if turns} == self.oracle.contradicted(user)
@@ -587,10 +597,11 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
 
     def look_back(self, which):
         for position, believed, left in self.past[which]:
-            then = self.ledger.at(position)
-            self.compare_projects(then, left)
+            self.compare_projects(lambda user, position=position: self.ledger.bind(user=user).at(position), left)
             for user, expected in believed.items():
-                found = {memory.id: memory for memory in then.bind(user=user).memories.list(statuses=())}
+                found = {
+                    memory.id: memory for memory in self.ledger.bind(user=user).at(position).memories.list(statuses=())
+                }
                 assert found.keys() == expected.keys()
                 places = Places(left[user], self.oracle.erased)
                 for id, memory in found.items():

@@ -7,8 +7,8 @@ from typing import Any
 
 
 def inside(ledger: Any) -> Any:
-    """What is behind a ledger, one of the past, or the older tests' one of these."""
-    return getattr(ledger, "public", ledger)._engine
+    """What is behind a ledger, or one of the past."""
+    return ledger._engine
 
 
 def store(ledger: Any) -> Any:
@@ -62,7 +62,7 @@ def vectors(ledger: Any) -> Any:
 
 def session(session: Any) -> Any:
     """What is behind a session."""
-    return getattr(session, "public", session)._inner
+    return session._inner
 
 
 def rebuild(ledger: Any, progress: Any = None) -> Any:

@@ -91,7 +91,7 @@ def _fill_rarer(ledger):
     )
     dory = ledger.remember("The dory is painted green.", valid_from="2026-01-01", valid_to="2027-01-01", **pairs)
     ledger.documents.add("# Knots\n\nA bowline holds.\n", title="Knots", **pairs)
-    when = {"occurred_at": "2026-05-01T10:00:00+02:00", "metadata": {"ticket": 4711}, "key": "asked"}
+    when = {"occurred_at": "2026-05-01T10:00:00+02:00", "metadata": {"ticket": 4711}, "idempotency_key": "asked"}
     ledger.capture(
         "Where is it?", "The ketch is moored at the north pier.", memories_used=[pier.id], project="sea", **when
     )

@@ -14,6 +14,7 @@ from typing import Any
 import probe
 import pytest
 import window_laws
+from absence import absent
 from conftest import Clock, folded_from_zero
 from conversations import RAIN, WEATHER
 from hypothesis import strategies as st
@@ -291,7 +292,7 @@ class Sessions(RuleBasedStateMachine):
 
     @rule(name=st.sampled_from(NAMES), text=st.sampled_from(["", "So far.", "More."]))
     def set_summary(self, name: str, text: str) -> None:
-        assert self.session(name).set_abstract(text) == self.session(name).summary == text
+        assert self.session(name).set_abstract(text) == self.session(name).abstract == text
 
     @rule()
     def reopen(self) -> None:
@@ -328,9 +329,9 @@ class Sessions(RuleBasedStateMachine):
     def totals_are_the_sums_of_their_parts(self) -> None:
         for name in NAMES:
             session = self.session(name)
-            info = session.info()
-            if info is None:
+            if absent(session.info):
                 continue
+            info = session.info()
             shown, summaries = session.messages(limit=1_000), {each.id: each for each in session.summaries.list()}
             assert (info.messages, info.tokens) == (len(shown), sum(each.tokens for each in shown))
             standing = [each for each in summaries.values() if each.status == "window"]

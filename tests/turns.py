@@ -63,5 +63,5 @@ def say(ledger: Ledger, user: str, assistant: str = "Noted.", session: str = "s1
     return found
 
 
-def contents(ledger: Ledger, status: str = "active", **of: Any) -> list[str]:
-    return sorted(each.content or "" for each in ledger.memories.list(statuses=(status,), **of))
+def contents(ledger: Ledger, **filters: Any) -> list[str]:
+    return sorted(each.content or "" for each in ledger.memories.list(**filters))

@@ -425,7 +425,9 @@ def test_what_was_true_then_is_asked_of_what_is_known_and_of_what_was_known(ledg
 def test_under_valid_only_what_was_true_counts(ledger):
     active = ledger.remember("tea", valid_from="2026-01-01", valid_to="2026-02-01T00:00:00Z")
     for number, verb in enumerate(("retract", "invalidate", "quarantine")):
-        getattr(ledger, verb)(ledger.remember(f"tea {number}", valid_from="2026-01-01").id)
+        getattr(ledger.guards if verb == "quarantine" else ledger, verb)(
+            ledger.remember(f"tea {number}", valid_from="2026-01-01").id
+        )
     ledger.propose("tea?")
     moment = ledger.at(ledger.position, valid_at="2026-01-15")
     assert (

@@ -136,7 +136,7 @@ def test_a_command_with_nothing_to_do_leaves_its_answer(ledger: Ledger, verb: st
         write(given, "before")
     before = ledger.position
     first = write(given, "k")
-    assert [each.type for each in ledger.history.audit(before=before + 2, limit=1)] == ["CommandAnswered"]
+    assert [each.type for each in ledger.history.audit(until=before + 2, limit=1)] == ["CommandAnswered"]
     assert ledger.position == before + 1
     again = write(given, "k")
     assert as_told(again) == as_told(first)

@@ -250,36 +250,36 @@ def test_the_reason_must_not_repeat_the_text(ledger: Ledger) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "error"),
+    ("subject", "error"),
     [
-        ({"subject": None}, RejectedError),
-        ({"subject": ""}, NotFoundError),
-        ({"subject": "m_0000000000000000"}, NotFoundError),
-        ({"subject": "d_0000000000000000"}, NotFoundError),
-        ({"subject": "nonsense"}, NotFoundError),
-        ({"subject": "\0"}, NotFoundError),
-        ({"subject": 0}, NotFoundError),
-        ({"subject": -1}, NotFoundError),
-        ({"subject": 1}, NotFoundError),
-        ({"subject": 2**70}, NotFoundError),
-        ({"subject": True}, RejectedError),
-        ({"subject": 2.5}, RejectedError),
-        ({"session": "none"}, NotFoundError),
-        ({"project": ""}, NotFoundError),
-        ({"subject": 2, "fields": ["data.nothing"]}, RejectedError),
-        ({"subject": 2, "spans": [("data.content", 3, 2)]}, RejectedError),
-        ({"subject": 2, "spans": [("data.content", 0, 10_000)]}, RejectedError),
-        ({"subject": 2, "spans": [("data.tags", 0, 1)]}, RejectedError),
-        ({"subject": 2, "spans": ["data.content"]}, RejectedError),
-        ({"subject": "m_0000000000000000", "fields": ["data.content"]}, RejectedError),
-        ({"user": "nobody"}, RejectedError),
+        (None, RejectedError),
+        ("", NotFoundError),
+        ("m_0000000000000000", NotFoundError),
+        ("d_0000000000000000", NotFoundError),
+        ("nonsense", NotFoundError),
+        ("\0", NotFoundError),
+        (Event(0), NotFoundError),
+        (Event(-1), NotFoundError),
+        (Event(1), NotFoundError),
+        (Event(2**70), NotFoundError),
+        (True, RejectedError),
+        (2.5, RejectedError),
+        (SessionName("none"), NotFoundError),
+        (Project(""), NotFoundError),
+        (Event(2, fields=["data.nothing"]), RejectedError),
+        (Event(2, spans=[("data.content", 3, 2)]), RejectedError),
+        (Event(2, spans=[("data.content", 0, 10_000)]), RejectedError),
+        (Event(2, spans=[("data.tags", 0, 1)]), RejectedError),
+        (Event(2, spans=["data.content"]), RejectedError),  # type: ignore[list-item]
+        (Event("m_0000000000000000", fields=["data.content"]), RejectedError),  # type: ignore[arg-type]
+        (EVERYTHING, RejectedError),
     ],
 )
-def test_wrong_calls_are_refused_with_nothing_written(ledger: Ledger, given: Any, error: type[Exception]) -> None:
+def test_wrong_calls_are_refused_with_nothing_written(ledger: Ledger, subject: Any, error: type[Exception]) -> None:
     ledger.remember(RARE, tags=["address"])
-    position = ledger.position
+    position, asked = ledger.position, ledger.bind(user="nobody") if subject == EVERYTHING else ledger
     with pytest.raises(error):
-        ledger.erase(EVERYTHING, **given)
+        asked.erase(subject)
     assert ledger.position == position
 
 
@@ -767,7 +767,7 @@ def test_whatever_happened_before_the_tables_are_what_the_log_says(tmp_path: Pat
             try:
                 if rng.random() < 0.15:
                     choices = {name: rng.choice(["erase", "cut", "keep"]) for name in ("derived", "sources", "quotes")}
-                    subject = rng.choice([some(), rng.randint(2, max(2, ledger.position))])
+                    subject = rng.choice([some(), Event(rng.randint(2, max(2, ledger.position)))])
                     assert ledger.erase(subject, **choices).state == "completed"  # type: ignore[arg-type]
                     assert ledger.proof.digest() == folded_from_zero(ledger)
                 else:
@@ -842,7 +842,7 @@ def _quarantined(ledger: Ledger) -> Any:
 def _quarantined_message(ledger: Ledger) -> Any:
     said = ledger.session("talk").append("user", RARE)
     ledger.guards.quarantine(said.position, reason=WHY)
-    return said.position
+    return Event(said.position)
 
 
 def _distrusted(ledger: Ledger) -> Any:
@@ -913,13 +913,13 @@ def test_with_one_side_of_a_conflict_goes_why_it_was_resolved(ledger: Ledger) ->
     agrees(ledger)
 
 
-@pytest.mark.parametrize("whole", ["session", "project"])
+@pytest.mark.parametrize("whole", [SessionName("talk"), Project("row")])
 def test_why_commands_were_undone_goes_with_the_session_or_the_project_that_they_were_of(
-    ledger: Ledger, whole: str
+    ledger: Ledger, whole: Subject
 ) -> None:
     fact = ledger.remember(RARE, project="row", session="talk")
     ledger.undo(fact.position, reason=WHY)
-    ledger.erase(EVERYTHING, **{whole: {"session": "talk", "project": "row"}[whole]}, **ALL)  # type: ignore[arg-type]
+    ledger.erase(whole, **ALL)  # type: ignore[arg-type]
     assert says_why(ledger) == []
     agrees(ledger)
 

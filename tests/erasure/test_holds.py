@@ -51,8 +51,8 @@ def test_holding_what_is_held_writes_nothing(ledger: Ledger) -> None:
 def test_a_hold_covers_what_belongs_to_it_and_nothing_else(ledger: Ledger, what: str) -> None:
     fact = ledger.remember("The tin is red.", session="monday", project="kitchen")
     other = ledger.remember("The jar is blue.", session="tuesday", project="cellar")
-    subject = {"memory": {"subject": fact.id}, "session": {"session": "monday"}, "project": {"project": "kitchen"}}
-    hold = ledger.holds.add(**subject.get(what, {}))
+    subject = {"memory": fact.id, "session": SessionName("monday"), "project": Project("kitchen"), "user": EVERYTHING}
+    hold = ledger.holds.add(subject[what])
     for erase in (
         lambda: ledger.erase(fact.id),
         lambda: ledger.erase(Event(fact.position)),

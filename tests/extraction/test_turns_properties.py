@@ -55,10 +55,10 @@ answers = st.one_of(
 
 
 @pytest.mark.slow
-@given(st.lists(answers, min_size=1, max_size=3), st.sampled_from(("active", "candidate")), st.sampled_from((0, 60)))
-def test_no_answer_loses_a_memory_or_raises_what_is_no_error_of_ours(given: list[Any], status: str, chars: int) -> None:
+@given(st.lists(answers, min_size=1, max_size=3), st.sampled_from(("by_source", "review")), st.sampled_from((0, 60)))
+def test_no_answer_loses_a_memory_or_raises_what_is_no_error_of_ours(given: list[Any], admit: str, chars: int) -> None:
     with tempfile.TemporaryDirectory() as folder, Ledger.open(f"{folder}/memory.db") as ledger:
-        ledger.policy.set(extracted=status)
+        ledger.policy.set(admit=admit)
         before = [ledger.remember(each).id for each in FACTS[:3]]
         other = ledger.bind(user="ben").remember("The user is somebody else.")
         ledger.policy.set(memory_chars=chars)
@@ -105,11 +105,11 @@ def test_earlier_moments_know_where_the_cursor_was_and_what_waited(ledger: Ledge
     moments: list[tuple[int, int, list[str]]] = []
     for number in range(4):
         session = say(ledger, f"I prefer harbour number {number}.")
-        moments.append((ledger.position, session.info().cursor, contents(ledger, "candidate")))
+        moments.append((ledger.position, session.info().cursor, contents(ledger, statuses=("candidate",))))
         session.extract(model=Scripted(adds(f"The user prefers harbour number {number}.")))
-        moments.append((ledger.position, session.info().cursor, contents(ledger, "candidate")))
+        moments.append((ledger.position, session.info().cursor, contents(ledger, statuses=("candidate",))))
     ledger.undo(ledger.history.audit(command="session.extract")[0].command_id)
     for position, cursor, waiting in moments:
         then: Any = ledger.at(position)
-        assert (then.session("s1").info().cursor, contents(then, "candidate")) == (cursor, waiting)
+        assert (then.session("s1").info().cursor, contents(then, statuses=("candidate",))) == (cursor, waiting)
         assert all(each.provenance.quote for each in then.review())

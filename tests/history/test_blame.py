@@ -155,8 +155,7 @@ def test_the_words_are_the_text_whatever_it_is(versions: list[str]) -> None:
                           st.sampled_from(TEXTS), st.integers(0, 99)), min_size=3, max_size=14))  # fmt: skip
 @settings(deadline=None)
 def test_of_every_belief_the_words_and_the_steps_add_up(acts: list[tuple[str, str, int]]) -> None:
-    with tempfile.TemporaryDirectory(dir=QUICK) as folder, Ledger.open(f"{folder}/memory.db", clock=Clock()) as old:
-        ledger = old
+    with tempfile.TemporaryDirectory(dir=QUICK) as folder, Ledger.open(f"{folder}/memory.db", clock=Clock()) as ledger:
         for act, text, number in acts:
             found = ledger.memories.list(statuses=())
             id = found[number % len(found)].id if found else ""

@@ -60,7 +60,7 @@ def facts(ledger: Ledger, count: int, **by: Any) -> None:
 
 def prepared(ledger: Ledger, act: str) -> None:
     """A ledger in which ``act`` concerns some more than four events."""
-    facts(ledger, 6, actor="eve", session_id="monday")
+    facts(ledger.bind(actor="eve"), 6, session="monday")
     if act == "withdraw_source":
         for number in range(6):
             ledger.observations.add(f"Many facts, in words of kind {number}.", (ledger.memories.list()[-1].id,))
@@ -143,7 +143,7 @@ def test_a_plan_asks_few_questions_of_each_event(ledger: Ledger) -> None:
                 connection.set_trace_callback(None)
         return len(asked)
 
-    facts(ledger, 40, actor="eve")
+    facts(ledger.bind(actor="eve"), 40)
     assert questions(40) - questions(20) <= 15 * 20
 
 
@@ -228,7 +228,7 @@ def test_at_the_limit_nothing_is_refused(ledger: Ledger, monkeypatch: pytest.Mon
 
 
 def test_a_source_is_refused_at_once_however_much_it_wrote(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    facts(ledger, 6, actor="eve")
+    facts(ledger.bind(actor="eve"), 6)
     monkeypatch.setattr(bulk, "MOST_EVENTS", 4)
     with pytest.raises(
         RejectedError, match=f"since={ledger.position + 1} only refuses what the source writes from now on"
@@ -268,7 +268,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("user", ["ada", ""])
 def test_a_whole_user_goes_in_complete_erasures(ledger: Ledger, small: None, user: str) -> None:
-    facts(ledger, 8, user=user)
+    facts(ledger.bind(user=user), 8)
     ledger.bind(user="ben").remember("Theirs.")
     report = ledger.bind(user=user).erase(EVERYTHING, reason="asked for")
     done = [*report.earlier, report]
@@ -302,7 +302,7 @@ Ledger.open(sys.argv[1], actor="ann", user="ada").erase(EVERYTHING)
 @pytest.mark.parametrize("whole", [0, 2])
 def test_the_erasure_of_a_user_goes_on_where_it_was_killed(path: Path, small: None, whole: int) -> None:
     with Ledger.open(path) as ledger:
-        facts(ledger, 8, user="ada")
+        facts(ledger.bind(user="ada"), 8)
     assert subprocess.run([sys.executable, "-c", ERASING, str(path), str(whole)], cwd=ROOT).returncode == 9
     with Ledger.open(path) as ledger:
         assert [each.state for each in ledger.erasures.list()] == ["completed"] * (whole + 1), (
@@ -322,7 +322,7 @@ def test_the_erasure_of_a_user_goes_on_where_it_was_killed(path: Path, small: No
 def test_what_a_user_writes_while_all_is_erased_goes_too(
     ledger: Ledger, small: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    facts(ledger, 8, user="ada")
+    facts(ledger.bind(user="ada"), 8)
     writing = iter(["Written in between."])
     complete = completing._complete
 
@@ -339,7 +339,7 @@ def test_what_a_user_writes_while_all_is_erased_goes_too(
 
 @pytest.mark.parametrize("what", ["hold", "reason"])
 def test_what_stands_in_the_way_of_one_erasure_of_a_user_stops_all(ledger: Ledger, small: None, what: str) -> None:
-    facts(ledger, 8, user="ada")
+    facts(ledger.bind(user="ada"), 8)
     last = ledger.bind(user="ada").remember(RARE)
     if what == "hold":
         ledger.bind(user="ada").holds.add(last.id)

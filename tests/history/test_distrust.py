@@ -340,7 +340,7 @@ def test_a_merge_that_took_over_the_validity_of_a_source_is_named(
 ) -> None:
     cabin = ledger.bind(actor="ann").remember("The user has a cabin.", kind="fact")
     also = ledger.bind(actor="bob").remember("The user owns a cabin.", kind="fact", valid_to="2030-01-01")
-    ledger.bind(actor="eve").memories.set_validity(cabin.id, *ends)
+    ledger.bind(actor="eve").memories.set_validity(cabin.id, valid_from=ends[0], valid_to=ends[1])
     ledger.bind(actor="bob").merges.combine([cabin.id, also.id])
     report = ledger.history.distrust("eve", kind="actor")
     assert {each.type for each in report.uncertain} == {"MemoriesMerged"}

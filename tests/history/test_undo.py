@@ -573,7 +573,7 @@ def test_a_group_takes_what_others_built_on_it_only_when_told(ledger: Ledger) ->
 def test_a_group_that_is_none_is_not_found(ledger: Ledger, group: dict[str, str]) -> None:
     ledger.propose("The user runs.", session="s1")
     with pytest.raises(NotFoundError):
-        ledger.undo(**group)  # type: ignore[arg-type]
+        ledger.history.undo_all(**group)  # type: ignore[arg-type]
 
 
 def test_an_undo_names_something(ledger: Ledger) -> None:

@@ -88,7 +88,9 @@ def test_a_turn_that_goes_into_quarantine_during_the_call_gives_nothing(ledger: 
     turn = ledger.capture(SAID, "Noted.")
     with pytest.raises(ConflictError):
         ledger.extract(turn.id, model=Scripted(answer))
-    assert contents(ledger, "all") == [] and TEA not in str([each.data for each in ledger.history.audit(limit=500)])
+    assert contents(ledger, statuses=()) == [] and TEA not in str(
+        [each.data for each in ledger.history.audit(limit=500)]
+    )
     assert [call.ok for call in ledger.history.model_calls()] == [True]
 
 
@@ -105,7 +107,7 @@ def test_the_call_over_a_turn_that_goes_meanwhile_is_recorded(ledger: Ledger, ho
     with pytest.raises(LedgerError):
         ledger.extract(turn.id, model=Scripted(answer))
     data: Any = ledger.history.audit(type="ModelCalled")[0].data
-    assert [each["outcome"] for each in data["actions"]] == ["moved"] and contents(ledger, "all") == []
+    assert [each["outcome"] for each in data["actions"]] == ["moved"] and contents(ledger, statuses=()) == []
 
 
 def test_a_threat_in_what_was_dropped_is_not_kept(ledger: Ledger) -> None:

@@ -497,7 +497,7 @@ def test_what_was_erased_after_the_backup_is_erased_again_by_its_certificate(pat
     report = Ledger.recover(copy, target, certificates=[certificate])
     assert report.ok and report.certificates == 1
     with Ledger.open(target) as ledger:
-        assert secret not in contents(ledger, status="all")
+        assert secret not in contents(ledger, statuses=())
         assert ledger.proof.verify(full=True).ok and [each.state for each in ledger.erasures.list()] == ["completed"]
         assert_sound(ledger)
     assert b"Zebulon" not in target.read_bytes()

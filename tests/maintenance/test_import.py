@@ -275,13 +275,13 @@ def test_an_exported_log_comes_back_as_the_same_ledger(lived: Ledger, tmp_path: 
     assert stat.S_IMODE(os.stat(report.path).st_mode) == 0o600
     Ledger.import_log(report.path, tmp_path / "copy.db")
     with Ledger.open(tmp_path / "copy.db") as copy:
-        assert (copy.id, copy.position, copy.digest()) == (lived.id, lived.position, lived.proof.digest())
-        assert (copy.stats().head, list(probe.store(copy).rows())) == (
+        assert (copy.id, copy.position, copy.proof.digest()) == (lived.id, lived.position, lived.proof.digest())
+        assert (copy.maintenance.stats().head, list(probe.store(copy).rows())) == (
             lived.maintenance.stats().head,
             list(probe.store(lived).rows()),
         )
-        assert copy.interactions() == lived.interactions.list()
-        assert copy.remember("Tea is in the tin.", project="kitchen", key="k", user="ada").replayed
+        assert copy.interactions.list() == lived.interactions.list()
+        assert copy.bind(user="ada").remember("Tea is in the tin.", project="kitchen", idempotency_key="k").replayed
         assert copy.position == lived.position
     assert stat.S_IMODE(os.stat(tmp_path / "copy.db").st_mode) == 0o600
 

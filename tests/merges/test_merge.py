@@ -88,9 +88,9 @@ def test_a_search_can_be_bounded_to_a_project_or_to_global_memories(ledger: Ledg
 
 @pytest.mark.parametrize("status", [5, None, "nothing", ["all", 5]])
 def test_a_status_that_there_is_not_is_refused(ledger: Ledger, status: Any) -> None:
-    for listing in (ledger.merges, ledger.conflicts):
+    for area in (ledger.merges, ledger.conflicts):
         with pytest.raises(RejectedError, match="statuses"):
-            listing(status)
+            area.list(statuses=status)
 
 
 def test_a_threshold_below_one_half_is_refused(ledger: Ledger) -> None:

@@ -539,12 +539,12 @@ def test_a_thread_that_writes_all_the_time_does_not_keep_a_rebuild_from_ending(p
 def test_a_changed_version_rebuilds_by_itself_on_open(path, monkeypatch):
     with Ledger.open(path) as ledger:
         life(ledger)
-        before, rows = ledger.proof.digest(), contents(ledger, status="all")
+        before, rows = ledger.proof.digest(), contents(ledger, statuses=())
     with raw(path) as connection:
         connection.execute("DELETE FROM memories")
     monkeypatch.setattr(memories.Memories, "version", 2)
     with Ledger.open(path) as ledger:
-        assert contents(ledger, status="all") == rows
+        assert contents(ledger, statuses=()) == rows
         assert ledger.proof.digest() != before, "the digest names the version"
         assert {each.version for each in ledger.maintenance.stats().projections if each.name == "memories"} == {2}
         assert_sound(ledger)

@@ -93,7 +93,7 @@ def test_the_script_says_ok_and_what_the_event_is(filled, tmp_path):
 @pytest.mark.slow
 def test_the_script_says_what_does_not_hold(filled, tmp_path):
     first, second, last = filled.notes
-    proof = filled.prove(9)
+    proof = filled.proof.prove(9)
     assert by_script(proof.as_text(), first.text, tmp_path)[0] == 1
     assert "prove it --against" in by_script(proof.as_text(), second.text, tmp_path)[1]
     assert by_script(json.dumps(as_file(proof, type="MemoryRetracted")), last.text, tmp_path)[0] == 1

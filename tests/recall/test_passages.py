@@ -126,8 +126,8 @@ def found(ledger: Any, query: str, **asked: Any) -> list[tuple[str, str, str | N
 
 def test_a_captured_prompt_and_its_response_are_found_each(ledger: Ledger) -> None:
     turn = ledger.bind(user="ann").capture("Which coffee?", "Dark roast.", session="s", project="Home", reinforce=False)
-    assert found(ledger, "coffee", user="ann")[0] == (turn.id, "prompt", "Which coffee?")
-    assert found(ledger, "roast", user="ann")[0] == (turn.id, "response", "Dark roast.")
+    assert found(ledger.bind(user="ann"), "coffee")[0] == (turn.id, "prompt", "Which coffee?")
+    assert found(ledger.bind(user="ann"), "roast")[0] == (turn.id, "response", "Dark roast.")
     (passage, *_) = (item.passage for item in ledger.bind(user="ann").recall("roast", among=("turns",)).items)
     assert passage is not None
     assert (passage.start, passage.end, passage.position) == (0, 11, turn.position)

@@ -698,7 +698,7 @@ def test_a_reader_of_the_file_finds_what_waits_for_the_index_with_the_same_score
             before = [reader.recall("coffee or tea", among=(among,), limit=50) for among in ("memories", "turns")]
             with closing(sqlite3.connect(path)) as connection:
                 assert connection.execute("SELECT count(*) FROM search_waiting").fetchone() == (2,)
-            taken = [writer.recall("coffee or tea", among=among, k=50) for among in ("memories", "turns")]
+            taken = [writer.recall("coffee or tea", among=among, limit=50) for among in ("memories", "turns")]
             after = [reader.recall("coffee or tea", among=(among,), limit=50) for among in ("memories", "turns")]
     assert before == taken == after
     assert [len(pack.items) for pack in before] == [7, 2]

@@ -23,7 +23,7 @@ def test_a_message_is_recalled_with_the_session_and_position_that_it_is_at(ledge
     session = ledger.session("monday")
     session.append("user", "Hello there.")
     said = session.append("user", "The gearbox rattles in third gear.")
-    (item,) = recalled(ledger, "gearbox", k=1)
+    (item,) = recalled(ledger, "gearbox", limit=1)
     assert (item.source, item.id, item.content) == ("message", session.id, said.content)
     assert item.passage is not None
     assert (item.passage.position, item.passage.field, item.passage.session) == (said.position, "content", "monday")
@@ -51,7 +51,7 @@ def test_a_hidden_message_is_never_recalled(ledger: Ledger, act: str) -> None:
         session.append("user", f"The gearbox rattles, day {number}.")
     before = ledger.position
     _ = session.clear() if act == "clear" else session.truncate(1)
-    kept = recalled(ledger, "gearbox", k=500)
+    kept = recalled(ledger, "gearbox", limit=500)
     assert [item.content for item in kept] == ([] if act == "clear" else ["The gearbox rattles, day 299."])
     assert ledger.recall("gearbox", among=("turns",)).searched == len(kept)
     assert len(ledger.at(before).recall("gearbox", among=("turns",), limit=500).items) == 300

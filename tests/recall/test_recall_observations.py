@@ -91,7 +91,7 @@ def test_what_only_repeats_an_item_is_left_out(ledger: Ledger) -> None:
     pack = ledger.recall("coffee", observations=1)
     assert ids(pack) == [other], "and another one takes its place"
     assert [(item.id, item.cut) for item in pack.cut] == [(id, "repeated")]
-    assert shown(ledger, "coffee", k=0) == [other, id], "where the item is not in the pack it repeats nothing"
+    assert shown(ledger, "coffee", limit=0) == [other, id], "where the item is not in the pack it repeats nothing"
 
 
 def test_of_two_that_say_the_same_one_is_shown(ledger: Ledger) -> None:
@@ -137,7 +137,7 @@ def test_who_asks_for_some_kinds_or_for_what_is_hidden_gets_none(
 ) -> None:
     ledger, _, id = drinker
     assert ledger.recall("coffee", **asked).observations == ()
-    assert shown(ledger, status="all") == [id], "all has the active, too"
+    assert shown(ledger, statuses=()) == [id], "all has the active, too"
 
 
 @pytest.mark.parametrize("among", ["memories", "chunks", "turns", "all"])
@@ -317,10 +317,10 @@ def test_distrust_takes_what_it_was_worded_from_and_names_the_recalls_that_showe
 
 
 def test_another_users_are_never_recalled(ledger: Ledger) -> None:
-    ours, theirs = said(ledger, "Ours."), said(ledger, "Theirs.", user="ben")
+    ours, theirs = said(ledger, "Ours."), said(ledger.bind(user="ben"), "Theirs.")
     our = formed(ledger, "We like coffee.", ours)
     their = formed(ledger, "They like coffee.", theirs, user="ben")
-    assert shown(ledger) == [our] and shown(ledger, user="ben") == [their] and shown(ledger, user="eve") == []
+    assert shown(ledger) == [our] and shown(ledger.bind(user="ben")) == [their] and shown(ledger.bind(user="eve")) == []
     explained = ledger.recall("coffee", explain=True, observations=50)
     assert their not in {item.id for item in (*explained.observations, *explained.cut)}
     receipt = ledger.bind(user="ben").recall("coffee", receipt=True).receipt
@@ -329,7 +329,7 @@ def test_another_users_are_never_recalled(ledger: Ledger) -> None:
 
 @pytest.mark.slow
 def test_one_is_found_beneath_a_thousand_of_somebody_else(ledger: Ledger) -> None:
-    ours, theirs = said(ledger, "Ours."), said(ledger, "Theirs.", user="ben")
+    ours, theirs = said(ledger, "Ours."), said(ledger.bind(user="ben"), "Theirs.")
     with ledger.batch():
         for number in range(1_000):
             formed(ledger, f"Coffee, coffee {number}!", theirs, user="ben")

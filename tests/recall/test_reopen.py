@@ -62,11 +62,15 @@ EVERY = [
 
 @pytest.mark.slow
 def test_a_receipt_reopens_to_the_pack_whatever_was_asked(stocked: Ledger) -> None:
-    packs = [delivered(stocked, k=4, budget=600, **asked) for asked in EVERY]
-    packs += [delivered(stocked, k=k) for k in (0, 1, 500)]
-    packs += [delivered(stocked, "zebra", among="all"), delivered(stocked, ""), delivered(stocked, "x" * 300_000)]
+    packs = [delivered(stocked, limit=4, budget=600, **asked) for asked in EVERY]
+    packs += [delivered(stocked, limit=k) for k in (0, 1, 500)]
+    packs += [
+        delivered(stocked, "zebra", among=("memories", "chunks", "turns")),
+        delivered(stocked, ""),
+        delivered(stocked, "x" * 300_000),
+    ]
     packs += [delivered(stocked, budget=budget) for budget in (0, 10**30)]
-    packs += [delivered(stocked, status="all", kinds=["preference", "identity"], project="Nowhere")]
+    packs += [delivered(stocked, statuses=(), kinds=["preference", "identity"], project="Nowhere")]
     assert len({pack.receipt for pack in packs}) == len(packs)
     assert sum(bool(pack.items) for pack in packs) >= 40 and any(pack.cut for pack in packs)
     for pack in packs:
@@ -78,7 +82,10 @@ def test_a_receipt_reopens_to_the_pack_whatever_was_asked(stocked: Ledger) -> No
 @pytest.mark.slow
 def test_it_stays_so_when_the_ledger_goes_on(stocked: Ledger, clock: Clock) -> None:
     packs = [
-        delivered(stocked, k=9, budget=9_000, among="all", packing=packing, project="Home") for packing in PACKINGS
+        delivered(
+            stocked, limit=9, budget=9_000, among=("memories", "chunks", "turns"), packing=packing, project="Home"
+        )
+        for packing in PACKINGS
     ]
     drinks, sold = (stocked.memories.list(kinds=(kind,))[-1] for kind in ("preference", "knowledge"))
     clock.advance(days=100)
@@ -99,7 +106,7 @@ def test_it_stays_so_when_the_ledger_goes_on(stocked: Ledger, clock: Clock) -> N
 
 @pytest.mark.slow
 def test_another_process_reopens_it(stocked: Ledger) -> None:
-    pack = delivered(stocked, among="all", explain=True)
+    pack = delivered(stocked, among=("memories", "chunks", "turns"), explain=True)
     with Ledger.open(stocked.path, readonly=True) as reader:
         assert reader.reopen(pack.receipt or "") == pack
 
@@ -107,14 +114,14 @@ def test_another_process_reopens_it(stocked: Ledger) -> None:
 @pytest.mark.slow
 def test_an_export_keeps_receipts(stocked: Ledger, tmp_path: Path) -> None:
     packs = [
-        delivered(stocked, among="all", project="Home"),
+        delivered(stocked, among=("memories", "chunks", "turns"), project="Home"),
         delivered(stocked, packing="shares", budget=500, project="Home"),
     ]
     stocked.maintenance.export_log(tmp_path / "log.jsonl")
     Ledger.import_log(tmp_path / "log.jsonl", tmp_path / "copy.db")
     with Ledger.open(tmp_path / "copy.db") as copy:
         assert [copy.reopen(pack.receipt or "") for pack in packs] == packs
-        assert copy.digest() == folded_from_zero(copy)
+        assert copy.proof.digest() == folded_from_zero(copy)
 
 
 @pytest.mark.slow
@@ -128,7 +135,7 @@ def test_a_text_that_waited_for_its_index_is_in_the_receipt_as_any_other(stocked
 
 def test_changed_says_what_became_of_a_memory(ledger: Ledger) -> None:
     some = [ledger.remember(f"tea of sort {name}") for name in "abcdefgh"]
-    pack = delivered(ledger, "tea", k=8)
+    pack = delivered(ledger, "tea", limit=8)
     successor = ledger.supersede(some[0].id, "coffee")
     ledger.retract(some[1].id)
     ledger.revise(some[2].id, "tea of another sort")
@@ -156,7 +163,7 @@ def test_changed_says_what_became_of_a_memory(ledger: Ledger) -> None:
 
 def test_changed_says_what_became_of_a_turn(ledger: Ledger) -> None:
     some = [ledger.capture(f"Is tea {name} here at Harbour Row?", session="s", reinforce=False) for name in "abcd"]
-    pack = delivered(ledger, "tea", among="turns")
+    pack = delivered(ledger, "tea", among=("turns",))
     assert len(pack.items) == 4
     ledger.undo(some[0].position)
     ledger.erase(some[1].id)
@@ -204,7 +211,7 @@ def test_what_was_erased_since_has_no_text_and_the_rest_is_as_it_was(ledger: Led
     fact = ledger.remember(f"{RARE} drinks tea.")
     turn = ledger.capture(f"Does {RARE} like tea?", reinforce=False)
     kept = ledger.remember("Tea is green.")
-    pack = delivered(ledger, "tea", among="all")
+    pack = delivered(ledger, "tea", among=("memories", "chunks", "turns"))
     ledger.erase(fact.id)
     ledger.erase(turn.id)
     again = reopened(ledger, pack)
@@ -222,8 +229,8 @@ def test_what_was_erased_since_has_no_text_and_the_rest_is_as_it_was(ledger: Led
 def test_a_question_is_erased_with_its_user(tmp_path: Path) -> None:
     with Ledger.open(tmp_path / "memory.db") as ledger:
         ledger.bind(user="ann").remember("Ann drinks tea.")
-        pack = delivered(ledger, f"tea with {RARE}?", user="ann")
-        long = delivered(ledger, f"tea with {RARE}? " * 30_000, user="ann")
+        pack = delivered(ledger.bind(user="ann"), f"tea with {RARE}?")
+        long = delivered(ledger.bind(user="ann"), f"tea with {RARE}? " * 30_000)
         assert any(RARE.encode() in path.read_bytes() for path in tmp_path.iterdir())
         assert ledger.bind(user="ann").erase(EVERYTHING).state == "completed"
         assert absent(ledger.bind(user="ann").reopen, pack.receipt or "") and absent(
@@ -250,7 +257,7 @@ def test_a_question_that_quotes_what_is_erased_is_asked_about(ledger: Ledger) ->
 @pytest.mark.slow
 def test_a_receipt_is_of_its_user_only(stocked: Ledger) -> None:
     stocked.bind(user="ann").remember("Ann drinks coffee.")
-    mine, hers = delivered(stocked), delivered(stocked, user="ann")
+    mine, hers = delivered(stocked), delivered(stocked.bind(user="ann"))
     assert absent(stocked.reopen, hers.receipt or "") and absent(stocked.bind(user="ann").reopen, mine.receipt or "")
     assert reopened(stocked, hers, user="ann") == hers
 
@@ -326,7 +333,7 @@ def test_what_a_model_says_of_a_question_goes_with_it(tmp_path: Path) -> None:
 
     with Ledger.open(tmp_path / "memory.db", embedder=Echo()) as ledger:
         ledger.bind(user="ada").remember("The user drinks coffee.")
-        pack = delivered(ledger, f"does {RARE} drink coffee?", user="ada")
+        pack = delivered(ledger.bind(user="ada"), f"does {RARE} drink coffee?")
         assert RARE in pack.warnings[0] and reopened(ledger, pack, user="ada").warnings == pack.warnings
         ledger.bind(user="ada").erase(Event(ledger.bind(user="ada").history.audit(type="RecallDelivered")[0].position))
         assert reopened(ledger, pack, user="ada").warnings == ()
@@ -337,7 +344,7 @@ def test_a_kind_is_a_word_and_a_list_holds_each_name_once(ledger: Ledger) -> Non
     for kinds in (RARE.upper(), [f"k{number}" for number in range(2_001)], "a kind of coffee"):
         with pytest.raises(RejectedError):
             delivered(ledger, kinds=kinds)
-    pack = delivered(ledger, kinds=["fact"] * 3_000, status=["active"] * 3_000)
+    pack = delivered(ledger, kinds=["fact"] * 3_000, statuses=["active"] * 3_000)
     assert pack.receipt is not None
     told = ledger.history.audit(type="RecallDelivered")[0].data["settings"]
     assert told["kinds"] == ["fact"] and told["statuses"] == ["active"]

@@ -348,7 +348,7 @@ def test_nothing_of_a_user_crosses_to_another(ledger: Ledger) -> None:
     for user in USERS:
         others = [each for each in USERS if each != user]
         session, told = ledger.bind(user=user).session("chat"), []
-        told += [session.messages(include_hidden=True), session.summaries.list(), session.summary, session.info()]
+        told += [session.messages(include_hidden=True), session.summaries.list(), session.abstract, session.info()]
         told += [ledger.bind(user=user).sessions.list(), session.window(10_000), session.window(10_000).render()]
         for other in others:
             theirs, summary, position = ids[other]
@@ -488,7 +488,7 @@ def test_clear_begins_anew(ledger: Ledger, ten) -> None:
     past = ledger.at(before).session("chat")
     assert len(past.messages()) == 10 and past.abstract == "So far"
     ten.append("user", "anew")
-    assert said(ten) == ["anew"] and len(said(ten, hidden=True)) == 11
+    assert said(ten) == ["anew"] and len(said(ten, include_hidden=True)) == 11
     assert ten.clear().hidden == 1 and ten.clear().change == "none"
     with pytest.raises(NotFoundError):
         ledger.session("nobody").clear()

@@ -81,7 +81,7 @@ def test_where_the_first_message_differs_all_of_it_is_replaced(ledger: Ledger) -
     before = ledger.position
     found = session.reconcile([user("another beginning"), *lines(10)[1:]])
     assert (found.change, found.kept, found.appended, found.hidden) == ("replaced", 0, 10, 10)
-    assert said(session)[0] == "another beginning" and len(said(session, hidden=True)) == 20
+    assert said(session)[0] == "another beginning" and len(said(session, include_hidden=True)) == 20
     assert said(ledger.at(before).session("chat")) == [each["content"] for each in lines(10)]
     totals_agree(session)
 
@@ -465,7 +465,7 @@ def test_what_somebody_appends_meanwhile_is_seen(
         found = session.reconcile(lines(many), idempotency_key=key)
     assert said(session) == [each["content"] for each in lines(many)]
     assert (found.replayed, found.appended, found.hidden) == (False, many - 2, 1)
-    assert said(session, hidden=True).count("in between") == 1
+    assert said(session, include_hidden=True).count("in between") == 1
     totals_agree(session)
 
 

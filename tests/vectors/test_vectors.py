@@ -164,7 +164,7 @@ def test_a_blank_question_is_near_nothing_and_asks_no_model(told: Ledger, words:
 
 def test_nobody_finds_what_is_another_users(told: Ledger) -> None:
     for user in ("", "ada", "grace"):
-        remember(told, f"The tea of {user or 'nobody'}.", user=user)
+        remember(told.bind(user=user), f"The tea of {user or 'nobody'}.")
     told.vectors.update()
     for user in ("", "ada", "grace"):
         assert found(told, "the tea", user=user) == [f"The tea of {user or 'nobody'}."]
@@ -177,8 +177,8 @@ def test_nobody_finds_what_is_another_users(told: Ledger) -> None:
 
 @SEARCH
 def test_a_search_makes_vectors_only_of_the_users_own_texts(told: Ledger, words: Words) -> None:
-    remember(told, "The tea of ada.", user="ada")
-    remember(told, "The tea of grace.", user="grace")
+    remember(told.bind(user="ada"), "The tea of ada.")
+    remember(told.bind(user="grace"), "The tea of grace.")
     assert found(told, "tea", user="ada") == ["The tea of ada."]
     assert words.calls == [["tea"], ["The tea of ada."]]
 
@@ -710,7 +710,7 @@ def test_the_vector_of_an_old_wording_goes_with_the_erased_old_wording(told: Led
 
 def test_the_vectors_of_a_whole_user_go_with_the_user(told: Ledger, path: Path) -> None:
     for user in ("ada", "grace"):
-        remember(told, f"The tea of {user}.", f"The coffee of {user}.", user=user)
+        remember(told.bind(user=user), f"The tea of {user}.", f"The coffee of {user}.")
     told.vectors.update()
     rows = {each.position for each in told.bind(user="ada").memories.list()}
     gone = [vector for row, vector in stored(path).items() if row in rows]
@@ -788,7 +788,7 @@ def test_without_numpy_a_search_says_what_to_install(path: Path, words: Words, m
 
 
 def test_the_table_names_no_user_and_holds_no_text(told: Ledger, path: Path) -> None:
-    remember(told, "The secret tea.", user="ada lovelace")
+    remember(told.bind(user="ada lovelace"), "The secret tea.")
     told.vectors.update()
     with raw(path) as connection:
         ((row,),) = [connection.execute("SELECT * FROM vectors").fetchall()]
@@ -809,7 +809,7 @@ def test_a_backup_has_the_vectors_and_a_recovered_ledger_makes_them_again(told: 
     told.vectors.update()
     told.maintenance.backup(tmp_path / "backup.db")
     with Ledger.open(tmp_path / "backup.db", readonly=True) as copy:
-        assert copy.stats().vectors == {"words": 3}
+        assert copy.maintenance.stats().vectors == {"words": 3}
     Ledger.recover(tmp_path / "backup.db", tmp_path / "recovered.db")
     with Ledger.open(tmp_path / "recovered.db") as recovered:
         recovered.vectors.update(model=Words())

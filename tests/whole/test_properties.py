@@ -94,7 +94,7 @@ def test_one_by_one_and_in_a_batch_and_by_a_rebuild_of_any_rhythm_fold_the_same(
                 rebuild.BATCH, rebuild.TAIL = batch, tail
                 for each in (one, all_):
                     assert problems(each) == []
-                    folded = each.digest()
+                    folded = each.proof.digest()
                     assert probe.rebuild(each).digest == folded
             finally:
                 rebuild.BATCH, rebuild.TAIL = kept

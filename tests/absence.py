@@ -17,3 +17,8 @@ def absent(read: Callable[..., Any], *arguments: Any, **options: Any) -> bool:
     except NotFoundError:
         return True
     return False
+
+
+def perhaps(read: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    """Return what a read finds, or None where it finds nothing of this name."""
+    return None if absent(read, *arguments, **options) else read(*arguments, **options)

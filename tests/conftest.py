@@ -129,12 +129,10 @@ def clock(ledger_clock: Clock) -> Clock:
 
 
 @pytest.fixture
-def ledger(request: pytest.FixtureRequest, ledger: Ledger) -> Iterator[Ledger | Ledger]:
-    """The plugin's ledger; without its marker by the names that the older tests know. Whatever a test did with it, its log
-    folded from zero must tell the same at the end."""
-    older = Ledger(ledger)
-    yield ledger if request.node.get_closest_marker("ledger") else older
-    assert older.proof.digest() == folded_from_zero(older), "the projections are not what the log says"
+def ledger(ledger: Ledger) -> Iterator[Ledger]:
+    """The plugin's ledger. Whatever a test did with it, its log folded from zero must tell the same at the end."""
+    yield ledger
+    assert ledger.proof.digest() == folded_from_zero(ledger), "the projections are not what the log says"
 
 
 @pytest.fixture

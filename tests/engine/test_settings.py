@@ -288,7 +288,7 @@ def test_every_command_falls_back_on_the_settings(db: Path) -> None:
     assert run("capture", "Tea?", "--client", "desk", env=env).exit_code == 0
     with Ledger.open(db, user="ann") as ledger:
         assert {each.project for each in ledger.memories.list()} == {"shop", "home"}
-        entries = ledger.history.audit(type="MemoryCaptured") + ledger.history.audit(type="InteractionCaptured")
+        entries = [*ledger.history.audit(type="MemoryCaptured"), *ledger.history.audit(type="InteractionCaptured")]
         assert [(each.actor, each.client) for each in entries] == [("eve", "cli"), ("bot", "cli"), ("bot", "desk")]
     assert len(json.loads(run("memories", "list", "--json", env=env).stdout)["items"]) == 2, (
         "a read is bounded by no project"

@@ -507,7 +507,7 @@ def test_a_reader_keeps_it_pending_until_it_is_gone(ledger: Ledger, monkeypatch:
         reader.execute("ROLLBACK")
     (done,) = ledger.erasures.finish()
     assert (done.state, done.hits) == ("completed", 0) and done.files
-    assert ledger.erasures.finish() == [] and [each.state for each in ledger.erasures.list()] == ["completed"]
+    assert ledger.erasures.finish() == () and [each.state for each in ledger.erasures.list()] == ["completed"]
 
 
 def test_what_the_search_finds_is_written_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

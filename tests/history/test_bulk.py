@@ -249,7 +249,7 @@ def test_a_restore_of_a_source_above_the_limit_names_the_undo_that_does_it(
 ) -> None:
     prepared(ledger, "withdraw_source")
     source = ledger.memories.list()[-1].id
-    withdrawn = ledger.observations.withdraw(source)
+    withdrawn = ledger.observations.withdraw((source,))
     monkeypatch.setattr(bulk, "MOST_EVENTS", 4)
     with pytest.raises(RejectedError, match="undo the withdrawal of the source with exclusive=True"):
         ledger.restore(source)
@@ -276,7 +276,7 @@ def test_a_whole_user_goes_in_complete_erasures(ledger: Ledger, small: None, use
     assert [len(each.erased) for each in done] == ([3, 3, 2] if user else [3, 3, 3]), "the first event is nobody's"
     assert {each.content for each in ledger.bind(user=user).memories.list(statuses=())} <= {None}
     assert len(ledger.bind(user="ben").memories.list()) == 1
-    assert [each.certificate for each in done] == ledger.erasures.certificates()
+    assert tuple(each.certificate for each in done) == ledger.erasures.certificates()
     if user:
         with pytest.raises(RejectedError, match="nothing is left"):
             ledger.bind(user=user).erase(EVERYTHING)

@@ -132,7 +132,7 @@ CITING = {
     "remember": lambda ledger, source: ledger.remember(WORDS[1], sources=(source,)),
     "propose": lambda ledger, source: ledger.propose(WORDS[1], sources=(source,)),
     "supersede": lambda ledger, source: ledger.supersede(ledger.remember(WORDS[2]).id, WORDS[1], sources=(source,)),
-    "observe": lambda ledger, source: ledger.observations.add(WORDS[1], source),
+    "observe": lambda ledger, source: ledger.observations.add(WORDS[1], (source,)),
 }
 
 

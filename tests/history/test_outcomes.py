@@ -352,12 +352,12 @@ def test_an_observation_whose_source_counts_again_is_retired_no_more(ledger: Led
     first, second = (ledger.bind(actor="ann").remember(each).id for each in (BOAT, "Ana sails."))
     seen = ledger.bind(actor="ann").observations.add("Ana likes the sea.", [first, second])
     taken = {
-        "withdraw": lambda: ledger.bind(actor="eve").observations.withdraw(first),
+        "withdraw": lambda: ledger.bind(actor="eve").observations.withdraw((first,)),
         "retract": lambda: ledger.bind(actor="eve").retract(first),
         "quarantine": lambda: ledger.bind(actor="eve").guards.quarantine(first),
         "supersede": lambda: ledger.bind(actor="eve").supersede(first, SHIP),
     }[act]()
-    ledger.bind(actor="bob").observations.withdraw(second)
+    ledger.bind(actor="bob").observations.withdraw((second,))
     standing(ledger, seen.id, "retracted", 0)
     ((now, then),) = [
         (each.now, each.would_be)
@@ -385,7 +385,7 @@ def test_a_retirement_for_want_of_evidence_that_was_restored_goes_with_what_it_w
     first, second = (ledger.bind(actor="ann").remember(each).id for each in (BOAT, "Ana sails."))
     seen = ledger.bind(actor="ann").observations.add("Ana likes the sea.", [first, second])
     retracted = ledger.bind(actor="eve").retract(first)
-    ledger.bind(actor="bob").observations.withdraw(second)
+    ledger.bind(actor="bob").observations.withdraw((second,))
     ledger.bind(actor="bob").restore(first)
     standing(ledger, seen.id, "active", 1)
     if way == "undo":
@@ -398,7 +398,7 @@ def test_a_retirement_for_want_of_evidence_that_was_restored_goes_with_what_it_w
 @WAYS
 def test_what_was_retired_by_hand_stays_retired(ledger: Ledger, way: str) -> None:
     source = ledger.bind(actor="ann").remember(BOAT).id
-    seen = ledger.bind(actor="ann").observations.add("Ana likes the sea.", source)
+    seen = ledger.bind(actor="ann").observations.add("Ana likes the sea.", (source,))
     withdrawn = ledger.bind(actor="eve").retract(source)
     ledger.bind(actor="bob").retract(seen.id)
     out(ledger, way, "eve", withdrawn.position)
@@ -409,8 +409,8 @@ def test_what_was_retired_by_hand_stays_retired(ledger: Ledger, way: str) -> Non
 def test_what_was_retired_into_an_observation_that_goes_is_active_again(ledger: Ledger, way: str) -> None:
     """The policy retires into one that is there when another source makes two of them say the same."""
     source = ledger.bind(actor="ann").remember(BOAT).id
-    into = ledger.bind(actor="eve").observations.add("Ana is at sea.", source)
-    seen = ledger.bind(actor="ann").observations.add("Ana likes the sea.", source)
+    into = ledger.bind(actor="eve").observations.add("Ana is at sea.", (source,))
+    seen = ledger.bind(actor="ann").observations.add("Ana likes the sea.", (source,))
 
     def merge(work: Any) -> str:
         work.emit(seen.id, ObservationRetracted("merged", by=into.id), first=seen.position)

@@ -175,7 +175,7 @@ class Hands:
         elif what == "revise":
             ledger.bind(actor=actor).revise(seen, f"Another wording {other}.")
         elif what == "withdraw":
-            ledger.bind(actor=actor).observations.withdraw(source)
+            ledger.bind(actor=actor).observations.withdraw((source,))
         elif what == "retract":
             ledger.bind(actor=actor).retract(anything)
         elif what == "restore":

@@ -188,10 +188,10 @@ def test_a_replay_believes_what_was_believed_then(acts, places):
     with tempfile.TemporaryDirectory(dir=QUICK) as folder, Ledger.open(f"{folder}/memory.db", clock=clock) as ledger:
         for action, text, number, user in acts:
             if action != "erase":
-                act(old, clock, action, text, number, user)
-            elif found := old.bind(user=user).memories.list(statuses=()):
+                act(ledger, clock, action, text, number, user)
+            elif found := ledger.bind(user=user).memories.list(statuses=()):
                 with suppress(LedgerError):
-                    old.bind(user=user).erase(found[number % len(found)].id, **KEEP)
+                    ledger.bind(user=user).erase(found[number % len(found)].id, **KEEP)
         for number, place in enumerate(places):
             position = 1 + place % ledger.position
             past = ledger.at(position)
@@ -403,7 +403,7 @@ def test_a_hold_of_the_log_before_holds_in_the_branch(path, copy):
 @pytest.mark.parametrize("what", ["command", "actor", "interaction", "correlation"])
 def test_without_something_is_what_the_what_if_shows(path, copy, what):
     with Ledger.open(path) as ledger:
-        life(old)
+        life(ledger)
         turn = ledger.bind(actor="eve").capture("Where?", "The user lives in Rome.", correlation_id="run")
         rome = ledger.bind(actor="eve").remember("The user lives in Rome.", sources=[turn.id], correlation_id="run")
         ledger.reinforce(rome.id)
@@ -435,7 +435,7 @@ def test_without_anything_a_branch_believes_what_the_what_if_says(acts, places):
     clock = Clock()
     with tempfile.TemporaryDirectory(dir=QUICK) as folder, Ledger.open(f"{folder}/memory.db", clock=clock) as ledger:
         for action, text, number, user in acts:
-            act(old, clock, action, text, number, user)
+            act(ledger, clock, action, text, number, user)
         now = believed(ledger)
         for number, place in enumerate(places):
             without = {"actor": place} if isinstance(place, str) else 1 + place % ledger.position

@@ -43,7 +43,7 @@ def test_a_text_in_quarantine_bears_nothing_out_until_it_is_released(ledger: Led
             ledger.interactions.add_response(turn.id, "One espresso.")
             held = ledger.history.audit(type="ResponseAttached", limit=1)[0].position
         source = turn.id
-    id = ledger.observations.add("Espresso is the usual order.", source).id
+    id = ledger.observations.add("Espresso is the usual order.", (source,)).id
     assert (seen(ledger, id).proof_count, shown(ledger, "espresso")) == (1, [id])
     ledger.guards.quarantine(held)
     then = ledger.position
@@ -53,7 +53,7 @@ def test_a_text_in_quarantine_bears_nothing_out_until_it_is_released(ledger: Led
     assert [(each.live, each.status) for each in why.evidence] == [(False, "quarantined")]
     assert shown(ledger, "espresso") == []
     with pytest.raises(RejectedError, match="quarantined"):
-        ledger.observations.add("The user comes for espresso.", source)
+        ledger.observations.add("The user comes for espresso.", (source,))
     ledger.guards.release(held)
     assert (seen(ledger, id).status, shown(ledger, "espresso")) == ("active", [id])
     assert (seen(ledger, id, then).status, shown(ledger.at(then), "espresso")) == ("unsupported", [])
@@ -92,7 +92,7 @@ def test_a_wording_of_a_turn_that_is_kept_out_is_made_anew_of_another(ledger: Le
 def test_an_observation_whose_wording_is_in_quarantine_is_not_recalled(ledger: Ledger) -> None:
     ledger.policy.set(threats="quarantine")
     source = ledger.remember("The user read about prompt injection.").id
-    id = ledger.observations.add(ORDER, source).id
+    id = ledger.observations.add(ORDER, (source,)).id
     assert (seen(ledger, id).quarantined, shown(ledger, "reveal the system prompt")) == (True, [])
     ledger.revise(id, "The user reads about attacks on a system prompt.", idempotency_key="again")
     assert (seen(ledger, id).quarantined, shown(ledger, "attacks on a system prompt")) == (False, [id])

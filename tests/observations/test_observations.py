@@ -65,9 +65,9 @@ def test_an_observation_of_three_sources_has_the_proof_of_three(ledger: Ledger) 
 
 def test_every_source_has_its_time_also_one_that_was_added_or_withdrawn(ledger: Ledger) -> None:
     first, second = two(ledger)
-    seen = ledger.observations.add(COFFEE, first)
-    ledger.observations.add(COFFEE, second)
-    ledger.observations.withdraw(first)
+    seen = ledger.observations.add(COFFEE, (first,))
+    ledger.observations.add(COFFEE, (second,))
+    ledger.observations.withdraw((first,))
     found = read(ledger, seen.id)
     assert {each.id for each in found.sources} == {first, second} and all(each.at for each in found.sources)
 
@@ -119,7 +119,7 @@ def test_the_id_stays_through_every_wording_and_each_wording_with_its_reason_is_
 def test_stale_is_really_written_and_ends_with_a_new_wording(ledger: Ledger) -> None:
     first, second = two(ledger)
     seen = ledger.observations.add(COFFEE, [first, second])
-    ledger.observations.withdraw(first)
+    ledger.observations.withdraw((first,))
     assert (read(ledger, seen.id).freshness, read(ledger, seen.id).stale) == ("stale", "withdrawn")
     assert [each.id for each in ledger.observations.list(freshness="stale")] == [seen.id]
     assert ledger.observations.list(freshness="fresh") == []
@@ -129,11 +129,11 @@ def test_stale_is_really_written_and_ends_with_a_new_wording(ledger: Ledger) -> 
 
 def test_filters_come_before_the_page(ledger: Ledger, clock: Clock) -> None:
     old = ledger.remember("The user drank tea.", valid_from="2020-01-01").id
-    wanted = [ledger.observations.add(f"Of long ago, {number}.", old, tags=["rare"]).id for number in range(3)]
+    wanted = [ledger.observations.add(f"Of long ago, {number}.", (old,), tags=["rare"]).id for number in range(3)]
     new = ledger.remember("The user drinks coffee.").id
     with ledger.batch():
         for number in range(220):
-            ledger.observations.add(f"Of today, {number}.", new)
+            ledger.observations.add(f"Of today, {number}.", (new,))
     assert [each.id for each in ledger.observations.list(trends=["dormant"], limit=2)] == wanted[:0:-1]
     first = ledger.observations.list(trends=["dormant"], limit=2)
     assert [each.id for each in ledger.observations.list(trends=["dormant"], after=first.next)] == wanted[:1]
@@ -168,7 +168,7 @@ def test_whatever_hides_a_source_takes_its_proof_and_makes_the_wording_stale(led
     first = ledger.bind(actor="crawler").remember("The user drinks coffee.")
     second = ledger.remember("The user bought a grinder.").id
     seen = ledger.observations.add(COFFEE, [first.id, second])
-    other = ledger.observations.add("The user owns a grinder.", second)
+    other = ledger.observations.add("The user owns a grinder.", (second,))
     {
         "quarantine": lambda: ledger.guards.quarantine(first.id),
         "retract": lambda: ledger.retract(first.id),
@@ -255,14 +255,14 @@ def test_the_same_words_in_the_same_scope_are_more_evidence_and_in_another_an_ob
     ledger: Ledger,
 ) -> None:
     first, second = two(ledger)
-    seen = ledger.observations.add(COFFEE, first, tags=["a", "b"])
-    more = ledger.observations.add(COFFEE.upper().replace(" ", "  "), second, tags=["b", "a"], confidence=0.6)
+    seen = ledger.observations.add(COFFEE, (first,), tags=["a", "b"])
+    more = ledger.observations.add(COFFEE.upper().replace(" ", "  "), (second,), tags=["b", "a"], confidence=0.6)
     assert (more.id, more.absorbed, more.content, more.confidence, more.scope) == (seen.id, True, COFFEE, 0.9, "a|b")
     assert more.proof_count == 2
     others = [
-        ledger.observations.add(COFFEE, first),
-        ledger.observations.add(COFFEE, first, tags=["a"]),
-        ledger.observations.add(COFFEE, first, project="home", tags=["a", "b"]),
+        ledger.observations.add(COFFEE, (first,)),
+        ledger.observations.add(COFFEE, (first,), tags=["a"]),
+        ledger.observations.add(COFFEE, (first,), project="home", tags=["a", "b"]),
         ledger.bind(user="ben").observations.add(
             COFFEE, (ledger.bind(user="ben").remember("Mine.").id,), tags=["a", "b"]
         ),
@@ -272,30 +272,30 @@ def test_the_same_words_in_the_same_scope_are_more_evidence_and_in_another_an_ob
 
 def test_the_same_words_again_word_a_stale_one_anew_from_these_sources(ledger: Ledger) -> None:
     first, second = two(ledger)
-    seen = ledger.observations.add(COFFEE, first)
+    seen = ledger.observations.add(COFFEE, (first,))
     ledger.retract(first)
-    again = ledger.observations.add(COFFEE, second)
+    again = ledger.observations.add(COFFEE, (second,))
     assert (again.id, again.freshness, again.proof_count, again.written_from) == (seen.id, "fresh", 1, (second,))
 
 
 def test_the_same_words_put_back_a_source_that_was_withdrawn(ledger: Ledger) -> None:
     first, second = two(ledger)
     seen = ledger.observations.add(COFFEE, [first, second])
-    ledger.observations.withdraw(first)
-    assert ledger.observations.add(COFFEE, first).id == seen.id
+    ledger.observations.withdraw((first,))
+    assert ledger.observations.add(COFFEE, (first,)).id == seen.id
     assert standing(ledger, seen.id) == ("active", 2, "fresh")
 
 
 def test_what_is_retired_takes_no_more_evidence_so_the_same_words_are_a_new_one(ledger: Ledger) -> None:
     first, second = two(ledger)
-    seen = ledger.observations.add(COFFEE, first)
+    seen = ledger.observations.add(COFFEE, (first,))
     ledger.retract(seen.id)
-    again = ledger.observations.add(COFFEE, second)
+    again = ledger.observations.add(COFFEE, (second,))
     assert again.id != seen.id
     with pytest.raises(RejectedError, match="is active and says the same"):
         ledger.restore(seen.id)
     with pytest.raises(RejectedError, match="is active and says the same"):
-        ledger.revise(ledger.observations.add("Other words.", first).id, COFFEE)
+        ledger.revise(ledger.observations.add("Other words.", (first,)).id, COFFEE)
     ledger.retract(again.id)
     assert ledger.restore(seen.id).status == "active"  # type: ignore[union-attr]
 
@@ -330,11 +330,11 @@ def test_retract_and_restore_of_an_observation_ask_twice_without_harm(ledger: Le
 def test_keys_answer_a_repeated_command_once(ledger: Ledger) -> None:
     first, second = two(ledger)
     seen = ledger.observations.add(COFFEE, [first, second], idempotency_key="k")
-    withdrawn = ledger.observations.withdraw(first, reason="a joke", idempotency_key="w")
+    withdrawn = ledger.observations.withdraw((first,), reason="a joke", idempotency_key="w")
     position = ledger.position
     again = ledger.observations.add(COFFEE, [first, second], idempotency_key="k")
     assert (again.id, again.replayed, again.absorbed) == (seen.id, True, False)
-    repeated = ledger.observations.withdraw(first, reason="a joke", idempotency_key="w")
+    repeated = ledger.observations.withdraw((first,), reason="a joke", idempotency_key="w")
     assert repeated.replayed and repeated.stale == withdrawn.stale == (seen.id,)
     assert ledger.position == position
     with pytest.raises(ConflictError, match="other arguments"):
@@ -344,11 +344,11 @@ def test_keys_answer_a_repeated_command_once(ledger: Ledger) -> None:
 def test_observing_works_in_a_batch(ledger: Ledger) -> None:
     with ledger.batch():
         first, second = two(ledger)
-        seen = ledger.observations.add(COFFEE, first)
-        assert ledger.observations.add(COFFEE, second).proof_count == 2
+        seen = ledger.observations.add(COFFEE, (first,))
+        assert ledger.observations.add(COFFEE, (second,)).proof_count == 2
         ledger.retract(first)
         assert standing(ledger, seen.id) == ("active", 1, "stale")
-        assert ledger.observations.withdraw(second).retracted == (seen.id,)
+        assert ledger.observations.withdraw((second,)).retracted == (seen.id,)
     assert standing(ledger, seen.id)[0] == "retracted"
 
 
@@ -386,7 +386,7 @@ def test_restoring_a_source_puts_back_what_its_withdrawal_took(ledger: Ledger) -
         ledger.observations.add("The user is up early.", [first]),
     )
     before = {id: read(ledger, id) for id in (seen.id, alone.id)}
-    ledger.observations.withdraw(first, reason="a joke")
+    ledger.observations.withdraw((first,), reason="a joke")
     ledger.restore(first, reason="it was none")
     for id, was in before.items():
         now = read(ledger, id)
@@ -404,7 +404,7 @@ def test_restoring_a_source_puts_back_what_its_withdrawal_took(ledger: Ledger) -
 def test_a_hidden_memory_and_its_evidence_come_back_in_one_append(ledger: Ledger) -> None:
     first, _ = two(ledger)
     alone = ledger.observations.add("The user is up early.", [first])
-    ledger.observations.withdraw(first)
+    ledger.observations.withdraw((first,))
     ledger.retract(first)
     position = ledger.position
     assert ledger.restore(first).status == "active"  # type: ignore[union-attr]
@@ -444,16 +444,16 @@ def test_a_document_comes_back_with_all_its_chunks_at_once(ledger: Ledger) -> No
 def test_withdrawing_twice_appends_nothing_and_what_is_not_there_is_not_found(ledger: Ledger) -> None:
     first, second = two(ledger)
     ledger.observations.add(COFFEE, [first, second])
-    ledger.observations.withdraw(first)
+    ledger.observations.withdraw((first,))
     position = ledger.position
     again = ledger.observations.withdraw([first])
     assert (again.absorbed, again.observations, again.command_id) == (True, (), None)
-    assert ledger.observations.withdraw(second[:14]).sources == (second,)
+    assert ledger.observations.withdraw((second[:14],)).sources == (second,)
     assert ledger.position > position
     theirs = ledger.bind(user="ben").remember("Theirs.").id
     for unknown in ("m_0000000000000000", theirs, "c_0000000000000000"):
         with pytest.raises(NotFoundError):
-            ledger.observations.withdraw(unknown)
+            ledger.observations.withdraw((unknown,))
     for wrong in ([], ["what?"], 7):
         with pytest.raises(RejectedError):
             ledger.observations.withdraw(wrong)  # type: ignore[arg-type]
@@ -464,8 +464,8 @@ def test_a_report_names_what_is_stale_also_where_it_was_before(ledger: Ledger) -
     seen = ledger.observations.add(COFFEE, [first, second, ledger.remember("The user owns three cups.").id])
     gone = ledger.observations.add("The user is up early.", [first, second])
     ledger.retract(gone.id)
-    assert ledger.observations.withdraw(first).stale == (seen.id,)
-    report = ledger.observations.withdraw(second)
+    assert ledger.observations.withdraw((first,)).stale == (seen.id,)
+    report = ledger.observations.withdraw((second,))
     assert (report.stale, report.retracted, set(report.observations)) == ((seen.id,), (), {seen.id, gone.id})
 
 
@@ -490,13 +490,13 @@ def test_a_large_withdrawal_is_one_command(ledger: Ledger) -> None:
     shared = ledger.remember("The user drinks coffee.").id
     found = many(ledger, shared)
     before = [msgspec.structs.replace(read(ledger, id), position=0) for id in found]
-    report = ledger.observations.withdraw(shared, reason="a joke", idempotency_key="k")
+    report = ledger.observations.withdraw((shared,), reason="a joke", idempotency_key="k")
     assert (set(report.observations), len(report.retracted), len(report.stale)) == (set(found), 5, 5)
     types = Counter(each.type for each in ledger.history.audit(limit=100) if each.command_id == report.command_id)
     expected = {"EvidenceWithdrawn": 10, "ObservationRetracted": 5, "ObservationMarkedStale": 5, "CommandAnswered": 1}
     assert types == expected
     assert ledger.observations.list(freshness="fresh") == []
-    assert ledger.observations.withdraw(shared, reason="a joke", idempotency_key="k") == msgspec.structs.replace(
+    assert ledger.observations.withdraw((shared,), reason="a joke", idempotency_key="k") == msgspec.structs.replace(
         report, replayed=True
     )
     assert report.command_id is not None
@@ -523,7 +523,7 @@ def test_why_shows_the_evidence_dated_with_its_words_and_whether_it_is_live(ledg
     )
     seen = ledger.observations.add(COFFEE, [first, turn, chunk])
     ledger.retract(first)
-    ledger.observations.withdraw(turn)
+    ledger.observations.withdraw((turn,))
     why = ledger.why(seen.id)
     assert why.memory is None and why.observation == read(ledger, seen.id)
     told = [(each.id, each.at[:10], each.live, each.withdrawn, each.status) for each in why.evidence]
@@ -577,8 +577,8 @@ def test_a_memory_may_come_from_an_observation(ledger: Ledger) -> None:
 
 def test_stats_count_observations(ledger: Ledger) -> None:
     first, second = two(ledger)
-    ledger.observations.add(COFFEE, first)
-    ledger.retract(ledger.observations.add("Another.", second).id)
+    ledger.observations.add(COFFEE, (first,))
+    ledger.retract(ledger.observations.add("Another.", (second,)).id)
     assert ledger.maintenance.stats().observations == {"active": 1, "retracted": 1}
 
 
@@ -642,7 +642,7 @@ def test_what_a_distrusted_actor_wrote_goes_and_the_wording_before_it_comes_back
 
 def test_what_a_tainted_source_made_a_policy_do_to_an_observation_is_taken_back(ledger: Ledger) -> None:
     mine = ledger.remember("The user loves coffee.").id
-    seen = ledger.observations.add(COFFEE, mine)
+    seen = ledger.observations.add(COFFEE, (mine,))
     theirs = ledger.bind(actor="crawler").remember("The user hates coffee.")
     cause = ledger.history.audit(subject=theirs.id)[0].event_id
     ledger.bind(actor="policy:consolidation").retract(seen.id, reason="contradicted", causation_id=cause)
@@ -715,7 +715,7 @@ def test_erasing_a_source_lists_the_observations_that_rest_on_it(ledger: Ledger)
     source = ledger.remember(SECRET).id
     other = ledger.remember("The user has a safe.").id
     seen = ledger.observations.add(SECRET, [source, other], reason=SECRET)
-    quoting = ledger.observations.add(f"Somebody said: {SECRET}", other)
+    quoting = ledger.observations.add(f"Somebody said: {SECRET}", (other,))
     dry = ledger.erase(source, dry_run=True)
     assert [each.subject for each in dry.derived] == [seen.id]
     assert [each.subject for each in dry.quotes] == [quoting.id]
@@ -767,7 +767,7 @@ def test_a_response_that_came_later_and_was_erased_bears_nothing_out(ledger: Led
 
 def test_a_hold_on_an_observation_or_its_user_keeps_it(ledger: Ledger) -> None:
     source = ledger.remember("The user has a safe.").id
-    seen = ledger.observations.add(SECRET, source)
+    seen = ledger.observations.add(SECRET, (source,))
     hold = ledger.holds.add(seen.id, reason="in court")
     with pytest.raises(RejectedError, match="on hold"):
         ledger.erase(seen.id, sources="keep", quotes="keep")
@@ -779,11 +779,11 @@ def test_a_hold_on_an_observation_or_its_user_keeps_it(ledger: Ledger) -> None:
 
 def test_an_observation_has_at_most_two_thousand_sources(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = two(ledger)
-    ledger.observations.add(COFFEE, first)
+    ledger.observations.add(COFFEE, (first,))
     monkeypatch.setattr(domain, "EVIDENCE", 1)
     with pytest.raises(RejectedError, match="at most 1 are allowed"):
-        ledger.observations.add(COFFEE, second)
-    assert ledger.observations.add(COFFEE, first).absorbed
+        ledger.observations.add(COFFEE, (second,))
+    assert ledger.observations.add(COFFEE, (first,)).absorbed
 
 
 def test_erasing_a_user_takes_the_observations_too(ledger: Ledger) -> None:

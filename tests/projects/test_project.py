@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from absence import absent
 from examples import ENTRY, EVENTS, NOW, OTHER_SESSION, PROJECT, SESSION, project, recorded, session
 from msgspec.structs import replace
 
@@ -107,7 +108,7 @@ def test_a_project_is_registered_once(ledger: Ledger) -> None:
     assert ledger.remember("Tea.", project="KITCHEN").project == "Kitchen"
     assert ledger.remember("Milk.", project=first.id).project == "Kitchen"
     assert [each.id for each in ledger.projects.list()] == [first.id]
-    assert ledger.projects.get(first.id[:9]) == ledger.projects.get("kitchen") != ledger.projects.get("garden") is None
+    assert ledger.projects.get(first.id[:9]) == ledger.projects.get("kitchen") and absent(ledger.projects.get, "garden")
 
 
 def test_an_alias_is_a_name_of_one_project(ledger: Ledger) -> None:
@@ -133,7 +134,7 @@ def test_trusted_state_keeps_its_history(ledger: Ledger) -> None:
         ("two", "", "bob", two.position, gone.position),
     ]
     assert [each.value for each in ledger.projects.state("kitchen", category="fact", name="tea")] == ["in the tin"]
-    assert ledger.projects.state("nowhere") == []
+    assert absent(ledger.projects.state, "nowhere")
     back = ledger.projects.set_state("kitchen", "status", "phase", "three")
     assert [each.value for each in back.state] == ["in the tin", "three"]
 

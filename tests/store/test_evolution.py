@@ -600,7 +600,7 @@ def _observe(ledger: Ledger) -> None:
     ledger.consolidate()
     seen = ledger.observations.add("The user spends summers at the sea.", sea, tags=["summer"])
     ledger.revise(seen.id, "The user is at the sea each summer.", reason="said better")
-    ledger.observations.withdraw(sea[0], reason="misheard")
+    ledger.observations.withdraw((sea[0],), reason="misheard")
     ledger.restore(sea[0])
     ledger.retract(seen.id)
     ledger.restore(seen.id)

@@ -193,7 +193,7 @@ def test_nobody_commands_what_is_anothers_and_is_told_nothing_of_it(shared: Ledg
         lambda: shared.bind(**me).revise(theirs["seen"], "Mine now."),
         lambda: shared.bind(**me).retract(theirs["seen"]),
         lambda: shared.bind(**me).restore(theirs["seen"]),
-        lambda: shared.bind(**me).observations.withdraw(theirs["fact"]),
+        lambda: shared.bind(**me).observations.withdraw((theirs["fact"],)),
         lambda: shared.bind(**me).observations.withdraw([mine["fact"], theirs["turn"]]),
         lambda: shared.bind(**me).memories.set_confidence(theirs["fact"], 0.1),
         lambda: shared.bind(**me).memories.tag(theirs["fact"], add=["mine"]),
@@ -206,7 +206,7 @@ def test_nobody_commands_what_is_anothers_and_is_told_nothing_of_it(shared: Ledg
         lambda: shared.bind(**me).undo(shared.bind(user="bob").memories.get(theirs["fact"]).position),  # type: ignore[union-attr]
     ]
     two_users = [
-        lambda: shared.bind(**me).observations.add("Mine.", mine["fact"], project=theirs["project"]),
+        lambda: shared.bind(**me).observations.add("Mine.", (mine["fact"],), project=theirs["project"]),
         lambda: shared.bind(**me).capture("Mine?", project=theirs["project"]),
         lambda: shared.bind(**me).remember("Mine.", project=theirs["project"]),
         lambda: shared.bind(**me).remember("Mine.", session=theirs["session"]),
@@ -284,5 +284,5 @@ def test_the_same_words_of_two_users_are_two_observations(shared: Ledger) -> Non
     }
     assert shared.bind(user="ada").maintenance.stats().observations == {"active": 3}
     turn = ids_of(shared, "bob")["turn"]
-    assert len(shared.bind(user="bob").observations.withdraw(turn).stale) == 2
+    assert len(shared.bind(user="bob").observations.withdraw((turn,)).stale) == 2
     assert all(each.freshness == "fresh" for each in shared.bind(user="ada").observations.list())

@@ -11,6 +11,7 @@ from typing import Any
 
 import probe
 import pytest
+from absence import absent
 
 from ledger import (
     ConflictError,
@@ -135,10 +136,10 @@ BAD: dict[str, Callable[[Ledger, str], Any]] = {
     "a source that is no id": lambda g, id: g.remember("tea", sources=("somebody said",)),
     "a source that is not there": lambda g, id: g.remember("tea", sources=("i_0000000000000000",)),
     "two sources for one": lambda g, id: g.reinforce(id, source=""),
-    "no parameter": lambda g, id: g.policy.set(speed=1).to_dict(),
-    "no matcher": lambda g, id: g.policy.set(matcher=["stems/3"]).to_dict(),
-    "NaN for a gain": lambda g, id: g.policy.set(gain=float("nan")).to_dict(),
-    "no number of matches": lambda g, id: g.policy.set(max_matches=2**70).to_dict(),
+    "no parameter": lambda g, id: g.policy.set(speed=1),
+    "no matcher": lambda g, id: g.policy.set(matcher=["stems/3"]),
+    "NaN for a gain": lambda g, id: g.policy.set(gain=float("nan")),
+    "no number of matches": lambda g, id: g.policy.set(max_matches=2**70),
     "no category": lambda g, id: g.projects.set_state("p", "mood", "k", "v"),
     "blank state": lambda g, id: g.projects.set_state("p", "status", " ", "v"),
     "state by a tool": lambda g, id: g.projects.set_state("p", "status", "k", "v", channel="tool"),
@@ -217,12 +218,8 @@ def test_a_bad_question_is_refused_by_a_typed_error(ledger: Ledger, name: str) -
 )
 def test_an_id_that_is_none_finds_nothing(ledger: Ledger, id: Any) -> None:
     ledger.remember("Tea is in the tin."), ledger.remember("Milk is in the jug.")
-    assert (ledger.memories.get(id), ledger.interactions.get(id), ledger.why(id), ledger.history.events(id)) == (
-        None,
-        None,
-        None,
-        None,
-    )
+    for read in (ledger.memories.get, ledger.interactions.get, ledger.why, ledger.history.events):
+        assert absent(read, id)
     assert absent(ledger.memories.confidence, id)
     if isinstance(id, str) and id != "\ud800" and "\ud800" not in id and id.strip():
         assert ledger.history.audit(subject=id) == []
@@ -336,7 +333,7 @@ def test_a_closed_ledger_says_so(tmp_path: Path) -> None:
     ledger = Ledger.open(tmp_path / "memory.db")
     ledger.close()
     ledger.close()
-    for call in (ledger.memories, lambda: ledger.remember("tea"), ledger.proof.digest, lambda: ledger.position):
+    for call in (ledger.memories.list, lambda: ledger.remember("tea"), ledger.proof.digest, lambda: ledger.position):
         with pytest.raises(LedgerError, match="closed"):
             call()
 

@@ -22,15 +22,11 @@ USERS = {
 def shared(ledger: Ledger) -> Iterator[Ledger]:
     """Everybody does the same, in a project and a session of the same name, with words of their own."""
     for user, word in USERS.items():
-        me: Any = {"user": user, "actor": f"{word}-actor", "client": f"{word}-client", "agent": f"{word}-agent"}
-        ledger.bind(**me).remember(
-            "The user prefers dark roast coffee.", kind="preference", project="assistant", confidence=0.5
-        )
-        mine = ledger.bind(**me).remember(
-            f"The user prefers {word} coffee.", kind="preference", entities=[word], tags=[word]
-        )
-        ledger.bind(**me).propose(f"The user dreams of {word}.")
-        turn = ledger.bind(**me).capture(
+        me = ledger.bind(user=user, actor=f"{word}-actor", client=f"{word}-client", agent=f"{word}-agent")
+        me.remember("The user prefers dark roast coffee.", kind="preference", project="assistant", confidence=0.5)
+        mine = me.remember(f"The user prefers {word} coffee.", kind="preference", entities=[word], tags=[word])
+        me.propose(f"The user dreams of {word}.")
+        turn = me.capture(
             f"What about {word}?",
             f"You prefer {word} coffee, dark roast.\nDecision: always order the {word}.",
             project="assistant",
@@ -38,26 +34,18 @@ def shared(ledger: Ledger) -> Iterator[Ledger]:
             correlation_id="run",
         )
         for day in ("Friday", "Monday"):
-            ledger.bind(**me).remember(f"The {word} deadline is {day}.")
+            me.remember(f"The {word} deadline is {day}.")
         for often in ("", " often"):
-            ledger.bind(**me).remember(
-                f"In the evening the user{often} talks with a friend about the old {word} house."
-            )
-        owned = ledger.bind(**me).remember(f"The user owns a {word}.", sources=(turn.id,), session="monday")
-        ledger.bind(**me).observations.add("The user is fond of coffee.", [mine.id, turn.id])
-        ledger.bind(**me).observations.add(
-            f"The user is fond of {word}.", [owned.id, turn.id], tags=[word], reason=f"of {word}"
-        )
-        ledger.bind(**me).projects.add_alias("assistant", f"{word}-alias")
-        ledger.bind(**me).projects.add(f"{word}-project", description=f"about {word}")
-        ledger.bind(**me).projects.set_state("assistant", "status", word, word, source=word)
-        ledger.bind(**me).undo(
-            ledger.bind(**me).memories.tag(mine.id, add=[f"{word}-tag"]).position, reason=f"because of {word}"
-        )
+            me.remember(f"In the evening the user{often} talks with a friend about the old {word} house.")
+        owned = me.remember(f"The user owns a {word}.", sources=(turn.id,), session="monday")
+        me.observations.add("The user is fond of coffee.", [mine.id, turn.id])
+        me.observations.add(f"The user is fond of {word}.", [owned.id, turn.id], tags=[word], reason=f"of {word}")
+        me.projects.add_alias("assistant", f"{word}-alias")
+        me.projects.add(f"{word}-project", description=f"about {word}")
+        me.projects.set_state("assistant", "status", word, word, source=word)
+        me.undo(me.memories.tag(mine.id, add=[f"{word}-tag"]).position, reason=f"because of {word}")
         with pytest.raises(RejectedError):
-            ledger.bind(**me).promote(
-                ledger.bind(**me).propose(f"The user prefers {word} coffee.", kind="preference").id
-            )
+            me.promote(me.propose(f"The user prefers {word} coffee.", kind="preference").id)
     ledger.jobs.run()
     yield ledger
 
@@ -132,7 +120,7 @@ def test_one_name_is_another_project_for_each_user(shared: Ledger) -> None:
             assert shared.bind(user=user).memories.list(project=f"{other}-project") == []
             assert shared.bind(user=user).memories.list(tags=(other,)) == []
             assert shared.bind(user=user).recall(other).items == ()
-            assert shared.bind(user=user).projects.state(f"{other}-project") == []
+            assert absent(shared.bind(user=user).projects.state, f"{other}-project")
 
 
 def ids_of(ledger: Ledger, user: str) -> dict[str, str]:
@@ -166,7 +154,7 @@ def test_nobody_reads_by_anothers_id(shared: Ledger) -> None:
             assert shared.bind(user="ada").observations.list(project=name) == []
             assert absent(shared.bind(user="ada").why, name)
             assert absent(shared.bind(user="ada").history.events, name)
-            assert shared.bind(user="ada").memories.confidence(name) == []
+            assert absent(shared.bind(user="ada").memories.confidence, name)
             assert shared.bind(user="ada").history.audit(subject=name) == []
             assert absent(shared.bind(user="ada").projects.get, name)
             assert (
@@ -179,37 +167,37 @@ def test_nobody_reads_by_anothers_id(shared: Ledger) -> None:
 
 def test_nobody_commands_what_is_anothers_and_is_told_nothing_of_it(shared: Ledger) -> None:
     theirs, mine = ids_of(shared, "bob"), ids_of(shared, "ada")
-    me: Any = {"user": "ada"}
+    me = shared.bind(user="ada")
     missing = [
-        lambda: shared.bind(**me).promote(theirs["idea"]),
-        lambda: shared.bind(**me).reject(theirs["idea"]),
-        lambda: shared.bind(**me).reinforce(theirs["fact"]),
-        lambda: shared.bind(**me).interactions.reinforce(theirs["turn"]),
-        lambda: shared.bind(**me).revise(theirs["fact"], "Mine now."),
-        lambda: shared.bind(**me).supersede(theirs["fact"], "Mine now."),
-        lambda: shared.bind(**me).retract(theirs["fact"]),
-        lambda: shared.bind(**me).restore(theirs["fact"]),
-        lambda: shared.bind(**me).restore(theirs["turn"]),
-        lambda: shared.bind(**me).revise(theirs["seen"], "Mine now."),
-        lambda: shared.bind(**me).retract(theirs["seen"]),
-        lambda: shared.bind(**me).restore(theirs["seen"]),
-        lambda: shared.bind(**me).observations.withdraw((theirs["fact"],)),
-        lambda: shared.bind(**me).observations.withdraw([mine["fact"], theirs["turn"]]),
-        lambda: shared.bind(**me).memories.set_confidence(theirs["fact"], 0.1),
-        lambda: shared.bind(**me).memories.tag(theirs["fact"], add=["mine"]),
-        lambda: shared.bind(**me).interactions.add_response(theirs["turn"], "Mine now."),
-        lambda: shared.bind(**me).extract(theirs["turn"]),
-        lambda: shared.bind(**me).projects.add_alias(theirs["project"], "mine"),
-        lambda: shared.bind(**me).merges.apply(theirs["merge"]),
-        lambda: shared.bind(**me).merges.reject(theirs["merge"]),
-        lambda: shared.bind(**me).conflicts.accept(theirs["conflict"]),
-        lambda: shared.bind(**me).undo(shared.bind(user="bob").memories.get(theirs["fact"]).position),  # type: ignore[union-attr]
+        lambda: me.promote(theirs["idea"]),
+        lambda: me.reject(theirs["idea"]),
+        lambda: me.reinforce(theirs["fact"]),
+        lambda: me.interactions.reinforce(theirs["turn"]),
+        lambda: me.revise(theirs["fact"], "Mine now."),
+        lambda: me.supersede(theirs["fact"], "Mine now."),
+        lambda: me.retract(theirs["fact"]),
+        lambda: me.restore(theirs["fact"]),
+        lambda: me.restore(theirs["turn"]),
+        lambda: me.revise(theirs["seen"], "Mine now."),
+        lambda: me.retract(theirs["seen"]),
+        lambda: me.restore(theirs["seen"]),
+        lambda: me.observations.withdraw((theirs["fact"],)),
+        lambda: me.observations.withdraw([mine["fact"], theirs["turn"]]),
+        lambda: me.memories.set_confidence(theirs["fact"], 0.1),
+        lambda: me.memories.tag(theirs["fact"], add=["mine"]),
+        lambda: me.interactions.add_response(theirs["turn"], "Mine now."),
+        lambda: me.extract(theirs["turn"]),
+        lambda: me.projects.add_alias(theirs["project"], "mine"),
+        lambda: me.merges.apply(theirs["merge"]),
+        lambda: me.merges.reject(theirs["merge"]),
+        lambda: me.conflicts.accept(theirs["conflict"]),
+        lambda: me.undo(shared.bind(user="bob").memories.get(theirs["fact"]).position),  # type: ignore[union-attr]
     ]
     two_users = [
-        lambda: shared.bind(**me).observations.add("Mine.", (mine["fact"],), project=theirs["project"]),
-        lambda: shared.bind(**me).capture("Mine?", project=theirs["project"]),
-        lambda: shared.bind(**me).remember("Mine.", project=theirs["project"]),
-        lambda: shared.bind(**me).remember("Mine.", session=theirs["session"]),
+        lambda: me.observations.add("Mine.", (mine["fact"],), project=theirs["project"]),
+        lambda: me.capture("Mine?", project=theirs["project"]),
+        lambda: me.remember("Mine.", project=theirs["project"]),
+        lambda: me.remember("Mine.", session=theirs["session"]),
     ]
     before = [len(shared.bind(user=user).memories.list(statuses=())) for user in USERS]
     digest = [msgspec.json.encode(shared.bind(user="bob").why(theirs["fact"]))]

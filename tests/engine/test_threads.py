@@ -18,41 +18,42 @@ THREADS, COMMANDS = 8, 50
 
 def mixed(ledger, user, seed):
     """Fifty commands and as many reads of one user; every answer is checked on the spot."""
+    asked = ledger.bind(user=user)
     choose, mine = random.Random(seed), {}
     for number in range(COMMANDS):
         action = choose.choice(("remember", "remember", "adjust", "capture", "state", "supersede", "refused", "batch"))
         if action == "remember" or not mine:
-            fact = ledger.bind(user=user).remember(
+            fact = asked.remember(
                 f"fact {number} of {seed}", project=f"p{number % 3}", idempotency_key=f"{seed}-{number}"
             )
             assert (fact.project, fact.user, fact.content) == (f"p{number % 3}", user, f"fact {number} of {seed}")
             mine[fact.id] = fact
         elif action == "adjust":
             id = choose.choice(list(mine))
-            mine[id] = ledger.bind(user=user).memories.set_confidence(id, number / COMMANDS)
+            mine[id] = asked.memories.set_confidence(id, number / COMMANDS)
             assert mine[id].confidence == pytest.approx(number / COMMANDS)
         elif action == "capture":
-            turn = ledger.bind(user=user).capture(f"question {number}", f"answer of {seed}", project="p1", session="s")
+            turn = asked.capture(f"question {number}", f"answer of {seed}", project="p1", session="s")
             assert (turn.project, turn.session, turn.response) == ("p1", "s", f"answer of {seed}")
         elif action == "state":
-            project = ledger.bind(user=user).projects.set_state("p1", "fact", f"of {seed}", str(number))
+            project = asked.projects.set_state("p1", "fact", f"of {seed}", str(number))
             assert (f"of {seed}", str(number)) in {(entry.name, entry.value) for entry in project.state}
         elif action == "supersede":
             old = choose.choice(list(mine))
-            successor = ledger.bind(user=user).supersede(old, f"instead {number} of {seed}")
+            successor = asked.supersede(old, f"instead {number} of {seed}")
             assert successor.supersedes == old
             del mine[old]
             mine[successor.id] = successor
         elif action == "refused":
             with pytest.raises(RejectedError):
-                ledger.bind(user=user).reject(choose.choice(list(mine)))
+                asked.reject(choose.choice(list(mine)))
         else:
             with ledger.batch():
                 for each in range(3):
-                    fact = ledger.bind(user=user).remember(f"batch {number} {each} of {seed}")
+                    fact = asked.remember(f"batch {number} {each} of {seed}")
                     mine[fact.id] = fact
         for id, expected in mine.items():
-            assert ledger.bind(user=user).memories.get(id).content == expected.content
+            assert asked.memories.get(id).content == expected.content
             break
     return mine
 

@@ -510,9 +510,10 @@ actions = st.lists(
 
 def act(ledger: Ledger, verb: str, number: int, user: str) -> None:
     """One command; a refusal is an answer too."""
+    asked = ledger.bind(user=user)
     one, two = NAMES[number % 5], NAMES[number // 5 % 5]
     relation = ("knows", "likes")[number % 2]
-    found = ledger.bind(user=user).memories.list(statuses=())
+    found = asked.memories.list(statuses=())
     id = found[number % len(found)].id if found else "m_0000000000000000"
     by = ledger.bind(user=user, actor=("", "eve")[number % 2])
     text = f"We saw {one} with {two} at {number % 4}."
@@ -528,13 +529,11 @@ def act(ledger: Ledger, verb: str, number: int, user: str) -> None:
         "retract": lambda: by.retract(id),
         "restore": lambda: by.restore(id),
         "valid": lambda: by.memories.set_validity(id, valid_from="2025-06-01", valid_to="2026-03-01"),
-        "undo": lambda: ledger.bind(user=user).undo(1 + number % ledger.position, cascade=True),
-        "redo": lambda: ledger.bind(user=user).redo(1 + number % ledger.position),
-        "distrust": lambda: ledger.bind(user=user).history.distrust(
-            "eve", kind="actor", since=1 + number % ledger.position
-        ),
-        "trust": lambda: ledger.bind(user=user).history.trust("eve", kind="actor"),
-        "erase": lambda: ledger.bind(user=user).erase(id, derived="keep", sources="keep", quotes="keep"),
+        "undo": lambda: asked.undo(1 + number % ledger.position, cascade=True),
+        "redo": lambda: asked.redo(1 + number % ledger.position),
+        "distrust": lambda: asked.history.distrust("eve", kind="actor", since=1 + number % ledger.position),
+        "trust": lambda: asked.history.trust("eve", kind="actor"),
+        "erase": lambda: asked.erase(id, derived="keep", sources="keep", quotes="keep"),
     }
     with suppress(LedgerError):
         calls[verb]()

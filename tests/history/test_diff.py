@@ -47,7 +47,7 @@ CHANGES = {
     "supersede": (lambda ledger, tea, idea: ledger.supersede(tea, "Coffee."), {"superseded": "tea", "added": None}),
     "remember": (lambda ledger, tea, idea: ledger.remember("The user swims."), {"added": None}),
     "undo what made it": (lambda ledger, tea, idea: ledger.undo(2), {"hidden": "tea"}),
-    "nothing": (lambda ledger, tea, idea: ledger.policy.set(gain=0.5).to_dict(), {}),
+    "nothing": (lambda ledger, tea, idea: ledger.policy.set(gain=0.5), {}),
 }
 
 

@@ -983,7 +983,7 @@ def test_a_distrusted_actor_takes_nothing_back_and_trusts_nobody(ledger: Ledger,
     acts: dict[str, Callable[[], object]] = {
         "undo": lambda: ledger.bind(actor="eve").undo(fact.position),
         "trust": lambda: ledger.bind(actor="eve").history.trust("eve", kind="actor"),
-        "adopt": lambda: ledger.bind(actor="eve").policy.set(gain=0.5).to_dict(),
+        "adopt": lambda: ledger.bind(actor="eve").policy.set(gain=0.5),
         "distrust": lambda: ledger.bind(actor="eve").history.distrust("ann", kind="actor"),
     }
     with pytest.raises((RejectedError, TypeError)):

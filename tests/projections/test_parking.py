@@ -361,7 +361,7 @@ def test_an_essential_projection_parked_means_read_only(ledger, monkeypatch, tmp
         lambda: ledger.remember("x"),
         lambda: ledger.projects.add("x"),
         lambda: ledger.capture("x"),
-        lambda: ledger.policy.set(gain=0.3).to_dict(),
+        lambda: ledger.policy.set(gain=0.3),
     ):
         with pytest.raises(SuspendedError, match=f"'{name}' is suspended"):
             call()

@@ -121,7 +121,7 @@ WRITES = {
     "quarantine": lambda g, the: g.guards.quarantine(the["turn"]),
     "quarantine a memory": lambda g, the: g.guards.quarantine(the["free"]),
     "rescan": lambda g, the: g.guards.scan(),
-    "adopt_policy": lambda g, the: g.policy.set(gain=0.1).to_dict(),
+    "adopt_policy": lambda g, the: g.policy.set(gain=0.1),
     "recall": lambda g, the: g.recall("tide", receipt=True).items,
     "append": lambda g, the: g.session("quay").append("user", "The tide turned again."),
     "append to a new one": lambda g, the: g.session("pier").append("user", "The tide turned again."),

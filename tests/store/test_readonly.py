@@ -53,7 +53,7 @@ WRITES = {
     "retract": lambda ledger, id: ledger.retract(id),
     "set_state": lambda ledger, id: ledger.projects.set_state("p", "fact", "k", "v"),
     "register_project": lambda ledger, id: ledger.projects.add("p"),
-    "adopt_policy": lambda ledger, id: ledger.policy.set(gain=0.5).to_dict(),
+    "adopt_policy": lambda ledger, id: ledger.policy.set(gain=0.5),
     "undo": lambda ledger, id: ledger.undo(2),
     "rebuild": lambda ledger, id: probe.rebuild(ledger),
     "batch": lambda ledger, id: ledger.batch().__enter__(),

@@ -51,22 +51,23 @@ actions = st.lists(
 
 def act(ledger, action, text, number, user):
     """One command; the same on every ledger that went the same way so far. A refusal is an answer too."""
-    memories = ledger.bind(user=user).memories.list(statuses=())
+    asked = ledger.bind(user=user)
+    memories = asked.memories.list(statuses=())
     id = memories[number % len(memories)].id if memories else "m_0000000000000000"
-    turns = ledger.bind(user=user).interactions.list()
+    turns = asked.interactions.list()
     turn = turns[number % len(turns)].id if turns else "i_0000000000000000"
     calls = {
-        "remember": lambda: ledger.bind(user=user).remember(text, project=PROJECTS[number % 3]),
-        "propose": lambda: ledger.bind(user=user).propose(text),
-        "adjust": lambda: ledger.bind(user=user).memories.set_confidence(id, number / 10_000),
-        "supersede": lambda: ledger.bind(user=user).supersede(id, text),
-        "state": lambda: ledger.bind(user=user).projects.set_state("Home", "fact", "x", text),
-        "alias": lambda: ledger.bind(user=user).projects.add_alias("Home", "casa"),
-        "capture": lambda: ledger.bind(user=user).capture("What?", text, project="Home", session="s"),
-        "extract": lambda: ledger.bind(user=user).extract(turn),
-        "undo": lambda: ledger.bind(user=user).undo(1 + number % ledger.position, cascade=True),
-        "redo": lambda: ledger.bind(user=user).redo(1 + number % ledger.position),
-        "policy": lambda: ledger.bind(user=user).policy.set(gain=(number % 10) / 100).to_dict(),
+        "remember": lambda: asked.remember(text, project=PROJECTS[number % 3]),
+        "propose": lambda: asked.propose(text),
+        "adjust": lambda: asked.memories.set_confidence(id, number / 10_000),
+        "supersede": lambda: asked.supersede(id, text),
+        "state": lambda: asked.projects.set_state("Home", "fact", "x", text),
+        "alias": lambda: asked.projects.add_alias("Home", "casa"),
+        "capture": lambda: asked.capture("What?", text, project="Home", session="s"),
+        "extract": lambda: asked.extract(turn),
+        "undo": lambda: asked.undo(1 + number % ledger.position, cascade=True),
+        "redo": lambda: asked.redo(1 + number % ledger.position),
+        "policy": lambda: asked.policy.set(gain=(number % 10) / 100),
     }
     with suppress(LedgerError):
         calls.get(action, lambda: getattr(ledger, action)(id, user=user))()

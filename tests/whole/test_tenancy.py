@@ -52,61 +52,56 @@ def shared(ledger: Ledger) -> Iterator[Ledger]:
 
 def everything_told(ledger: Ledger, user: str) -> dict[str, Any]:
     """Whatever a user can ask, without naming an id."""
+    asked = ledger.bind(user=user)
     mine = {
-        "interactions": ledger.bind(user=user).interactions.list(),
-        "memories": ledger.bind(user=user).memories.list(statuses=()),
-        "in project": ledger.bind(user=user).memories.list(project="assistant", statuses=()),
-        "review": ledger.bind(user=user).review(),
-        "graph": ledger.bind(user=user).graph.neighbors(" ".join(USERS.values())),
-        "audit": ledger.bind(user=user).history.audit(limit=500),
-        "audit of a run": ledger.bind(user=user).history.audit(correlation_id="run"),
-        "audit of the ledger": ledger.bind(user=user).history.audit(subject="ledger"),
-        "refusals": ledger.bind(user=user).guards.refusals(),
-        "model calls": ledger.bind(user=user).history.model_calls(),
-        "projects": ledger.bind(user=user).projects.list(),
-        "state": ledger.bind(user=user).projects.state("assistant", history=True),
-        "policy": ledger.bind(user=user).policy.get().to_dict(),
-        "stats": ledger.bind(user=user).maintenance.stats(),
-        "merges": ledger.bind(user=user).merges.list(statuses=()),
-        "conflicts": ledger.bind(user=user).conflicts.list(statuses=()),
-        "observations": ledger.bind(user=user).observations.list(statuses=()),
+        "interactions": asked.interactions.list(),
+        "memories": asked.memories.list(statuses=()),
+        "in project": asked.memories.list(project="assistant", statuses=()),
+        "review": asked.review(),
+        "graph": asked.graph.neighbors(" ".join(USERS.values())),
+        "audit": asked.history.audit(limit=500),
+        "audit of a run": asked.history.audit(correlation_id="run"),
+        "audit of the ledger": asked.history.audit(subject="ledger"),
+        "refusals": asked.guards.refusals(),
+        "model calls": asked.history.model_calls(),
+        "projects": asked.projects.list(),
+        "state": asked.projects.state("assistant", history=True),
+        "policy": asked.policy.get().to_dict(),
+        "stats": asked.maintenance.stats(),
+        "merges": asked.merges.list(statuses=()),
+        "conflicts": asked.conflicts.list(statuses=()),
+        "observations": asked.observations.list(statuses=()),
     }
     words = " ".join(("user coffee dark roast owns dreams prefers", *USERS.values()))
-    mine["recall"] = ledger.bind(user=user).recall(words)
-    mine["recall in project"] = ledger.bind(user=user).recall(words, project="assistant")
-    mine["why"] = [ledger.bind(user=user).why(each.id) for each in mine["memories"]]
-    mine["why observed"] = [ledger.bind(user=user).why(each.id) for each in mine["observations"]]
-    mine["history of what was observed"] = [
-        ledger.bind(user=user).history.events(each.id) for each in mine["observations"]
-    ]
-    mine["history"] = [
-        ledger.bind(user=user).history.events(each.id) for each in (*mine["memories"], *mine["interactions"])
-    ]
+    mine["recall"] = asked.recall(words)
+    mine["recall in project"] = asked.recall(words, project="assistant")
+    mine["why"] = [asked.why(each.id) for each in mine["memories"]]
+    mine["why observed"] = [asked.why(each.id) for each in mine["observations"]]
+    mine["history of what was observed"] = [asked.history.events(each.id) for each in mine["observations"]]
+    mine["history"] = [asked.history.events(each.id) for each in (*mine["memories"], *mine["interactions"])]
     return mine
 
 
 @pytest.mark.parametrize("user", USERS)
 def test_no_answer_holds_a_word_of_another_user(shared: Ledger, user: str) -> None:
     for name, answer in everything_told(shared, user).items():
-        told = msgspec.json.encode(answer).decode()
+        told = msgspec.json.encode(answer, enc_hook=list).decode()
         for other, word in USERS.items():
             assert other == user or word not in told, f"{name} of {user!r} tells {word}"
-    assert USERS[user] in msgspec.json.encode(everything_told(shared, user)["memories"]).decode()
+    assert USERS[user] in msgspec.json.encode(everything_told(shared, user)["memories"], enc_hook=list).decode()
 
 
 @pytest.mark.parametrize("user", USERS)
 def test_pools_duplicates_and_numbers_are_ones_own(shared: Ledger, user: str) -> None:
-    same = [each for each in shared.bind(user=user).memories.list(project="assistant") if each.kind == "preference"]
+    asked = shared.bind(user=user)
+    same = [each for each in asked.memories.list(project="assistant") if each.kind == "preference"]
     assert [(each.content, each.reference_count) for each in same] == [("The user prefers dark roast coffee.", 1)]
-    evaluated = shared.bind(user=user).history.audit(type="ReinforcementEvaluated")[0].data
-    mine = {each.id for each in shared.bind(user=user).memories.list(statuses=())}
+    evaluated = asked.history.audit(type="ReinforcementEvaluated")[0].data
+    mine = {each.id for each in asked.memories.list(statuses=())}
     assert evaluated["pool_size"] == 2 and {each["memory"] for each in evaluated["matches"]} <= mine
-    candidates = {each.memory.id: each.same_as_active for each in shared.bind(user=user).review()}
+    candidates = {each.memory.id: each.same_as_active for each in asked.review()}
     assert set(candidates) <= mine and {each for each in candidates.values() if each} <= mine
-    assert (
-        shared.bind(user=user).maintenance.stats().interactions == 1
-        and len(shared.bind(user=user).projects.list()) == 2
-    )
+    assert asked.maintenance.stats().interactions == 1 and len(asked.projects.list()) == 2
 
 
 def test_one_name_is_another_project_for_each_user(shared: Ledger) -> None:
@@ -124,13 +119,14 @@ def test_one_name_is_another_project_for_each_user(shared: Ledger) -> None:
 
 
 def ids_of(ledger: Ledger, user: str) -> dict[str, str]:
-    turn = ledger.bind(user=user).interactions.list()[0]
-    fact = next(each for each in ledger.bind(user=user).memories.list() if "owns" in (each.content or ""))
-    idea = ledger.bind(user=user).review()[0].memory
-    project = ledger.bind(user=user).projects.get("assistant")
-    session = ledger.bind(user=user).history.audit(type="SessionOpened")[0].subject
-    (merge,), (conflict,) = ledger.bind(user=user).merges.list(), ledger.bind(user=user).conflicts.list()
-    seen = ledger.bind(user=user).observations.list()[0]
+    asked = ledger.bind(user=user)
+    turn = asked.interactions.list()[0]
+    fact = next(each for each in asked.memories.list() if "owns" in (each.content or ""))
+    idea = asked.review()[0].memory
+    project = asked.projects.get("assistant")
+    session = asked.history.audit(type="SessionOpened")[0].subject
+    (merge,), (conflict,) = asked.merges.list(), asked.conflicts.list()
+    seen = asked.observations.list()[0]
     return {
         "turn": turn.id,
         "fact": fact.id,

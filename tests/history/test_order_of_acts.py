@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from absence import absent, perhaps
 from command_line import run
 from conftest import Clock, folded_from_zero
 from hypothesis import example, given, settings
@@ -18,11 +19,11 @@ WORDS = ("The lamp is green.", "The boat is blue.", "The door is red.", "The roo
 
 
 def held(ledger: Ledger, id: str) -> bool:
-    return ledger.memories.get(id)
+    return not absent(ledger.memories.get, id)
 
 
 def counted(ledger: Ledger, id: str) -> int:
-    found = ledger.memories.get(id)
+    found = perhaps(ledger.memories.get, id)
     return found.reference_count if found is not None else -1
 
 

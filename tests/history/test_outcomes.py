@@ -6,7 +6,7 @@ from typing import Any
 
 import probe
 import pytest
-from absence import absent
+from absence import absent, perhaps
 from conftest import folded_from_zero
 from turns import Scripted, say
 
@@ -20,7 +20,7 @@ BOAT, SHIP = "Ana owns a boat.", "Ana owns a ship."
 
 
 def status(ledger: Ledger, id: str) -> str:
-    found = ledger.memories.get(id)
+    found = perhaps(ledger.memories.get, id)
     return found.status if found is not None else "none"
 
 
@@ -142,7 +142,7 @@ def test_a_quarantine_stays_beside_the_status_that_is_folded(ledger: Ledger, way
 
 
 def counted(ledger: Ledger, id: str) -> int:
-    found = ledger.memories.get(id)
+    found = perhaps(ledger.memories.get, id)
     return found.reference_count if found is not None else -1
 
 
@@ -159,7 +159,7 @@ def test_a_persons_reinforcement_falls_with_the_turn_that_it_cites(ledger: Ledge
         (belief,) = ledger.history.what_if(without=turn.position).changed
         ledger.undo(turn.position, cascade=True)
     else:
-        source = {"source": turn.id} if act == "distrust the turn" else {"source": "eve", "kind": "actor"}
+        source = {"origin": turn.id} if act == "distrust the turn" else {"origin": "eve", "kind": "actor"}
         (belief,) = ledger.history.what_if(without=turn.id if len(source) == 1 else {"actor": "eve"}).changed
         ledger.history.distrust(**source)
     assert belief.would_be is not None and belief.would_be.reference_count == 1

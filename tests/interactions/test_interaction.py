@@ -276,8 +276,9 @@ def test_filters(ledger: Ledger) -> None:
     assert prompts(ledger.bind(user="bob").interactions.list()) == ["five"]
     assert prompts(ledger.interactions.list(session="", client="")) == ["four", "three", "two", "one"]
     assert prompts(ledger.interactions.list(project="")) == ["four"]
-    for unknown in ({"project": "c"}, {"session_id": "S1"}, {"client": "CLI"}, {"user": "eve"}, {"session_id": "%"}):
+    for unknown in ({"project": "c"}, {"session": "S1"}, {"client": "CLI"}, {"session": "%"}):
         assert ledger.interactions.list(**unknown) == []
+    assert ledger.bind(user="eve").interactions.list() == []
 
 
 def test_an_alias_added_later_finds_the_old_rows(ledger: Ledger) -> None:

@@ -366,7 +366,7 @@ def test_a_large_text_comes_back_exactly(ledger: Ledger, text: str) -> None:
 
 
 def test_a_message_is_ten_mebibytes_at_the_most(ledger: Ledger) -> None:
-    for name in ("prompt", "response", "response_summary"):
+    for name in ("prompt", "response", "summary"):
         given = {"prompt": "?"} | {name: "ä" * (5 * 1024 * 1024) + "x"}
         with pytest.raises(RejectedError, match="10,485,760") as refusal:
             ledger.capture(**given)  # type: ignore[arg-type]

@@ -84,11 +84,11 @@ def test_a_duplicate_is_absorbed_with_the_full_attempt(ledger: Ledger) -> None:
 def test_it_is_recorded_once_for_each_actor_session_and_sources(ledger: Ledger) -> None:
     turn = ledger.capture("Where is tea?")
     first = ledger.remember(TEA)
-    ways: list[dict[str, Any]] = [
-        {"actor": "ada"}, {"actor": "bob"}, {"actor": "ada", "session_id": "s1"}, {"actor": "ada", "source": turn.id},
+    ways: list[tuple[str, dict[str, Any]]] = [
+        ("ada", {}), ("bob", {}), ("ada", {"session": "s1"}), ("ada", {"sources": [turn.id]}),
     ]  # fmt: skip
-    for way in (*ways, *ways, *ways):
-        again = ledger.remember(TEA, **way)
+    for actor, way in (*ways, *ways, *ways):
+        again = ledger.bind(actor=actor).remember(TEA, **way)
         assert (again.id, again.absorbed) == (first.id, True)
     assert len(ledger.history.audit(type="DuplicateAbsorbed")) == 4
 

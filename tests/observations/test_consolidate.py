@@ -169,8 +169,8 @@ def test_sources_of_two_projects_are_refused(ledger: Ledger) -> None:
 @pytest.mark.parametrize(
     ("over", "more"),
     [
-        ("everything", {}), ((), {}), (("o_0123456789abcdef",), {}), (5, {}), ("memories", {"using": "magic"}),
-        ("memories", {"limit": 0}), ("memories", {"limit": True}), ("memories", {"key": "k"}), ("memories", {"using": "model"}),
+        ("everything", {}), ((), {}), (("o_0123456789abcdef",), {}), (5, {}), ("memories", {"method": "magic"}),
+        ("memories", {"limit": 0}), ("memories", {"limit": True}), ("memories", {"idempotency_key": "k"}), ("memories", {"method": "model"}),
         ("interactions", {"tags": ["x"]}), ("memories", {"tags": [5]}), ("memories", {"project": "nowhere"}), (["m_zzz"], {}),
     ],
 )  # fmt: skip

@@ -355,7 +355,7 @@ def test_observing_works_in_a_batch(ledger: Ledger) -> None:
 @pytest.mark.parametrize(
     "asked",
     [
-        {"status": "gone"},
+        {"statuses": ["gone"]},
         {"trends": ["up"]},
         {"freshness": "old"},
         {"limit": "ten"},
@@ -863,7 +863,7 @@ class Played:
 
     def _withdraw(self, _: str, one: int, other: int) -> None:
         found = self.sources()
-        self.ledger.observations.withdraw(pick(found, one))
+        self.ledger.observations.withdraw([pick(found, one)])
 
     def _change(self, what: str, one: int, other: int) -> None:
         found = self.sources() + self.seen()

@@ -557,7 +557,9 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
         left = {user: [part for part in self.oracle.left if part.user == user] for user in USERS}
         self.compare_projects(lambda user: self.ledger.bind(user=user), left)
         for user, expected in believed.items():
-            found = {memory.id: memory for memory in self.ledger.bind(user=user).memories.list(statuses=())}
+            found = {
+                memory.id: memory for memory in self.ledger.bind(user=user).memories.list(statuses=(), limit=1_000)
+            }
             assert list(found)[::-1] == sorted(expected, key=self.oracle.rows.__getitem__)
             for id, memory in found.items():
                 self.same(memory, expected[id])
@@ -574,7 +576,9 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
                 assert [step.position for step in steps] == sorted(step.position for step in steps)
             for status in ("candidate", "active", "retracted"):
                 ids = {id for id, state in expected.items() if state["status"] == status}
-                assert {memory.id for memory in self.ledger.bind(user=user).memories.list(statuses=(status,))} == ids
+                assert {
+                    memory.id for memory in self.ledger.bind(user=user).memories.list(statuses=(status,), limit=1_000)
+                } == ids
             candidates = [id for id, state in expected.items() if state["status"] == "candidate"]
             waiting = {each.memory.id: each.contradicted_by for each in self.ledger.bind(user=user).review()}
             assert {id for id, turns in waiting.items() if turns} == self.oracle.contradicted(user)
@@ -600,7 +604,8 @@ class LedgerMachine(ProjectRules, RuleBasedStateMachine):
             self.compare_projects(lambda user, position=position: self.ledger.bind(user=user).at(position), left)
             for user, expected in believed.items():
                 found = {
-                    memory.id: memory for memory in self.ledger.bind(user=user).at(position).memories.list(statuses=())
+                    memory.id: memory
+                    for memory in self.ledger.bind(user=user).at(position).memories.list(statuses=(), limit=1_000)
                 }
                 assert found.keys() == expected.keys()
                 places = Places(left[user], self.oracle.erased)

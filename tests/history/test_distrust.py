@@ -829,25 +829,25 @@ class Player:
             self.silent.add(number)
 
     def _play(self, number: int, actor: str, verb: str, target: int | None, turn: int | None, text: str) -> None:
-        ledger = self.ledger
+        ledger = self.ledger.bind(actor=actor)
         if verb in ("remember", "propose"):
             if turn is not None and turn not in self.turns:
                 return
             source = [self.turns[turn]] if turn is not None else []
-            made = getattr(ledger, verb)(text, "identity", confidence=0.5, actor=actor, source=source)
+            made = getattr(ledger, verb)(text, kind="identity", confidence=0.5, sources=source)
             self.made[number] = (made.id, ledger.position)
         elif verb == "capture":
-            self.turns[number] = ledger.bind(actor=actor).capture("What?", text).id
+            self.turns[number] = ledger.capture("What?", text).id
         elif target in self.made:
             id, position = self.made[target]
             if verb == "supersede":
-                self.made[number] = (ledger.bind(actor=actor).supersede(id, text).id, ledger.position)
+                self.made[number] = (ledger.supersede(id, text).id, ledger.position)
             elif verb == "undo":
-                ledger.bind(actor=actor).undo(position)
+                ledger.undo(position)
             elif verb == "adjust":
-                ledger.bind(actor=actor).memories.set_confidence(id, 0.25)
+                ledger.memories.set_confidence(id, 0.25)
             else:
-                getattr(ledger, verb)(id, *([text] if verb == "revise" else []), actor=actor)
+                getattr(ledger, verb)(id, *([text] if verb == "revise" else []))
 
 
 def beliefs(ledger: Ledger) -> Counter[tuple[Any, ...]]:
@@ -865,7 +865,9 @@ def without_support(ledger: Ledger) -> list[str]:
         steps = ledger.history.events(memory.id) or []
         captures = [s for s in steps if s.in_effect and s.type in ("MemoryCaptured", "DuplicateAbsorbed")]
         others = [s.data.get("sources", []) for s in captures if s.actor != "eve"]
-        if not any(not sources or any(ledger.interactions.get(each) for each in sources) for sources in others):
+        if not any(
+            not sources or any(not absent(ledger.interactions.get, each) for each in sources) for sources in others
+        ):
             found.append(memory.id)
     return found
 

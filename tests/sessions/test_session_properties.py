@@ -54,6 +54,7 @@ def mixed(window, first, last):
 def act(ledger, clock, action, number):
     """One command; a refusal is an answer too."""
     session, by = ledger.session(NAMES[number % 7 == 6]), {"actor": ACTORS[number % 5]}
+    asked = session.bind(**by)
     known = session.summaries.list()
     some = known[number % len(known)].id if known else "y_0000000000000000"
     turns = ledger.interactions.list()
@@ -67,33 +68,31 @@ def act(ledger, clock, action, number):
             make(session, *found[number % len(found)], **by)
 
     def replace():
-        kept = [{"role": each.role, "content": each.content} for each in session.messages()]
-        session.bind(**by).replace([*kept[: number % (len(kept) + 1)], {"role": "user", "content": f"Or {number}?"}])
+        kept = [{"role": each.role, "content": each.content} for each in session.messages(limit=1_000)]
+        asked.replace([*kept[: number % (len(kept) + 1)], {"role": "user", "content": f"Or {number}?"}])
 
     def batch():
         with ledger.batch():
             for each in range(3):
-                session.bind(**by).append("user", f"Quick {number} {each}")
+                asked.append("user", f"Quick {number} {each}")
 
     calls = {
-        "append": lambda: session.bind(**by).append(
-            ("user", "assistant")[number % 2], f"Word {number}.", token_count=number % 9
-        ),
+        "append": lambda: asked.append(("user", "assistant")[number % 2], f"Word {number}.", token_count=number % 9),
         "capture": lambda: ledger.bind(**by).capture(
             f"Ask {number}?", "Yes." * (number % 2), session=session.name, append=True, reinforce=False
         ),
         "attach": lambda: ledger.bind(**by).interactions.add_response(turn, "Late."),
-        "truncate": lambda: session.bind(**by).truncate(number % 20),
-        "clear": lambda: session.bind(**by).clear() if number % 4 == 0 else None,
+        "truncate": lambda: asked.truncate(number % 20),
+        "clear": lambda: asked.clear() if number % 4 == 0 else None,
         "replace": replace,
         "compact": lambda: write(summed, said),
         "condense": lambda: write(condensed, told),
         "widen": lambda: write(widened, mixed),
         "rewrite": lambda: rewritten(session, some, **by) if standing_one(session, some) else None,
-        "invalidate": lambda: session.bind(**by).summaries.invalidate(some, subtree=number % 3 == 0),
-        "restore": lambda: session.bind(**by).summaries.restore(some),
-        "set": lambda: session.bind(**by).set_abstract(f"In short {number % 3}."),
-        "alias": lambda: session.bind(**by).add_alias(("two", "three", "four")[number % 3]),
+        "invalidate": lambda: asked.summaries.invalidate(some, subtree=number % 3 == 0),
+        "restore": lambda: asked.summaries.restore(some),
+        "set": lambda: asked.set_abstract(f"In short {number % 3}."),
+        "alias": lambda: asked.add_alias(("two", "three", "four")[number % 3]),
         "undo": lambda: ledger.undo(past, cascade=True),
         "redo": lambda: ledger.redo(undone[number % len(undone)]),
         "distrust": lambda: ledger.history.distrust("ann", kind="actor", since=past),

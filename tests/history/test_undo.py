@@ -579,7 +579,7 @@ def test_a_group_that_is_none_is_not_found(ledger: Ledger, group: dict[str, str]
 def test_an_undo_names_something(ledger: Ledger) -> None:
     ledger.remember("Tea is in the tin.", session="s1")
     with pytest.raises(RejectedError):
-        ledger.undo()
+        ledger.history.undo_all()
 
 
 def test_a_memory_whose_sources_go_one_after_the_other_goes_with_the_last(ledger: Ledger) -> None:

@@ -98,10 +98,10 @@ def filled(ledger: Ledger, draw: Random) -> list[str]:
     said = texts()
     with ledger.batch():
         for number, text in enumerate(said):
-            place = {"project": draw.choice(["home", "work", None]), "user": draw.choice(["", "", "bob"])}
-            make = ledger.propose if number % 9 == 0 else ledger.remember
+            project, asked = draw.choice(["home", "work", None]), ledger.bind(user=draw.choice(["", "", "bob"]))
+            make = asked.propose if number % 9 == 0 else asked.remember
             with suppress(RejectedError):
-                make(text, draw.choice(["preference", "identity", "knowledge"]), **place)
+                make(text, kind=draw.choice(["preference", "identity", "knowledge"]), project=project)
     known = [each.id for each in ledger.memories.list(limit=1_000)]
     draw.shuffle(known)
     acts: list[Any] = [

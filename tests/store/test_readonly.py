@@ -39,7 +39,7 @@ def check_reads(ledger, coffee, tea, turn):
     assert [project.name for project in ledger.projects.list()] == ["Kitchen"]
     assert ledger.projects.get("galley").aliases == ("galley",)
     assert ledger.maintenance.stats().interactions == 1
-    assert (ledger.guards.refusals(), ledger.projects.state("galley"), ledger.policy.get().gain) == ([], [], 0.02)
+    assert (ledger.guards.refusals(), ledger.projects.state("galley"), ledger.policy.get().gain) == ([], (), 0.02)
 
 
 WRITES = {

@@ -182,7 +182,7 @@ def test_a_third_value_after_both_is_a_conflict_of_its_own(ledger: Ledger, pair:
     second = found(ledger)
     assert second != first and members(ledger, second) == {*pair, third}
     ledger.retract(third)
-    assert ledger.conflicts.get(second).status == "lapsed"  # type: ignore[union-attr]
+    assert ledger.conflicts.get(second).status == "lapsed"
 
 
 def test_other_values_after_both_are_raised(ledger: Ledger, pair: tuple[str, str]) -> None:
@@ -251,13 +251,13 @@ def test_recall_and_why_show_an_open_conflict(ledger: Ledger, pair: tuple[str, s
     first = found(ledger)
     shown = {item.id: item.conflicts for item in ledger.recall("where does Ana live?").items}
     assert shown == {pair[0]: (first,), pair[1]: (first,), calm: ()}
-    assert ledger.why(pair[0]).conflicts == (first,)  # type: ignore[union-attr]
+    assert ledger.why(pair[0]).conflicts == (first,)
     given = ledger.recall("where does Ana live?", receipt=True)
     ledger.conflicts.resolve(first, keep=pair[0])
     again = ledger.reopen(given.receipt or "")
     assert again.items == given.items
     assert all(item.conflicts == () for item in ledger.recall("where does Ana live?").items)
-    assert ledger.why(pair[0]).conflicts == ()  # type: ignore[union-attr]
+    assert ledger.why(pair[0]).conflicts == ()
 
 
 def test_an_earlier_moment_knows_the_conflict_as_it_was(ledger: Ledger, pair: tuple[str, str]) -> None:
@@ -267,7 +267,7 @@ def test_an_earlier_moment_knows_the_conflict_as_it_was(ledger: Ledger, pair: tu
     ledger.conflicts.resolve(first, keep=pair[1])
     assert ledger.at(before).conflicts.list(statuses=()) == []
     assert [each.status for each in ledger.at(then).conflicts.list()] == ["open"]
-    assert ledger.at(then).conflicts.get(first).action == ""  # type: ignore[union-attr]
+    assert ledger.at(then).conflicts.get(first).action == ""
     assert {item.conflicts for item in ledger.at(then).recall("where does Ana live?").items} == {(first,)}
 
 

@@ -98,7 +98,7 @@ def test_chunks_that_stay_keep_their_ids_and_those_that_go_can_still_be_read(led
     assert [each.line for each in again.chunks] == [1, 4, 8] and text_of(ledger, first.id) == newer
     gone = ledger.documents.get_chunk(first.chunks[0].id)
     assert (gone.status, gone.content, gone.line) == ("replaced", coffee, None)
-    assert [each.line for each in ledger.at(first.position).documents.get(first.id).chunks] == [1, 5, 9]  # type: ignore[union-attr]
+    assert [each.line for each in ledger.at(first.position).documents.get(first.id).chunks] == [1, 5, 9]
     assert ledger.at(first.position).documents.get_chunk(gone.id).status == "active"  # type: ignore[union-attr]
 
 
@@ -264,7 +264,7 @@ def test_a_memory_says_which_chunk_it_came_from_even_when_it_is_gone(ledger: Led
             "replaced",
             True,
         )
-    assert [each.id for each in ledger.why(fact.id).documents] == [first.id]  # type: ignore[union-attr]
+    assert [each.id for each in ledger.why(fact.id).documents] == [first.id]
     with pytest.raises(NotFoundError, match="no chunk"):
         ledger.remember("x", sources=("c_0000000000000000",))
 
@@ -347,7 +347,7 @@ def test_what_a_crawler_took_in_from_the_middle_of_an_ingestion_on_leaves_a_soun
     ledger.bind(actor="eve").documents.add(NOTES, path="a.md")
     ledger.history.distrust("eve", kind="actor", since=4)
     found = ledger.documents.list()[0]
-    assert (found.chunk_count, len(ledger.documents.get(found.id).chunks)) == (3, 1)  # type: ignore[union-attr]
+    assert (found.chunk_count, len(ledger.documents.get(found.id).chunks)) == (3, 1)
     assert ledger.documents.add(NOTES + "x", path="a.md").added == 2
     assert text_of(ledger, found.id) == NOTES + "x"
     agrees(ledger)
@@ -375,7 +375,7 @@ def test_an_erased_document_says_nothing_any_more(tmp_path: Path) -> None:
         assert (gone.status, gone.title, gone.path, gone.tags) == ("erased", None, None, ())
         assert [(each.content, each.heading_path, each.status) for each in gone.chunks] == [(None, None, "erased")]
         assert [each.id for each in ledger.documents.list(statuses=("erased",))] == [paper.id]
-        assert ledger.why(fact.id).chunks[0].content is None  # type: ignore[union-attr]
+        assert ledger.why(fact.id).chunks[0].content is None
         assert ledger.at(paper.position).documents.get_chunk(paper.chunks[0].id).content is None  # type: ignore[union-attr]
         for command in (ledger.documents.remove, ledger.documents.restore, ledger.erase):
             with pytest.raises(RejectedError, match="erased"):
@@ -415,7 +415,7 @@ def test_the_erasure_of_a_project_and_of_a_user_reaches_documents(ledger: Ledger
     home = ledger.documents.add(f"# Home\n\n{RARE}\n", project="home")
     ada = ledger.bind(user="ada").documents.add(f"# Ada\n\n{RARE}\n")
     ledger.erase(Project("home"))
-    assert ledger.documents.get(home.id).status == "erased"  # type: ignore[union-attr]
+    assert ledger.documents.get(home.id).status == "erased"
     ledger.bind(user="ada").erase(EVERYTHING)
     assert absent(ledger.bind(user="ada").documents.get, ada.id)
     assert not any("Harbour" in row.state for row in probe.store(ledger).rows(limit=1_000))

@@ -10,7 +10,7 @@ from ledger import AmbiguousIdError, Ledger, NotFoundError
 from ledger.domain.ids import ALPHABET, KINDS, LENGTH, is_prefix, kind_of, subject_id, uuid7
 
 
-def test_the_form() -> None:
+def test_an_id_is_a_letter_and_sixteen_characters_of_an_alphabet() -> None:
     assert subject_id("m", bytes(10)) == "m_" + "0" * 16
     assert subject_id("m", b"\xff" * 10) == "m_" + "z" * 16
     assert subject_id("i", bytes(9) + b"\x21") == "i_" + "0" * 14 + "11"

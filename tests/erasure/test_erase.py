@@ -502,7 +502,7 @@ def test_a_reader_keeps_it_pending_until_it_is_gone(ledger: Ledger, monkeypatch:
         assert reader.execute("SELECT count(*) FROM events WHERE state LIKE '%Harbour%'").fetchone() == (1,)
         report = ledger.erase(fact.id)
         assert report.state == "pending" and "-wal" in report.why
-        assert ledger.memories.get(fact.id).content is None  # type: ignore[union-attr]
+        assert ledger.memories.get(fact.id).content is None
         assert [each.state for each in ledger.erasures.finish()] == ["pending"]
         reader.execute("ROLLBACK")
     (done,) = ledger.erasures.finish()
@@ -977,7 +977,7 @@ def test_what_is_no_id_among_the_ids_of_what_was_used_is_text(tmp_path: Path, fi
         for id in (turn.id, later.id):
             now = ledger.interactions.get(id)
             assert getattr(now, field) == (kept.id,)
-        assert ledger.interactions.get(turn.id).prompt == "Hello."  # type: ignore[union-attr]
+        assert ledger.interactions.get(turn.id).prompt == "Hello."
         agrees(ledger)
         assert probe.rebuild(ledger).digest == ledger.proof.digest()
     assert remains(tmp_path) == []

@@ -228,7 +228,7 @@ def test_another_relation_of_the_same_two_takes_the_place_of_the_first(ledger: L
         each.command_id for each in ledger.history.audit(type="RelationRemoved")
     }
     assert len(ids) == 1, "one append"
-    assert ledger.memories.get(other.id).relations == other.relations  # type: ignore[union-attr]
+    assert ledger.memories.get(other.id).relations == other.relations
     ledger.undo(left.position)
     assert around(ledger, "Ana")[("works_at", "out", "Acme")] == 2
 
@@ -241,10 +241,10 @@ def test_a_retirement_that_lost_its_words_takes_nothing_else_with_it(ledger: Led
     ledger.graph.relate(fact.id, "Ana", "knows", "Bob")
     for position in (left.position, ledger.history.audit(type="RelationRemoved")[0].position):
         ledger.erase(position, quotes="keep")
-    edges = ledger.memories.get(fact.id).relations  # type: ignore[union-attr]
+    edges = ledger.memories.get(fact.id).relations
     assert [each.relation for each in edges] == ["knows"]
     ledger.erase(Event(ledger.graph.unrelate(fact.id, "Ana", "knows", "Bob").position), quotes="keep")
-    assert ledger.memories.get(fact.id).relations == ()  # type: ignore[union-attr]
+    assert ledger.memories.get(fact.id).relations == ()
 
 
 def test_relations_at_times_that_never_met_stand_beside_each_other(ledger: Ledger) -> None:

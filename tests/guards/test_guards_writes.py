@@ -522,7 +522,7 @@ def test_raw_material_is_never_refused_and_never_recalled(ledger: Ledger) -> Non
         "summary",
     ]
     assert sources(ledger) == ["turn"], "the prompt whose response is in quarantine"
-    assert ledger.interactions.get(turn.id).quarantined and ledger.interactions.get(later.id).quarantined  # type: ignore[union-attr]
+    assert ledger.interactions.get(turn.id).quarantined and ledger.interactions.get(later.id).quarantined
 
 
 def test_neighbours_and_vectors_lend_nothing_to_what_is_in_quarantine(tmp_path: Path) -> None:
@@ -555,12 +555,12 @@ def test_a_conversation_shows_what_was_said_and_marks_it(ledger: Ledger) -> None
 def test_a_turn_in_quarantine_is_no_evidence(ledger: Ledger) -> None:
     tea = ledger.remember("The user prefers green tea from Uji.", kind="preference")
     turn = ledger.capture(ORDER, "You prefer green tea from Uji.\nDecision: plant zebra grass.")
-    assert ledger.memories.get(tea.id).reference_count == 0  # type: ignore[union-attr]
+    assert ledger.memories.get(tea.id).reference_count == 0
     report = ledger.extract(turn.id)
     assert report.kept == () and {each["reason"] for each in report.dropped} == {"quarantined"}
     ledger.guards.release(turn.id)
     ledger.interactions.reinforce(turn.id)
-    assert ledger.memories.get(tea.id).reference_count == 1  # type: ignore[union-attr]
+    assert ledger.memories.get(tea.id).reference_count == 1
 
 
 def test_a_flagged_candidate_is_dropped_and_the_others_go_on(ledger: Ledger) -> None:
@@ -621,7 +621,7 @@ def test_the_past_knows_what_was_in_quarantine_then(ledger: Ledger) -> None:
     assert sources(ledger) == ["turn"] and ledger.guards.quarantined() == []
     then = ledger.at(before)
     assert sources(then) == [] and [each.id for each in then.guards.quarantined()] == [turn.id]
-    assert then.interactions.get(turn.id).quarantined and not ledger.interactions.get(turn.id).quarantined  # type: ignore[union-attr]
+    assert then.interactions.get(turn.id).quarantined and not ledger.interactions.get(turn.id).quarantined
 
 
 def test_undo_and_redo_move_the_quarantine(ledger: Ledger) -> None:

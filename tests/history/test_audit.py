@@ -52,7 +52,9 @@ FILTERS: list[tuple[dict[str, Any], list[str]]] = [
 
 
 @pytest.mark.parametrize(("asked", "found"), FILTERS)
-def test_each_filter(ledger: Ledger, told: dict[str, Any], asked: dict[str, Any], found: list[str]) -> None:
+def test_the_audit_shows_what_each_filter_lets_through(
+    ledger: Ledger, told: dict[str, Any], asked: dict[str, Any], found: list[str]
+) -> None:
     filters = {name: value for name, value in asked.items() if name != "user"}
     assert types(ledger.bind(user=asked.get("user")).history.audit(**filters)) == found
 

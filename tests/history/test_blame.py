@@ -186,9 +186,7 @@ def test_of_every_belief_the_words_and_the_steps_add_up(acts: list[tuple[str, st
                     assert blamed.confidence[-1].confidence == memory.confidence
 
 
-def test_of_very_many_wordings_the_last_are_compared_and_the_words_of_older_ones_are_of_the_oldest_of_them(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_blame_compares_only_the_last_wordings(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blaming, "WORDINGS", 3)
     first = ledger.remember("zero one two")
     for number, text in enumerate(("zero one two three", "zero one two three four", "zero one two three four five")):

@@ -99,7 +99,7 @@ TEXT = {
 
 
 @pytest.mark.parametrize("how", [*TEXT, "not there"])
-def test_a_text_outside_the_log_that_is_not_as_it_was_recorded_is_told_by_the_event_that_names_it(tmp_path, how):
+def test_a_damaged_text_outside_the_log_is_reported_with_the_event_that_names_it(tmp_path, how):
     path = tmp_path / "memory.db"
     with Ledger.open(path) as ledger:
         turn = ledger.capture("Tell me all of it.", "long " * 80_000)

@@ -182,7 +182,7 @@ def test_what_follows_from_other_subjects_cannot_be_cited(ledger: Ledger, kind: 
 
 
 @pytest.mark.parametrize("said", ["in a message", "in a turn"])
-def test_what_was_found_in_something_that_is_undone_comes_back_with_that_and_not_with_its_finder(
+def test_what_was_found_in_an_undone_text_comes_back_with_the_text_not_with_its_finder(
     ledger: Ledger, said: str
 ) -> None:
     if said == "in a message":

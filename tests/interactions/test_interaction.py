@@ -261,7 +261,7 @@ def prompts(found: list[Any]) -> list[str]:
     return [each.prompt for each in found]
 
 
-def test_filters(ledger: Ledger) -> None:
+def test_interactions_are_filtered_by_project_session_and_client(ledger: Ledger) -> None:
     ledger.capture("one", project="a", session="s1", client="cli")
     ledger.capture("two", project="a", session="s2", client="web")
     ledger.capture("three", project="b", session="s1", client="cli")

@@ -191,7 +191,7 @@ def test_superseding_by_the_same_text_is_nothing_and_by_a_known_one_inserts_noth
     assert ledger.position == position
     successor = ledger.supersede(coffee.id, "The user drinks tea.", idempotency_key="k")
     assert (successor.id, successor.absorbed, len(ledger.memories.list(statuses=()))) == (tea.id, True, 2)
-    assert ledger.memories.get(coffee.id).superseded_by == tea.id  # type: ignore[union-attr]
+    assert ledger.memories.get(coffee.id).superseded_by == tea.id
 
 
 def test_superseding_by_its_own_text_is_nothing_also_beside_an_older_one_that_says_the_same(ledger: Ledger) -> None:

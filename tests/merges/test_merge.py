@@ -189,7 +189,7 @@ def test_the_one_memory_has_what_all_of_them_had(ledger: Ledger) -> None:
     for each in (one, other):
         was = ledger.memories.get(each.id)
         assert (was.status, was.superseded_by) == ("superseded", merged.id)
-    assert ledger.why(merged.id).confidence == merged.confidence  # type: ignore[union-attr]
+    assert ledger.why(merged.id).confidence == merged.confidence
 
 
 def test_a_given_wording_is_taken_and_the_proposal_says_what_it_became(ledger: Ledger, pair: tuple[str, str]) -> None:

@@ -221,7 +221,7 @@ def test_an_observation_needs_a_source_in_use_of_its_own_user_and_project(ledger
         ([], "needs a source"),
         ([second], "supports nothing"),
         ([first, second], "supports nothing"),
-        ([ledger.projects.get("home").id], "rests on memories"),  # type: ignore[union-attr]
+        ([ledger.projects.get("home").id], "rests on memories"),
     ):
         with pytest.raises(RejectedError, match=told):
             ledger.observations.add(COFFEE, source, project="home")
@@ -251,7 +251,7 @@ def test_a_confidence_that_was_given_is_shown_as_long_as_anything_bears_it_out(l
     assert [each.confidence for each in ledger.observations.list(statuses=())] == [0.0, 0.9]
 
 
-def test_the_same_words_in_the_same_scope_are_more_evidence_and_in_another_an_observation_of_its_own(
+def test_the_same_words_are_more_evidence_in_one_scope_and_a_new_observation_in_another(
     ledger: Ledger,
 ) -> None:
     first, second = two(ledger)

@@ -104,7 +104,9 @@ def test_a_restored_one_gets_a_new_start(ledger: Ledger, clock: Clock) -> None:
 @pytest.mark.parametrize(
     ("confidence", "day", "expired"), [(0.3, 30, 0), (0.3, 31, 1), (0.29, 29, 0), (0.31, 31, 0), (0.31, 32, 1)]
 )
-def test_the_boundary(ledger: Ledger, confidence: float, day: int, expired: int) -> None:
+def test_a_memory_expires_on_the_day_that_its_confidence_falls_below_the_bound(
+    ledger: Ledger, confidence: float, day: int, expired: int
+) -> None:
     ledger.remember("Tea is in the tin.", confidence=confidence)
     assert ledger.jobs.run(now=at_day(day)).expired == expired
 

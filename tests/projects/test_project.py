@@ -151,5 +151,5 @@ def test_trusted_state_is_a_persons_act(ledger: Ledger) -> None:
     assert [each.value for each in ledger.projects.state("kitchen")] == ["one"]
 
 
-def test_the_categories() -> None:
+def test_trusted_state_has_seven_categories() -> None:
     assert CATEGORIES == ("status", "decision", "requirement", "contact", "milestone", "fact", "config")

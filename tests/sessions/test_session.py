@@ -605,7 +605,7 @@ def test_a_response_attached_later_is_the_answer_in_its_place(ledger: Ledger) ->
     assert len(session.messages()) == 3
 
 
-def test_a_turn_goes_to_the_session_that_the_name_stands_for_and_is_one_message_for_a_transcript(
+def test_a_turn_captured_under_an_alias_goes_to_the_session_and_counts_as_its_messages(
     ledger: Ledger,
 ) -> None:
     session = ledger.session("chat")

@@ -307,7 +307,7 @@ def told_of_home(ledger: Ledger, messages: tuple[int, ...], **of_second: str) ->
 
 
 @pytest.mark.parametrize("cited", [(1, 2), (2,), (), (99,)])
-def test_a_memory_is_derived_from_each_message_that_a_model_cited_for_it_or_from_all_that_it_read(
+def test_a_memory_is_derived_from_the_messages_that_a_model_cited_or_from_all_it_read(
     tmp_path: Path, cited: tuple[int, ...]
 ) -> None:
     with Ledger.open(tmp_path / "memory.db") as ledger:

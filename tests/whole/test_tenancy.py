@@ -105,7 +105,7 @@ def test_pools_duplicates_and_numbers_are_ones_own(shared: Ledger, user: str) ->
 
 
 def test_one_name_is_another_project_for_each_user(shared: Ledger) -> None:
-    ids = {shared.bind(user=user).projects.get("assistant").id for user in USERS}  # type: ignore[union-attr]
+    ids = {shared.bind(user=user).projects.get("assistant").id for user in USERS}
     assert len(ids) == 3
     for user, word in USERS.items():
         others = [each for each in USERS.values() if each != word]
@@ -187,7 +187,7 @@ def test_nobody_commands_what_is_anothers_and_is_told_nothing_of_it(shared: Ledg
         lambda: me.merges.apply(theirs["merge"]),
         lambda: me.merges.reject(theirs["merge"]),
         lambda: me.conflicts.accept(theirs["conflict"]),
-        lambda: me.undo(shared.bind(user="bob").memories.get(theirs["fact"]).position),  # type: ignore[union-attr]
+        lambda: me.undo(shared.bind(user="bob").memories.get(theirs["fact"]).position),
     ]
     two_users = [
         lambda: me.observations.add("Mine.", (mine["fact"],), project=theirs["project"]),
